@@ -32,7 +32,7 @@ class ArchiveQuery(Bounded, kw_only=True):
 
 
 class RestoreResponse(Struct):
-    """Ids that are in use again, and ids for which the archive had nothing."""
+    """Ids of restored chunks, and ids that the archive does not have."""
 
     restored: list[str]
     missing: list[str]

@@ -69,7 +69,7 @@ SearchOutcome = Literal["found", "nothing relevant is remembered"]
 
 
 class SearchFilters(Request):
-    """Which chunks a search may give."""
+    """Which chunks a search may return."""
 
     tags_all: Annotated[Tags, Meta(description="All of these must be there.")] = field(default_factory=list)
     tags_any: Annotated[Tags, Meta(description="At least one of these must be there.")] = field(
@@ -212,7 +212,7 @@ class RunEvents(MayBeCut):
 
 
 class EventQuery(Bounded, kw_only=True):
-    """From where on."""
+    """Which events."""
 
     after: Annotated[int, Meta(ge=0, le=2**31, description="Number of the last event that is known.")] = 0
 
@@ -244,7 +244,7 @@ class SearchResponse(MayBeCut):
 
 
 class SearchArguments(Bounded, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     query: Annotated[
         str, Meta(max_length=20_000, description="Words, names, dates or a question. Empty: the newest.")
@@ -261,7 +261,7 @@ class SearchArguments(Bounded, kw_only=True):
 
 
 class RecallArguments(Bounded, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     question: Annotated[
         Question, Meta(description="The question, in words, with the names and dates it is about.")
@@ -277,7 +277,7 @@ class RecallArguments(Bounded, kw_only=True):
 
 
 class ReasonArguments(Bounded, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     question: Annotated[Question, Meta(description="What to conclude, in words.")]
     as_of: AsOf | None = None
@@ -327,13 +327,13 @@ def _hit(hit: Hit) -> HitOut:
 
 
 def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
-    """The configured budgets with those that were given in their places; None: as configured."""
+    """The configured budgets, with the given ones in their place; None: as configured."""
     given = {name: value for name, value in to_builtins(wanted).items() if value is not None}
     return replace(recall.limits_from(memory.config.recall), **given) if given else None
 
 
 def run_out(run: LiveRun) -> RunOut:
-    """A run as it goes out."""
+    """A run as a response."""
     answer = None if run.result is None else answer_of(run.result)
     problem = None if run.error is None else Problem(**{**run.error, "errors": []})
     return RunOut(
@@ -430,7 +430,7 @@ def _newest(chunk: Chunk) -> SearchHit:
 
 
 def _outside(origin: str, trust: str) -> dict[str, str]:
-    """What marks a hit whose text is not trusted; nothing for any other."""
+    """The fields that mark a hit whose text is not trusted; none for any other."""
     return {"origin": origin, "trust": trust} if is_untrusted(trust) else {}
 
 

@@ -115,7 +115,7 @@ class BatchDone(Struct):
     steps: list[StepDone]
 
 
-#: Each step is carried out by the function of its own address, so that the same rules hold for both.
+#: Each step runs the function of its own address, so that the same rules apply to both.
 _RUNS: dict[type[Request], Callable[[Context, Any], Any]] = {
     Remember: chunks.remember, Create: chunks.create, Update: chunks.change, Undo: chunks.undo,
     Delete: chunks.delete, Restore: chunks.restore, Link: links.link, Unlink: links.unlink,
@@ -141,7 +141,7 @@ def _carry_out(context: Context, step: Step, done: list[StepDone]) -> StepDone:
     }
     wanted = getattr(step, "if_revision", None)
     answer = _RUNS[type(step)](
-        # A step holds the fields of the body and of the parameters of its address.
+        # A step has the fields of its address's body and parameters.
         replace(context, path=path, if_match=None if wanted is None else f'"{wanted}"'),
         step,
     )
@@ -166,7 +166,7 @@ def _chunk(named: str, done: list[StepDone]) -> str:
 
 
 def _of_step(error: Exception, number: int, step: Step) -> Problem:
-    """The problem of a step, which says which one it was; nothing of the batch was done."""
+    """The problem of a step, with the number of the step; nothing of the batch was done."""
     if isinstance(error, PreconditionFailed):  # no header named the revision, so 412 would mislead
         why = problem(409, error.message, hint="Read it again.")
     else:

@@ -1,4 +1,4 @@
-"""The change feed: tells listeners within a moment what any process wrote, and looks only while somebody listens."""
+"""The change feed: notifies listeners of writes by any process; it polls only while there are listeners."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = ["TOPICS", "ChangeFeed", "ChangeNotice", "kept_alive"]
 TOPICS = frozenset({"memories", "recalls", "tiers", "persona"})
 
 _RUNS = 8
-"""Newest runs whose growth is watched: more than anybody has going at one time."""
+"""Newest runs whose growth is watched: more than run at the same time."""
 
 _PERSONA = ("persona", "personalities", "sliders", "gauges")
-"""Folders of a brain: the sessions' state, and what people wrote by hand."""
+"""Folders of a brain: the sessions' state, and files written by hand."""
 
-_QUIET = 15.0
+_KEEP_ALIVE = 15.0
 """Seconds of silence after which a stream sends a comment."""
 
 _log = logging.getLogger(__name__)
@@ -41,7 +41,7 @@ class ChangeNotice:
     Attributes:
         seq: of this feed, rising by one.
         at: when it was noticed (UTC).
-        topics: what it touches, of TOPICS.
+        topics: the affected ones of TOPICS.
         events: new lines of the audit log, for listeners that asked for them.
         version: the store's change counter, comparable for equality only.
     """
@@ -55,22 +55,22 @@ class ChangeNotice:
 
 @dataclass(eq=False)
 class _Listener:
-    """What waits for one listener; several changes before it looks become one."""
+    """The pending notices of one listener; they are merged when it reads them."""
 
     events: bool
     waiting: list[ChangeNotice] = field(default_factory=list)
-    ring: asyncio.Event = field(default_factory=asyncio.Event)
+    ready: asyncio.Event = field(default_factory=asyncio.Event)
 
 
 class ChangeFeed:
     """Watches one memory by polling its cheap change counters.
 
-    Polling, since no notice reaches a process from another one on a plain file system, and a database behind a
-    connection pool cannot be listened to.
+    Polling, since a plain file system has no notifications between processes, and LISTEN does not work through a
+    connection pool.
 
     Args:
-        memory: gives the open memory; called with the first look.
-        interval: seconds between two looks.
+        memory: returns the open memory; called with the first poll.
+        interval: seconds between polls.
     """
 
     def __init__(self, memory: Callable[[], Memory], interval: float = 0.25) -> None:
@@ -81,24 +81,24 @@ class ChangeFeed:
         self._thread: ThreadPoolExecutor | None = None
         self._seq = 0
         self._last_event = ""
-        self._looked = asyncio.Event()
+        self._polled = asyncio.Event()
         self._closed = False
 
     @property
     def listening(self) -> int:
-        """How many listen now."""
+        """Number of listeners."""
         return len(self._listeners)
 
     async def start(self) -> None:
-        """Allow listeners (again); nothing is looked at before one comes."""
+        """Allow listeners (again); polling starts with the first one."""
         self._closed = False
 
     async def stop(self) -> None:
-        """End every listener and the watching."""
+        """End every listener and stop polling."""
         self._closed = True
-        self._looked.set()  # nobody waits any longer
+        self._polled.set()  # release waiting listeners
         for listener in self._listeners:
-            listener.ring.set()
+            listener.ready.set()
         task = self._task
         if task is not None:
             task.cancel()
@@ -113,7 +113,7 @@ class ChangeFeed:
 
         Args:
             events: also read the new lines of the audit log.
-            ready: first yield a change without topics, as soon as nothing is missed any more.
+            ready: first yield a notice without topics, as soon as no later change can be missed.
         """
         listener = _Listener(events)
         self._listeners.add(listener)
@@ -121,11 +121,11 @@ class ChangeFeed:
             if self._task is None:
                 self._task = asyncio.create_task(self._watch())
             if ready:
-                await self._looked.wait()
+                await self._polled.wait()
                 yield ChangeNotice(self._seq, format_time(datetime.now(UTC)), frozenset())
             while not self._closed:
-                await listener.ring.wait()
-                listener.ring.clear()
+                await listener.ready.wait()
+                listener.ready.clear()
                 waiting, listener.waiting = listener.waiting, []
                 if waiting and not self._closed:
                     yield _merged(waiting)
@@ -141,37 +141,37 @@ class ChangeFeed:
             while self._listeners and not self._closed:
                 with_events = any(listener.events for listener in self._listeners)
                 try:
-                    now, news = await loop.run_in_executor(self._thread, self._look, seen, with_events)
+                    now, news = await loop.run_in_executor(self._thread, self._poll, seen, with_events)
                 except StoreClosed:
                     return
                 except RlmMemError as error:
-                    # A database that restarts, or a folder that is away for a moment: look again later.
+                    # A database that restarts, or a folder that is briefly unavailable: poll again later.
                     _log.warning("changes cannot be seen: %s", error)
                     await asyncio.sleep(max(2.0, self._interval))
                     continue
                 if seen is not None:
                     topics = frozenset(name for name in TOPICS if now[name] != seen[name])
                     if topics or news:
-                        self._tell(topics, news, now["memories"])
+                        self._notify(topics, news, now["memories"])
                 seen = now
-                self._looked.set()
+                self._polled.set()
                 await asyncio.sleep(self._interval)
         finally:
             self._task = None
-            self._looked.clear()
+            self._polled.clear()
 
-    def _tell(self, topics: frozenset[str], news: tuple[dict[str, Any], ...], version: object) -> None:
+    def _notify(self, topics: frozenset[str], news: tuple[dict[str, Any], ...], version: object) -> None:
         self._seq += 1
         at = format_time(datetime.now(UTC))
         for listener in self._listeners:
-            told = news if listener.events else ()
-            if topics or told:
-                listener.waiting.append(ChangeNotice(self._seq, at, topics, told, version))
-                listener.ring.set()
+            events = news if listener.events else ()
+            if topics or events:
+                listener.waiting.append(ChangeNotice(self._seq, at, topics, events, version))
+                listener.ready.set()
 
     # --- looking, in the thread of the feed -----------------------------------------------------------------
 
-    def _look(
+    def _poll(
         self, seen: dict[str, object] | None, with_events: bool
     ) -> tuple[dict[str, object], tuple[dict[str, Any], ...]]:
         memory = self._memory()
@@ -191,12 +191,12 @@ class ChangeFeed:
 
 
 async def kept_alive(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Parts of a stream of events as they come, and a comment after some silence, which shows a lost connection."""
+    """Parts of an event stream as they arrive, and a comment after some silence, which reveals a lost connection."""
     waiting: asyncio.Future[bytes] | None = None
     try:
         while True:
             waiting = waiting or asyncio.ensure_future(anext(parts))
-            done, _ = await asyncio.wait({waiting}, timeout=_QUIET)
+            done, _ = await asyncio.wait({waiting}, timeout=_KEEP_ALIVE)
             if not done:
                 yield b": still here\n\n"
                 continue
@@ -217,7 +217,7 @@ async def kept_alive(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def state_of(memory: Memory) -> dict[str, object]:
-    """For each topic something that differs when it changed; cheap enough to be asked several times a second."""
+    """For each topic a value that differs after a change; cheap enough to compute several times a second."""
     return {
         "memories": memory.store.backend.version(memory.store.namespace),
         "recalls": _runs(memory),
@@ -238,7 +238,7 @@ def _persona(memory: Memory) -> object:
 
 
 def _merged(changes: list[ChangeNotice]) -> ChangeNotice:
-    """Several changes as one, as new as the last."""
+    """Merge several notices into one with the number and time of the last."""
     if len(changes) == 1:
         return changes[0]
     last = changes[-1]

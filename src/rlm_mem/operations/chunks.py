@@ -67,7 +67,7 @@ Ids = Annotated[
 
 
 class RememberArguments(Request):
-    """What an agent gives to have a text remembered."""
+    """A text to remember, with what an agent may state about it."""
 
     text: Annotated[
         Content, Meta(description="What to remember, self-contained: who, what, when. Any length.")
@@ -198,7 +198,7 @@ class ChunkChange(ChunkFields):
 
 
 class UpdateArguments(ChunkFields, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     id: ChunkId
     expected_revision: (
@@ -274,28 +274,28 @@ class Reads(Struct):
 
 
 class ChunkViews(MayBeCut):
-    """The memories that are there, and the ids for which there is none."""
+    """The memories that exist, and the ids that do not."""
 
     memories: list[ChunkView]
     missing: list[str]
 
 
 class Forgotten(Struct):
-    """Ids that were archived, and ids for which there was nothing."""
+    """Ids of archived chunks, and ids that do not exist."""
 
     forgotten: list[str]
     missing: list[str]
 
 
 class GetArguments(Bounded, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     ids: Ids
     as_of: AsOf | None = None
 
 
 class IdsArguments(Request):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     ids: Ids
 
@@ -306,7 +306,7 @@ def _found(chunk: Chunk | None, chunk_id: str) -> Chunk:
     return chunk
 
 
-def _told(chunk: Chunk, status: int | None = None, **headers: str) -> Reply:
+def _reply(chunk: Chunk, status: int | None = None, **headers: str) -> Reply:
     return Reply(chunk_out(chunk), status, {"ETag": etag(chunk), **headers})
 
 
@@ -354,13 +354,13 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
 
 
 def _check_period(valid_from: str | None, valid_to: str | None) -> None:
-    """Two times that are each in order may not fit each other: that is no matter of the schema."""
+    """Two valid times may contradict each other, which a schema cannot express."""
     if valid_from and valid_to and parse_time(valid_from) > parse_time(valid_to):
         raise Refused(problem(409, f"valid_from {valid_from} is after valid_to {valid_to}"))
 
 
 def _check_expiry(context: Context, expires: str | None, ttl: str | None) -> None:
-    """A time that has passed, or two of them, are no matter of the schema either."""
+    """A time in the past, or two times, cannot be expressed in the schema either."""
     try:
         expiry(expires, ttl, context.memory.store.clock())
     except InvalidChunk as error:
@@ -405,7 +405,7 @@ def _read(context: Context, request: ReadQuery) -> Reply:
     chunk = _found(_as_of(context, request.as_of).get_chunk(chunk_id, track=request.track), chunk_id)
     if not_modified(context, chunk):
         return Reply(status=304, headers={"ETag": etag(chunk)})
-    return _told(chunk)
+    return _reply(chunk)
 
 
 def _reads(context: Context, _: object) -> Reads:
@@ -456,7 +456,7 @@ def restore(context: Context, _: object) -> Reply:
         )
     if chunk is None:
         raise NotFoundError(f"the archive has no chunk {chunk_id}")
-    return _told(chunk)
+    return _reply(chunk)
 
 
 def _history(context: Context, _: object) -> Versions:
@@ -475,7 +475,7 @@ def undo(context: Context, request: UndoRequest) -> Reply:
         chunk = context.memory.undo(chunk_id, to_revision=request.to_revision)
     if chunk is None:
         raise NotFoundError(f"{chunk_id} has no such version", hint="Its history lists those that were kept.")
-    return _told(chunk)
+    return _reply(chunk)
 
 
 def _list(context: Context, request: ListQuery) -> ChunkPage:
@@ -525,13 +525,13 @@ def _get_several(context: Context, request: GetArguments) -> ChunkViews:
 
 def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
     ids = list(dict.fromkeys(request.ids))
-    with context.memory.batch():  # a bad id among them must not leave half of it done
+    with context.memory.batch():  # an invalid id must not leave it half done
         done = {chunk_id: context.memory.delete(chunk_id) for chunk_id in ids}
     return Forgotten([one for one in ids if done[one]], [one for one in ids if not done[one]])
 
 
 def _by_agent(context: Context, chunk_id: str) -> dict[str, str] | None:
-    """What the words of an agent are trusted, where those that they replace were trusted more."""
+    """Origin and trust of text by an agent, where the replaced text was trusted more; else None."""
     level = context.memory.store.trust_levels["agent"]
     for one in context.memory.store.summaries([chunk_id]):
         if rank(level) < rank(one.trust):

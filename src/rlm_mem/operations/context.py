@@ -1,4 +1,4 @@
-"""What the faces of one server share: its settings, its one open memory, and the handles of open recalls on it."""
+"""What the interfaces of one server share: its settings, its open memory, and the handles of open recalls."""
 
 from __future__ import annotations
 
@@ -37,12 +37,12 @@ class _Open:
 class Handles:
     """Open recalls by handle; safe for several threads.
 
-    A handle that nobody used for a while ends, and so does the one unused for longest when there are too many: a
-    client that forgets to finish costs a bounded amount.
+    An idle handle expires, and the least recently used one is dropped when there are too many: a client that does not
+    finish its recalls costs a bounded amount.
 
     Args:
         limit: most handles at a time.
-        idle_seconds: how long a handle lives without being used.
+        idle_seconds: lifetime of an unused handle.
         clock: seconds, monotonic.
     """
 
@@ -59,13 +59,13 @@ class Handles:
         return len(self._open)
 
     def add(self, session: RecallSession) -> str:
-        """Mint a handle for an open recall."""
+        """Create a handle for an open recall."""
         handle = f"recall-{secrets.token_hex(8)}"
         with self._guard:
             ended = self._expired()
             while len(self._open) >= self.limit:
                 idle = [name for name, held in self._open.items() if not held.busy] or list(self._open)
-                # Those that have their answer first, then the one unused for longest.
+                # Drop those that have an answer first, then the least recently used one.
                 ended.append(
                     self._open.pop(
                         min(idle, key=lambda n: (self._open[n].session.result is None, self._open[n].used))
@@ -121,15 +121,15 @@ class Handles:
 
 @dataclass(frozen=True)
 class Settings:
-    """What the start of a server fixes for all its clients.
+    """The settings of a server, the same for all of its clients.
 
     Attributes:
-        brain: the brain folder or a DSN; None: where the command line would look.
+        brain: the brain folder or a DSN; None: the default of the command line.
         namespace: the only one that clients reach; None: the configured one.
-        llm: who writes the programs of recall and reason; None: the configured model.
+        llm: the model that writes the programs of recall and reason; None: the configured model.
         read_only: offer only tools that change no memory.
-        every_tool: offer the further tools too.
-        actor: who writes, for the audit log.
+        every_tool: offer all tools instead of the default ones.
+        actor: recorded in the audit log with each write.
     """
 
     brain: Path | str | None = None
@@ -141,13 +141,13 @@ class Settings:
 
 
 class CallCancelled(Exception):
-    """The client gave a call up; raised between two steps of a recall."""
+    """The client cancelled a call; raised between two steps of a recall."""
 
 
 class OpenMemory:
     """One memory, confined to its namespace, and the open recalls on it; safe for several threads.
 
-    The memory is opened when first asked for: what a client waits for first must not wait for it.
+    The memory is opened on first use, so that it does not delay the first response to a client.
 
     Args:
         settings: of the server.
@@ -191,13 +191,13 @@ class OpenMemory:
 
 
 def in_words(error: RlmMemError) -> str:
-    """The message of an error and the remedy, as one text; what UTF-8 cannot hold is replaced."""
+    """The message of an error and the remedy, as one text; what UTF-8 cannot encode is replaced."""
     message = f"{str(error).rstrip('.')}. {error.hint}" if error.hint else str(error)
     return message.encode("utf-8", "replace").decode()
 
 
 def storable(data: dict[str, Any]) -> dict[str, Any]:
-    """Plain data as it is; what UTF-8 cannot hold is replaced."""
+    """Plain data, with text that UTF-8 cannot encode replaced."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError:

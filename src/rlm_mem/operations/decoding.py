@@ -1,7 +1,7 @@
-"""Requests from what came in: a JSON body, the parameters of an address, the arguments of an agent, or a form.
+"""Decodes requests from a JSON body, the parameters of an address, the arguments of an agent, or a form.
 
-One set of types holds for all of them. What comes as text becomes the number, truth or list that its type asks for;
-agents may also use other names, leave things out in their own ways, and write times in any ISO form.
+All of them use the same types. Text is converted to the number, boolean or list of its type. Agents may also use
+aliases, omit arguments in several ways, and write times in any ISO form.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rlm_mem.operations.types import PARTS, TIME_PATTERN, Request
 
 __all__ = ["MAX_ARGUMENT_CHARS", "from_agent", "from_json", "from_parameters", "part", "unknown_parameter"]
 
-#: Most characters of text in all arguments of one call together; what one memory may hold is a setting, and less.
+#: Most characters of text in all arguments of one call together; the limit of one memory is a setting, and lower.
 MAX_ARGUMENT_CHARS = 10_000_000
 
 _MAX_DEPTH = 20
@@ -33,7 +33,7 @@ _R = TypeVar("_R", bound=Request)
 
 
 def from_json(kind: type[_R], content: bytes) -> _R:
-    """A request from a JSON body. JSON knows one kind of number: 5.0 is taken where a whole one is wanted.
+    """A request from a JSON body. JSON has one kind of number: 5.0 is accepted as an integer.
 
     Raises:
         Refused: it is not valid JSON, or does not fit.
@@ -127,7 +127,7 @@ def part(name: str, value: str) -> str:
 
 
 def unknown_parameter(name: str, known: Iterable[str] = ()) -> Refused:
-    """The refusal of a parameter that an address does not take."""
+    """The refusal of a parameter that an address does not accept."""
     names = ", ".join(known)
     return Refused(
         problem(
@@ -139,11 +139,11 @@ def unknown_parameter(name: str, known: Iterable[str] = ()) -> Refused:
     )
 
 
-# --- what does not fit, in words ---------------------------------------------------------------------------
+# --- refusals ---------------------------------------------------------------------------
 
 
 def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refused:
-    """The decoder's sentence with the name of the field, and a pointer to it."""
+    """The decoder's message with the name of the field, and a pointer to it."""
     what, _, where = str(error).partition(" - at ")
     if what.startswith(_REGEX):
         what = f"expected {_described(kind, what) or 'another form'}"
@@ -157,7 +157,7 @@ def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refus
 
 
 def _described(kind: Any, message: str) -> str:
-    """What the pattern that a message quotes stands for, by the description beside it in the types."""
+    """The description, from the types, of the pattern that a message quotes."""
     for meta in getattr(kind, "__metadata__", ()):
         if meta.pattern is not None and message == f"{_REGEX}{meta.pattern!r}" and meta.description:
             example = f", such as {meta.examples[0]}" if meta.examples else ""
@@ -169,7 +169,7 @@ def _described(kind: Any, message: str) -> str:
     return next((found for one in parts if (found := _described(one, message))), "")
 
 
-# --- text as what its type asks for -------------------------------------------------------------------------
+# --- conversion of text -------------------------------------------------------------------------
 
 
 def _with_whole_numbers(data: Any) -> Any:
@@ -181,7 +181,7 @@ def _with_whole_numbers(data: Any) -> Any:
 
 
 def _typed(text: str, kind: Any) -> Any:
-    """The text as the number or truth that is wanted, if it is one; else as it is, for the decoder to refuse."""
+    """The text as the number or boolean of its type, if it is one; else unchanged, for the decoder to refuse."""
     if _is(bool, kind):
         return {"true": True, "false": False}.get(text, text)
     if _is(int, kind) and _WHOLE.fullmatch(text):
@@ -192,7 +192,7 @@ def _typed(text: str, kind: Any) -> Any:
 
 
 def _understood(value: Any, kind: Any) -> Any:
-    """A list that came as JSON text, as `a, b` or as one word; a time in any ISO form; other values as they are."""
+    """A list given as JSON text, as `a, b` or as one word; a time in any ISO form; other values unchanged."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -204,7 +204,7 @@ def _understood(value: Any, kind: Any) -> Any:
         try:
             return format_time(parse_time(text))
         except (InputError, ValueError, OverflowError):
-            return value  # the pattern refuses it, and its description says what is wanted
+            return value  # the pattern refuses it with its description
     return value
 
 
@@ -234,7 +234,7 @@ def _parsed(text: str) -> Any:
 
 
 def _size(value: object, depth: int = 0) -> int:
-    """Characters of text within; refuses what is nested deeper than any argument is."""
+    """Characters of all text in a value; refuses values that are nested too deep."""
     if depth > _MAX_DEPTH:
         raise InputError(f"the arguments are nested deeper than {_MAX_DEPTH} levels")
     if isinstance(value, str):

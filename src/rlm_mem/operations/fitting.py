@@ -16,13 +16,14 @@ from rlm_mem.text.tokens import count_tokens, truncate_tokens
 __all__ = ["Bounded", "MayBeCut", "Reply", "answered", "fitted"]
 
 _WORD_CHARS, _NAME_CHARS = 40, 120
-"""Up to so many characters, a text is a word or (without a space) an id, a time or an address: never shortened."""
+"""Up to so many characters, a text counts as a word or (without a space) as an id, a time or an address, and is never
+shortened."""
 _CUT_MARK = " …"
 _TRIES = 8
 
 
 class Bounded(Request):
-    """Base of requests whose answer holds text."""
+    """Base of requests whose response contains text."""
 
     max_tokens: (
         Annotated[
@@ -38,7 +39,7 @@ class Bounded(Request):
 
 
 class MayBeCut(Struct, kw_only=True):
-    """Base of the answers to them; ``truncated``: texts or items were left out to keep ``max_tokens``."""
+    """Base of their responses; ``truncated``: texts or items were left out to keep ``max_tokens``."""
 
     truncated: bool = False
 
@@ -53,10 +54,10 @@ class Reply:
 
 
 def answered(run: Callable[[Any], Any], request: Any) -> Any:
-    """What an operation returns to a request, no longer than the request allows.
+    """The response of an operation, cut to the tokens that the request allows.
 
-    Lists lose items from their end and texts their end; names and figures stay, even where they alone are too many. A
-    page ends earlier, with the cursor of what follows, but holds one item at least.
+    Lists and texts are cut at their end; names and figures are kept, even if they alone are too long. A page ends
+    earlier, with the cursor of the next item, but has at least one item.
 
     Args:
         run: the operation, given the request; called again with a smaller limit where a page does not fit.
@@ -76,7 +77,7 @@ def answered(run: Callable[[Any], Any], request: Any) -> Any:
 
 
 def fitted(data: Any, room: int | None) -> Any:
-    """Data of at most so many tokens as JSON: as it is where it fits, else plain data that is marked as truncated."""
+    """Data of at most ``room`` tokens as JSON: unchanged where it fits, else plain data marked as truncated."""
     if room is None:
         return data
     plain = msgspec.to_builtins(data, enc_hook=str)
@@ -88,7 +89,7 @@ def fitted(data: Any, room: int | None) -> Any:
         excess = _cost(cut) - room
         if excess <= 0 or aim <= 0:
             break
-        aim -= excess  # parts are counted one by one: as a whole they may have a few tokens more
+        aim -= excess  # parts are counted one by one; together they may have a few tokens more
     return cut
 
 
@@ -118,7 +119,7 @@ def _cut(data: Any, room: int) -> Any:
 
 
 def _cut_list(items: list[Any], room: int) -> list[Any]:
-    """The first items that fit; of the very first its beginning."""
+    """The first items that fit; the first one may be cut itself."""
     kept: list[Any] = []
     for item in items:
         cost = _cost(item) + 1
@@ -139,7 +140,7 @@ def _can_be_cut(data: Any) -> bool:
 
 
 def _rank(data: Any) -> int:
-    """Texts before lists of what holds text, and those before lists of names and figures."""
+    """Order of cutting: texts, then lists that contain text, then lists of names and figures."""
     if isinstance(data, str):
         return 0
     return 1 if any(_can_be_cut(one) for one in (data if isinstance(data, list) else data.values())) else 2

@@ -71,7 +71,7 @@ class Links(MayBeCut):
 
 
 class LinkState(Struct):
-    """A link as it stands now."""
+    """A link as it is now."""
 
     source_id: str
     target_id: str
@@ -164,7 +164,7 @@ class Figures(Struct):
 
 
 class LinkArguments(LinkRequest, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     source_id: ChunkId
     target_id: ChunkId

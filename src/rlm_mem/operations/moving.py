@@ -1,4 +1,4 @@
-"""Import and export: a file in the body, a file as the answer; both streamed, both bounded."""
+"""Import of a file in the body, and export as a file; both streamed, both bounded."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ __all__ = [
     "import_file",
 ]
 
-#: A bare file name: it cannot lead anywhere, and its ending says what the file may be.
+#: A bare file name without a path; its suffix hints at the format.
 FileName = Annotated[
     str,
     Meta(
@@ -46,7 +46,7 @@ _LISTED = 200
 
 
 class UploadNotice(Struct):
-    """Something that was kept as it is, or could not be read, and why."""
+    """An entry that was kept unchanged, or could not be read, and why."""
 
     where: str
     reason: str
@@ -85,12 +85,12 @@ def import_file(
     replace: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
-    """Import a file that a client sent, into the namespace of the memory whatever the file names.
+    """Import a file that a client sent, into the namespace of the memory even if the file names others.
 
-    Nothing in it is trusted further than the settings say of imports.
+    Nothing in it is trusted more than the settings allow for imports.
 
     Raises:
-        InputError: it is no sound archive, or the format is unknown.
+        InputError: it is not a valid archive, or the format is unknown.
     """
     report = interchange.import_source(
         memory.store,
@@ -100,7 +100,7 @@ def import_file(
         keep_namespaces=False,
         replace=replace,
         again=True,
-        # By name and content: the same file again is known, another one of that name replaces nothing.
+        # By name and content: the same file is recognised, a different one of that name replaces nothing.
         label=f"{path.name}~{_digest(path)}",
         trust=memory.store.trust_levels["import"],
         progress=progress,
@@ -126,7 +126,7 @@ def import_bytes(
     replace: bool = False,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
-    """As ``import_file``, for what is in memory."""
+    """As ``import_file``, for bytes."""
     with tempfile.TemporaryDirectory(prefix="rlm-mem-import-") as folder:
         path = Path(folder) / name
         path.write_bytes(data)
@@ -175,7 +175,7 @@ class MarkdownOut(MayBeCut):
 
 
 class ImportArguments(Bounded, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     content: Annotated[Content, Meta(description="The content of the file, as text.")]
     name: FileName = "notes.md"

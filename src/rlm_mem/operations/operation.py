@@ -1,4 +1,4 @@
-"""Operations as data: what each one takes and gives, its function, and how HTTP and agents reach it."""
+"""Operations as data: the request, response and function of each, and how HTTP and agents reach it."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", ""]
 
 
 def no_progress(done: float, total: float | None, message: str) -> None:
-    """Progress that nobody asked for."""
+    """A progress callback that does nothing."""
 
 
 @dataclass(frozen=True)
 class Context:
-    """What the function of an operation may use while it runs.
+    """The context in which the function of an operation runs.
 
     Attributes:
         opened: the open memory with the settings of the server and the handles of open recalls.
         path: the parts of the address by name, each of its declared type.
-        if_match, if_none_match: the header as it came, or None.
+        if_match, if_none_match: the header as received, or None.
         kept_runs: runs of this server; None where there are none, as with MCP over stdio.
         progress: report (done, total, message).
         given_up: set when the client no longer waits.
@@ -63,7 +63,7 @@ class Context:
 
     @property
     def settings(self) -> Settings:
-        """What the start of the server fixed."""
+        """The settings of the server."""
         return self.opened.settings
 
     @property
@@ -73,10 +73,10 @@ class Context:
         return self.kept_runs
 
     def check(self) -> None:
-        """Stop here when the client no longer waits.
+        """Raise when the client no longer waits.
 
         Raises:
-            CallCancelled: it does not.
+            CallCancelled: the client has cancelled the call.
         """
         if self.given_up.is_set():
             raise CallCancelled("the client no longer waits for this call")
@@ -92,9 +92,9 @@ class Tool:
         description: for the model: what it does, when to use it.
         request, response, run: where an agent's view differs from the operation's own; None: the operation's.
         path: arguments that are parts of the operation's address under another name; those of the same name are
-            parts too. A function finds them in the path of the context, whoever calls.
-        destructive: it may take something away or replace it.
-        idempotent: the same call again changes nothing more.
+            parts too. The function always reads them from the path of the context.
+        destructive: it may remove or replace something.
+        idempotent: repeating the call changes nothing.
         open_world: it may ask a model over the network, as configured.
         aliases: other names of arguments.
         default: offered without ``--tools all``.
@@ -123,8 +123,8 @@ class Operation:
             ``{parts}`` are in ``parts.PARTS``.
         name: its id in the OpenAPI document.
         summary: what it does, one sentence.
-        run: called in a worker thread with the context and the request; gives a value of type ``response`` or a Reply.
-            None: HTTP answers in a way of its own (``http.streams``).
+        run: called in a worker thread with context and request; returns a value of type ``response`` or a Reply.
+            None: ``http.streams`` answers the request.
         request: type of the request: of the parameters with GET, DELETE and ``raw_body``, else of the body; None: there
             is nothing to say.
         response: type of the answer's body; None: there is none.
@@ -163,12 +163,12 @@ class Operation:
 
     @property
     def by_query(self) -> bool:
-        """The request stands behind the question mark of the address, not in the body."""
+        """Whether the request is the query string of the address, not the body."""
         return self.method in ("GET", "DELETE") or bool(self.raw_body)
 
     @property
     def parameters(self) -> type[Request] | None:
-        """The type of what stands behind the question mark."""
+        """The type of the query string."""
         return self.request if self.by_query else None
 
     @property
@@ -178,5 +178,5 @@ class Operation:
 
 
 def parts_of(path: str) -> list[str]:
-    """The names of the parts of an address that vary."""
+    """The names of the parameters in the path of an address."""
     return re.findall(r"{(\w+)}", path)

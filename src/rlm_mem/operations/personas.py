@@ -101,7 +101,7 @@ class PersonaState(MayBeCut):
 
 
 class PersonaArguments(Bounded, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     message: (
         Annotated[
@@ -113,7 +113,7 @@ class PersonaArguments(Bounded, kw_only=True):
 
 
 def persona_of(memory: Memory) -> Persona:
-    """The persona of a namespace: states lie beside all namespaces of a brain, so each gets a session of its own."""
+    """The persona of a namespace: all namespaces of a brain share a folder of states, so each has its own session."""
     name = memory.store.namespace
     session = name if _SESSION.fullmatch(name) else f"ns-{hashlib.sha256(name.encode()).hexdigest()[:32]}"
     return memory.persona(session, keep=True)

@@ -1,4 +1,4 @@
-"""Errors as problem details (RFC 9457): the one place that says which status an exception has over HTTP."""
+"""Errors as problem details (RFC 9457), with the HTTP status of each exception."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class FieldError(msgspec.Struct, omit_defaults=True):
     """What is wrong with one part of a request.
 
     Attributes:
-        detail: in words.
+        detail: a sentence.
         pointer: JSON pointer into the body, or the name of a parameter.
     """
 
@@ -26,7 +26,7 @@ class FieldError(msgspec.Struct, omit_defaults=True):
 
 
 class Problem(msgspec.Struct, omit_defaults=True):
-    """An error (RFC 9457): what kind, what happened, and what can be done about it.
+    """An error (RFC 9457): its kind, what happened, and the remedy.
 
     Attributes:
         type: URI that names the kind of problem; it ends in the name of the exception or of the refusal.
@@ -55,14 +55,14 @@ class Problem(msgspec.Struct, omit_defaults=True):
 
 
 class Refused(Exception):
-    """A request that is refused for a reason of the protocol, not of the memory."""
+    """A request that is refused by the protocol layer, not by the memory."""
 
     def __init__(self, why: Problem) -> None:
         super().__init__(why.detail)
         self.problem = why
 
 
-#: Status and title by exception, the most particular first.
+#: Status and title by exception, the most specific first.
 _STATUS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.NamespaceError, 403, "This namespace is not served here"),
     (errors.InputError, 422, "The request says something that cannot be done"),
@@ -108,13 +108,13 @@ def problem(
     fields: list[FieldError] | None = None,
     retry_after: int = 0,
 ) -> Problem:
-    """A refusal that no exception of the memory stands behind."""
+    """The problem of a refusal that is not an exception of the memory."""
     name, title = _REFUSALS.get(status, ("error", "The request failed"))
     return Problem(TYPE_BASE + name, title, status, detail, hint, fields or [], retry_after=retry_after)
 
 
 def problem_of(error: BaseException) -> Problem:
-    """The problem that an exception is; what is not ours is an internal error without details of the machine."""
+    """The problem for an exception; an unexpected one becomes an internal error without details of the machine."""
     from rlm_mem.operations.context import CallCancelled
 
     if isinstance(error, Refused):
@@ -127,8 +127,8 @@ def problem_of(error: BaseException) -> Problem:
                 type=TYPE_BASE + type(error).__name__,
                 title=title,
                 status=status,
-                detail=_written(error.message),
-                hint=_written(error.hint or ""),
+                detail=_encodable(error.message),
+                hint=_encodable(error.hint or ""),
                 stopped_by=error.stopped_by if isinstance(error, errors.BudgetError) else "",
                 retry_after=next((wait for kind, wait in _AGAIN.items() if isinstance(error, kind)), 0),
             )
@@ -140,6 +140,6 @@ def problem_of(error: BaseException) -> Problem:
     )
 
 
-def _written(text: str) -> str:
-    """What UTF-8 cannot hold is replaced: messages quote what they were given."""
+def _encodable(text: str) -> str:
+    """The text with what UTF-8 cannot encode replaced: messages quote their input."""
     return text.encode("utf-8", "replace").decode()

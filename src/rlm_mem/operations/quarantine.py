@@ -1,4 +1,4 @@
-"""Quarantine over HTTP: chunks that nothing that reads gives, until somebody releases them."""
+"""Quarantine over HTTP: chunks that no read returns until they are released."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class QuarantineRequest(Request):
 
 
 class QuarantineArguments(QuarantineRequest, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     chunk_id: ChunkId
 

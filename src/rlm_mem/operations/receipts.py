@@ -63,7 +63,7 @@ class VerifyRequest(Bounded, kw_only=True):
 
 
 class VerifiedPart(Struct):
-    """What was found of one part of a receipt."""
+    """The result for one part of a receipt."""
 
     part: str
     status: Literal["holds", "changed", "altered", "not checked"]

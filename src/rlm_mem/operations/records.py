@@ -276,7 +276,7 @@ def _costs(context: Context, request: PeriodQuery) -> Costs:
 def _events(context: Context, request: EventsQuery) -> EventPage:
     since, skipped = utc(request.since), 0
     if request.cursor is not None:
-        # Lines are only ever added: a time, and how many of its lines were handed out, is a place that stays.
+        # Lines are only appended, so a time and the number of its lines already returned is a stable position.
         since, skipped = decode_cursor("events", request.cursor, tuple[str, Annotated[int, Meta(ge=0)]])
     items: list[dict[str, Any]] = []
     same = 0
@@ -299,7 +299,7 @@ def _events(context: Context, request: EventsQuery) -> EventPage:
 def _changes(context: Context, request: ChangesQuery) -> ChangePage:
     found = context.memory.continuum.recorded_changes()
     if request.cursor is not None:
-        # Changes are only ever added in front, so the last one that was handed out is a place that stays.
+        # Changes are only added in front, so the last one that was returned is a stable position.
         (last,) = decode_cursor("undo", request.cursor, tuple[str])
         found = islice(dropwhile(lambda change: change.id != last, found), 1, None)
     here = list(islice(found, request.limit + 1))

@@ -1,4 +1,4 @@
-"""Every operation, in the order in which the document shows them: the one place where a group is registered."""
+"""Every operation, in the order of the OpenAPI document; a new group is registered here."""
 
 from __future__ import annotations
 
@@ -46,5 +46,5 @@ _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
 def operation_named(name: str) -> Operation:
-    """The operation of this name, which must be there."""
+    """The operation of this name, which must exist."""
     return _BY_NAME[name]

@@ -89,7 +89,7 @@ class DeferRequest(DecideRequest):
 
 
 class DecideArguments(DeferRequest, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     case_id: CaseId
     decision: Annotated[

@@ -35,9 +35,9 @@ State = Literal["running", "done", "failed", "cancelled"]
 Kind = Literal["step", "text", "result", "error"]
 
 _TEXT_EVERY = 0.05
-"""Seconds between two pieces of text: a model sends many of a few characters."""
+"""Seconds between two text events: a model sends many pieces of a few characters."""
 _MOST_EVENTS = 5_000
-"""Of one run; text beyond that is dropped, steps and the end never are."""
+"""Most events of one run; further text is dropped, steps and the end never are."""
 _log = logging.getLogger(__name__)
 
 
@@ -47,7 +47,7 @@ class RunEvent(msgspec.Struct, frozen=True):
     Attributes:
         seq: from 1, without gaps.
         kind: ``step`` (a turn ended), ``text`` (words of the model), ``result`` or ``error`` (the last one).
-        data: plain data; an error is a problem as :mod:`rlm_mem.operations.problems` words it.
+        data: plain data; an error is a problem (:mod:`rlm_mem.operations.problems`).
     """
 
     seq: int
@@ -59,9 +59,9 @@ class LiveRun:
     """One recall or reasoning that runs, or ran, in this server.
 
     Attributes:
-        id: names the run while the server lives.
+        id: unique while the server runs.
         trajectory_id: of its record; None until it has ended.
-        result: what it gave; None before, and when it failed. ``failure``: the exception that ended it.
+        result: its result; None before the end, and when it failed. ``failure``: the exception that ended it.
         error: the failure as a problem, or None.
     """
 
@@ -84,7 +84,7 @@ class LiveRun:
         self._text: list[str] = []
         self._text_at = 0.0
 
-    # --- looking ---------------------------------------------------------------------------------------
+    # --- reading ---------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
         """End the run at once, with the program or the call of a model it waits for; does nothing once it has ended."""
@@ -92,7 +92,7 @@ class LiveRun:
 
     @property
     def cancelling(self) -> bool:
-        """It was told to end."""
+        """Whether ``cancel`` was called."""
         return self._given_up.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
@@ -135,7 +135,7 @@ class LiveRun:
         schema: Mapping[str, Any] | None = None,
         as_of: str | None = None,
     ) -> None:
-        """Run to the end, in the calling thread; whatever goes wrong becomes the last event."""
+        """Run to the end, in the calling thread; an error becomes the last event."""
         try:
             self._check()
             opened = memory()
@@ -156,7 +156,7 @@ class LiveRun:
             self._end("cancelled", CallCancelled("the run was cancelled"))
         except RlmMemError as error:
             self._end("failed", error)
-        except Exception as error:  # noqa: BLE001 - whatever it is, listeners must learn that the run has ended
+        except Exception as error:  # noqa: BLE001 - listeners must learn that the run has ended
             _log.exception("run %s failed", self.id)
             self._end("failed", error)
         else:
@@ -188,7 +188,7 @@ class LiveRun:
         data = storable(data)
         with self._guard:
             self.events.append(RunEvent(len(self.events) + 1, kind, data))
-            if last:  # in one with its event: who sees that the run has ended has seen how
+            if last:  # together with the event, so that a listener that sees the end has seen the event
                 self._ended.set()
             listeners = list(self._listeners)
         for wake in listeners:
@@ -210,8 +210,8 @@ class RunRegistry:
     """Starts runs and keeps the latest ones, so that several listeners can follow the same one.
 
     Args:
-        memory: opens, or gives, the memory that is asked.
-        workers: how many run at the same time; further ones wait their turn.
+        memory: returns the memory, opening it if necessary.
+        workers: how many run at the same time; further ones wait.
         keep: how many are kept after they have ended.
         waiting: how many may wait; more are refused.
     """
@@ -234,7 +234,7 @@ class RunRegistry:
         schema: Mapping[str, Any] | None = None,
         as_of: str | None = None,
     ) -> LiveRun:
-        """Begin a run; it goes on whoever listens.
+        """Start a run; it continues without listeners.
 
         Args:
             operation: ``recall`` or ``reason``.
@@ -275,7 +275,7 @@ class RunRegistry:
             return list(reversed(self._runs.values()))
 
     def close(self) -> None:
-        """Cancel what runs and wait until it has ended."""
+        """Cancel running ones and wait until they have ended."""
         for run in self.list():
             run.cancel()
         self._pool.shutdown(wait=True, cancel_futures=True)

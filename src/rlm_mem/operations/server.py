@@ -1,4 +1,4 @@
-"""The server and its store: what answers, figures, checks and repair, checkpoint, sync, rebuild of the index."""
+"""The server and its store: version and model, figures, check and repair, checkpoint, sync, rebuild of the index."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _GROUP = "server"
 
 
 class About(Struct):
-    """What answers here: which memory, by which model, within which limits."""
+    """The server: its version, memory and model."""
 
     version: str
     namespace: str
@@ -86,11 +86,11 @@ def _status(context: Context, _: object) -> Status:
     )
 
 
-_CARE = "care"
+_CHECKS = "care"
 
 
 class FindingOut(Struct):
-    """One thing that is not as it should be; ``file`` is relative to the store."""
+    """One defect; ``file`` is relative to the store."""
 
     code: str
     message: str
@@ -101,13 +101,13 @@ class FindingOut(Struct):
 
 
 class Checked(Struct):
-    """What is not as it should be; empty in a sound memory."""
+    """Every defect; empty in a sound memory."""
 
     findings: list[FindingOut]
 
 
 class RepairOut(Struct):
-    """What was, or would be, done about a finding; ``manual``: only a person can decide."""
+    """The repair of a finding, done or planned; ``manual``: only a person can decide."""
 
     finding: FindingOut
     action: str
@@ -117,7 +117,7 @@ class RepairOut(Struct):
 
 
 class Repaired(Struct):
-    """What was, or with ``dry_run`` would be, mended."""
+    """The repairs, done or (``dry_run``) planned."""
 
     dry_run: bool
     repairs: list[RepairOut]
@@ -192,23 +192,23 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/check", "check", "Every integrity check over files, links and index.", _CARE,
+        "POST", "/check", "check", "Every integrity check over files, links and index.", _CHECKS,
         run=_check, response=Checked,
     ),
     Operation(
         "POST", "/repair", "repair", "Mend what can be mended without deleting content; by default a dry run.",
-        _CARE, run=_repair, request=DryRun, response=Repaired, writes=True,
+        _CHECKS, run=_repair, request=DryRun, response=Repaired, writes=True,
     ),
     Operation(
-        "POST", "/checkpoint", "checkpoint", "Fold access counts into the files and write the JSON views.", _CARE,
+        "POST", "/checkpoint", "checkpoint", "Fold access counts into the files and write the JSON views.", _CHECKS,
         run=_checkpoint, response=Checkpointed, writes=True,
     ),
     Operation(
-        "POST", "/sync", "sync", "Notice files changed by hand or by git.", _CARE,
+        "POST", "/sync", "sync", "Notice files changed by hand or by git.", _CHECKS,
         run=_sync, response=Synced, writes=True,
     ),
     Operation(
-        "POST", "/rebuild", "rebuildIndex", "Build the index anew from the files.", _CARE,
+        "POST", "/rebuild", "rebuildIndex", "Build the index anew from the files.", _CHECKS,
         run=_rebuild, response=Synced, writes=True,
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Recall sessions over HTTP: recalls whose programs the caller writes, under handles that the server mints."""
+"""Recall sessions over HTTP: recalls whose programs the caller writes, under handles that the server issues."""
 
 from __future__ import annotations
 
@@ -96,13 +96,13 @@ class FinishRequest(Bounded, kw_only=True):
 
 
 class ExecArguments(ProgramRequest, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     handle: Handle
 
 
 class FinishArguments(FinishRequest, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     handle: Handle
 
@@ -114,7 +114,7 @@ def _answer(result: Any) -> RecallAnswer:
 
 
 def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply:
-    # An agent gets no model of its own for sub-calls: it reads what its programs print.
+    # Programs of an agent have no model for sub-calls: the agent reads what they print.
     if request.handle is not None:
         handle = request.handle
         session = context.handles.get(handle)

@@ -1,4 +1,4 @@
-"""Shapes that several operations return: a chunk, its summary, a link, an answer and what it rests on."""
+"""Responses of several operations: a chunk, its summary, a link, an answer with its sources."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ __all__ = [
     "summary_of",
 ]
 
-#: Most characters of a chunk as tools give it.
+#: Most characters of a chunk's content in the response of a tool.
 _MAX_CONTENT = 20_000
 
 
 class LinkOut(Struct):
-    """One link as its chunk holds it; ``strength`` is 0 to 1."""
+    """One link of a chunk; ``strength`` is 0 to 1."""
 
     target_id: str
     type: str
@@ -164,7 +164,7 @@ class Neighbour(Struct):
 
 
 def chunk_out(chunk: Chunk, *, archived: bool = False) -> ChunkOut:
-    """A chunk as it goes out."""
+    """A chunk as a response."""
     about = chunk.metadata
     return ChunkOut(
         id=chunk.id,
@@ -198,7 +198,7 @@ def chunk_out(chunk: Chunk, *, archived: bool = False) -> ChunkOut:
 
 
 def chunk_view(store: ChunkStore, chunk: Chunk) -> ChunkView:
-    """A chunk as tools hand it out, with its strongest links both ways."""
+    """A chunk as tools return it, with its strongest links in both directions."""
     about = chunk.metadata
     return ChunkView(
         id=chunk.id,
@@ -224,7 +224,7 @@ def chunk_view(store: ChunkStore, chunk: Chunk) -> ChunkView:
 
 
 def summary_of(one: Summary | Chunk) -> ChunkSummary:
-    """A summary of the index, or a chunk without its content, as it goes out."""
+    """A summary of the index, or a chunk without its content, as a response."""
     if isinstance(one, Chunk):
         about = one.metadata
         return ChunkSummary(
@@ -239,12 +239,12 @@ def summary_of(one: Summary | Chunk) -> ChunkSummary:
 
 
 def neighbour(link: LinkedChunk) -> Neighbour:
-    """A linked chunk as it goes out."""
+    """A linked chunk as a response."""
     return Neighbour(link.chunk_id, link.type, link.strength, link.direction, link.reasoning, link.created_at)
 
 
 def iso(seconds: float) -> str:
-    """Epoch seconds as the store writes times."""
+    """Epoch seconds in the time format of the store."""
     return format_time(datetime.fromtimestamp(seconds, UTC))
 
 
@@ -346,7 +346,7 @@ def concluded_fields(result: ReasoningResult) -> dict[str, Any]:
 
 
 def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusion:
-    """The result of a run as it goes out."""
+    """The result of a run as a response."""
     used = result.usage
     tokens = TokenUsage(used.input_tokens, used.output_tokens, used.cached_tokens, used.reasoning_tokens)
     if isinstance(result, recall.RecallResult):
@@ -418,7 +418,7 @@ class CitedConclusion(ReasonedConclusion):
 def sources(
     store: ChunkStore, chunk_ids: list[str], excerpts: Mapping[str, str] | None = None
 ) -> list[CitedMemory]:
-    """The first few memories behind an answer, to save the caller a `get`: their excerpts, else their beginning."""
+    """The first few sources of an answer, so that the caller needs no `get`: their excerpts, else their beginning."""
     wanted = chunk_ids[:_MAX_SOURCES]
     chunks = store.get_many(wanted)
     return [
@@ -436,7 +436,7 @@ def sources(
 
 
 def cited_answer(store: ChunkStore, result: RecallResult) -> CitedAnswer:
-    """The answer to a question with the beginnings of what it rests on, as agents get it."""
+    """The answer to a question with the beginnings of its sources, for agents."""
     return CitedAnswer(
         answer=result.content,
         chunk_ids=list(result.chunk_ids),

@@ -1,4 +1,4 @@
-"""ServerState: what all parts of one running server share: the memory, its workers, live runs, news of changes."""
+"""ServerState: what all parts of a running server share: the memory, worker threads, live runs, change notices."""
 
 from __future__ import annotations
 
@@ -26,20 +26,20 @@ _T = TypeVar("_T")
 _logger = logging.getLogger(__name__)
 
 _WORKERS = 6
-#: How long a start waits until what the first page needs is loaded (seconds).
+#: Most seconds that the start waits for ``_prepare``.
 _PREPARATION = 1.0
 
 
 class ServerState:
-    """One per server; safe for several threads.
+    """The state of a server; safe for several threads.
 
     Calls of the store block, so they run in a few worker threads that live as long as the server: the store keeps one
     connection for each.
 
     Args:
-        settings: what the start of the server fixed.
-        token: what clients must send.
-        opened: the memory that all share; by default one of these settings.
+        settings: of the server.
+        token: that clients must send.
+        opened: the shared memory; by default opened by the settings.
     """
 
     def __init__(self, settings: Settings, *, token: str, opened: OpenMemory | None = None) -> None:
@@ -50,7 +50,7 @@ class ServerState:
         self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem-http")
         self._guard = threading.Lock()
         self._closed = False
-        #: What is done once before the first request, so that nobody has to wait for it.
+        #: Run once before the first request, so that no request waits for it.
         self.at_start: list[Callable[[], object]] = [self._ask_once]
         self._starting: asyncio.Future[None] | None = None
 
@@ -65,49 +65,49 @@ class ServerState:
 
     @property
     def read_only(self) -> bool:
-        """Nothing may be changed through this server."""
+        """Whether the server refuses writes."""
         return self.settings.read_only
 
     @cached_property
     def changes(self) -> ChangeFeed:
-        """Tells listeners what changed, also where another process did it."""
+        """The feed of changes by any process."""
         return ChangeFeed(lambda: self.memory)
 
     async def work(self, task: Callable[[Memory], _T]) -> _T:
-        """Run something that asks the memory in a worker thread."""
+        """Run a function of the memory in a worker thread."""
         return await self.run_in_worker(lambda: task(self.memory))
 
     async def run_in_worker(self, task: Callable[[], _T]) -> _T:
-        """Run anything that blocks in a worker thread."""
+        """Run a blocking function in a worker thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
     async def start(self) -> None:
-        """Begin what runs beside the requests, and prepare for the first of them; a slow store is not waited for."""
+        """Start the change feed, and prepare for the first request; does not wait for a slow store."""
         await self.changes.start()
         self._starting = asyncio.ensure_future(self.run_in_worker(self._prepare))
         await asyncio.wait({self._starting}, timeout=_PREPARATION)
 
     def _prepare(self) -> None:
-        # The tables of the tokenizer hold the interpreter for a third of a second while they load.
+        # Loading the tokenizer's tables blocks the interpreter for a third of a second.
         count_tokens("")
         for prepare in self.at_start:
             prepare()
 
     def _ask_once(self) -> None:
-        """Load what a first question loads: dictionaries, postings, the ranker."""
+        """Load what the first search needs: dictionaries, postings, the ranker."""
         try:
             self.memory.search("anything", limit=1)
-        except RlmMemError as error:  # who asks next is told as well
+        except RlmMemError as error:  # the next search reports it again
             _logger.info("the first search failed: %s", error)
 
     async def stop(self) -> None:
-        """End what ``start`` began."""
+        """Stop what ``start`` started."""
         if self._starting is not None:
             await self._starting
         await self.changes.stop()
 
     def close(self) -> None:
-        """End every run and worker, then close the memory. Nothing may be asked after that."""
+        """End every run and worker, then close the memory. The state cannot be used after that."""
         with self._guard:
             if self._closed:
                 return

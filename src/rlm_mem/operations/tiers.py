@@ -84,7 +84,7 @@ class UseRequest(Request):
 
 
 class MemoryOut(MayBeCut):
-    """A tiered memory as its file holds it; ``fields`` are those of its frontmatter."""
+    """A tiered memory as in its file; ``fields`` are those of its front matter."""
 
     key: str
     chunk_id: str
@@ -172,7 +172,7 @@ def _record(context: Context, request: TraceRequest) -> Reply:
 
 
 def _known(context: Context, key: str) -> str:
-    """The key of a memory or a plain chunk that is there; what cannot be a key names nothing."""
+    """The key of an existing memory or plain chunk; raises NotFoundError for any other text."""
     if key.startswith("chunk-") and is_chunk_id(key) and context.memory.store.exists(key):
         return key
     try:
@@ -230,7 +230,7 @@ def _query(context: Context, request: TierQuery) -> MemoryHits:
 
 
 class MemoryProblem(Struct):
-    """A file, or a memory in it, that breaks a rule; it is left alone."""
+    """A file, or a memory in it, that breaks a rule; it is left unchanged."""
 
     file: str
     message: str
@@ -361,7 +361,7 @@ class Problems(Struct):
 
 
 class ConsolidateArguments(Bounded, kw_only=True):
-    """As an agent gives it."""
+    """The tool's arguments."""
 
     dry_run: Annotated[bool, Meta(description="Only say what would be done.")] = False
 
@@ -425,7 +425,7 @@ def _clear(context: Context, _: object) -> Cleared:
 def _journal(context: Context, request: JournalQuery) -> JournalPage:
     start = 0
     if request.cursor is not None:
-        # Steps are only ever added, so their number is a place that stays.
+        # Steps are only appended, so their number is a stable position.
         (start,) = decode_cursor("journal", request.cursor, tuple[Annotated[int, Meta(ge=0)]])
     steps = list(context.memory.continuum.changes.journal(op=request.op))
     more = start + request.limit < len(steps)

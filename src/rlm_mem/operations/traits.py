@@ -1,4 +1,4 @@
-"""Conditional and paged operations: ETags (RFC 9110, section 13) and cursors that stay good while others write."""
+"""Conditional and paged operations: ETags (RFC 9110, section 13) and cursors that stay valid during writes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,9 @@ class PreconditionFailed(RlmMemError):
 
 
 def etag(chunk: Chunk) -> str:
-    """The strong ETag of a chunk: its revision. Reads are counted elsewhere, so it names the whole content."""
+    """The strong ETag of a chunk: its revision, which identifies the whole content, since reads are counted
+    elsewhere.
+    """
     return f'"{chunk.revision}"'
 
 
@@ -58,10 +60,10 @@ def not_modified(context: Context, chunk: Chunk) -> bool:
 
 @contextlib.contextmanager
 def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Iterator[None]:
-    """Hold the write lock while the chunk has a revision that If-Match names; without that header, just go on.
+    """Hold the write lock while the chunk has a revision of If-Match; does nothing without that header.
 
     Raises:
-        PreconditionFailed: it has another one. NotFoundError: there is no such chunk.
+        PreconditionFailed: it has another revision. NotFoundError: there is no such chunk.
     """
     if context.if_match is None:
         yield
@@ -84,16 +86,16 @@ _T = TypeVar("_T")
 
 
 def encode_cursor(kind: str, *place: Any) -> str:
-    """A cursor for a place in the list ``kind``."""
+    """A cursor for a position in the list ``kind``."""
     data = msgspec.json.encode([kind, *place])
     return base64.urlsafe_b64encode(data).decode("ascii").rstrip("=")
 
 
 def decode_cursor(kind: str, cursor: str, shape: Any) -> Any:
-    """The place that a cursor names.
+    """The position of a cursor.
 
     Raises:
-        NotFoundError: it is no cursor of this list.
+        NotFoundError: it is not a cursor of this list.
     """
     try:
         data = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
@@ -101,7 +103,7 @@ def decode_cursor(kind: str, cursor: str, shape: Any) -> Any:
         if found == kind:
             return msgspec.convert(place, shape)
     except (binascii.Error, ValueError, RecursionError, msgspec.MsgspecError):
-        pass  # not ours: said below, like a cursor of another list
+        pass  # refused below, like a cursor of another list
     raise NotFoundError("there is no page at this cursor", hint="Use the next_cursor of a page of this list.")
 
 
@@ -110,7 +112,7 @@ def page_of(
 ) -> tuple[list[_T], str | None]:
     """A page of a list that is sorted by ``key``, a tuple of plain data, and the cursor of the next one.
 
-    The place is the key of the last item handed out, so it stays good when that item is gone.
+    The position is the key of the last item returned, so it stays valid when that item is deleted.
     """
     start = 0
     if cursor is not None:
@@ -121,6 +123,6 @@ def page_of(
 
 
 def next_link(path: str, parameters: Sequence[tuple[str, str]], cursor: str) -> str:
-    """The Link header of a page: the same question with the next cursor (RFC 8288)."""
+    """The Link header of a page: the same request with the next cursor (RFC 8288)."""
     kept = [(name, value) for name, value in parameters if name != "cursor"]
     return f'<{path}?{urlencode([*kept, ("cursor", cursor)])}>; rel="next"'

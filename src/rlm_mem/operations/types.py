@@ -1,7 +1,7 @@
-"""Types of requests: the only bounds, which the OpenAPI document shows and every face holds its callers to.
+"""Types of requests: their bounds apply to every interface and are part of the OpenAPI document.
 
-What the store itself would refuse is refused here already, by the same rule written as a schema: the document must not
-promise what is not kept. The description beside a pattern says what it stands for, also in the refusal.
+The schemas contain the rules of the store, so that the document does not allow what the store refuses. The description
+of a pattern explains it, also in the refusal.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ __all__ = [
     "utc",
 ]
 
-# `$` alone would let a final line break through; `\Z` is not known to other languages' expressions.
+# `$` alone would match before a final line break; other languages lack `\Z`.
 _END = r"$(?!\n)"
 _LINE = rf"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*{_END}"
 _VISIBLE = r"\S"
@@ -221,7 +221,7 @@ CaseId = Annotated[
 
 
 class Request(Struct, forbid_unknown_fields=True, kw_only=True):
-    """Base of every request: a name that is not known is refused, not passed over."""
+    """Base of every request: unknown names are refused, not ignored."""
 
 
 class DryRun(Request):
@@ -231,7 +231,7 @@ class DryRun(Request):
 
 
 def utc(time: str | None) -> str | None:
-    """A time as records hold it (UTC), to be compared with theirs; a day stays one."""
+    """A time in the format of records (UTC), for comparison with theirs; a day stays a day."""
     return time if time is None or len(time) <= 10 else format_time(parse_time(time))
 
 
@@ -252,7 +252,7 @@ PARTS: dict[str, Any] = {
 }
 
 
-# Other names under which agents give the same argument.
+# Aliases that agents use for the same argument.
 CONVERSATION_NAMES = dict.fromkeys(
     ("conversation", "conversationId", "session_id", "thread_id", "project"), "conversation_id"
 )
