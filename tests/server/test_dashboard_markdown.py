@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rlm_mem.dashboard.markdown import LONGEST, render
+from rlm_mem.dashboard.markdown import MAX_RENDERED_CHARS, render
 from tests.server.site import Site, opened, tags_of, text_of
 
 MARKDOWN = """# Clamp checklist
@@ -142,8 +142,9 @@ def test_a_long_text_is_rendered_in_part_and_says_so(site: Site) -> None:
     text = "**bold** words\n" * 10_000 + "the very last words"
     path = remembered(site, text)
     page = site.get(path)
-    assert f"Only the first {LONGEST - LONGEST % 15:,} of {len(text):,} characters are rendered" in text_of(
-        page
+    assert (
+        f"Only the first {MAX_RENDERED_CHARS - MAX_RENDERED_CHARS % 15:,} of {len(text):,} characters are rendered"
+        in text_of(page)
     )
     assert "the very last words" not in article(page)
     assert "the very last words" in article(site.get(f"{path}?view=source"))

@@ -1,7 +1,7 @@
-"""The command ``rlm-mem``: what is typed and what is shown (arguments, tables, progress, exit codes).
+"""The command ``rlm-mem``: arguments, tables, progress, exit codes.
 
 No decision about memory is taken here: every command calls the public interface of :mod:`rlm_mem.memory` and prints
-what comes back. :mod:`rlm_mem.cli.catalogue` names the commands; a command line loads the one module that it needs.
+the result. :mod:`rlm_mem.cli.catalogue` lists the commands; a command line loads only the module of its command.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if help_text is not None:
         sys.stdout.write(help_text)
         return 0 if given and given[-1].startswith("-") else 2
-    from rlm_mem.cli.app import main as run  # Typer: 100 ms of CPU that the help does without
+    from rlm_mem.cli.app import main as run  # Typer takes 100 ms of CPU, and the help does not need it
 
     code = run(given)
-    # To the agents that run hooks 2 means that the user's prompt is to be refused.
+    # For the agents that run hooks, exit code 2 means that the user's prompt is refused.
     return 1 if code == 2 and given[:1] == ["hook"] else code

@@ -99,7 +99,7 @@ def install(
 
 
 def _print_written(call: Call, path: Path, made: str | None, backup: Path | None, done: str) -> bool:
-    """Print what became of a client's file; False where there is nothing more to print."""
+    """Print the change of a client's file; False where there is nothing more to print."""
     if call.json:
         print_json({"file": str(path), "changed": made is not None, "backup": backup})
         return False
@@ -114,7 +114,7 @@ def _print_written(call: Call, path: Path, made: str | None, backup: Path | None
 
 
 def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, show: bool) -> None:
-    """Write the hooks of a client into its settings, or take them out; what others entered there stays."""
+    """Write the hooks into a client's settings, or remove them; other entries are kept."""
     if project:
         path, launcher = Path.cwd() / client.project, clients.shared_launcher()
         # A committed file may not name a folder of this machine, and a hook starts in any folder of the project.
@@ -155,7 +155,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
 
 
 def _chosen_client(as_json: bool) -> clients.Client:
-    """The client that the user chooses from a list; off a terminal the list is all there is."""
+    """The client that the user chooses from a list; without a terminal only the list is printed."""
     here = {client.name: clients.is_here(client, Path.home(), os.environ) for client in clients.CLIENTS}
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     if as_json:
@@ -177,16 +177,16 @@ def _chosen_client(as_json: bool) -> clients.Client:
 
 
 def _own_brain(call: Where) -> str:
-    """The brain by its full path, since clients start the server anywhere."""
+    """The brain by its full path, since clients start the server in any folder."""
     place = call.place
     return place if isinstance(place, str) else str(place.expanduser().absolute())
 
 
 def _shared_brain(call: Where, client: clients.Client) -> str | None:
-    """The brain as a committed file may name it: inside the project; None: each user's own.
+    """The brain as a committed file may name it, inside the project; None: each user's own brain.
 
     Raises:
-        InputError: one was named that says nothing to others, or more than they may know.
+        InputError: its path is useless to others, or its DSN names a user or password.
     """
     named = call.named_brain
     if isinstance(named, str):

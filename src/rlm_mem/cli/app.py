@@ -1,4 +1,4 @@
-"""The application: from a command line to the function of its command, and how it ends."""
+"""The application: dispatches a command line to the function of its command, and maps errors to exit codes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ INTERRUPTED = 130
 
 
 class LazyGroup(TyperGroup):
-    """A group that knows its commands from the catalogue, and loads the one that is called."""
+    """A group that lists its commands from the catalogue, and loads only the one that is called."""
 
     def __init__(self, *, entry: catalogue.GroupRow | None = None, **settings: Any) -> None:
         super().__init__(**{"rich_markup_mode": "rich", "no_args_is_help": True, **settings})
@@ -49,7 +49,7 @@ class LazyGroup(TyperGroup):
         return name, loaded(found) if isinstance(found, catalogue.CommandRow) else command, rest
 
     def format_help(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002 - as Typer has it
-        """As ``rlm-mem --help`` looks."""
+        """The help in the format of ``rlm-mem --help``."""
         formatter.write(overview(self.entry))
 
     def _found(self, name: str) -> catalogue.CommandRow | catalogue.GroupRow | None:
@@ -63,12 +63,12 @@ def _shown(row: catalogue.CommandRow | catalogue.GroupRow) -> Any:
 
 
 def loaded(command: catalogue.CommandRow) -> Any:
-    """A command with its options and arguments, from the module that holds it."""
+    """A command with its options and arguments, loaded from its module."""
     module, _, name = command.target.partition(":")
     function = getattr(import_module(f"rlm_mem.cli.{module}"), name)
-    alone = typer.Typer(rich_markup_mode="rich", add_completion=False, pretty_exceptions_enable=False)
-    alone.command(command.name, help=function.__doc__)(with_shared_options(function))
-    return get_command(alone)
+    single = typer.Typer(rich_markup_mode="rich", add_completion=False, pretty_exceptions_enable=False)
+    single.command(command.name, help=function.__doc__)(with_shared_options(function))
+    return get_command(single)
 
 
 def _print_version(wanted: bool) -> None:
@@ -95,7 +95,7 @@ def _before(
 
 
 def build() -> Any:
-    """The command with all that the catalogue names."""
+    """The command with everything in the catalogue."""
     made = typer.Typer(
         name="rlm-mem",
         cls=LazyGroup,
@@ -123,7 +123,7 @@ def main(arguments: Sequence[str]) -> int:
         code = build()(args=list(arguments), prog_name="rlm-mem", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader went away (rlm-mem list | head): not an error, and nothing more can be said to it.
+        # The reader closed the pipe (rlm-mem list | head): not an error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (KeyboardInterrupt, typer.Abort):
@@ -133,10 +133,10 @@ def main(arguments: Sequence[str]) -> int:
     except RlmMemError as error:
         return _end(BAD_INPUT if isinstance(error, InputError) else FAILED, str(error), error.hint)
     except Exception as error:
-        # The last line of defence: whatever went wrong, a person sees one line, not a traceback.
+        # Any other error: print one line instead of a traceback.
         if hasattr(error, "format_message"):
             message = error.format_message()
-            # No command at all: the help has been printed, and there is nothing to add.
+            # Without a command the help has been printed, and the message is empty.
             begin = message[:1].lower() + message[1:]
             return _end(BAD_INPUT, begin, _usage_hint(error)) if message else BAD_INPUT
         if os.environ.get("RLM_MEM_DEBUG"):

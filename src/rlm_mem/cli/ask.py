@@ -30,7 +30,7 @@ ENDINGS: dict[OutcomeWord, str] = {
     "not held": "The memory does not hold an answer.",
     "stopped": "The search was stopped before it found an answer.",
 }
-"""What is shown where there is no answer."""
+"""Messages shown in place of an answer."""
 
 Question = Annotated[list[str], typer.Argument(metavar="QUESTION", help="The question.", show_default=False)]
 
@@ -41,7 +41,7 @@ def _limit(name: str, metavar: str, help: str, least: float) -> Any:
 
 @dataclass(frozen=True)
 class QuestionCall(Call):
-    """What `recall` and `reason` take beside the question."""
+    """Options of `recall` and `reason`."""
 
     explain: Annotated[
         bool, options.flag("--explain", help="Show each program as it runs, and what it printed.")
@@ -70,7 +70,7 @@ class QuestionCall(Call):
         return self.explain and not self.json
 
     def settings(self, console: rich.Console, memory: Memory) -> dict[str, Any]:
-        """What the run is started with beside the question."""
+        """Arguments of the run besides the question."""
         return {
             "on_step": (lambda step: show_step(console, plain(step))) if self.live else None,
             "limits": memory.limits(**{name: getattr(self, name) for name in _LIMITS}),
@@ -81,7 +81,7 @@ class QuestionCall(Call):
 
 @dataclass(frozen=True)
 class RecallCall(QuestionCall):
-    """What `recall` takes beside the question."""
+    """Options of `recall`."""
 
     receipt: ReceiptFile = None
     bundle: BundleFile = None
@@ -111,7 +111,7 @@ def recall(call: RecallCall, question: Question) -> None:
 
 
 def recall_json(result: RecallResult, *, trajectory: bool = False) -> dict[str, Any]:
-    """A result as ``--json`` prints it; with ``trajectory`` every step, and what was read."""
+    """A result as ``--json`` prints it; ``trajectory`` adds every step and the evidence."""
     shown: dict[str, Any] = {
         "content": result.content,
         "outcome": result.outcome,
@@ -159,12 +159,12 @@ def _trajectory_json(result: RecallResult | ReasoningResult) -> dict[str, Any]:
 
 
 def show_recall(console: rich.Console, memory: Memory, result: RecallResult, seconds: float) -> None:
-    """Print an answer, the chunks it rests on, and what it took."""
+    """Print an answer, its sources, and its cost."""
     if result.outcome == "answered":
         console.print(long_text(result.content or "", "bold"))
     else:
         console.print(text(ENDINGS[result.outcome], "bold yellow"))
-    # With an answer the evidence is for checking it; without one it is what there is to read.
+    # Longer excerpts where there is no answer: then they are all there is to read.
     longest = 240 if result.outcome == "answered" else 600
     excerpts = {one.chunk_id: one_line(one.excerpt, longest) for one in result.sources}
     show_evidence(console, memory, result.chunk_ids, excerpts)

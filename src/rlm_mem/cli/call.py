@@ -1,4 +1,4 @@
-"""What every command is called with: the brain, the namespace, whether JSON is wanted; and the memory they name."""
+"""Options of every command (brain, namespace, JSON) and opening the memory that they name."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ __all__ = ["BrainCall", "Call", "JsonCall", "Where", "shown_place", "with_shared
 class Where:
     """Which memory: ``rlm-mem --brain PATH --namespace NAME search …``, before the command or after it.
 
-    A function of a command takes this class, or one derived from it, as its first parameter. The fields that are
-    annotated with an option are options of the command.
+    The first parameter of a command's function is of this class or a subclass. Fields that are annotated with an option
+    are options of the command.
     """
 
     brain: options.Brain = None
@@ -33,7 +33,7 @@ class Where:
 
     @property
     def named_brain(self) -> Path | str | None:
-        """The folder or the DSN that the options name, or None when they name none."""
+        """The folder or the DSN that the options name, or None."""
         return None if self.brain is None else checked_place(self.brain)
 
     @property
@@ -42,7 +42,7 @@ class Where:
         return locate(self.named_brain)
 
     def at(self, brain: Path | str | None = None, namespace: str | None = None) -> Self:
-        """The same call for another brain or namespace; None leaves it as it is."""
+        """The same call for another brain or namespace; None means unchanged."""
         return replace(
             self,
             brain=self.brain if brain is None else str(brain),
@@ -53,8 +53,8 @@ class Where:
         """Open the memory that the options name.
 
         Args:
-            create: make the folders when there is no memory yet; commands that only look do not.
-            llm: who writes the programs; None means the configured model.
+            create: make the folders when there is no memory yet; commands that only read do not.
+            llm: the model that writes the programs; None means the configured one.
 
         Raises:
             NotFoundError: there is no memory at that place, and ``create`` is False.
@@ -67,7 +67,7 @@ class Where:
                     f"there is no memory at {place}",
                     hint="rlm-mem store init makes one here; --brain PATH names another place.",
                 )
-            # A memory on a read-only disk, or somebody else's, can still be looked at.
+            # A memory that cannot be written (read-only disk, another owner) can still be read.
             named["read_only"] = not create and not os.access(place / "memory", os.W_OK)
         if llm:
             named["llm"] = llm
@@ -85,20 +85,20 @@ class Call(Where):
 
 @dataclass(frozen=True)
 class BrainCall(Call):
-    """Of a command that concerns a brain with all of its namespaces."""
+    """A command that concerns a brain with all of its namespaces."""
 
     namespace: str | None = None
 
 
 @dataclass(frozen=True)
 class JsonCall(BrainCall):
-    """Of a command that concerns no memory."""
+    """A command that concerns no memory."""
 
     brain: str | None = None
 
 
 def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The function as Typer takes it: the shared options of its first parameter stand behind its own."""
+    """The function in the form that Typer needs: with the shared options of its first parameter after its own."""
     signature = inspect.signature(function, eval_str=True)
     first, *own = signature.parameters.values()
     kind: type[Where] = first.annotation

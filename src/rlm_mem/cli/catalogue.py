@@ -1,7 +1,7 @@
-"""Every command: its name, where it stands in the help, one line on what it does, and the function that does it.
+"""Every command: its name, its panel of the help, a summary, and its function.
 
-``rlm-mem --help`` and the help of a group are printed from here, so they load no command and not even Typer; a
-command line loads the one module that holds its command. Starting `rlm-mem --help` takes 30 ms of CPU this way; with
+``rlm-mem --help`` and the help of a group are printed from here, so they load neither a command nor Typer; a command
+line loads only the module of its command. Starting `rlm-mem --help` takes 30 ms of CPU this way; with
 Typer's own help, which needs Rich, it takes 400 ms.
 """
 
@@ -18,9 +18,9 @@ class CommandRow(NamedTuple):
     """A command.
 
     Attributes:
-        path: its words, ``store check``.
+        path: its full name, ``store check``.
         target: module below ``rlm_mem.cli`` and function, ``maintenance:check``.
-        summary: what it does, in at most 64 characters; the docstring of the function says all of it.
+        summary: what it does, in at most 64 characters; the function's docstring has the details.
     """
 
     path: str
@@ -37,7 +37,7 @@ class GroupRow(NamedTuple):
     """Commands under a noun.
 
     Attributes:
-        default: the command that is meant where none of the group follows and at least three words do.
+        default: the command that is called where at least three words follow and the first is no command of the group.
     """
 
     name: str
@@ -46,7 +46,7 @@ class GroupRow(NamedTuple):
 
 
 class GlobalOption(NamedTuple):
-    """An option that stands before the command."""
+    """An option before the command."""
 
     flags: tuple[str, ...]
     metavar: str
@@ -181,8 +181,8 @@ _GROUPS = (
     GroupRow("shards", "Namespaces over several PostgreSQL databases."),
 )
 
-#: Titles of the help, and what stands below them. `restore` is a former name of two commands, which its argument tells
-#: apart; it works and is not shown.
+#: Panels of the help with their commands. `restore` is a former name of two commands, which its argument distinguishes;
+#: it works, but the help does not show it.
 _PANELS = (
     ("Remember and ask", ("remember", "recall", "search", "reason", "verify", "query")),
     ("Look and change", ("show", "list", "edit", "delete", "erase", "undo", "import", "export")),
@@ -237,12 +237,12 @@ PANELS: tuple[tuple[str, tuple[CommandRow | GroupRow, ...]], ...] = tuple(
 
 
 def find(path: str) -> CommandRow | GroupRow | None:
-    """The command or group that words call, also by a former name: ``store check`` and ``check`` are one."""
+    """The command or group of a name, also of a former name: ``check`` is now ``store check``."""
     return _BY_PATH.get(FORMER.get(path, path))
 
 
 def rows_of(group: GroupRow | None) -> tuple[CommandRow | GroupRow, ...]:
-    """What a group lists in its help; None is the command itself."""
+    """The rows of a group's help; None is the command itself."""
     if group is None:
         return tuple(row for _, rows in PANELS for row in rows)
     return tuple(row for path, row in _BY_PATH.items() if path.startswith(f"{group.name} "))

@@ -1,4 +1,4 @@
-"""`rlm-mem query`, `consolidate`, `prune`: memories that change tier by what they prove."""
+"""`rlm-mem query`, `consolidate`, `prune`: memories that change tier according to their use."""
 
 from __future__ import annotations
 

@@ -50,9 +50,9 @@ def demo(
 
 
 def remember_team(memory: rlm_mem.Memory, tell: Callable[[int, int], None]) -> int:
-    """Remember the notes that come with the package, with their links and what replaced what.
+    """Remember the notes that come with the package, with their links and supersessions.
 
-    Notes that are there already are left as they are. Returns the number of notes.
+    Existing notes are left unchanged. Returns the number of notes.
     """
     rows = _rows("team.jsonl")
     ids: dict[str, str] = {}

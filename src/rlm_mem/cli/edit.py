@@ -244,7 +244,7 @@ def _in_editor(content: str) -> str:
         if code:
             raise RlmMemError(f"the editor ended with {code}; nothing was changed")
         after = path.read_text(encoding="utf-8")
-    # Editors add a newline at the end of the file; that alone is no change.
+    # Editors add a newline at the end of the file, which is not a change.
     return after if content.endswith("\n") else after.removesuffix("\n")
 
 
@@ -337,7 +337,7 @@ def undo(
 
 
 def _report(done: dict[str, bool], verb: str, key: str, as_json: bool) -> None:
-    """Say which worked; ids that were not there make the command fail, after the others were done."""
+    """Print which succeeded; unknown ids make the command fail, after the others are done."""
     if as_json:
         print_json(
             {

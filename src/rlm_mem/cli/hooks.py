@@ -1,4 +1,4 @@
-"""`rlm-mem hook`: what agents run upon their events, and the rules by which they remember."""
+"""`rlm-mem hook`: the commands that agents run on their events, and the rules of capture."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ def session_end(call: Where, client: Client = "claude-code") -> None:
 
 
 def _hook(call: Where, kind: str, client_name: str) -> None:
-    """Always exit code 0, and on stdout one JSON object or nothing: an agent is never stopped or slowed."""
-    said = ""
+    """Run a hook: always exit code 0, and one JSON object or nothing on stdout, so that an agent is never blocked."""
+    output = ""
     with guarded(f"{kind} of {client_name}", SECONDS[kind]):
         client = hook_client_named(client_name)
         data = sys.stdin.buffer.read(MOST_EVENT) if sys.stdin is not None else b""
@@ -60,7 +60,7 @@ def _hook(call: Where, kind: str, client_name: str) -> None:
         def opened(namespace: str | None) -> rlm_mem.Memory:
             return rlm_mem.Memory.open(place, namespace=namespace, actor=f"hook:{client.name}")
 
-        said = answer(
+        output = answer(
             kind,
             client,
             event,
@@ -68,8 +68,8 @@ def _hook(call: Where, kind: str, client_name: str) -> None:
             brain=place if isinstance(place, Path) else None,
             namespace=call.namespace,
         )
-    if said:
-        sys.stdout.write(said + "\n")
+    if output:
+        sys.stdout.write(output + "\n")
 
 
 def rules(

@@ -1,4 +1,4 @@
-"""Ids as people type them: whole, or any part of the beginning or of the end that one id alone has."""
+"""Ids as people type them: whole, or an unambiguous beginning of the id or of its last part."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ _TYPED = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 def full_id(memory: rlm_mem.Memory, given: str) -> str:
-    """The id of the chunk, also of a deleted one, that a person means.
+    """The full id of a chunk, also of a deleted one.
 
     Args:
         given: an id, its beginning with or without ``chunk-``, or the beginning of its last part: ``chunk-2026-03``,
             ``2026-03-02-a1``, ``a1b2``.
 
     Raises:
-        NotFoundError: no chunk has such an id, and it is none that a chunk could have.
-        InputError: several have, and the message names them; or no id can have it.
+        NotFoundError: no chunk has such an id, and it is not a valid chunk id.
+        InputError: several match, and the message names them; or no id can match.
     """
     return full_ids(memory, [given])[0]
 
@@ -46,19 +46,19 @@ def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
         except NotFoundError:
             if not is_chunk_id(one):
                 raise
-            found.append(one)  # a whole id, of which each command says in its own way that it is not there
+            found.append(one)  # a whole id: each command reports that it does not exist
     return found
 
 
 def known_id(
     given: str, known: Iterable[str], noun: str, hint: str, about: Callable[[str], str] = str
 ) -> str:
-    """The one of the known ids that a person means; see `full_id`.
+    """The one of the known ids that matches; see `full_id`.
 
     Args:
-        noun: what the ids are of.
-        hint: where they are shown.
-        about: an id with what tells it from others.
+        noun: the kind of object.
+        hint: the command that lists the ids.
+        about: describes an id in a list of several.
     """
     if not _TYPED.fullmatch(given):
         raise InputError(f"{given!r:.60} is not an id, nor a part of one", hint=hint)

@@ -1,4 +1,4 @@
-"""`rlm-mem export` and `rlm-mem import`: memories leave, and come from anywhere."""
+"""`rlm-mem export` and `rlm-mem import`."""
 
 from __future__ import annotations
 

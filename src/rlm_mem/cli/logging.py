@@ -1,4 +1,4 @@
-"""Log lines of a command: what its options say, else the environment, else the settings of the brain."""
+"""Log lines of a command, set up by its options, else the environment, else the settings of the brain."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ __all__ = ["log_lines"]
 
 
 def log_lines(brain: Path | str | None, level: str | None, form: str | None) -> None:
-    """Set logging up where anybody asked for it; without that, Python's own way shows warnings as they are.
+    """Set up logging where it is configured; otherwise Python's default prints warnings.
 
     Args:
-        brain: the folder named before the command; without one, where the command would look.
+        brain: the folder named before the command; None: the default of the command.
         level, form: the options, None for those not given.
 
     Raises:
@@ -30,7 +30,7 @@ def log_lines(brain: Path | str | None, level: str | None, form: str | None) -> 
     try:
         settings = Config.load(place).log
     except RlmMemError:
-        # Wrong settings are for the command itself to report; its log lines go out all the same.
+        # The command itself reports invalid settings; logging falls back to the defaults.
         settings = LogConfig()
     if not asked and settings == LogConfig():
         return

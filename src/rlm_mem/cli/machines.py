@@ -107,7 +107,7 @@ def _show(namespace: str, report: CopyReport | None, differences: list[Differenc
 
 
 def _databases() -> ModuleType:
-    """The functions for several databases: they need psycopg, an extra that `copy` between folders does without."""
+    """The functions for several databases: they need the extra psycopg, which `copy` between folders does not."""
     from rlm_mem.store.postgres import shards
 
     return shards

@@ -1,4 +1,4 @@
-"""Making a memory and keeping it sound: init, check, repair, index, sync, checkpoint."""
+"""Creating and maintaining a memory: init, check, repair, index, sync, checkpoint."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def init(
 
 
 def _init_database(call: Call, dsn: str) -> None:
-    """Make the tables, and give the namespace its personalities, sliders and gauges."""
+    """Create the tables, and the personalities, sliders and gauges of the namespace."""
     place = shown_place(dsn)
     with call.open(create=True) as memory:
         existed = any(name == memory.store.namespace for name, _ in memory.store.namespaces())
@@ -132,12 +132,12 @@ def _show_repairs(repairs: Sequence[Repair], *, applied: bool) -> None:
     yours = sum(one.manual for one in repairs)
     mended = sum(one.done for one in repairs)
     rest = len(repairs) - yours
-    said = (
+    summary = (
         f"{amount(mended, 'repair')} done"
         if applied
         else f"{amount(rest, 'repair')} to do: rlm-mem store repair --apply"
     )
-    console.print(text(said + (f"; {yours} for you to decide" if yours else ""), "bold"))
+    console.print(text(summary + (f"; {yours} for you to decide" if yours else ""), "bold"))
 
 
 def rebuild(

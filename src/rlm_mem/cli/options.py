@@ -1,4 +1,4 @@
-"""Options that several commands share, so that one name means one thing everywhere."""
+"""Options that several commands share, so that a name has the same meaning everywhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rlm_mem.errors import InputError
 
 
 def flag(*names: str, **more: Any) -> Any:
-    """An option that is given or not; no value is shown beside it in the help."""
+    """A boolean option without a value in the help."""
     return typer.Option(*names, metavar="", **more)
 
 

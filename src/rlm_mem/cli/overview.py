@@ -1,4 +1,4 @@
-"""The help of ``rlm-mem`` and of its groups, from the catalogue alone: it is shown before Typer could be loaded."""
+"""The help of ``rlm-mem`` and of its groups, printed from the catalogue without loading Typer."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from rlm_mem.cli.catalogue import OPTIONS, PANELS, SUMMARY, GroupRow, find, rows
 
 __all__ = ["help_for", "overview"]
 
-_NARROWEST = 44
-_WIDEST = 120
+_MIN_WIDTH = 44
+_MAX_WIDTH = 120
 _HELP = ("--help", "-h")
 
 
 def help_for(arguments: Sequence[str]) -> str | None:
-    """The help that a command line of nothing else asks for; None where it asks for something else."""
+    """The help, if the command line asks for nothing else; otherwise None."""
     words = [word for word in arguments if word not in _HELP]
     if not words:
         return overview()
@@ -39,7 +39,7 @@ def overview(
         boxes: draw lines around panels; None: where the output can show them.
         colours: None: on a terminal, unless ``NO_COLOR`` is set.
     """
-    width = max(_NARROWEST, min(_WIDEST, width or _columns()))
+    width = max(_MIN_WIDTH, min(_MAX_WIDTH, width or _columns()))
     if boxes is None:
         boxes = (getattr(sys.stdout, "encoding", None) or "").lower().replace("-", "") == "utf8"
     if colours is None:

@@ -16,51 +16,51 @@ __all__ = ["AsOf", "Since", "Until", "day_of"]
 
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?", re.DOTALL)
 _AGO = re.compile(r"(.{1,30}?)\s+(?:ago|back|earlier)", re.IGNORECASE | re.DOTALL)
-_LONGEST = 60
+_MAX_CHARS = 60
 
 
-def day_of(said: str, option: str, today: date) -> str:
-    """The day that a person means, as ``YYYY-MM-DD``; ISO dates and times stay as they are.
+def day_of(given: str, option: str, today: date) -> str:
+    """A date in words as ``YYYY-MM-DD``; ISO dates and times are unchanged.
 
     A period such as ``last week`` or ``May 2026`` stands for its first day with ``--since``, and for its last with
     ``--until`` and ``--as-of``. ``3 weeks ago`` is the day three weeks before.
 
     Args:
-        said: "yesterday", "last week", "3 days ago", "monday", "2026-03", "12 May 2026".
+        given: "yesterday", "last week", "3 days ago", "monday", "2026-03", "12 May 2026".
         option: ``--since``, ``--until`` or ``--as-of``.
-        today: what is counted from.
+        today: reference of relative dates.
 
     Raises:
         InvalidQuery: no date, or more than one.
     """
-    words = " ".join(said[: _LONGEST + 1].split())
+    words = " ".join(given[: _MAX_CHARS + 1].split())
     if _STAMP.fullmatch(words):
-        return said.strip()
+        return given.strip()
     ago = _AGO.fullmatch(words)
-    # "3 weeks ago" alone would be the week around that day; a weekday or a month wants a word before it.
+    # "3 weeks ago" alone means the week around that day; a weekday or a month needs a word before it.
     forms = (f"last {ago[1]}", words) if ago else (words, f"last {words}", f"in {words.capitalize()}")
     found = (
         next((one for form in forms if (one := _whole(form, today))), None)
-        if len(words) <= _LONGEST
+        if len(words) <= _MAX_CHARS
         else None
     )
     if found is None:
         raise InvalidQuery(
-            f"{option} {said!r:.60} is not a date",
+            f"{option} {given!r:.60} is not a date",
             hint="Use YYYY-MM-DD, yesterday, last week, 3 days ago, or a month such as May 2026.",
         )
     return (found.last if option in ("--until", "--as-of") and not ago else found.first).isoformat()
 
 
 def _whole(words: str, today: date) -> DateMention | None:
-    """The date that the words are, with nothing beside it."""
+    """The date, if the words are one date and nothing else."""
     found = find_dates(words, today)
     return found[0] if len(found) == 1 and found[0].text == words else None
 
 
 def _option(name: str, help: str) -> Any:
-    def read(said: str | None) -> str | None:
-        return None if said is None else day_of(said, name, datetime.now(UTC).date())
+    def read(given: str | None) -> str | None:
+        return None if given is None else day_of(given, name, datetime.now(UTC).date())
 
     return typer.Option(name, metavar="DATE", help=help, rich_help_panel=FILTER, callback=read)
 

@@ -118,7 +118,7 @@ def use(
     """Change the mode of a session; it sets the sliders that it names."""
     with _persona(call, session) as persona:
         persona.use(mode)
-        _tell(persona, call.json)
+        _show_persona(persona, call.json)
 
 
 def set_(
@@ -130,7 +130,7 @@ def set_(
     """Set a slider of a session by hand."""
     with _persona(call, session) as persona:
         persona.set(dimension, value)
-        _tell(persona, call.json)
+        _show_persona(persona, call.json)
 
 
 def reset(
@@ -143,7 +143,7 @@ def reset(
     """Let go of what was set by hand: the values of the mode hold again."""
     with _persona(call, session) as persona:
         persona.reset(dimension)
-        _tell(persona, call.json)
+        _show_persona(persona, call.json)
 
 
 def say(
@@ -163,7 +163,7 @@ def say(
                 f"{message!r:.80} is no command for the persona",
                 hint='Say "Set humor to 20%", "Max directness", "Min humor", "Reset sliders" or "Research mode".',
             )
-        _tell(persona, call.json, done)
+        _show_persona(persona, call.json, done)
 
 
 def hud(
@@ -208,7 +208,7 @@ def hud(
 def _drawing(
     persona: Persona, gauge: str, width: int | None, *, ascii_only: bool
 ) -> Callable[[dict[str, Any]], rich.Text]:
-    """From figures to the box, as wide as the terminal is at that moment."""
+    """A function that draws the gauge for some figures, in the current width of the terminal."""
     console = screen()
     plain_frame = ascii_only or not _can_show("│─█░")
     template = persona.library.gauge(gauge)
@@ -234,7 +234,7 @@ def _can_show(signs: str) -> bool:
 
 
 def _watch(frame: Callable[[], rich.Text], interval: float) -> None:
-    """Show a frame after the other in place; off a terminal, print each that differs from the one before."""
+    """Redraw frames in place; without a terminal, print each frame that differs from the one before."""
     console = screen()
     if not console.is_terminal:
         before = None
@@ -254,7 +254,7 @@ def _watch(frame: Callable[[], rich.Text], interval: float) -> None:
 
 @contextmanager
 def _files(call: Call) -> Iterator[BrainFiles]:
-    """Where the persona of a folder, or of a namespace of a database, is kept."""
+    """The files of the persona, in a folder or in a namespace of a database."""
     with located_files(call.place, namespace=call.namespace) as files:
         yield files
 
@@ -275,7 +275,7 @@ def _state(persona: Persona) -> dict[str, Any]:
     }
 
 
-def _tell(persona: Persona, as_json: bool, done: list[Command] | None = None) -> None:
+def _show_persona(persona: Persona, as_json: bool, done: list[Command] | None = None) -> None:
     if as_json:
         print_json(_state(persona) | ({"commands": done} if done is not None else {}))
         return

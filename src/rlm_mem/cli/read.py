@@ -1,4 +1,4 @@
-"""Looking at what is remembered: search, show, list, tags, conversations, links, history, stats."""
+"""Reading a memory: search, show, list, tags, conversations, links, history, stats."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from rlm_mem.cli.terminal import (
 from rlm_mem.errors import InvalidQuery, NotFoundError
 
 LINKS = 8  # shown below a chunk; rlm-mem link list has all
-PARTS = 8  # of a score, the strongest; --json has all
+PARTS = 8  # parts of a score that are shown, strongest first; --json has all
 _FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
 
 
@@ -392,7 +392,7 @@ def history(
 
 
 def _changes(before: rlm_mem.Chunk | None, after: rlm_mem.Chunk) -> str:
-    """What differs between two versions, in words."""
+    """The fields that differ between two versions."""
     if before is None:
         return "–"
     differs = {

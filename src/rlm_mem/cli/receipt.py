@@ -58,10 +58,10 @@ SigningKey = Annotated[
 
 @dataclass(frozen=True)
 class ReceiptWanted:
-    """What a recall is to write down; files that are there already are refused before the model is asked.
+    """The receipt that a recall writes; existing files are refused before the model is called.
 
     Raises:
-        InputError: the options do not fit together, or a file is there already.
+        InputError: the options contradict each other, or a file exists.
     """
 
     receipt: Path | None

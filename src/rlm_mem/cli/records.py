@@ -1,4 +1,4 @@
-"""What was done: trajectories of recalls, their costs, and the audit log."""
+"""Records: trajectories of recalls, their costs, and the audit log."""
 
 from __future__ import annotations
 
@@ -181,7 +181,9 @@ def trajectories_replay(
 ) -> None:
     """Run the recorded programs again on the memory as it is now, with no model, and compare the answers."""
     with call.open() as memory:
-        from rlm_mem.recall.replaying import replay  # with the sandbox, 150 ms of CPU that only this takes
+        from rlm_mem.recall.replaying import (
+            replay,
+        )  # loads the sandbox: 150 ms of CPU that only this command needs
 
         result = replay(memory.store, _full(memory, trajectory_id), functions=memory.continuum.functions)
     if call.json:

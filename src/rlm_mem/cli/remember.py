@@ -146,7 +146,7 @@ def remember(
 
 
 class _Outcome:
-    """What became of the texts: chunk ids in order, tokens, and the files left out."""
+    """The result of all texts: chunk ids in order, tokens, and the files left out."""
 
     def __init__(self) -> None:
         self.chunk_ids: list[str] = []
@@ -249,7 +249,7 @@ def _remember(
     conversation: str | None,
     tell: Callable[[int, int], None] | None,
 ) -> rlm_mem.RememberResult:
-    """One text. The chunks of a file belong together: its path is their conversation unless one is named."""
+    """Remember one text. The chunks of a file form one conversation, by default named after its path."""
     more = dict(named)
     if source.path is not None:
         more["source"] = "import"
@@ -284,7 +284,7 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool = False) -> None:
 
 
 def _show_folder(report: FolderReport) -> None:
-    """What became of the files of a folder: how many, and the first of each kind."""
+    """Print the result for the files of a folder: how many, and the first of each kind."""
     console = screen()
     console.print(text(f"would be done: {report}" if report.dry_run else str(report), "bold"))
     rows: list[tuple[str, list[str], str]] = [

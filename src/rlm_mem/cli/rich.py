@@ -1,7 +1,7 @@
-"""What the command takes of Rich, loaded when it is first used: PEP 562, as in :mod:`rlm_mem`.
+"""The parts of Rich that the command uses, loaded on first use (PEP 562), as in :mod:`rlm_mem`.
 
-Rich takes 70 ms of CPU to load, a fifth of the shortest commands; ``--json``, hooks and ``rlm-mem mcp`` print nothing
-by it.
+Rich takes 70 ms of CPU to load, a fifth of the shortest commands; ``--json``, hooks and ``rlm-mem mcp`` do not
+need it.
 """
 
 from __future__ import annotations

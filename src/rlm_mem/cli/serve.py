@@ -18,14 +18,14 @@ from rlm_mem.operations.context import Settings
 
 @dataclass(frozen=True)
 class ServerCall(Where):
-    """What both take."""
+    """Options of both commands."""
 
     tools: options.Tools = "default"
     read_only: options.ReadOnly = False
     llm: options.Llm = None
 
     def settings(self, actor: str) -> Settings:
-        """What the start fixes for all clients; writes are logged as done by the actor."""
+        """The server's settings; writes are logged with the actor."""
         return Settings(
             brain=self.named_brain,
             namespace=self.namespace,
@@ -88,8 +88,8 @@ def serve(
 
 
 def _server() -> ModuleType:
-    """How servers run; their packages are an extra, and `--help` works without it."""
-    # What is loaded stays for as long as the server runs: searching it for garbage would only cost time.
+    """The module that runs servers; it needs an extra, which `--help` does not."""
+    # Loaded modules live as long as the server: scanning them for garbage would only cost time.
     gc.disable()
     try:
         from rlm_mem.serving import run

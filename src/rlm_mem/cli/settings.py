@@ -100,7 +100,7 @@ def unset(call: BrainCall, setting: Setting) -> None:
 
 
 def _write(call: BrainCall, setting: str, value: Any) -> None:
-    """Put the setting into the file, or (None) take it out, and say what is in force then."""
+    """Write the setting into the file, or (None) remove it, and print the value in force."""
     place = call.place
     if isinstance(place, str):
         variable = f"RLM_MEM_{setting.upper().replace('.', '_')}"
@@ -132,7 +132,7 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
 
 
 def _origins(config: Config, place: Path | str) -> dict[tuple[str, str], str]:
-    """Where each setting that is not the default comes from."""
+    """The origin of each setting that is not the default."""
     plain: dict[str, dict[str, Any]] = Config().to_dict()
     in_file = Config.load(place, environ={}).to_dict()
     found: dict[tuple[str, str], str] = {}
@@ -146,7 +146,7 @@ def _origins(config: Config, place: Path | str) -> dict[tuple[str, str], str]:
 
 
 def settings_file() -> str:
-    """The text of a ``config.toml`` that names every setting with its default and changes none."""
+    """The text of a ``config.toml`` with every setting commented out at its default."""
     lines = [
         "# Settings of this memory: take the # away from a line to change it.",
         "# rlm-mem config list shows what is in force.",

@@ -1,4 +1,4 @@
-"""What `rlm-mem remember` reads: text, files, stdin."""
+"""Input of `rlm-mem remember`: text, files, stdin."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from rlm_mem.errors import InputError, NotFoundError
 
 @dataclass(frozen=True)
 class InputText:
-    """One text to remember, and where it comes from (None for typed text)."""
+    """One text to remember, and its file (None for typed text)."""
 
     text: str
     path: Path | None = None
 
 
 def typed(words: Sequence[str]) -> str:
-    """The text given as arguments; a lone word that names a file is refused, for its content may be meant."""
-    said = " ".join(words)
-    if len(words) == 1 and len(said) < 1024 and said.strip() and Path(said).exists():
-        option = "--folder" if Path(said).is_dir() else "--file"
+    """The text given as arguments; a single word that is the name of a file is refused as ambiguous."""
+    given = " ".join(words)
+    if len(words) == 1 and len(given) < 1024 and given.strip() and Path(given).exists():
+        option = "--folder" if Path(given).is_dir() else "--file"
         raise InputError(
-            f"{said!r} is the name of a {option[2:]} here",
-            hint=f"rlm-mem remember {option} {said} remembers what is in it.",
+            f"{given!r} is the name of a {option[2:]} here",
+            hint=f"rlm-mem remember {option} {given} remembers what is in it.",
         )
-    return said
+    return given
 
 
 def piped() -> str | None:
-    """What is piped into the command, or None on a terminal."""
+    """The text piped into the command, or None on a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         return None
     return _decoded(sys.stdin.buffer.read(), "stdin")
 
 
 def one_file(path: Path) -> InputText:
-    """A file named by the user: what hinders reading it is an error."""
+    """A file named by the user; raises when it cannot be read."""
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint=f"rlm-mem remember --folder {path} takes a folder.")
     try:

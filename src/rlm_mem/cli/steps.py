@@ -1,4 +1,4 @@
-"""How the steps of a recall look: the program, what it called, what it printed, what it cost."""
+"""Rendering of the steps of a recall: the program, its calls, its output, its cost."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def cost_line(usage: Mapping[str, Any] | None, cost: Any) -> str:
 
 
 def _program(code: str, seen: set[str] | None) -> rich.RenderableType:
-    """The program, highlighted; runs of lines in ``seen`` become one line that counts them."""
+    """The program, highlighted; runs of lines in ``seen`` are replaced by their number."""
     lines = rich.Syntax("", "python", theme="ansi_dark").highlight(safe(code).strip("\n")).split("\n")
     known = set() if seen is None else seen
     shown: list[rich.RenderableType] = []
@@ -81,7 +81,7 @@ def _inset(content: rich.RenderableType) -> rich.RenderableType:
 
 
 def _calls(calls: Sequence[Mapping[str, Any]]) -> str:
-    """``search × 2, read_chunk × 21, FINAL · 12 ms``: what the program called, and how long that took."""
+    """``search × 2, read_chunk × 21, FINAL · 12 ms``: the calls of the program and their total time."""
     counts = Counter(call["name"] for call in calls)
     if not counts:
         return ""

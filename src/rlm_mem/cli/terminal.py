@@ -1,4 +1,4 @@
-"""What the command prints: text for people on a terminal, JSON for programs, messages on stderr."""
+"""Output of the command: text for people on a terminal, JSON for programs, messages on stderr."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from typing import Any
 
 from rlm_mem.cli import rich
 
-# Remembered text is data from anywhere: an escape sequence in it must not reach the terminal as one.
+# Remembered text is untrusted: its escape sequences must not reach the terminal.
 _VISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
 _VISIBLE |= {0x7F: "␡"} | dict.fromkeys(range(0x80, 0xA0), "�") | dict.fromkeys(range(0xD800, 0xE000), "�")
-# Marks and overrides of direction could make a line read as something else than it is; the separators of lines and
-# paragraphs, and what encloses annotations, are obeyed by some terminals.
+# Direction marks and overrides can make a line read as something else; some terminals interpret the separators of lines
+# and paragraphs and the annotation characters.
 _FORMATTING = (
     *(0x061C, 0x200E, 0x200F, 0x2028, 0x2029),
     *range(0x202A, 0x202F),
@@ -31,7 +31,7 @@ _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *_FORMATTING
 
 
 MAX_SHOWN_CHARS = 20_000
-"""Of an answer on a terminal."""
+"""Characters of an answer that a terminal shows."""
 
 
 def safe(text: str) -> str:
@@ -57,7 +57,7 @@ def messages() -> rich.Console:
 
 def text(content: str, style: str = "") -> rich.Text:
     """Remembered or typed text as Rich text: never markup, never a control sequence."""
-    # A style of the content alone: one of the whole would go on in what is appended.
+    # Style the content only: a style of the whole text would apply to appended text.
     return rich.Text().append(safe(content), style or None)
 
 
@@ -101,7 +101,7 @@ def pairs(rows: Iterable[tuple[str, object]]) -> rich.Table:
 
 
 def plain(value: Any) -> Any:
-    """The value as JSON knows it: data classes as objects, times in ISO 8601, decimals as numbers."""
+    """The value as JSON types: data classes as objects, times in ISO 8601, decimals as numbers."""
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
     if isinstance(value, Mapping):
@@ -132,7 +132,7 @@ def print_json(value: Any) -> None:
 
     Control characters, those that change the direction of writing, and text that UTF-8 cannot hold are escaped.
     """
-    # They can only stand within strings, where the escape means the same.
+    # These characters only occur within strings, where the escape is equivalent.
     made = json.dumps(plain(value), ensure_ascii=False, indent=2).translate(_ESCAPED)
     try:
         made.encode(sys.stdout.encoding or "utf-8")
@@ -142,7 +142,7 @@ def print_json(value: Any) -> None:
 
 
 def print_error(message: str, hint: str | None = None) -> None:
-    """One line that says what is wrong, and one with the remedy when there is one, on stderr."""
+    """Print the error on one line of stderr, and the remedy, if there is one, on another."""
     console = messages()
     line = text(" ".join(safe(message).split()))
     line.stylize("red")
@@ -160,10 +160,10 @@ def note(message: str) -> None:
 def progress(
     label: str, *, unit: str = "chunks", quiet: bool = False
 ) -> Iterator[Callable[[int, int], None]]:
-    """A progress bar on stderr, gone when done. Off a terminal, or when quiet, it shows nothing.
+    """A progress bar on stderr, removed when done. Without a terminal, or when quiet, nothing is shown.
 
     Yields:
-        a function ``(done, total)`` to call as the work goes on.
+        a function ``(done, total)`` that updates the bar.
     """
     console = messages()
     if quiet or not console.is_terminal:

@@ -1,4 +1,4 @@
-"""One setting written into the text of a ``config.toml``, line by line: comments and everything else stay."""
+"""Edits one setting in the text of a ``config.toml`` by lines; comments and all other lines are kept."""
 
 from __future__ import annotations
 
@@ -33,16 +33,16 @@ def read_text(path: Path) -> str:
 def toml_with_value(text: str, section: str, name: str, value: Any, *, where: str) -> str:
     """The text with ``name = value`` in its section, or (None) without it.
 
-    A value stands in place of the former one, else below the line that comments the default, else at the beginning of
-    the section, which is added where it is missing.
+    The value replaces the former one; otherwise it is inserted below the commented default, or at the beginning of the
+    section, which is added where it is missing.
 
     Args:
         text: a whole TOML file.
-        value: what JSON and TOML write alike: a string, number, boolean or list of them.
+        value: a string, number, boolean or list of them, which JSON and TOML write alike.
         where: the name of the file for messages.
 
     Raises:
-        InvalidConfig: the text is no TOML, or has the setting in a form that is more than a line.
+        InvalidConfig: the text is not TOML, or the setting spans several lines.
     """
     wanted = _loaded(text, where)
     table = wanted.setdefault(section, {})
@@ -108,12 +108,12 @@ def _sets(line: str, name: str) -> bool:
 
 
 def _comment_of(line: str) -> str:
-    """What stands behind the value of a line, with the white space before it; empty where there is nothing."""
+    """The comment after the value of a line, with two spaces before it; empty where there is none."""
     stripped = line.rstrip("\r\n")
     for found in re.finditer("#", stripped[:1000]):
         try:
             tomllib.loads(stripped[: found.start()])
         except tomllib.TOMLDecodeError:
-            continue  # the sign stands within a string
+            continue  # the # is part of a string
         return "  " + stripped[found.start() :]
     return ""

@@ -1,8 +1,9 @@
-"""The dashboard: what is remembered, how it is recalled and what it costs, as pages for a browser.
+"""The dashboard: memories, recalls and costs as pages for a browser.
 
-Here are the pages, the templates, the style sheet and the scripts. Pages read through :mod:`rlm_mem.memory`, and their
-forms carry out operations (:mod:`rlm_mem.operations`); who may come in is decided in :mod:`rlm_mem.http.guard`. No page
-needs JavaScript to be read or to be acted on; with it, pages search as you type and follow what others write.
+The package contains pages, templates, style sheet and scripts. Pages read through :mod:`rlm_mem.memory`, and their
+forms
+run operations (:mod:`rlm_mem.operations`); :mod:`rlm_mem.http.guard` authenticates requests. Every page and form works
+without JavaScript; with it, pages search as you type and show changes live.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ def routes(state: ServerState) -> list[BaseRoute]:
     """Every page and its static files, to be served at the root.
 
     Args:
-        state: what the server holds: the memory, the runs, the changes.
+        state: the server's memory, runs and changes.
     """
     from rlm_mem.dashboard.pages import all_routes
     from rlm_mem.dashboard.rendering import prepare
@@ -33,7 +34,7 @@ def routes(state: ServerState) -> list[BaseRoute]:
 
 
 def login_page(request: Request, *, error: str | None = None) -> Response:
-    """What a browser sees that has not logged in yet.
+    """The page for a browser that has not logged in.
 
     Args:
         error: why the last attempt failed.

@@ -1,7 +1,7 @@
-"""Charts: drawn as SVG on the server, without scripts and without styles of their own.
+"""Charts as SVG, drawn on the server without scripts or inline styles.
 
-The drawing stretches to the width it gets; what is written stands beside it as text of the page, since text within a
-drawing shrinks with it and cannot be read on a phone.
+The drawing is stretched to the available width. Labels are text of the page, since text within the drawing would be
+scaled with it and be unreadable on a phone.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHART = Markup(
 
 @dataclass(frozen=True)
 class Bar:
-    """One bar: what stands below it, its height, the same in words, and where it leads (nowhere when empty)."""
+    """One bar: its label, its value, the value as text, and its link (empty: none)."""
 
     label: str
     value: float
@@ -39,7 +39,7 @@ def bars(values: Sequence[Bar], *, title: str) -> Markup:
     """A row of bars, with the amount of the highest one.
 
     Args:
-        title: what the chart says, for those who do not see it.
+        title: the accessible name of the chart.
     """
     if not values:
         return Markup("")
@@ -85,7 +85,7 @@ def populations_chart(points: Sequence[tuple[str, Mapping[str, int]]], *, title:
 
 
 def _drawn(made: Sequence[Markup], labels: Sequence[str], *, title: str, role: str, above: Markup) -> Markup:
-    """The drawing, with the first, the middle and the last label below it: as many as always fit."""
+    """The drawing with the first, middle and last label below it, which always fit."""
     last = len(labels) - 1
     shown = [labels[at] for at in dict.fromkeys((0, last // 2, last) if last >= 4 else (0, last))]
     axis = Markup('<div class="axis" aria-hidden="true">{}</div>').format(

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["costs_page"]
 
 _PERIODS = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (0, "everything"))
-_FEWEST, _MOST = 7, 90
-"""Days of the chart: fewer would be a block rather than a bar, more would be too thin."""
+_MIN_DAYS, _MAX_DAYS = 7, 90
+"""Fewest and most days of the chart: otherwise bars become blocks, or too thin."""
 
 
 def costs_page(visit: Visit) -> Response:
@@ -59,9 +59,9 @@ def _chart(lines: Sequence[CostLine], since: date | None, today: date) -> Markup
     if not lines:
         return Markup("")
     first = since or date.fromisoformat(lines[0].day)
-    first = max(first, today - timedelta(_MOST - 1))
+    first = max(first, today - timedelta(_MAX_DAYS - 1))
     in_money = any(line.cost for line in lines)
-    first = min(first, today - timedelta(_FEWEST - 1))
+    first = min(first, today - timedelta(_MIN_DAYS - 1))
     values = []
     for number in range((today - first).days + 1):
         name = (first + timedelta(number)).isoformat()

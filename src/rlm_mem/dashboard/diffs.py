@@ -1,4 +1,4 @@
-"""What changed between two versions of a memory: words of the content, and fields."""
+"""Differences between two versions of a memory: words of the content, fields, links."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
 __all__ = ["changed_fields", "changed_links", "word_diff"]
 
 _PIECES = re.compile(r"(?:\w++|[^\w\s])\s*+|\s++")
-_LONGEST = 12_000
-"""Longer texts, and those in which too much repeats, are compared by lines."""
+_MAX_WORD_DIFF = 12_000
+"""Characters; longer texts, and those with too many repetitions, are compared by lines."""
 _COMPARED = 100_000
 """Characters of each version that are compared and shown."""
 _AROUND = 240
 
 
 def word_diff(before: str, after: str) -> Markup:
-    """The later text with what went (``del``) and what came (``ins``); long stretches in common are cut.
+    """The later text with deletions (``del``) and insertions (``ins``); long unchanged parts are cut.
 
-    Of very long texts only the beginnings are compared, which a note at the end says.
+    Of very long texts only the beginnings are compared; a note at the end says so.
     """
     if before == after:
         return Markup("")
     longest = max(len(before), len(after))
     before, after = before[:_COMPARED], after[:_COMPARED]
-    old, new = _PIECES.findall(before[:_LONGEST]), _PIECES.findall(after[:_LONGEST])
-    if len(before) + len(after) > _LONGEST or not comparable(old, new):
+    old, new = _PIECES.findall(before[:_MAX_WORD_DIFF]), _PIECES.findall(after[:_MAX_WORD_DIFF])
+    if len(before) + len(after) > _MAX_WORD_DIFF or not comparable(old, new):
         old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     made: list[Markup] = []
     steps = opcodes(old, new)
@@ -74,7 +74,7 @@ def changed_fields(before: Chunk, after: Chunk) -> list[tuple[str, Markup, Marku
 
 
 def changed_links(before: Chunk, after: Chunk) -> list[tuple[str, str, str]]:
-    """Own links that came, went or changed: what happened, how it stands to the other one, the id of that."""
+    """Links of the memory that were added, removed or changed: what happened, the type in words, the other id."""
     old, new = (
         {(link.target_id, link.type): (link.strength, link.reasoning) for link in chunk.links}
         for chunk in (before, after)

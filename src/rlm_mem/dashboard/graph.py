@@ -27,9 +27,9 @@ _TRIED = 40
 
 
 def graph_page(visit: Visit) -> Response:
-    """The graph around one memory; without a name, around one of the newest with many links."""
+    """The graph around one memory; without an id, around one of the newest with many links."""
     memory = visit.memory
-    chunk_id = visit.text("id", 200).strip() or _a_centre(memory)
+    chunk_id = visit.text("id", 200).strip() or _default_centre(memory)
     if not chunk_id:
         return visit.page("graph.html", centre=None)
     chunk, archived = present_or_archived(memory, chunk_id)
@@ -61,7 +61,7 @@ def graph_data(visit: Visit) -> Response:
 
 
 def ego_graph(memory: Memory, chunk_id: str, types: Sequence[str], limit: int) -> dict[str, Any]:
-    """What is linked with a memory, nearest first and of equal distance the strongest first.
+    """The memories linked with a memory, by distance, and by strength at equal distance.
 
     Args:
         types: only links of these types; none: of every type.
@@ -98,7 +98,7 @@ def ego_graph(memory: Memory, chunk_id: str, types: Sequence[str], limit: int) -
             depth[other] = distance
             ring.append(other)
         if len(depth) >= limit:
-            # Links among the outermost are wanted too; they are looked up without going any further.
+            # Also read links among the outermost memories, without going any further.
             for one in ring:
                 for link in store.linked(one, None, "out", _LINKS_OF_ONE):
                     if link.chunk_id in depth and (not types or link.type in types):
@@ -127,7 +127,7 @@ def ego_graph(memory: Memory, chunk_id: str, types: Sequence[str], limit: int) -
     }
 
 
-def _a_centre(memory: Memory) -> str:
+def _default_centre(memory: Memory) -> str:
     """One of the newest memories, the one with most links."""
     newest = [one.id for one in memory.store.latest(_TRIED)]
     return max(newest, key=lambda one: len(memory.store.linked(one, None, "both", 30)), default="")

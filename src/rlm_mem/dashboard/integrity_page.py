@@ -27,8 +27,8 @@ _SHOWN = 200
 
 
 @dataclass
-class _Look:
-    """One examination; ``finished`` None while it runs."""
+class _Examined:
+    """The state and result of one examination; ``finished`` is None while it runs."""
 
     began: float
     at: datetime
@@ -44,7 +44,7 @@ class _Look:
 class Examination:
     """The last examination of this server; one runs at a time, in a thread of its own."""
 
-    look: _Look | None = None
+    look: _Examined | None = None
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, memory: Memory) -> None:
@@ -52,13 +52,13 @@ class Examination:
         with self._guard:
             if self.look is not None and self.look.finished is None:
                 return
-            self.look = _Look(time.monotonic(), datetime.now(UTC))
+            self.look = _Examined(time.monotonic(), datetime.now(UTC))
             threading.Thread(
                 target=self._run, args=(memory, self.look), name="rlm-mem-integrity", daemon=True
             ).start()
 
     @staticmethod
-    def _run(memory: Memory, look: _Look) -> None:
+    def _run(memory: Memory, look: _Examined) -> None:
         def progress(done: int, total: int) -> None:
             look.done, look.total = done, total
 
@@ -67,7 +67,7 @@ class Examination:
             look.problems = memory.continuum.check()
         except RlmMemError as error:
             look.error = str(error)
-        except Exception as error:  # noqa: BLE001 - in a thread of its own nobody else would ever hear of it
+        except Exception as error:  # noqa: BLE001 - an error in this thread would otherwise be lost
             look.error = f"{type(error).__name__}: {error}"
         look.finished = time.monotonic()
 
@@ -94,6 +94,6 @@ def integrity_page(visit: Visit, examination: Examination) -> Response:
 def start(visit: Visit, examination: Examination) -> Response:
     """Begin an examination."""
     if visit.text("do", 20) != "check":
-        raise InputError("this form says nothing that can be done")
+        raise InputError("the form names no known action")
     examination.start(visit.memory)
     return visit.go("/integrity")

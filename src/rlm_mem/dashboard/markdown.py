@@ -1,7 +1,8 @@
-"""Remembered Markdown as HTML in which no markup comes out of the text and nothing is loaded from elsewhere.
+"""Renders remembered Markdown as HTML, without HTML from the text and without external resources.
 
-HTML in the text stays text, images are named instead of shown, links lead to the web or nowhere. What would take long
-is bounded: the length, the depth of nesting, the size of tables.
+HTML in the text is escaped, images are named instead of shown, and only links to the web work. Length, nesting depth
+and
+the size of tables are bounded.
 """
 
 from __future__ import annotations
@@ -20,14 +21,14 @@ if TYPE_CHECKING:
     from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
 
-__all__ = ["LONGEST", "Rendered", "render"]
+__all__ = ["MAX_RENDERED_CHARS", "Rendered", "render"]
 
-LONGEST = 20_000
+MAX_RENDERED_CHARS = 20_000
 """Characters that are rendered; the rest is in the source."""
-_NESTED = 12
-"""Levels of quotes and lists, two for each list; brackets within brackets take time that grows with this number."""
+_MAX_NESTING = 12
+"""Levels of quotes and lists, two for each list; nested brackets take time that grows with this number."""
 _CELLS = 20_000
-"""Lines times columns up to which tables are drawn: short rows are filled up to the widest."""
+"""Lines times columns up to which tables are rendered: short rows are padded to the widest."""
 _WEB = ("https://", "http://", "mailto:")
 _CONTAINERS = ("blockquote_open", "list_item_open")
 _PLAIN = frozenset({"paragraph_open", "paragraph_close", "inline", "text", "softbreak", "hardbreak"})
@@ -38,8 +39,8 @@ class Rendered:
     """A text as HTML.
 
     Attributes:
-        html: empty when the text holds no Markdown, or more of it than can be rendered.
-        note: what of the text is not rendered and why; empty when all of it is, or there is nothing to render.
+        html: empty when the text has no Markdown, or cannot be rendered.
+        note: which part of the text is not rendered and why; empty otherwise.
     """
 
     html: Markup
@@ -47,12 +48,12 @@ class Rendered:
 
 
 def render(text: str) -> Rendered:
-    """Render a text; takes well under a second, whatever stands in it."""
+    """Render a text; takes well under a second for any text."""
     part = text
-    if len(text) > LONGEST:
-        part = text[:LONGEST]
+    if len(text) > MAX_RENDERED_CHARS:
+        part = text[:MAX_RENDERED_CHARS]
         end = part.rfind("\n") + 1
-        part = part[:end] if end > LONGEST // 2 else part
+        part = part[:end] if end > MAX_RENDERED_CHARS // 2 else part
     shown = visible(part)
     lines = shown.count("\n") + 1
     widest = max((line.count("|") for line in shown.split("\n")), default=0)
@@ -60,11 +61,11 @@ def render(text: str) -> Rendered:
     tokens = parser.parse(shown)
     if all(token.type in _PLAIN for token in _all(tokens)):
         return Rendered(Markup())
-    # What stands deeper is left out by the parser: then the source is the only whole text.
-    if any(token.type in _CONTAINERS and token.level >= _NESTED - 1 for token in tokens):
+    # The parser drops deeper levels, so show the source instead.
+    if any(token.type in _CONTAINERS and token.level >= _MAX_NESTING - 1 for token in tokens):
         return Rendered(Markup(), "This text is nested too deeply to be rendered, so its source is shown.")
-    _tame(tokens)
-    # Once more: a character may also be written as an entity.
+    _restrict(tokens)
+    # Again, since entities may have produced such characters.
     html = Markup(visible(parser.renderer.render(tokens, parser.options, {})))
     if len(part) == len(text):
         return Rendered(html)
@@ -77,8 +78,10 @@ def render(text: str) -> Rendered:
 def _parser(*, tables: bool) -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    made = MarkdownIt("js-default", {"html": False, "linkify": False, "breaks": True, "maxNesting": _NESTED})
-    # An indented line of a remembered text is mostly just that.
+    made = MarkdownIt(
+        "js-default", {"html": False, "linkify": False, "breaks": True, "maxNesting": _MAX_NESTING}
+    )
+    # An indented line of a remembered text is rarely code.
     made.disable("code")
     if not tables:
         made.disable("table")
@@ -94,11 +97,11 @@ def _all(tokens: Sequence[Token]) -> Iterator[Token]:
         yield from token.children or ()
 
 
-def _tame(tokens: Sequence[Token]) -> None:
-    """Nothing but what the policy of the page and its outline allow."""
+def _restrict(tokens: Sequence[Token]) -> None:
+    """Restrict tokens to what the page's content policy and outline allow."""
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
-            # The page has its own first two levels.
+            # The page itself uses the first two levels.
             token.tag = f"h{min(6, int(token.tag[1:]) + 2)}"
         elif token.type in ("th_open", "td_open") and "style" in token.attrs:
             token.attrs = {"class": str(token.attrs["style"]).replace("text-align:", "to-")}

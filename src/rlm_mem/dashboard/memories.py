@@ -27,7 +27,7 @@ __all__ = ["Row", "Suggestions", "figures", "list_page", "new_page", "remember",
 
 PAGE = 20
 MOST = 200
-_ARCHIVE_LOOK = 500
+_MAX_ARCHIVE_SCAN = 500
 _CONTENT = 600
 
 
@@ -49,7 +49,7 @@ class Row:
 
 
 class Suggestions:
-    """The commonest tags and the latest conversations, for the filters; counted anew now and then only."""
+    """The commonest tags and the latest conversations, for the filters; cached for some seconds."""
 
     def __init__(self, seconds: float = 20.0) -> None:
         self._seconds = seconds
@@ -68,7 +68,7 @@ class Suggestions:
 
 @dataclass(frozen=True)
 class _Wanted:
-    """What the filters ask for; empty means everything."""
+    """The requested filters; empty means no filter."""
 
     q: str = ""
     type: str = ""
@@ -83,7 +83,7 @@ class _Wanted:
 
     @property
     def narrowed(self) -> bool:
-        """Some filter is set."""
+        """Whether a filter is set."""
         return bool(self.type or self.tag or self.conversation or self.speaker or self.since or self.until)
 
 
@@ -108,13 +108,13 @@ def _wanted(visit: Visit) -> _Wanted:
 
 
 def list_page(visit: Visit, suggestions: Suggestions) -> Response:
-    """The newest memories, or what was searched for."""
+    """The newest memories, or the results of a search."""
     wanted = _wanted(visit)
     began = time.perf_counter()
     problem = ""
     try:
         rows = _found(visit.memory, wanted)
-    except InputError as error:  # half a date while it is typed: say so where the results would be
+    except InputError as error:  # for example a half-typed date: show it in place of the results
         rows, problem = [], f"{error}. {error.hint or ''}"
     here = address("/memories", **wanted.query)
     values: dict[str, Any] = {
@@ -146,7 +146,7 @@ def list_page(visit: Visit, suggestions: Suggestions) -> Response:
 
 
 def figures(memory: Memory) -> dict[str, Any]:
-    """Totals that cost the same at any size; the number of links, which are counted one by one, is not among them."""
+    """Totals of constant cost; without the number of links, which takes a scan."""
     queries, namespace = memory.store.backend.queries, memory.store.namespace
     return {**queries.stats(namespace), "conversations": queries.count_rows("conversations", namespace)}
 
@@ -193,7 +193,7 @@ def _searched(memory: Memory, wanted: _Wanted) -> list[Row]:
 
 
 def _archived(memory: Memory, wanted: _Wanted) -> list[Row]:
-    """Archived memories are in no index of words: the newest of them are read and compared letter by letter."""
+    """Archived memories are not in the index of words: the newest of them are searched for the text."""
     needle = wanted.q.strip().casefold()
     ids = memory.list_chunks(
         conversation_id=wanted.conversation or None,
@@ -202,7 +202,7 @@ def _archived(memory: Memory, wanted: _Wanted) -> list[Row]:
         tags=list(wanted.tag) or None,
         chunk_type=wanted.type or None,
         archived=True,
-        limit=_ARCHIVE_LOOK if needle else wanted.limit + 1,
+        limit=_MAX_ARCHIVE_SCAN if needle else wanted.limit + 1,
         newest_first=True,
     )
     kept: list[Chunk] = []
@@ -232,11 +232,11 @@ def rows_of(chunks: Any) -> list[Row]:
     ]
 
 
-# --- something new ----------------------------------------------------------------------------------------
+# --- new memories ----------------------------------------------------------------------------------------
 
 
 def new_page(visit: Visit, *, problem: str = "", status: int = 200) -> Response:
-    """The form for something to remember."""
+    """The form for a new memory."""
     return visit.page(
         "new.html",
         status=status,
@@ -247,7 +247,7 @@ def new_page(visit: Visit, *, problem: str = "", status: int = 200) -> Response:
 
 
 def remember(visit: Visit) -> Response:
-    """Store what was written in the form."""
+    """Store the text of the form."""
     try:
         made = visit.carry_out(
             "remember",
@@ -267,5 +267,5 @@ def remember(visit: Visit) -> Response:
 
 
 def tags_of(said: str) -> list[str]:
-    """Tags written with commas between them."""
+    """Split tags at commas."""
     return list(dict.fromkeys(tag for part in said.replace("\n", ",").split(",") if (tag := part.strip())))

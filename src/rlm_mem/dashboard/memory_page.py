@@ -1,4 +1,4 @@
-"""One memory: its content, links, versions and neighbours, who recalled it, and the forms that change it."""
+"""One memory: its content, links, versions and neighbours, the runs that read it, and the forms that change it."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _READING = ("recall", "reason", "session", "read")
 
 @dataclass(frozen=True)
 class _Linked:
-    """A memory that is linked with this one, and every way in which it is."""
+    """A memory that is linked with this one, with all links between the two."""
 
     id: str
     text: str
@@ -70,7 +70,7 @@ def present_or_archived(memory: Memory, chunk_id: str) -> tuple[Chunk, bool]:
     """The chunk, and whether it is archived; not counted as a read.
 
     Raises:
-        NotFoundError: there is neither.
+        NotFoundError: it is neither.
     """
     chunk = memory.store.get_chunk(chunk_id, track=False)
     if chunk is not None:
@@ -116,7 +116,7 @@ def memory_page(visit: Visit) -> Response:
 
 
 def history_page(visit: Visit) -> Response:
-    """Every kept version, the newest first, each with what it changed."""
+    """Every kept version, newest first, each with its changes."""
     chunk_id = visit.part("chunk_id")
     chunk, archived = present_or_archived(visit.memory, chunk_id)
     versions = visit.memory.history(chunk_id)
@@ -146,15 +146,17 @@ def history_page(visit: Visit) -> Response:
 
 
 def events_part(visit: Visit) -> Response:
-    """Who recalled it and what was done to it: the audit log and the recorded runs, loaded after the page."""
+    """The runs that read the memory and its changes, from the audit log and the recorded runs; loaded after the
+    page.
+    """
     memory, chunk_id = visit.memory, visit.part("chunk_id")
     events = list(memory.store.events(chunk_id=chunk_id, limit=_EVENTS))[::-1]
     recalls = [event for event in events if event.get("op") in _READING]
-    handed_out = {str(event.get("trajectory")) for event in recalls}
+    returned = {str(event.get("trajectory")) for event in recalls}
     seen: list[dict[str, Any]] = []
     for run in islice(recall.trajectories(memory.store), _RUNS):
-        # The log names runs that handed the memory out; those that only read it on the way are in the runs.
-        if run.id not in handed_out and any(chunk_id in step.chunks_read for step in run.steps):
+        # The log names runs that returned the memory; the records also have runs that only read it.
+        if run.id not in returned and any(chunk_id in step.chunks_read for step in run.steps):
             seen.append({"ts": run.started_at, "op": run.operation, "trajectory": run.id, "query": run.query})
     values: Mapping[str, Any] = {
         "recalls": recalls,
@@ -169,12 +171,12 @@ def events_part(visit: Visit) -> Response:
     return visit.page("events.html", **values)
 
 
-# --- what stands around it ---------------------------------------------------------------------------------
+# --- related memories ---------------------------------------------------------------------------------
 
 
 def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> list[_Linked]:
-    """What is linked with a memory, the strongest first; each once, with (type, strength, direction, reasoning)."""
-    if archived:  # the index forgets the links of what is archived; its file does not
+    """Memories linked with a memory, strongest first, each once with its (type, strength, direction, reasoning)."""
+    if archived:  # links of archived memories are only in their files
         found = [(link.target_id, link.type, link.strength, "out", link.reasoning) for link in chunk.links]
     else:
         linked = memory.store.linked(chunk.id, None, "both", _LINKS)
@@ -193,12 +195,12 @@ def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> list[_Linked]:
         )
         for other, of_other in ways.items()
     ]
-    # What somebody said about two memories comes before what follows from tags and times.
+    # Links made by hand come before those derived from tags and times.
     return sorted(made, key=lambda one: not any(way[0] in MANUAL_LINK_TYPES for way in one.ways))
 
 
 def _texts(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
-    """The titles of memories that are there."""
+    """The titles of existing memories."""
     found = memory.store.get_many(list(dict.fromkeys(ids))[:_LINKS])
     return {one: title(chunk.content) for one, chunk in found.items()}
 
@@ -218,11 +220,11 @@ def edit_page(visit: Visit) -> Response:
     chunk, archived = present_or_archived(visit.memory, visit.part("chunk_id"))
     if archived:
         raise InputError("an archived memory cannot be edited", hint="Restore it first.")
-    return _form(visit, chunk, _given_by(chunk))
+    return _form(visit, chunk, _form_values(chunk))
 
 
 def save(visit: Visit) -> Response:
-    """Write the form, unless somebody else was quicker: then both texts are shown and nothing is lost."""
+    """Save the form; after a concurrent change both texts are shown instead, and nothing is lost."""
     memory, chunk_id = visit.memory, visit.part("chunk_id")
     given = {name: visit.text(name, 0) for name in _FIELDS}
     revision = visit.number("revision", 0, 0, 1_000_000_000)
@@ -264,14 +266,14 @@ _ACTS: Mapping[str, tuple[str, str]] = {
     "link": ("putLink", "linked"),
     "unlink": ("deleteLinks", "unlinked"),
 }
-"""What each small form does: the operation, and the notice that follows."""
+"""Operation and notice of each small form."""
 
 
 def act(visit: Visit) -> Response:
-    """Carry out one of the small forms of the page of a memory."""
+    """Run one of the small forms on the page of a memory."""
     chunk_id, what = visit.part("chunk_id"), visit.text("do", 40)
     if what not in _ACTS:
-        raise InputError("this form says nothing that can be done")
+        raise InputError("the form names no known action")
     name, notice = _ACTS[what]
     path, given = {"chunk_id": chunk_id}, dict[str, Any]()
     if what == "erase":
@@ -295,7 +297,7 @@ def act(visit: Visit) -> Response:
 # --- the form ---------------------------------------------------------------------------------------------
 
 
-def _given_by(chunk: Chunk) -> dict[str, str]:
+def _form_values(chunk: Chunk) -> dict[str, str]:
     about = chunk.metadata
     return {
         "content": chunk.content,
@@ -308,7 +310,7 @@ def _given_by(chunk: Chunk) -> dict[str, str]:
 
 
 def _validity(chunk: Chunk, given: dict[str, str]) -> dict[str, str | None]:
-    """The period that the form asks for; a day that was not touched keeps its time of day."""
+    """The validity in the form; an unchanged day keeps its time of day."""
     fields: dict[str, str | None] = {}
     for name in ("valid_from", "valid_to"):
         if given[name].strip() != day(getattr(chunk.metadata, name)):

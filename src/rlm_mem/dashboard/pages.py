@@ -1,4 +1,4 @@
-"""Which address shows which page."""
+"""The routes of the pages."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 __all__ = ["all_routes"]
 
-_FOREVER = "public, max-age=31536000, immutable"
+_IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 def all_routes(state: ServerState) -> list[BaseRoute]:
-    """Every page; what writes is left out of a server that only reads."""
+    """Every page; a read-only server has no pages that write."""
     suggestions, density, examination = (
         memories.Suggestions(),
         timeline.Density(),
@@ -64,7 +64,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/costs": costs_page.costs_page,
         "/integrity": lambda visit: integrity_page.integrity_page(visit, examination),
     }
-    # Asking and checking change no memory: a server that only reads offers them too.
+    # Asking and checking change no memory, so a read-only server offers them too.
     sending: dict[str, Callable[[Visit], Response]] = {
         "/recalls": recalls.ask,
         "/recalls/{run}": recalls.cancel,
@@ -88,12 +88,12 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         Route("/live", _live(state), include_in_schema=False),
         *(screen(state, path, page) for path, page in (forms | reading).items()),
         *(screen(state, path, action, methods=("POST",)) for path, action in sending.items()),
-        screen(state, "/{anything:path}", _nothing_here),
+        screen(state, "/{anything:path}", _not_found),
     ]
 
 
 def _live(state: ServerState) -> Callable[[Request], Awaitable[Response]]:
-    """An event `changed` with the topics that were touched, for as long as a page is open."""
+    """An event `changed` with the affected topics for each change, while a page is open."""
 
     async def live(request: Request) -> Response:  # noqa: ARG001 - the signature of an endpoint
         return StreamingResponse(
@@ -122,7 +122,7 @@ async def _static(request: Request) -> Response:
         return Response("There is no such file.", 404, media_type="text/plain", headers=dict(HEADERS))
     data, kind, mark = found
     headers = {**HEADERS, "ETag": f'"{mark}"', "Content-Type": kind}
-    headers["Cache-Control"] = _FOREVER if request.query_params.get("v") == mark else "no-cache"
+    headers["Cache-Control"] = _IMMUTABLE if request.query_params.get("v") == mark else "no-cache"
     if request.headers.get("if-none-match") == f'"{mark}"':
         return Response(status_code=304, headers=headers)
     return Response(data, headers=headers)
@@ -134,9 +134,9 @@ async def _theme(request: Request) -> Response:
     theme = form.get("theme", [""])[0]
     try:
         back = urlsplit(form.get("back", [""])[0])
-    except ValueError:  # half an address of IPv6
+    except ValueError:  # an incomplete IPv6 address
         back = urlsplit("")
-    # Only ever back to one of our own pages.
+    # Redirect only to pages of this server.
     path = back.path if back.path.startswith("/") and not back.path.startswith("//") else "/memories"
     response = RedirectResponse(
         path + (f"?{back.query}" if back.query else ""), status_code=303, headers=dict(HEADERS)
@@ -150,5 +150,5 @@ async def _theme(request: Request) -> Response:
     return response
 
 
-def _nothing_here(visit: Visit) -> Response:
+def _not_found(visit: Visit) -> Response:
     raise NotFoundError(f"there is no page {visit.request.url.path!r:.100}")

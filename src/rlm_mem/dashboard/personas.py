@@ -1,4 +1,4 @@
-"""Persona and LIVEHUD: modes, sliders, and the prompt that they make, beside them."""
+"""Persona and LIVEHUD: modes, sliders and the resulting prompt."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ def persona_page(visit: Visit) -> Response:
 
 
 def hud_part(visit: Visit) -> Response:
-    """The HUD alone, with its present figures."""
+    """The HUD alone, with current figures."""
     persona = persona_of(visit.memory)
     return visit.fragment("persona.html", block="gauge", hud=_hud(visit, persona))
 
 
 def change(visit: Visit) -> Response:
-    """Set a slider, choose a mode, let go of what was set by hand, or do what a chat message asks."""
+    """Set a slider, choose a mode, reset sliders, or run a chat command."""
     persona = persona_of(visit.memory)
     before = persona.prompt()
     what = visit.text("do", 20)
@@ -55,10 +55,10 @@ def change(visit: Visit) -> Response:
     elif what == "say":
         if not visit.carry_out("sayToPersona", message=visit.text("message", 1_000)).changed:
             raise InputError(
-                "that asks for nothing that the persona knows", hint="Say for example: set verbosity to 80."
+                "the message is not a command for the persona", hint="Say for example: set verbosity to 80."
             )
     else:
-        # Those whose value differs; without scripts the form sends all of them.
+        # Only changed values; without scripts the form sends all of them.
         now = persona.sliders
         for name, value in visit.form:
             if name in now and value != str(now[name]):
@@ -92,7 +92,7 @@ def _prompt(visit: Visit, persona: Persona, before: str) -> Response:
 
 
 def _shown(prompt: str, before: str) -> Markup:
-    """The prompt, with the lines marked that were not there before."""
+    """The prompt, with new lines marked."""
     if not before:
         return escape(visible(prompt))
     former = set(before.splitlines())
@@ -112,5 +112,5 @@ def _hud(visit: Visit, persona: Persona) -> str:
     try:
         gauge = persona.library.gauge("LIVEHUD")
         return render_gauge(gauge, visit.memory.hud_figures(persona), _HUD_WIDTH)
-    except RlmMemError as error:  # a gauge written by hand may be at fault: the rest of the page still works
+    except RlmMemError as error:  # a hand-written gauge may be invalid: the rest of the page still works
         return f"{error}. {error.hint or ''}"

@@ -1,4 +1,4 @@
-"""Recalls: ask, list, and one run step by step, live while it runs, in whatever process that is."""
+"""Recalls: ask, list, and one run step by step, live while it runs in any process."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ __all__ = ["ask", "cancel", "coloured", "recall_page", "recalls_page"]
 
 _PAGE = 30
 _OPERATIONS = ("recall", "reason", "session")
-_BEGINS = 3.0
-"""Seconds that a new run has to write its first line before the list is shown instead."""
+_START_SECONDS = 3.0
+"""Seconds to wait for the record of a new run before the list is shown instead."""
 _SHOWN = 2_000
-"""Characters of a memory that are looked at for the beginning that is shown."""
+"""Characters of a memory from which its first line is taken."""
 _LOST = timedelta(minutes=20)
-"""A run without a word for so long was killed."""
+"""Age after which a run without an end is shown as failed."""
 
 
 @dataclass(frozen=True)
 class _Step:
-    """A turn as it is shown."""
+    """A turn with the values for its template."""
 
     step: Any
     code: Sequence[Markup]
@@ -112,7 +112,7 @@ def recall_page(visit: Visit) -> Response:
 
 
 def ask(visit: Visit) -> Response:
-    """Start a recall or a reasoning in this process, and go to where it can be watched."""
+    """Start a recall or a reasoning in this process, and redirect to its page."""
     question = recall.check_query(visit.text("question", 0))
     operation: RunKind = "reason" if visit.text("operation", 20) == "reason" else "recall"
     if visit.state.read_only and visit.memory.store.backend.read_only:
@@ -121,7 +121,7 @@ def ask(visit: Visit) -> Response:
         )
     known = {info.id for info in visit.memory.trajectories(limit=20)}
     run = visit.state.runs.start(operation, question)
-    until = time.monotonic() + _BEGINS
+    until = time.monotonic() + _START_SECONDS
     while time.monotonic() < until:
         for info in visit.memory.trajectories(limit=5):
             if info.id not in known and info.query == question and info.operation == operation:
@@ -146,7 +146,7 @@ def cancel(visit: Visit) -> Response:
 
 
 def _state(memory: Memory, outcome: OutcomeWord | None, started_at: str) -> OutcomeWord | Literal["running"]:
-    """How a run came out; one whose end nobody recorded runs, or failed with its process."""
+    """The outcome of a run; without a recorded end it is running, or failed with its process."""
     if outcome is not None:
         return outcome
     return "running" if memory.store.clock() - parse_time(started_at) < _LOST else "failed"
@@ -170,7 +170,7 @@ def _model(memory: Memory) -> str:
         return f"not usable: {error}"
 
 
-# --- what is shown ----------------------------------------------------------------------------------------
+# --- rendering ----------------------------------------------------------------------------------------
 
 
 def _beginnings(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
@@ -194,7 +194,7 @@ _TOKENS = re.compile(
 
 
 def coloured(program: str) -> Markup:
-    """A program with its comments, texts, keywords, numbers and calls marked; everything else escaped."""
+    """A program with comments, strings, keywords, numbers and calls highlighted; everything is escaped."""
     text, made, at = visible(program), [], 0
     for match in _TOKENS.finditer(text):
         made.append(escape(text[at : match.start()]))

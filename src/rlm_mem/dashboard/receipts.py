@@ -16,7 +16,7 @@ __all__ = ["receipt_page"]
 
 
 def receipt_page(visit: Visit) -> Response:
-    """What verifying finds; with ``?file=receipt`` or ``bundle`` the file itself."""
+    """The result of verifying; with ``?file=receipt`` or ``bundle`` the file itself."""
     run, wanted = visit.part("run"), visit.text("file", 20)
     receipt = visit.memory.receipt(run, bundle=wanted == "bundle")
     if wanted in ("receipt", "bundle"):

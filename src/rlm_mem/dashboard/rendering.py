@@ -1,4 +1,4 @@
-"""From values to pages: the templates, what they may call, and the headers that every page carries."""
+"""Rendering: the templates, their filters and functions, and the headers of every page."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HEADERS", "NAVIGATION", "fragment", "login", "page", "prepare", "static_file"]
 
-#: Memory text is hostile: nothing but our own files runs, styles, frames or receives a form.
+#: Memory text is hostile: only this server's files may be scripts, styles, frames or targets of forms.
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
         "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -72,7 +72,7 @@ def static_file(name: str) -> tuple[bytes, str, str] | None:
 
 
 def _asset(name: str) -> str:
-    """Address of a static file that changes with its content, so that browsers may keep it for good."""
+    """Address of a static file that changes with its content, so that browsers may cache it indefinitely."""
     found = static_file(name)
     assert found is not None, name
     return f"/static/{name}?v={found[2]}"
@@ -91,13 +91,13 @@ def _environment() -> Environment:
     made.filters.update(words.FILTERS)
     made.globals.update(asset=_asset, navigation=NAVIGATION, address=words.address)
     made.globals.update(way=words.way, strength_word=words.strength_word)
-    # Global, since a block that is rendered alone does not see what its template imports.
+    # Global, since a block that is rendered alone has no access to its template's imports.
     made.globals["parts"] = made.get_template("parts.html").module
     return made
 
 
 def prepare() -> None:
-    """Compile every template, so that nobody waits for that at the first visit of a page."""
+    """Compile every template, so that the first request of a page does not wait for it."""
     environment = _environment()
     for name in environment.list_templates():
         environment.get_template(name)
@@ -124,7 +124,7 @@ def page(request: Request, template: str, values: Mapping[str, Any], *, status: 
 def fragment(
     request: Request, template: str, values: Mapping[str, Any], *, block: str = "region", status: int = 200
 ) -> Response:
-    """One block of a page, for a part that is loaded anew."""
+    """One block of a page, for a partial reload."""
     loaded = _environment().get_template(template)
     context = loaded.new_context(_values(request, values))
     text = "".join(loaded.blocks[block](context))

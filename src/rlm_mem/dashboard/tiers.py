@@ -1,4 +1,4 @@
-"""Tiers and their review: populations over time, transitions with their reasons, what is due, and cases to decide."""
+"""Tiers and their review: populations over time, transitions with their reasons, planned steps, and open cases."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def tiers_page(visit: Visit) -> Response:
 
 
 def plan_page(visit: Visit) -> Response:
-    """What consolidation and pruning would do now; nothing is changed."""
+    """A dry run of consolidation and pruning."""
     continuum = visit.memory.continuum
     return visit.page(
         "plan.html", consolidation=continuum.consolidate(dry_run=True), pruning=continuum.prune(dry_run=True)
@@ -98,13 +98,13 @@ def undo(visit: Visit) -> Response:
 def populations(
     present: Mapping[str, int], steps: Iterable[Mapping[str, Any]], today: date
 ) -> list[tuple[str, dict[str, int]]]:
-    """How many memories each tier held, from the first step of the journal to today.
+    """The number of memories in each tier, from the first step of the journal to today.
 
-    Counted backwards from the present, so that the last point is what stands in the files; a step whose memory was
-    edited or deleted by hand since cannot make a number negative.
+    Counted backwards from the present, so that the last point agrees with the files; steps of memories that were edited
+    or deleted by hand since cannot make a number negative.
 
     Returns:
-        Label and populations of equally long stretches of time, the oldest first, at most 48.
+        Label and populations of at most 48 periods of equal length, oldest first.
     """
     by_day: dict[date, Counter[str]] = {}
     for step in steps:
@@ -126,7 +126,7 @@ def populations(
 
 
 def _moved(step: Mapping[str, Any]) -> dict[str, int]:
-    """What a step added to each tier; sources of one promotion leave together."""
+    """The change of each tier's population by a step; all sources of a promotion leave their tier."""
     change: Counter[str] = Counter()
     sources = len((step.get("details") or {}).get("sources") or ())
     if step.get("from") in TIERS:
@@ -149,14 +149,14 @@ def _entries(memory: Memory) -> list[_Entry]:
 
 
 REVIEWER = "rlm_mem_reviewer"
-"""Cookie that keeps the reviewer's name, so that it need not be typed for every case."""
+"""Cookie with the reviewer's name, which prefills the form."""
 _STATES = ("open", "deferred", "approved", "rejected")
 _DECISIONS = {
     "approve": ("approveCase", "approved"),
     "reject": ("rejectCase", "rejected"),
     "defer": ("deferCase", "deferred"),
 }
-"""What each button does: the operation, and the notice that follows."""
+"""Operation and notice of each button."""
 
 
 def review_page(visit: Visit, *, problem: str = "", at: str = "", status: int = 200) -> Response:

@@ -28,7 +28,7 @@ _BARS = 60
 
 
 class Density:
-    """How many memories there were, by day, week, month or year; kept for a while, since it counts everything."""
+    """The number of memories by day, week, month or year; cached, since it counts all of them."""
 
     def __init__(self, seconds: float = 30.0) -> None:
         self._seconds = seconds

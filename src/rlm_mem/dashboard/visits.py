@@ -1,4 +1,4 @@
-"""A visit: one request as the pages see it, and the way from a page's function to a route."""
+"""Visit: one request to a page, and routes for the functions of pages."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 #: Most bytes of one form: the longest content that a chunk may have, percent-encoded, and its fields.
 MAX_FORM_BYTES = 16 * 1024 * 1024
 
-#: What a page says after something was done; its address carries the name, never the text.
+#: Notices of pages after an action; the address carries the name of a notice, never its text.
 NOTICES: Mapping[str, str] = {
     "saved": "Saved. The version before it is kept.",
     "unchanged": "Nothing differed, so nothing was written.",
@@ -64,8 +64,8 @@ class Visit:
     Attributes:
         request: the request itself.
         memory: the open memory.
-        state: what the server holds.
-        form: the fields of a form that was sent.
+        state: of the server.
+        form: the submitted fields.
     """
 
     request: Request
@@ -73,10 +73,10 @@ class Visit:
     state: ServerState
     form: tuple[tuple[str, str], ...] = ()
 
-    # --- what is done -----------------------------------------------------------------------------------
+    # --- operations -----------------------------------------------------------------------------------
 
     def carry_out(self, name: str, path: Mapping[str, str] | None = None, **given: Any) -> Any:
-        """Carry out an operation with what a form says: the types, bounds and functions are those of every face.
+        """Run an operation with the fields of a form, with the types, bounds and functions of every interface.
 
         Args:
             name: of the operation.
@@ -96,28 +96,28 @@ class Visit:
         answer = operation.run(context, request)
         return answer.data if isinstance(answer, Reply) else answer
 
-    # --- what was asked ---------------------------------------------------------------------------------
+    # --- request ---------------------------------------------------------------------------------
 
     @property
     def partial(self) -> bool:
-        """Only the part that changes is wanted, not the page around it."""
+        """Whether only the changing part of the page is requested."""
         return self.request.headers.get("hx-request") == "true"
 
     def text(self, name: str, longest: int = 20_000) -> str:
-        """A field of the form, else of the address; empty when it is not there."""
+        """A field of the form, else of the query string; empty when missing."""
         for key, value in reversed(self.form):
             if key == name:
                 return value[:longest] if longest else value
         return str(self.request.query_params.get(name, ""))[: longest or None]
 
     def texts(self, name: str) -> list[str]:
-        """Every value of a field that may be there several times."""
+        """Every value of a field that may occur several times."""
         if self.form:
             return [value for key, value in self.form if key == name]
         return [str(value) for value in self.request.query_params.getlist(name)]
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
-        """A whole number within bounds; what is none counts as the default."""
+        """An integer within bounds; the default for other text."""
         said = self.text(name, 20)
         try:
             return min(high, max(low, int(said)))
@@ -129,10 +129,10 @@ class Visit:
         return str(self.request.path_params[name])
 
     def came_from(self) -> tuple[str, str]:
-        """Address and name of the list that led here, with what was searched for; else the list of memories."""
+        """Address and name of the list that linked here, with its query; else the list of memories."""
         try:
             said = urlsplit(self.request.headers.get("referer", "")[:8_000])
-        except ValueError:  # half an address of IPv6
+        except ValueError:  # an incomplete IPv6 address
             said = urlsplit("")
         if said.netloc != self.request.url.netloc or said.path not in _LISTS:
             return "/memories", _LISTS["/memories"]
@@ -141,14 +141,14 @@ class Visit:
         name = f"Results for “{words:.40}”" if said.path == "/memories" and words else _LISTS[said.path]
         return (f"{said.path}?{urlencode(query)}" if query else said.path), name
 
-    # --- what comes back --------------------------------------------------------------------------------
+    # --- response --------------------------------------------------------------------------------
 
     def page(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """The page, or only its changing part where that is all that is wanted."""
+        """The whole page."""
         return page(self.request, template, self._with_surroundings(values), status=status)
 
     def answer(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """The changing part for a live page, the whole page for everybody else."""
+        """The changing part where only that is requested, else the whole page."""
         if self.partial:
             return self.fragment(template, status=status, **values)
         return self.page(template, status=status, **values)
@@ -159,7 +159,7 @@ class Visit:
         return fragment(self.request, template, whole, block=block, status=status)
 
     def go(self, path: str, notice: str = "") -> Response:
-        """On to another page after something was done."""
+        """Redirect to another page after an action."""
         joint = "&" if "?" in path else "?"
         return RedirectResponse(
             f"{path}{joint}done={notice}" if notice else path, status_code=303, headers=dict(HEADERS)
@@ -195,7 +195,7 @@ def screen(state: ServerState, path: str, handler: Handler, *, methods: tuple[st
 
 
 def _check_same_origin(request: Request) -> None:
-    """Refuse forms of other pages, whatever let them come as far as here."""
+    """Refuse forms of other sites, in addition to the guard."""
     said = request.headers.get("sec-fetch-site")
     if said is not None and said not in ("same-origin", "none"):
         raise Refused(

@@ -1,4 +1,4 @@
-"""How values are written on pages: times, amounts, money, marked matches, links and deeds; and addresses."""
+"""Formatting for pages: times, amounts, money, highlighted matches, links, log entries; and addresses."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def address(path: str, /, *parts: str, **query: Any) -> str:
 
 
 def day(value: object) -> str:
-    """`2026-02-10` (UTC) of a time in any of our forms; empty where it is none."""
+    """`2026-02-10` (UTC) of a time in any supported form; empty for other values."""
     found = _moment(value)
     return "" if found is None else found.isoformat()[:10]
 
@@ -54,7 +54,7 @@ def moment(value: object) -> str:
 
 
 def when(value: object, precision: str = "minute") -> Markup:
-    """The one way in which pages write a date: as :func:`moment`, with the exact time as a tooltip.
+    """A date as all pages show it: as :func:`moment`, with the exact time as a tooltip.
 
     Args:
         precision: ``minute``, or ``day`` for the day alone.
@@ -69,7 +69,7 @@ def when(value: object, precision: str = "minute") -> Markup:
 
 
 def count(value: object) -> str:
-    """`12,345`; nothing for None."""
+    """`12,345`; a dash for other values."""
     return f"{value:,}" if isinstance(value, int | float) else "–"
 
 
@@ -79,7 +79,7 @@ def some(value: int, one: str, many: str = "") -> str:
 
 
 def money(value: Decimal | float | None) -> str:
-    """US dollars; a call without a known price is never free."""
+    """US dollars; `unpriced` for a call without a known price."""
     if value is None:
         return "unpriced"
     return f"${value:,.2f}" if value >= Decimal("0.01") or not value else f"${value:.4f}"
@@ -106,7 +106,7 @@ def first_line(text: str, longest: int = 160) -> str:
 
 
 def title(text: str, longest: int = 80) -> str:
-    """The first line of a text that says something, without the marks of a Markdown heading."""
+    """The first line of a text with a letter or digit, without the marks of a Markdown heading."""
     for line in text[: longest * 50].splitlines():
         said = without_marks(line).strip()
         if any(sign.isalnum() for sign in said):
@@ -115,7 +115,7 @@ def title(text: str, longest: int = 80) -> str:
 
 
 def without_marks(text: str) -> str:
-    """The text without the ``#`` that begin Markdown headings, for lists, where everything has the same size."""
+    """The text without the ``#`` of Markdown headings, for lists."""
     lines = text.split("\n")
     for number, line in enumerate(lines):
         bare = line.lstrip("#")
@@ -125,12 +125,12 @@ def without_marks(text: str) -> str:
 
 
 def visible(text: str) -> str:
-    """The text with control characters, and those that turn the direction of what follows, made visible."""
+    """The text with control and direction characters made visible."""
     return _UNPRINTABLE.sub(lambda match: f"⟨{ord(match[0]):04X}⟩", text)
 
 
 def marked(text: str, stems: Iterable[str], language: str = "english") -> Markup:
-    """The text, escaped, with every word marked whose stem was asked for."""
+    """The text, escaped, with every word marked whose stem is in ``stems``."""
     wanted = frozenset(stems)
     shown = visible(text)
     if not wanted:
@@ -154,7 +154,7 @@ def _moment(value: object) -> datetime | None:
             return datetime.fromtimestamp(value, UTC)
         found = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
         return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
-    except (OverflowError, ValueError, OSError):  # none, or one beyond the calendar
+    except (OverflowError, ValueError, OSError):  # not a time, or out of range
         return None
 
 
@@ -172,7 +172,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 }
 
 _WAYS = {kind.name: (kind.outgoing, kind.incoming) for kind in LINK_TYPES}
-"""Of each built-in type of link, what the memory whose page it is does to the other one: as source, as target."""
+"""Built-in link types in words, from the view of the page's memory: as source, as target."""
 
 _DEEDS = {
     "create": "remembered",
@@ -207,7 +207,7 @@ def strength_word(strength: float) -> str:
 
 
 def deed(event: Mapping[str, Any]) -> str:
-    """What an entry of the audit log tells, without the memory at the other end of a link."""
+    """An entry of the audit log in words, without the memory at the other end of a link."""
     op = str(event.get("op"))
     if op == "link":
         return f"link added: this one {way(str(event.get('type', '')), 'out')}"
@@ -225,7 +225,7 @@ def deed(event: Mapping[str, Any]) -> str:
 
 
 def origin(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Where a memory comes from, as a person reads it; fields that somebody else gave are left as they are."""
+    """The provenance of a memory in words; unknown fields are shown unchanged."""
     fields = {name: value for name, value in provenance.items() if value not in (None, "")}
     made = []
     span = fields.pop("span", None)
@@ -241,7 +241,7 @@ def origin(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def plain_fields(fields: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """Names and values as they are, each on one line; what is empty is left out."""
+    """Names and values, each on one line; empty ones are left out."""
     return [
         (str(name), first_line(str(value), 400)) for name, value in fields.items() if value not in (None, "")
     ]
