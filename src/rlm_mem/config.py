@@ -378,20 +378,20 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
     ingest = layer.get("ingest")
     if isinstance(ingest, Mapping) and ingest.get("folders"):
         raise InvalidConfig(
-            f"{where}: ingest.folders lets clients of a server read folders, which the file of a brain may not allow.",
+            f"{where}: ingest.folders lets clients of a server read folders, which the file of a brain may not allow",
             hint="Set RLM_MEM_INGEST_FOLDERS in your own environment instead.",
         )
     telemetry = layer.get("telemetry")
     if isinstance(telemetry, Mapping):
         if telemetry.get("content"):
             raise InvalidConfig(
-                f"{where}: telemetry.content would put memories into spans, which the file of a brain may not ask for.",
+                f"{where}: telemetry.content would put memories into spans, which the file of a brain may not ask for",
                 hint="Set RLM_MEM_TELEMETRY_CONTENT=true in your own environment instead.",
             )
         if telemetry.get("endpoint") and not _is_loopback(str(telemetry["endpoint"])):
             raise InvalidConfig(
                 f"{where}: telemetry.endpoint={telemetry['endpoint']!r:.80} is another machine, which the file of a "
-                "brain may not ask for.",
+                "brain may not ask for",
                 hint="Set OTEL_EXPORTER_OTLP_ENDPOINT in your own environment instead.",
             )
     settings = layer.get("llm")
@@ -408,7 +408,7 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
     else:
         return
     raise InvalidConfig(
-        f"{where}: {refused}, which the file of a brain may not ask for.",
+        f"{where}: {refused}, which the file of a brain may not ask for",
         hint="Set RLM_MEM_LLM_MODEL and RLM_MEM_LLM_BASE_URL in your own environment instead.",
     )
 
@@ -444,7 +444,7 @@ def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
             shown = "true" if value is True else f"{value:g}"
             at_most = "" if most is False else f" (at most {most:g})"
             raise InvalidConfig(
-                f"{where}: {section}.{name} = {shown} is more than the file of a brain may ask for{at_most}.",
+                f"{where}: {section}.{name} = {shown} is more than the file of a brain may ask for{at_most}",
                 hint=f"Set RLM_MEM_{section.upper()}_{name.upper()}={shown} in your own environment instead.",
             )
 

@@ -169,7 +169,7 @@ def test_an_open_page_is_told_over_its_stream(place: Path | str) -> None:
             stream = kept_alive(changed(feed))
             hello = await anext(stream)
             coming = asyncio.create_task(anext(stream))
-            await soon(lambda: feed._looked.is_set(), "a first look")
+            await soon(lambda: feed._polled.is_set(), "a first look")
             await asyncio.to_thread(memory.remember, "Ana likes coffee.")
             event = await asyncio.wait_for(coming, 60)
             await stream.aclose()  # type: ignore[attr-defined]

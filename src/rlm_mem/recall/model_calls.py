@@ -212,11 +212,11 @@ class ModelCalls:
         """
         if not isinstance(prompts, list | tuple):
             raise InputError(
-                "llm_query_batched takes a list of prompts.", hint="For one, use llm_query(prompt)."
+                "llm_query_batched takes a list of prompts", hint="For one, use llm_query(prompt)."
             )
         if len(prompts) > MAX_BATCH:
             raise InputError(
-                f"llm_query_batched takes at most {MAX_BATCH} prompts at once; got {len(prompts)}."
+                f"llm_query_batched takes at most {MAX_BATCH} prompts at once; got {len(prompts)}"
             )
         if not prompts:
             return []
@@ -368,7 +368,7 @@ def render(prompt: Any, context: Any) -> str:
     """
     if not isinstance(prompt, str) or not prompt.strip():
         raise InputError(
-            "llm_query takes the prompt as text.", hint="Write llm_query('question', {'text': text})."
+            "llm_query takes the prompt as text", hint="Write llm_query('question', {'text': text})."
         )
     text = prompt
     if context:
@@ -378,7 +378,7 @@ def render(prompt: Any, context: Any) -> str:
         text = f"{prompt}\n\n{fenced('context', shown)}"
     if len(text) > MAX_PROMPT_CHARS:
         raise InputError(
-            f"The prompt has {len(text):,} characters; at most {MAX_PROMPT_CHARS:,} are accepted.",
+            f"the prompt has {len(text):,} characters; at most {MAX_PROMPT_CHARS:,} are accepted",
             hint="Pass the passages that matter, not whole texts.",
         )
     # A lone surrogate cannot be sent to any model.

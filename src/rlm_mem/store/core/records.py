@@ -677,6 +677,6 @@ def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 
 def _damaged() -> CorruptStore:
     return CorruptStore(
-        "The search index holds a damaged entry.",
+        "the search index has a damaged entry",
         hint="Run `rlm-mem store rebuild` to make it anew from the files.",
     )

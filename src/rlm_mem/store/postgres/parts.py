@@ -179,6 +179,6 @@ def _changes(values: Ints) -> Ints:
 
 def _damaged() -> CorruptStore:
     return CorruptStore(
-        "The search index holds a damaged entry.",
+        "the search index has a damaged entry",
         hint="Run `rlm-mem store rebuild` to make it anew from the chunks.",
     )

@@ -1,0 +1,56 @@
+"""Messages of errors: one clause that starts in lower case, without a full stop."""
+
+from __future__ import annotations
+
+import ast
+
+from rlm_mem import errors
+from tests.house.sources import MODULES, listed, named, tree
+
+ERRORS = {
+    name
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and issubclass(value, errors.RlmMemError)
+}
+
+
+def test_messages_start_in_lower_case_and_have_no_full_stop() -> None:
+    wrong = [
+        f"{named(path)}:{node.lineno}: {ast.unparse(node.args[0])}"
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Call) and _called(node) in ERRORS and node.args and _breaks_rule(node.args[0])
+    ]
+    assert not wrong, listed(wrong)
+
+
+def test_the_rule_refuses_what_it_is_for() -> None:
+    for code in (
+        '"The store is closed"',
+        '"the store is closed."',
+        'f"the {place} is closed."',
+        'f"The {place}"',
+    ):
+        assert _breaks_rule(ast.parse(code, mode="eval").body)
+    for code in (
+        '"the store is closed"',
+        '"FINAL was called"',
+        'f"{place}: no such file"',
+        '"JSON is too deep"',
+    ):
+        assert not _breaks_rule(ast.parse(code, mode="eval").body)
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+
+
+def _breaks_rule(message: ast.expr) -> bool:
+    parts = message.values if isinstance(message, ast.JoinedStr) else [message]
+    first, last = parts[0], parts[-1]
+    start = first.value if isinstance(first, ast.Constant) else ""
+    end = last.value if isinstance(last, ast.Constant) else ""
+    # A word in capitals is a name: JSON, FINAL.
+    return (isinstance(start, str) and start[:1].isupper() and start[1:2].islower()) or (
+        isinstance(end, str) and end.endswith(".")
+    )
