@@ -20,7 +20,7 @@ def test_recall_prints_the_answer_and_the_chunks_it_rests_on(run: Run, notes: No
 def test_recall_explain_shows_the_program_and_what_it_did(run: Run, notes: Notes) -> None:
     out = run("recall", "--explain", "What does Ana drink in the morning?").out
     assert "step 1" in out
-    assert "find_passages(" in out
+    assert "passages(" in out
     assert "FINAL(" in out
 
 

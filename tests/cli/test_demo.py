@@ -36,7 +36,7 @@ def test_the_demo_answers_its_questions_from_the_notes(run: Run, place: Path) ->
 def test_the_demo_shows_programs_answers_and_chunks_that_exist(run: Run, place: Path) -> None:
     shown = run("demo", "--brain", str(place)).out
     assert "step 1" in shown
-    assert "find_passages(" in shown
+    assert "passages(" in shown
     assert "FINAL(" in shown
     ids = set(re.findall(r"^  (chunk-[\w-]+)", shown, re.MULTILINE))
     assert len(ids) >= 6

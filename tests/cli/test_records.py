@@ -29,7 +29,7 @@ def test_a_recall_is_listed(run: Run, asked: str) -> None:
 def test_a_trajectory_is_shown_as_a_tree_of_its_steps(run: Run, asked: str, named: bool) -> None:
     shown = run("trajectories", "show", *([asked] if named else [])).out
     assert "step 1" in shown
-    assert "find_passages(" in shown
+    assert "passages(" in shown
     assert "green tea" in shown
     assert "└──" in shown
 

@@ -37,7 +37,7 @@ LATE = {
     "openai": Late("llm", "models.provider_sdk"),
     "opentelemetry": Late("telemetry", "telemetry.providers"),
     "pydantic_ai": Late("llm", "models.apis"),
-    "re2": Late(6, "recall.result_schema sandbox.line_functions"),
+    "re2": Late(6, "recall.result_schema sandbox.patterns"),
     "rlm_mem.cli.app": Late(61, "cli"),
     "rlm_mem.config": Late(16, "mcp.doctor"),
     "rlm_mem.continuum.consolidate": Late(23, "continuum.system"),

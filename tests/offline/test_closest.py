@@ -172,10 +172,10 @@ def test_passages_come_with_their_heading_what_was_said_before_and_what_replaced
     store.update_chunk(old.id, metadata={"superseded_by": new.id})
     read_ids: list[str] = []
     functions = StoreFunctions(store, read_ids.append)
-    valve = functions.find_passages("blue valve")[0]
+    valve = functions.passages("blue valve")[0]
     assert valve["heading"] == "Valve"
-    depot = {one["chunk_id"]: one for one in functions.find_passages(["when does the depot open"])}
-    assert depot[old.id]["replaced"]
+    depot = {one["chunk_id"]: one for one in functions.passages(["when does the depot open"])}
+    assert depot[old.id]["superseded_by"] == new.id
     assert new.id in depot
     assert {old.id, new.id} <= set(read_ids)
 

@@ -66,7 +66,7 @@ _FIRST = """\
 import json
 question = {question!r}
 task = {prompt!r}
-found = find_passages({queries}, limit=14)
+found = passages({queries}, limit={limit})
 reading = json.loads(llm_query(task, {{"question": question, "passages": found}}))
 print(len(found), "passages; held:", reading["held"], reading["answer"])
 if reading["answer"]:
@@ -75,7 +75,7 @@ if reading["answer"]:
 
 _SECOND = """\
 # Not sure: look again in other words before giving up.
-more = find_passages({queries}, limit=8)
+more = passages({queries}, limit=16)
 if stats()["chunk_count"] <= 40:  # a small memory is read whole
     more += [read_chunk(one["id"]) for one in timeline(limit=40)]
 reading = json.loads(llm_query(task, {{"question": question, "passages": found, "more": more}}))
@@ -111,7 +111,8 @@ def first_program(question: Question) -> str:
         # A statement of another person about themselves does not apply to the person named.
         queries = f"[question, {nameless!r}]"
     aim = textwrap.fill(describe(question), 76, initial_indent="# ", subsequent_indent="# ")
-    return _FIRST.format(aim=aim, question=question.text, prompt=READ_PROMPT, queries=queries)
+    limit = 14 if queries == "question" else 20
+    return _FIRST.format(aim=aim, question=question.text, prompt=READ_PROMPT, queries=queries, limit=limit)
 
 
 def second_program(queries: list[str]) -> str:
@@ -354,19 +355,20 @@ def _passages_of(text: str) -> list[Passage]:
 
 
 def _passage(data: dict[str, Any]) -> Passage:
-    author = str(data.get("author") or "")
+    author = str(data.get("speaker") or "")
     text = str(data.get("text") or data.get("content") or "")[:_MAX_CHARACTERS]
     label = _LABEL.match(text)
     if label and (label["name"].strip().lower() == author.lower() if author else _is_name(label["name"])):
         author, text = author or label["name"].strip(), text[label.end() :]
     text = unwrapped(text)
     at = data.get("at") or data.get("occurred_at") or data.get("created_at")
-    before = str(data.get("before") or "")
+    above = data.get("before")
+    before = str(above[-1]) if isinstance(above, list) and above else ""
     before_label = _LABEL.match(before)
     return Passage(
         str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(at), float(data.get("score") or 0.0),
         before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
-        not data.get("replaced"), str(data.get("heading") or "")[:200],
+        not data.get("superseded_by"), str(data.get("heading") or "")[:200],
     )  # fmt: skip
 
 

@@ -6,8 +6,6 @@ A wrong argument raises an error that says what to write instead.
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +22,6 @@ from rlm_mem.sandbox.line_functions import (
     day,
     optional_text,
     query_words,
-    with_trust_mark,
 )
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.store.core.records import standing
@@ -53,7 +50,6 @@ STORE_FUNCTIONS = (
     "search_chunks",
     "list_chunks_by_tag",
     "get_linked_chunks",
-    "find_passages",
     "stats",
 )
 
@@ -62,17 +58,6 @@ FUNCTIONS = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS, "page", "help", "FINA
 """What every session provides under names that a program cannot redefine; a session may provide more."""
 
 MAX_CONTENT_CHARS = 200_000
-_HEADING = re.compile(
-    r"^(?:#{1,6}[ \t]+(?P<title>.{1,200})|\*\*(?P<bold>[^*\n]{1,80})\*\*.{0,60})$", re.MULTILINE
-)
-MAX_QUERIES = 20
-SHORT_NOTE = 600
-"""Longest chunk without speakers, in characters, that is returned whole, whichever of its sentences was found."""
-BEFORE_CHARS = 400
-_LINKS_FOLLOWED = ("contradicts", "elaborates", "supports")
-_LINKED_HITS = 3
-_RANK_OFFSET = 3
-_LINKED_CHARS = 1_500
 MAX_TIMELINE_CHARS = 2_000
 MAX_RESULTS = 100
 MAX_IDS = 2_000
@@ -202,84 +187,6 @@ class StoreFunctions(LineFunctions):
             }
             for hit in hits
         ]
-
-    def find_passages(self, query: Any, limit: Any = 10) -> list[dict[str, Any]]:
-        """Turns, sentences or short notes that bear on ``query``, best first, each with what was said just before.
-
-        ``query`` is a text or a list of texts, each of which is searched for. Passages of chunks that the best three
-        chunks link to follow their own: what replaced them, contradicts, elaborates or supports them.
-        """
-        queries = [query] if isinstance(query, str) else query
-        if not isinstance(queries, list | tuple) or len(queries) > MAX_QUERIES:
-            raise HostCallFailed(
-                "TypeError", f"find_passages takes a text to look for, or up to {MAX_QUERIES} texts in a list"
-            )
-        most = count("limit", limit, 1, MAX_RESULTS)
-        hits = [hit for one in queries for hit in self.search(one, most, by="segment")]
-        whole = self.search(queries[0], most) if queries else []
-        order: dict[str, float] = defaultdict(float)  # a chunk ranks by its best passage and as a whole
-        for ranked in (hits, whole):
-            for rank, chunk_id in enumerate(dict.fromkeys(hit["chunk_id"] for hit in ranked)):
-                order[chunk_id] += 1 / (_RANK_OFFSET + rank)
-        found: dict[tuple[str, int], dict[str, Any]] = {}
-        chunks: dict[str, Chunk] = {}
-        for hit in hits:
-            chunk = chunks.get(hit["chunk_id"]) or self._get(hit["chunk_id"])
-            if chunk is not None:
-                chunks[chunk.id] = chunk
-                span = (hit["start"], hit["end"])
-                if not hit["author"] and len(chunk.content) <= SHORT_NOTE:
-                    span = (0, len(chunk.content))
-                passage = self._excerpt(chunk, *span, hit["author"], hit["score"], context=len(found) < 8)
-                found.setdefault((chunk.id, span[0]), passage)
-        for chunk_id in list(chunks)[:_LINKED_HITS]:
-            score = max(one["score"] for one in found.values() if one["chunk_id"] == chunk_id) - 0.5
-            linked = [chunks[chunk_id].metadata.superseded_by]
-            for kind in _LINKS_FOLLOWED:
-                links = self._store.linked(chunk_id, kind, direction="both", limit=MAX_LINKS)
-                linked += [link.chunk_id for link in links]
-            for other in dict.fromkeys(one for one in linked if one and one not in chunks):
-                chunk = self._get(other)
-                if chunk is not None:
-                    chunks[other] = chunk
-                    order[other] = order[chunk_id]
-                    found[other, 0] = self._excerpt(chunk, 0, _LINKED_CHARS, None, score)
-        return sorted(found.values(), key=lambda one: (-order[one["chunk_id"]], -float(one["score"])))
-
-    def _excerpt(
-        self,
-        chunk: Chunk,
-        start: int,
-        end: int,
-        author: str | None,
-        score: float,
-        *,
-        context: bool = False,
-    ) -> dict[str, Any]:
-        """Part of a chunk as programs see it; with ``context`` the line before it may come from another chunk."""
-        self._on_read(chunk.id)
-        headings = [match for match in _HEADING.finditer(chunk.content, 0, end) if match.start() <= start]
-        if headings and headings[-1].end() >= end - 1:
-            # A heading alone has no content: return its section.
-            end = _section_end(chunk.content, headings[-1].end())
-        before = chunk.content[:start].strip()
-        if not before and context:
-            earlier, _ = self._store.neighbours(chunk.id, before=1, after=0)
-            near = self._get(earlier[-1]) if earlier else None
-            before = with_trust_mark(near, near.content.strip()) if near is not None else ""
-        metadata = chunk.metadata
-        return {
-            "chunk_id": chunk.id,
-            "text": chunk.content[start:end],
-            "start": start,
-            "author": author,
-            "at": metadata.occurred_at or metadata.created_at,
-            "score": score,
-            "before": before.split("\n")[-1][-BEFORE_CHARS:],
-            "heading": (headings[-1]["title"] or headings[-1]["bold"]).strip() if headings else "",
-            "replaced": bool(metadata.superseded_by),
-            **outside(metadata.origin, metadata.trust),
-        }
 
     def neighbors(self, chunk_id: Any, before: Any = 1, after: Any = 1) -> dict[str, list[dict[str, Any]]]:
         """``{"before": [chunks], "after": [chunks]}`` of the same conversation, in its order."""
@@ -420,12 +327,6 @@ class StoreFunctions(LineFunctions):
         except TooLarge:
             shown["metadata"]["extra"] = {}
         return shown
-
-
-def _section_end(content: str, start: int) -> int:
-    """Where the section that begins at ``start`` ends: at the next heading, or after a short note's length."""
-    following = _HEADING.search(content, start)
-    return min(start + SHORT_NOTE, following.start() if following else len(content))
 
 
 def speakers(store: ChunkStore) -> list[str]:

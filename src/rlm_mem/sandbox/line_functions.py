@@ -5,6 +5,8 @@ They read the memory in order and return bounded plain data; the program's deadl
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -17,6 +19,7 @@ from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.errors import InputError
 from rlm_mem.sandbox.comparing import Pair, Statement, contradictory, updated
 from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.sandbox.patterns import compiled
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import Said, said_in, sentences
 from rlm_mem.text.dates import find_dates
@@ -254,16 +257,25 @@ def one_line(text: str, longest: int) -> str:
 MAX_LINES = 500
 MAX_OFFSET = 10_000_000
 MAX_PASSAGES = 50
-MAX_PATTERN = 1_000
-_PATTERN_BYTES = 8 << 20
-"""Memory limit of one compiled pattern, in bytes."""
 _MATCH_CHARS = 500
 _STATEMENTS = 80
 """Lines about a subject whose sentences are compared."""
 _COMPARED_CHARS = 1_500
 """Characters of each of them that are compared."""
 _SHORT_NOTE = 600
-"""Longest note without speakers, in characters, that is returned whole."""
+"""Characters of a note in which nobody speaks that is handed out whole."""
+_HEADING = re.compile(
+    r"^(?:#{1,6}[ \t]+(?P<title>.{1,200})|\*\*(?P<bold>[^*\n]{1,80})\*\*.{0,60})$", re.MULTILINE
+)
+_CLOSE = 5
+"""Passages of which the neighbours in other chunks and the links are looked up."""
+_RANKED = 3
+"""Added to a rank where two rankings are joined: the larger, the less the first ones count."""
+_FOLLOWED = ("contradicts", "elaborates", "supports")
+_FOLLOWED_FROM = 3
+_FOLLOWED_LESS = 0.5
+_FOLLOWED_CHARS = 1_500
+MAX_FOLLOWED = 50
 _MAX_LINKS = 5
 _LINKED_CHARS = 300
 _USERS = frozenset(("user", "human"))
@@ -322,7 +334,7 @@ class LineFunctions:
     ) -> list[dict[str, Any]]:
         """Lines that a regular expression matches, in order of time."""
         who = optional_text("author", author)
-        search = _compiled(pattern, bool(ignore_case))
+        search = compiled(pattern, bool(ignore_case))
 
         def found() -> Iterator[dict[str, Any]]:
             for chunk in self._lines.chunks():
@@ -340,22 +352,38 @@ class LineFunctions:
         return list(islice(found(), first, first + count("limit", limit, 1, MAX_LINES)))
 
     def passages(self, query: Any, limit: Any = 10, neighbours: Any = 1) -> list[dict[str, Any]]:
-        """Turns, sentences or short notes that bear on a query, best first, with the lines around them."""
+        """Turns, sentences or short notes that bear on a text or on any of several, best first.
+
+        They rank by their own score and by that of their chunk as a whole. What replaced, contradicts, elaborates or
+        supports the best three chunks follows them, beyond ``limit``.
+        """
         wanted = count("limit", limit, 1, MAX_PASSAGES)
         near = count("neighbours", neighbours, 0, 5)
-        found: dict[tuple[str, int], dict[str, Any]] = {}
-        for query_text in wanted_texts("query", query):
-            for hit, chunk in self._hits(query_words("passages", query_text), wanted):
-                line = self._lines.at(chunk, hit.start)
-                if line is None:
-                    continue
+        queries = [query_words("passages", one) for one in wanted_texts("query", query)]
+        hits = self._hits(queries, wanted)
+        whole = [
+            chunk_id
+            for words in queries[:1]
+            for chunk_id, _ in searching.ranked_ids(self._store, words, limit=wanted)
+        ]
+        order: dict[str, float] = defaultdict(float)
+        for ranked in ([hit.chunk_id for hit, _ in hits], whole):
+            for rank, chunk_id in enumerate(dict.fromkeys(ranked)):
+                order[chunk_id] += 1 / (_RANKED + rank)
+        found: dict[tuple[str, int], tuple[Line, int, float]] = {}
+        for hit, chunk in hits:
+            line = self._lines.at(chunk, hit.start)
+            if line is not None:
                 start, end = _span(line, hit)
-                known = found.get((chunk.id, start))
-                if known is None:
-                    found[chunk.id, start] = self._passage(line, start, end, hit.score, near)
-                else:
-                    known["score"] = max(known["score"], float(hit.score))
-        return sorted(found.values(), key=lambda one: -float(one["score"]))[:wanted]
+                # The score stays that of the first text: those of two texts cannot be compared.
+                found.setdefault((chunk.id, start), (line, end, float(hit.score)))
+        best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2]))[:wanted]
+        links = self._links(list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_CLOSE])
+        shown = [
+            self._passage(line, start, end, score, near, number < _CLOSE) | {"links": links.get(chunk_id, [])}
+            for number, ((chunk_id, start), (line, end, score)) in enumerate(best)
+        ]
+        return shown + self._followed(shown, links)
 
     def instructions(self, limit: Any = 50) -> list[dict[str, Any]]:
         """Standing wishes of the user, newest first."""
@@ -417,29 +445,59 @@ class LineFunctions:
         text = f"{'…' if left > first else ''}{words[left:right].strip()}{'…' if right < last else ''}"
         return self._shown(line, text) | {"match": words[start : min(end, start + _MATCH_CHARS)]}
 
-    def _hits(self, query: str, limit: int, by: str = "segment") -> Iterator[tuple[Hit, Chunk]]:
-        hits = searching.search(self._store, query, limit=limit, by=by) if query else []
+    def _hits(self, queries: Iterable[str], limit: int) -> list[tuple[Hit, Chunk]]:
+        """Turns and sentences found for each of the texts, with their chunks."""
+        hits = [
+            hit
+            for words in queries
+            if words
+            for hit in searching.search(self._store, words, limit=limit, by="segment")
+        ]
         chunks = self._store.get_many(list(dict.fromkeys(hit.chunk_id for hit in hits)), track=False)
-        return ((hit, chunks[hit.chunk_id]) for hit in hits if hit.chunk_id in chunks)
+        return [(hit, chunks[hit.chunk_id]) for hit in hits if hit.chunk_id in chunks]
 
-    def _passage(self, line: Line, start: int, end: int, score: float, near: int) -> dict[str, Any]:
+    def _passage(
+        self, line: Line, start: int, end: int, score: float, near: int, beyond: bool
+    ) -> dict[str, Any]:
+        """A stretch of a line; with ``beyond`` the lines around it may stand in other chunks."""
         chunk = line.chunk
+        self._on_read(chunk.id)
+        headings = [match for match in _HEADING.finditer(chunk.content, 0, end) if match.start() <= start]
+        if headings and headings[-1].end() >= end - 1:
+            # A heading alone says nothing: its section is what bears on the question.
+            end = _section_end(chunk.content, headings[-1].end())
         text = chunk.content[max(start, line.said[line.number].body) : end] or chunk.content[start:end]
-        before, after = self._around(line, near)
-        shown = self._shown(line, text)
-        links = self._store.linked(chunk.id, direction="both", limit=_MAX_LINKS)
-        others = self._store.get_many([link.chunk_id for link in links], track=False)
+        before, after = self._around(line, near, beyond)
+        if start > line.said[line.number].body:
+            above = chunk.content[line.said[line.number].body : start].strip()
+            before = (
+                [*before, one_line(above.rpartition("\n")[2], _MATCH_CHARS)][-near:]
+                if near and above
+                else before
+            )
+        at = line.at
         return {
             "chunk_id": chunk.id,
-            "score": float(score),
-            "date": shown["date"],
-            "at": shown["at"],
-            "speaker": shown["speaker"],
-            "text": shown["text"],
+            "score": score,
+            "date": at[:10],
+            "at": at,
+            "speaker": line.speaker,
+            "text": text if len(text) <= MAX_LINE_CHARS else f"{text[: MAX_LINE_CHARS - 1]}…",
+            "heading": (headings[-1]["title"] or headings[-1]["bold"]).strip() if headings else "",
             "start": start,
             "before": before,
             "after": after,
-            "links": [
+            "superseded_by": chunk.metadata.superseded_by,
+            **outside(chunk.metadata.origin, chunk.metadata.trust),
+        }
+
+    def _links(self, chunk_ids: list[str]) -> dict[str, list[dict[str, Any]]]:
+        """What each of these chunks is linked with, the strongest links first."""
+        linked = {one: self._store.linked(one, direction="both", limit=_MAX_LINKS) for one in chunk_ids}
+        wanted = dict.fromkeys(link.chunk_id for links in linked.values() for link in links)
+        others = self._store.get_many(list(wanted), track=False)
+        return {
+            chunk_id: [
                 {
                     "chunk_id": link.chunk_id,
                     "type": link.type,
@@ -448,19 +506,40 @@ class LineFunctions:
                 }
                 for link in links
                 if link.chunk_id in others
-            ],
-            "superseded_by": chunk.metadata.superseded_by,
-            **outside(chunk.metadata.origin, chunk.metadata.trust),
+            ]
+            for chunk_id, links in linked.items()
         }
 
-    def _around(self, line: Line, near: int) -> tuple[list[str], list[str]]:
-        """The lines before and after, of the same chunk or of its neighbours in the conversation."""
+    def _followed(
+        self, shown: list[dict[str, Any]], links: dict[str, list[dict[str, Any]]]
+    ) -> list[dict[str, Any]]:
+        """Passages of the chunks that bear on what the best three chunks say."""
+        followed: dict[str, float] = {}
+        for chunk_id in list(links)[:_FOLLOWED_FROM]:
+            own = [one for one in shown if one["chunk_id"] == chunk_id]
+            score = max(one["score"] for one in own) - _FOLLOWED_LESS
+            others = [own[0]["superseded_by"]]
+            for kind in _FOLLOWED:
+                linked = self._store.linked(chunk_id, kind, direction="both", limit=MAX_FOLLOWED)
+                others += [link.chunk_id for link in linked]
+            for other in others:
+                if other and all(one["chunk_id"] != other for one in shown):
+                    followed.setdefault(other, score)
+        chunks = self._store.get_many(list(followed), track=False)
+        return [
+            self._passage(line, 0, _FOLLOWED_CHARS, score, 0, False) | {"links": []}
+            for chunk_id, score in followed.items()
+            if chunk_id in chunks and (line := next(self._lines.lines(chunks[chunk_id]), None)) is not None
+        ]
+
+    def _around(self, line: Line, near: int, beyond: bool) -> tuple[list[str], list[str]]:
+        """The lines before and after, of the same chunk or (``beyond``) of those beside it in the conversation."""
         if not near:
             return [], []
         content, said, number = line.chunk.content, line.said, line.number
         before = [content[one.start : one.end] for one in said[max(0, number - near) : number]]
         after = [content[one.start : one.end] for one in said[number + 1 : number + 1 + near]]
-        if len(before) < near or len(after) < near:
+        if beyond and (len(before) < near or len(after) < near):
             earlier, later = self._store.neighbours(line.chunk.id, before=near, after=near)
             chunks = self._store.get_many([*earlier, *later], track=False)
             if len(before) < near:
@@ -476,7 +555,7 @@ class LineFunctions:
     def _about(self, subject: str) -> list[Line]:
         """The lines that bear most on a subject, each once."""
         found: dict[tuple[str, int], Line] = {}
-        for hit, chunk in self._hits(subject, _STATEMENTS):
+        for hit, chunk in self._hits([subject], _STATEMENTS):
             line = self._lines.at(chunk, hit.start)
             if line is not None and not is_assistant(line.speaker):
                 found.setdefault((chunk.id, line.number), line)
@@ -586,45 +665,7 @@ def _span(line: Line, hit: Hit) -> tuple[int, int]:
     return max(hit.start, turn.start), min(hit.end, turn.end)
 
 
-def _compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int] | None]:
-    """The pattern as a function from a text to the span of its first match.
-
-    RE2 matches in time linear in the text, whatever the pattern: the host must not run a backtracking engine on a
-    pattern of the program.
-    """
-    import re2  # loaded with the first grep
-
-    if not isinstance(pattern, str):
-        raise HostCallFailed("TypeError", "grep takes the pattern as text: grep(r'\\bAna\\b')")
-    if len(pattern) > MAX_PATTERN:
-        raise HostCallFailed(
-            "ValueError",
-            f"grep: the pattern has {len(pattern):,} characters; at most {MAX_PATTERN:,} are taken",
-        )
-    options = re2.Options()
-    options.case_sensitive = not ignore_case
-    options.log_errors = False
-    options.max_mem = _PATTERN_BYTES
-    try:
-        compiled = re2.compile(f"(?m){pattern}", options)
-    except (re2.error, UnicodeEncodeError) as error:
-        raise HostCallFailed(
-            "ValueError",
-            f"grep cannot use the pattern {pattern[:80]!r}: {_reason(error)}. It takes RE2: no lookahead, "
-            "lookbehind or backreference, repetitions up to 1,000; for words, write turns(contains='…')",
-        ) from None
-
-    def first_match(text: str) -> tuple[int, int] | None:
-        try:
-            match = compiled.search(text)
-        except UnicodeEncodeError:
-            # A lone surrogate in stored text: the rest can still be matched, at the same positions.
-            match = compiled.search(text.encode("utf-8", "replace").decode("utf-8"))
-        return None if match is None else match.span()
-
-    return first_match
-
-
-def _reason(error: Exception) -> str:
-    said = error.args[0] if error.args else ""
-    return (said.decode("utf-8", "replace") if isinstance(said, bytes) else str(error))[:120]
+def _section_end(content: str, start: int) -> int:
+    """Where the section that begins at ``start`` ends: at the next heading, or after a short note's length."""
+    following = _HEADING.search(content, start)
+    return min(start + _SHORT_NOTE, following.start() if following else len(content))

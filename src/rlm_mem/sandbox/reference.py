@@ -58,9 +58,11 @@ _PAGES = (
         "passages(query, limit=10, neighbours=1)",
         "hits with {chunk_id, date, speaker, text, before, after, links}",
         "query is a text, or a list of up to 20 texts, each of which is searched for. A passage is a "
-        "turn, a sentence or a short note: chunk_id, score, date, at, speaker, text, start (its place in "
-        "the chunk), before and after (lists of the lines around it, `neighbours` each way, 0–5), links "
-        "(of its chunk: chunk_id, type, text), superseded_by. limit is 1–50.",
+        "turn, a sentence or a short note: chunk_id, score (of the first text that found it), date, at, speaker, "
+        "text, heading (of its section), start (its place in the chunk), before and after (lists of the lines around "
+        "it, `neighbours` each way, 0–5; of the best 5 also from the chunks beside it), links (of the best 5 chunks: "
+        "chunk_id, type, text), superseded_by. limit is 1–50; what replaced, contradicts, elaborates or supports the "
+        "best three chunks follows beyond it.",
         'for p in passages("when does the lease end", limit=5):\n    print(p["date"], p["speaker"], '
         'p["text"], p["after"])',
         first=True,
@@ -194,15 +196,6 @@ _PAGES = (
         "Chunks as read_chunk gives them, with _link_reasoning too; link_type is for example 'supports', "
         "'contradicts', 'follows'. At most 50.",
         'for other in get_linked_chunks("CHUNK_ID", "contradicts"):\n    print(other["content"])',
-    ),
-    Page(
-        "find_passages",
-        "find_passages(query, limit=10)",
-        "turns, sentences or short notes with the line before, and what the best link to",
-        "query is a text, or a list of up to 20 texts, each of which is searched for. A passage has chunk_id, text, "
-        "start, author, at, score, before (the line before it), heading (of its section), replaced (a newer chunk took "
-        "its place). What the best three chunks were replaced by, contradict, elaborate or support follows them.",
-        'for p in find_passages(["retry limit", "timeout"]):\n    print(p["heading"], p["text"])',
     ),
     Page(
         "stats",

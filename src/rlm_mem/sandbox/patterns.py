@@ -1,0 +1,58 @@
+"""The regular expressions of `grep`: RE2, whose time is linear in the text, whatever the pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from rlm_mem.sandbox.engine import HostCallFailed
+
+__all__ = ["compiled"]
+
+MAX_PATTERN = 1_000
+_PATTERN_BYTES = 8 << 20
+"""Memory that the automaton of one pattern may take."""
+
+
+def compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int] | None]:
+    """The pattern as a function from a text to where it matches first.
+
+    RE2 matches in time linear in the text, whatever the pattern: the host must not run a backtracking pattern of the
+    program's choice.
+    """
+    import re2  # loaded with the first grep
+
+    if not isinstance(pattern, str):
+        raise HostCallFailed("TypeError", "grep takes the pattern as text: grep(r'\\bAna\\b')")
+    if len(pattern) > MAX_PATTERN:
+        raise HostCallFailed(
+            "ValueError",
+            f"grep: the pattern has {len(pattern):,} characters; at most {MAX_PATTERN:,} are taken",
+        )
+    options = re2.Options()
+    options.case_sensitive = not ignore_case
+    options.log_errors = False
+    options.max_mem = _PATTERN_BYTES
+    try:
+        compiled = re2.compile(f"(?m){pattern}", options)
+    except (re2.error, UnicodeEncodeError) as error:
+        raise HostCallFailed(
+            "ValueError",
+            f"grep cannot use the pattern {pattern[:80]!r}: {_reason(error)}. It takes RE2: no lookahead, "
+            "lookbehind or backreference, repetitions up to 1,000; for words, write turns(contains='…')",
+        ) from None
+
+    def first_match(text: str) -> tuple[int, int] | None:
+        try:
+            match = compiled.search(text)
+        except UnicodeEncodeError:
+            # A lone surrogate in stored text: everything else in it can still be matched, at the same places.
+            match = compiled.search(text.encode("utf-8", "replace").decode("utf-8"))
+        return None if match is None else match.span()
+
+    return first_match
+
+
+def _reason(error: Exception) -> str:
+    said = error.args[0] if error.args else ""
+    return (said.decode("utf-8", "replace") if isinstance(said, bytes) else str(error))[:120]
