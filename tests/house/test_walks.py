@@ -36,10 +36,10 @@ FIND_FILES = 30
 FIND_FUNCTIONS = 251
 """The same where what it replaces is looked for: its statements, and the index, and an earlier memory is compared."""
 
-RECALL_FILES = 46
-RECALL_FUNCTIONS = 690
+RECALL_FILES = 47
+RECALL_FUNCTIONS = 706
 """One question, answered by the embedded offline model in its first program; some of them keep to what held at a time,
-say what was replaced, and look for numbered statements."""
+say what was replaced, and look for numbered statements; a passage comes with the lines around it (`text.blocks`)."""
 
 ROW_CALLS = 5
 """Calls of our functions for one row of the index, which every read of a chunk starts with."""

@@ -10,6 +10,7 @@ import pytest
 
 from rlm_mem import REPLSession
 from rlm_mem.errors import ProgramError, TimeoutError
+from rlm_mem.ingest.remember import remember
 from rlm_mem.sandbox.reference import PAGES, table
 from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -223,3 +224,20 @@ def test_the_examples_of_the_documentation_run(session: REPLSession) -> None:
 def test_the_specification_has_the_table_of_functions() -> None:
     spec = Path(__file__).parents[2] / "docs" / "spec" / "sandbox.md"
     assert table() in spec.read_text("utf-8")
+
+
+def test_changes_are_looked_for_in_what_the_user_said_and_in_notes(store: ChunkStore) -> None:
+    long_answer = "Assistant: Budgets are good.\n" + "\n\n".join(
+        f"The budget of plan {number} is {number}00 euros, and risk remains." for number in range(30)
+    )
+    with store.batch():
+        remember(store, "User: My budget is 500 euros.\n" + long_answer, conversation_id="chat")
+        remember(store, "User: My budget is 700 euros now.\nAssistant: Good.", conversation_id="chat")
+        store.create_chunk("The budget of the boat is 900 euros now.")
+    with REPLSession(store) as session:
+        said = session.execute(
+            "[p[side]['text'] for p in updates('budget euros') for side in ('newer', 'older')]"
+        )
+    assert "My budget is 700 euros now." in said
+    assert "The budget of the boat is 900 euros now." in said
+    assert not any("risk" in text for text in said)

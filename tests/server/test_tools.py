@@ -126,6 +126,15 @@ def test_a_program_in_a_fence_runs_and_final_ends_the_recall(ask: Ask, remembere
     assert again["answer"] == "in the cellar"
 
 
+def test_an_open_recall_holds_its_answer_to_a_schema(ask: Ask, remembered: list[str]) -> None:
+    form = {"type": "object", "properties": {"port": {"type": "integer"}}, "required": ["port"]}
+    handle = ask("recall_open", question="Which port?", schema=form)["handle"]
+    refused = ask("recall_finish", handle=handle, answer="the usual one")
+    assert "does not fit the form" in refused
+    assert ask("recall_finish", handle=handle, answer='{"port": 8093}')["value"] == {"port": 8093}
+    assert "keeps the form" in ask("recall_open", question="And now?", handle=handle, schema=form)
+
+
 def test_an_answer_that_does_not_hold_up_comes_back_and_the_recall_stays_open(
     ask: Ask, remembered: list[str]
 ) -> None:

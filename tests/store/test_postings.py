@@ -216,6 +216,22 @@ def test_an_index_rebuilt_by_another_process_is_taken_up(base: Path, monkeypatch
         assert len(found(reader, "needle")) == 2
 
 
+def test_an_index_of_an_older_analysis_is_rebuilt_when_it_is_opened(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # An older version of the package analysed words otherwise: here it left one out.
+    with monkeypatch.context() as older:
+        older.setattr("rlm_mem.store.local.local_index.ANALYSIS_VERSION", -1)
+        older.setattr(
+            "rlm_mem.text.analysis.Analyser.analyse_segments", lambda *_args, **_named: [], raising=True
+        )
+        with ChunkStore(base) as store:
+            store.create_chunk("The needle is here.")
+            assert found(store, "needle") == []
+    with ChunkStore(base) as again:
+        assert found(again, "needle") == ["The needle is here."]
+
+
 def test_closing_after_many_writes_leaves_a_snapshot_for_the_next_process(base: Path) -> None:
     with ChunkStore(base) as store:
         fill(store, 1100)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
 
 from msgspec import Meta, Struct, field
 
+from rlm_mem.errors import InputError
 from rlm_mem.operations.asking import Budgets, limits_of
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
@@ -44,13 +45,13 @@ class OpenArguments(Bounded, kw_only=True):
     question: Annotated[Question, Meta(description="The question, in words.")]
     keep: Annotated[bool, Meta(description=_KEEP)] = False
     handle: Annotated[Handle, Meta(description=_GO_ON)] | None = None
+    schema: ResultForm | None = None
 
 
 class OpenRequest(OpenArguments):
     """A question that the caller's own programs will answer."""
 
     limits: Budgets = field(default_factory=Budgets)
-    schema: ResultForm | None = None
 
 
 class SessionOut(MayBeCut):
@@ -116,13 +117,18 @@ def _answer(result: Any) -> RecallAnswer:
 def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply:
     # Programs of an agent have no model for sub-calls: the agent reads what they print.
     if request.handle is not None:
+        if request.schema is not None:
+            raise InputError(
+                "a recall that goes on keeps the form of its answers",
+                hint="open another recall for another form",
+            )
         handle = request.handle
         session = context.handles.get(handle)
         session.ask(request.question)
     else:
-        more: dict[str, Any] = {}
+        more: dict[str, Any] = {"result": request.schema}
         if isinstance(request, OpenRequest):
-            more = {"limits": limits_of(context.memory, request.limits), "result": request.schema}
+            more["limits"] = limits_of(context.memory, request.limits)
         session = context.memory.recall_session(request.question, keep=request.keep, **more)
         handle = context.handles.add(session)
     opened = SessionOut(

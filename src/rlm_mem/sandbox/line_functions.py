@@ -555,11 +555,30 @@ class LineFunctions:
     def _about(self, subject: str) -> list[Line]:
         """The lines that bear most on a subject, each once."""
         found: dict[tuple[str, int], Line] = {}
+        chats: dict[str | None, bool] = {None: False}
+        assisted = bool(users_of(self._store))
         for hit, chunk in self._hits([subject], _STATEMENTS):
             line = self._lines.at(chunk, hit.start)
-            if line is not None and not is_assistant(line.speaker):
-                found.setdefault((chunk.id, line.number), line)
+            if line is None or is_assistant(line.speaker):
+                continue
+            if assisted and line.speaker is None:
+                # In a chat this is the rest of a long answer of the assistant; elsewhere it is a note.
+                talk = chunk.metadata.conversation_id
+                if talk not in chats:
+                    chats[talk] = any(one.speaker for one in self._opening_lines(talk))
+                if chats[talk]:
+                    continue
+            found.setdefault((chunk.id, line.number), line)
         return list(found.values())
+
+    def _opening_lines(self, conversation_id: str | None) -> list[Line]:
+        """The lines of the first chunk of a conversation."""
+        first = self._store.list_chunks(conversation_id, limit=1)
+        return [
+            line
+            for one in self._store.get_many(first, track=False).values()
+            for line in self._lines.lines(one)
+        ]
 
     def _pairs(
         self,
