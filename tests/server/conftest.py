@@ -130,6 +130,10 @@ async def drive_all(client: Client) -> set[str]:
         used.add("review_decide")
         assert refused.is_error
         assert "no review case" in refused.content[0].text  # type: ignore[union-attr]
+        outside = await client.call_tool("sync_folder", {"path": "/"})
+        used.add("sync_folder")
+        assert outside.is_error
+        assert "RLM_MEM_INGEST_FOLDERS" in outside.content[0].text  # type: ignore[union-attr]
         assert (await use("persona", message="set verbosity to 80"))["sliders"]["verbosity"] == 80
         former = (await use("changes", limit=1))["changes"][0]
         undone = await use("undo")

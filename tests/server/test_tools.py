@@ -65,11 +65,12 @@ def test_annotations_are_honest(served: McpServer) -> None:
         "quarantine",
         "review_decide",
         "undo",
+        "sync_folder",
     ]
     writing = [n for n, note in notes.items() if not note.read_only_hint]
     assert writing == [
         "remember", "forget", "link", "update", "restore", "quarantine", "consolidate", "review_decide", "persona",
-        "undo", "import",
+        "undo", "import", "sync_folder",
     ]  # fmt: skip
     assert [n for n, note in notes.items() if note.open_world_hint] == ["recall", "reason"]
 

@@ -82,7 +82,6 @@ def test_the_server_loads_only_what_describes_its_operations_before_the_first_ca
             "numpy",
             "pydantic_monty",
             "toktok_rs",
-            "Stemmer",
             "rlm_mem.continuum.query",
             "rlm_mem.interchange.importing",
             "rlm_mem.persona.library",

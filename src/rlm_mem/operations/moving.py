@@ -197,7 +197,7 @@ class SyncFolderRequest(Request):
             description="Shell patterns for file names, such as *.md. By default every text file.",
         ),
     ] = msgspec.field(default_factory=list)
-    tags: Tags = msgspec.field(default_factory=list)
+    tags: Annotated[Tags, Meta(description="Of every chunk.")] = msgspec.field(default_factory=list)
     dry_run: Annotated[bool, Meta(description="Only say what would happen.")] = False
 
 
