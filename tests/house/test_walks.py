@@ -27,7 +27,7 @@ _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
 REMEMBER_FILES = 20
-REMEMBER_FUNCTIONS = 140
+REMEMBER_FUNCTIONS = 122
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed. One of them makes
 the id of the transaction, by which it can be undone, one looks whether it replaces another memory,
 and one how often the same was said."""

@@ -210,6 +210,18 @@ def _to_dict(chunk: Chunk) -> dict[str, Any]:
     """The canonical shape; ``namespace``, ``origin``, ``trust`` and ``expires_at`` are written only where they differ
     from their defaults.
     """
+    links: list[dict[str, Any]] = []
+    for link in chunk.links:
+        known: dict[str, Any] = {
+            "target_id": link.target_id,
+            "type": link.type,
+            "strength": link.strength,
+            "created_at": link.created_at,
+            "reasoning": link.reasoning,
+        }
+        for key, value in link.extra.items():
+            known.setdefault(key, value)
+        links.append(known)
     meta = chunk.metadata
     out: dict[str, Any] = {
         "schema": chunk.schema,
@@ -234,7 +246,7 @@ def _to_dict(chunk: Chunk) -> dict[str, Any]:
             "provenance": meta.provenance,
             "extra": meta.extra,
         },
-        "links": [_link_to_dict(link) for link in chunk.links],
+        "links": links,
         "tags": chunk.tags,
     }
     if meta.origin != default_origin(meta.source):
@@ -246,19 +258,6 @@ def _to_dict(chunk: Chunk) -> dict[str, Any]:
     if chunk.namespace != DEFAULT_NAMESPACE:
         out["namespace"] = chunk.namespace
     for key, value in chunk.extra.items():
-        out.setdefault(key, value)
-    return out
-
-
-def _link_to_dict(link: ChunkLinks) -> dict[str, Any]:
-    out: dict[str, Any] = {
-        "target_id": link.target_id,
-        "type": link.type,
-        "strength": link.strength,
-        "created_at": link.created_at,
-        "reasoning": link.reasoning,
-    }
-    for key, value in link.extra.items():
         out.setdefault(key, value)
     return out
 
@@ -545,18 +544,18 @@ def check_tags(value: object) -> list[str]:
 
 def check_confidence(value: object, what: str = "confidence") -> float:
     """Return ``value`` as a float in 0-1; raises InvalidChunk."""
-    number = _unit_interval(value)
-    if number is None:
-        raise InvalidChunk(f"{what} must be a number from 0 to 1, not {shown(value)}")
-    return number
+    # The comparison is false for NaN, and comes before float() could overflow.
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1:
+        return float(value)
+    raise InvalidChunk(f"{what} must be a number from 0 to 1, not {shown(value)}")
 
 
 def check_strength(value: object) -> float:
     """Return a link strength as a float in 0-1; raises InvalidLink."""
-    number = _unit_interval(value)
-    if number is None:
-        raise InvalidLink(f"link strength must be a number from 0 to 1, not {shown(value)}")
-    return number
+    try:
+        return check_confidence(value, "link strength")
+    except InvalidChunk as error:
+        raise InvalidLink(error.message) from None
 
 
 def check_reasoning(value: object) -> str | None:
@@ -570,12 +569,6 @@ def check_reasoning(value: object) -> str | None:
     except UnicodeEncodeError:
         raise InvalidLink(f"link reasoning {shown(value)} contains a lone surrogate") from None
     return value
-
-
-def _unit_interval(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return float(value) if 0 <= value <= 1 else None  # false for NaN, and before float() could overflow
 
 
 def parse_time(value: object, what: str = "time") -> datetime:

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
+from operator import attrgetter, itemgetter
 from typing import Any, Protocol
 
 from rlm_mem.chunk import (
@@ -56,6 +58,8 @@ __all__ = [
 _STEP = 0.9  # strength of the next nearest chunk, relative to the one before
 _TAGS_ASKED = 16  # tags of a new chunk that are looked up
 _TAGGED = 32  # newest chunks of each tag that are compared
+_ID = itemgetter(0)  # of a place of ``list_between``
+_engine = lru_cache(maxsize=16)(ChunkingEngine)  # sizes are checked once
 
 
 class AutoLinker:
@@ -98,7 +102,7 @@ class AutoLinker:
             return []
         made_at = format_time(self._store.clock())
         moment = parse_time(chunk.metadata.at or made_at)
-        said_before: list[tuple[str, float]] = []
+        said_before: dict[str, float] = {}
         if chunk.metadata.conversation_id is not None:  # so far, newest first, as far as any rule looks back
             said_before = self._before(chunk, None, moment, limit + 1)
         links = [
@@ -134,39 +138,39 @@ class AutoLinker:
         """
         return self._store.add_link(source_id, target_id, link_type, strength, reasoning)
 
-    def _before(
-        self, chunk: Chunk, since: datetime | None, moment: datetime, limit: int
-    ) -> list[tuple[str, float]]:
+    def _before(self, chunk: Chunk, since: datetime | None, moment: datetime, limit: int) -> dict[str, float]:
         """Other chunks of its conversation, or of all where it has none, with their times, newest first."""
         found = self._store.list_between(
             since, moment, limit, conversation_id=chunk.metadata.conversation_id, newest_first=True
         )
-        return [(chunk_id, at) for chunk_id, at, _ in found if chunk_id != chunk.id]
+        return {chunk_id: at for chunk_id, at, _ in found if chunk_id != chunk.id}
 
     def _context(
-        self, chunk: Chunk, moment: datetime, said_before: list[tuple[str, float]], limit: int
+        self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
     ) -> list[ChunkLinks]:
         conversation_id = chunk.metadata.conversation_id
         if conversation_id is None:
             return []
-        near = [chunk_id for chunk_id, _ in said_before]
+        near = list(said_before)
         if len(near) < limit:  # said before chunks that are stored already, as in an import out of order
             later = self._store.list_between(moment, None, limit + 1, conversation_id=conversation_id)
-            near += [chunk_id for chunk_id, _, _ in later if chunk_id != chunk.id]
-        return [
-            ChunkLinks(chunk_id, "context_of", _rounded(_STEP**rank))
-            for rank, chunk_id in enumerate(list(dict.fromkeys(near))[:limit])
-        ]
+            near += map(_ID, later)
+        links: list[ChunkLinks] = []
+        for chunk_id in dict.fromkeys(near):
+            if chunk_id != chunk.id and len(links) < limit:
+                links.append(ChunkLinks(chunk_id, "context_of", round(_STEP ** len(links), 4)))
+        return links
 
     def _follows(
-        self, chunk: Chunk, moment: datetime, said_before: list[tuple[str, float]], limit: int
+        self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
     ) -> list[ChunkLinks]:
         window = self._config.follows_seconds
-        near = said_before
-        if chunk.metadata.conversation_id is None:
-            near = self._by_the_same(chunk, moment, limit)
-        near = [(chunk_id, at) for chunk_id, at in near if moment.timestamp() - at <= window][:limit]
-        if near and (chunk.metadata.conversation_id is None or not has_own_time(chunk.metadata)):
+        alone = chunk.metadata.conversation_id is None
+        places = self._by_the_same(chunk, moment, limit) if alone else said_before
+        near = [(chunk_id, at) for chunk_id, at in places.items() if moment.timestamp() - at <= window][
+            :limit
+        ]
+        if near and (alone or not has_own_time(chunk.metadata)):
             bodies = self._store.get_many([chunk_id for chunk_id, _ in near])
             near = [
                 (chunk_id, at)
@@ -177,24 +181,24 @@ class AutoLinker:
         for chunk_id, at in near:
             gap = max(0.0, moment.timestamp() - at)
             strength = (1.0 - gap / window if window else 1.0) * _STEP ** len(links)
-            if _rounded(strength) > 0.0:
-                links.append(ChunkLinks(chunk_id, "follows", _rounded(strength)))
+            if (rounded := round(strength, 4)) > 0.0:
+                links.append(ChunkLinks(chunk_id, "follows", rounded))
         return links
 
-    def _by_the_same(self, chunk: Chunk, moment: datetime, limit: int) -> list[tuple[str, float]]:
+    def _by_the_same(self, chunk: Chunk, moment: datetime, limit: int) -> dict[str, float]:
         """The latest chunks before this one that have no conversation either, and the same origin and source."""
         about = chunk.metadata
         try:
             since = moment - timedelta(seconds=self._config.follows_seconds)
         except OverflowError:  # the first minutes of the year 1
             since = moment
-        recent = dict(self._before(chunk, since, moment, 2 * limit + 1))
+        recent = self._before(chunk, since, moment, 2 * limit + 1)
         alike = {
             other.id
             for other in self._store.summaries(list(recent))
             if other.conversation_id is None and (other.origin, other.source) == (about.origin, about.source)
         }
-        return [(chunk_id, at) for chunk_id, at in recent.items() if chunk_id in alike]
+        return {chunk_id: at for chunk_id, at in recent.items() if chunk_id in alike}
 
     def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
         own = set(tags)
@@ -209,12 +213,15 @@ class AutoLinker:
                 scored.append((len(shared) / len(own.union(summary.tags)), summary.at, summary.id))
         scored.sort(reverse=True)
         return [
-            ChunkLinks(target, "related_to", _rounded(strength)) for strength, _, target in scored[:limit]
+            ChunkLinks(target, "related_to", round(strength, 4)) for strength, _, target in scored[:limit]
         ]
 
     def _similar(self, content: str, own_id: str | None, limit: int) -> list[ChunkLinks]:
-        found = self._store.find_normalised(content, limit + 1)
-        return [ChunkLinks(target, SIMILAR_TO, 1.0) for target in found if target != own_id][:limit]
+        links: list[ChunkLinks] = []
+        for target in self._store.find_normalised(content, limit + 1):
+            if target != own_id and len(links) < limit:
+                links.append(ChunkLinks(target, SIMILAR_TO, 1.0))
+        return links
 
 
 def add_manual_link(
@@ -249,10 +256,6 @@ def of_one_stream(later: ChunkMetadata, earlier: ChunkMetadata) -> bool:
 
 def _author(about: ChunkMetadata) -> tuple[object, ...]:
     return (about.origin, about.source, about.extra.get("author"), about.extra.get("speaker"))
-
-
-def _rounded(strength: float) -> float:
-    return round(min(1.0, strength), 4)
 
 
 When = str | datetime | Callable[[int], "str | datetime | None"]
@@ -341,7 +344,7 @@ def analyse(
     text = _checked_text(text, sizes.max_content_bytes)
     # The whole text at once, since cutting could split a private key.
     screened = screen(text, secrets, action)
-    engine = ChunkingEngine(
+    engine = _engine(
         sizes.min_tokens,
         sizes.max_tokens,
         target_tokens=sizes.target_tokens,
@@ -496,7 +499,7 @@ def remember(
         chunk_ids=list(dict.fromkeys(chunk_ids)),
         created=len(new),
         duplicates=list(dict.fromkeys(known)),
-        tokens=sum(chunk.tokens for chunk in new),
+        tokens=sum(map(attrgetter("tokens"), new)),
         secrets=report,
         replaced=list(dict.fromkeys([*former, *(finder.replaced if finder is not None else ())])),
         proposed=finder.cases if finder is not None else [],
@@ -549,13 +552,9 @@ def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said: str 
 
 
 def _checked_text(text: object, limit: int) -> str:
-    if isinstance(text, bytes | bytearray):
-        raise InvalidChunk(
-            f"the text to remember must be str, not {type(text).__name__}",
-            hint="decode it first: data.decode('utf-8')",
-        )
     if not isinstance(text, str):
-        raise InvalidChunk(f"the text to remember must be str, not {type(text).__name__}")
+        remedy = "decode it first: data.decode('utf-8')" if isinstance(text, bytes | bytearray) else None
+        raise InvalidChunk(f"the text to remember must be str, not {type(text).__name__}", hint=remedy)
     if not text.strip():
         raise InvalidChunk("there is nothing to remember: the text is empty")
     # Counting characters first: a text of many gigabytes is refused without encoding it.

@@ -12,12 +12,14 @@ from typing import Any
 from rlm_mem.chunk import (
     SUPERSEDES,
     Chunk,
+    ChunkMetadata,
     check_chunk_id,
     check_content,
     check_text,
     content_hash,
     expiry,
     format_time,
+    new_chunk_id,
     normalised_hash,
 )
 from rlm_mem.chunk.types import TRUST_LEVELS, Ttl, check_trust, default_origin
@@ -30,9 +32,9 @@ from rlm_mem.store.core.writer import (
     check_complete,
     check_links,
     given_fields,
-    new_chunk,
     revise_chunk,
     screened_chunk,
+    tokens_of,
 )
 from rlm_mem.telemetry import observed
 from rlm_mem.text.secrets import Screened, log_secrets, screen, screen_data
@@ -235,20 +237,33 @@ class ChunkStore(ChunkReader):
         chunk_id: str | None = None,
         namespace: str | None = None,
     ) -> Chunk:
-        """A chunk that is not stored yet, from fields checked by ``writer.given_fields``; raises InvalidChunk."""
+        """A chunk without links that is not stored yet; its tokens are counted where they are not given.
+
+        Args:
+            fields, extra: as ``writer.given_fields`` returns them.
+            chunk_id: None: a fresh one.
+
+        Raises:
+            InvalidChunk: the content or the id is at fault, or the type does not have these fields.
+        """
         place = self.namespace if namespace is None else self._other(namespace)
         how = fields.get("origin") or default_origin(fields.get("source", "interaction"))
         levels = self.trust_levels if place == self.namespace else self.config.trust.levels(place)
         level = fields.get("trust") or levels[how]
-        return new_chunk(
-            content,
-            {**fields, "origin": how, "trust": level},
-            extra,
+        more = {**fields, "origin": how, "trust": level}
+        chunk_type, tags, tokens = more.pop("type", "note"), more.pop("tags"), more.pop("tokens", None)
+        more.setdefault("created_at", format_time(now))
+        more.setdefault("modified_at", more["created_at"])
+        more.setdefault("accessed_at", more["created_at"])
+        text = check_content(content, max_bytes=self.config.store.max_content_bytes)
+        return Chunk(
+            id=new_chunk_id(now) if chunk_id is None else check_chunk_id(chunk_id),
+            content=text,
+            tokens=tokens_of(text) if tokens is None else tokens,
+            type=self.types.check_chunk(chunk_type, extra),
+            metadata=ChunkMetadata(**more, content_hash=content_hash(text), extra=dict(extra)),
+            tags=list(tags),
             namespace=place,
-            types=self.types,
-            now=now,
-            max_bytes=self.config.store.max_content_bytes,
-            chunk_id=chunk_id,
         )
 
     def add(self, chunk: Chunk) -> Chunk:

@@ -23,6 +23,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import inf
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -149,6 +150,9 @@ class IndexEntry(msgspec.Struct, array_like=True):
     expires_at: str | None
 
 
+_LINK_FIELDS = attrgetter("target_id", "type", "strength", "created_at", "reasoning")
+
+
 def entry_of(chunk: Chunk) -> IndexEntry:
     """The entry of a chunk."""
     meta = chunk.metadata
@@ -157,7 +161,7 @@ def entry_of(chunk: Chunk) -> IndexEntry:
         meta.modified_at, meta.occurred_at, meta.valid_from, meta.valid_to, meta.superseded_by, meta.confidence,
         chunk.tokens, chunk.revision, meta.source, meta.content_hash, normalised_hash(chunk.content),
         meta.accessed_at, meta.access_count, chunk.tags,
-        [(link.target_id, link.type, link.strength, link.created_at, link.reasoning) for link in chunk.links],
+        list(map(_LINK_FIELDS, chunk.links)),
         meta.origin, meta.trust, meta.expires_at,
     )  # fmt: skip
 

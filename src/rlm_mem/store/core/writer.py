@@ -47,9 +47,9 @@ __all__ = [
     "check_complete",
     "check_links",
     "given_fields",
-    "new_chunk",
     "revise_chunk",
     "screened_chunk",
+    "tokens_of",
 ]
 
 _TIMES = (
@@ -206,40 +206,6 @@ def given_fields(metadata: object, given: Iterable[tuple[str, Any]]) -> tuple[di
     return fields, extra
 
 
-def new_chunk(
-    content: str,
-    fields: Mapping[str, Any],
-    extra: Mapping[str, Any],
-    *,
-    namespace: str,
-    types: TypeRegistry,
-    now: datetime,
-    max_bytes: int,
-    chunk_id: str | None = None,
-) -> Chunk:
-    """A chunk without links; its tokens are counted where they are not given. Raises InvalidChunk.
-
-    Args:
-        fields, extra: as ``given_fields`` returns them.
-        chunk_id: None: a fresh one.
-    """
-    more = dict(fields)
-    chunk_type, tags, tokens = more.pop("type", "note"), more.pop("tags"), more.pop("tokens", None)
-    more.setdefault("created_at", format_time(now))
-    more.setdefault("modified_at", more["created_at"])
-    more.setdefault("accessed_at", more["created_at"])
-    text = check_content(content, max_bytes=max_bytes)
-    return Chunk(
-        id=new_chunk_id(now) if chunk_id is None else check_chunk_id(chunk_id),
-        content=text,
-        tokens=_count_tokens(text) if tokens is None else tokens,
-        type=types.check_chunk(chunk_type, extra),
-        metadata=ChunkMetadata(**more, content_hash=content_hash(text), extra=dict(extra)),
-        tags=list(tags),
-        namespace=namespace,
-    )
-
-
 def check_complete(chunk: Chunk, *, max_bytes: int) -> Chunk:
     """A copy of a complete chunk with every field checked; raises InvalidChunk."""
     content = check_content(chunk.content, max_bytes=max_bytes)
@@ -252,7 +218,7 @@ def check_complete(chunk: Chunk, *, max_bytes: int) -> Chunk:
     ):
         _check_plain(value, where)
     if checked.metadata.content_hash != content_hash(content):
-        checked.tokens = _count_tokens(content)
+        checked.tokens = tokens_of(content)
         checked.metadata.content_hash = content_hash(content)
     return checked
 
@@ -302,7 +268,7 @@ def revise_chunk(
     if content is not None and content != chunk.content:
         updated.content = check_content(content, max_bytes=max_bytes)
         updated.metadata.content_hash = content_hash(content)
-        updated.tokens = _count_tokens(content)
+        updated.tokens = tokens_of(content)
         updated.metadata.provenance.pop("overlap", None)  # the repeated prefix is not known any more
     if "type" in named:
         updated.type = types.check_chunk(named["type"], updated.metadata.extra)
@@ -336,12 +302,13 @@ def screened_chunk(
     for link, reasoning in zip(made.links, reasons, strict=True):
         link.reasoning = reasoning
     if seen.hidden:
-        made.content, made.tokens = seen.text, _count_tokens(seen.text)
+        made.content, made.tokens = seen.text, tokens_of(seen.text)
         made.metadata.content_hash = content_hash(seen.text)
     return made, together
 
 
-def _count_tokens(text: str) -> int:
+def tokens_of(text: str) -> int:
+    """The o200k tokens of a text."""
     from rlm_mem.text.tokens import count_tokens  # loads its tables: the dearest part of a cold command
 
     return count_tokens(text)

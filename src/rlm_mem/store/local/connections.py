@@ -21,13 +21,13 @@ import time
 from collections.abc import Callable
 from functools import cache, wraps
 from pathlib import Path
-from typing import Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
 from rlm_mem.errors import CorruptStore, StoreClosed
 from rlm_mem.store.core import files
 from rlm_mem.store.local import schema
 
-__all__ = ["Connections", "DamagedSnapshot", "UnsyncedMark", "commit", "healed"]
+__all__ = ["Connections", "DamagedSnapshot", "UnsyncedMark", "healed", "in_turn"]
 
 _CLOSED = -1  # no inode
 _ATTEMPTS = 3
@@ -238,8 +238,8 @@ class Connections:
 
 # --- the write lock and the mark of unsynced commits ---------------------------------------------------------
 
-_LOCK_EVERY = 0.003  # seconds between two tries for the write lock
-_COMMIT_EVERY = 0.0005  # seconds between two tries to commit while there are readers
+_EVERY = {"BEGIN IMMEDIATE": 0.003, "COMMIT": 0.0005}
+"""Seconds between two tries: for the write lock, and to commit while there are readers."""
 _PREFIX = "unsynced-"
 # File systems of one machine alone: on any other, the boot of this machine says nothing about who wrote the index.
 _OF_ONE_MACHINE = frozenset(
@@ -247,13 +247,10 @@ _OF_ONE_MACHINE = frozenset(
 )
 
 
-def commit(connection: sqlite3.Connection) -> None:
-    """Commit as soon as the last reader is done; new ones wait meanwhile, as do all writers."""
-    _retried_while_busy(connection, "COMMIT", _COMMIT_EVERY)
+def in_turn(connection: sqlite3.Connection, statement: Literal["BEGIN IMMEDIATE", "COMMIT"]) -> None:
+    """Take the write lock or commit, trying at even intervals for as long as the connection would wait.
 
-
-def _retried_while_busy(connection: sqlite3.Connection, statement: str, every: float) -> None:
-    """Execute a statement, trying at even intervals for as long as the connection would wait.
+    A commit waits for the last reader; new ones wait meanwhile, as do all writers.
 
     SQLite's own waits grow to 100 ms, so that the longest waiter tries least often: with ten writers some waited
     half a minute while newcomers went ahead (benchmarks/soak.py).
@@ -268,7 +265,7 @@ def _retried_while_busy(connection: sqlite3.Connection, statement: str, every: f
             except sqlite3.OperationalError as error:
                 if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
                     raise
-                time.sleep(random.uniform(0.5, 1.5) * every)
+                time.sleep(random.uniform(0.5, 1.5) * _EVERY[statement])
             else:
                 return
     finally:
@@ -312,7 +309,7 @@ class UnsyncedMark:
         if self._usable:
             connection.execute("PRAGMA synchronous=OFF")
         try:
-            _retried_while_busy(connection, "BEGIN IMMEDIATE", _LOCK_EVERY)
+            in_turn(connection, "BEGIN IMMEDIATE")
             if self._usable:
                 self._make_mark()
             version = connection.execute("PRAGMA user_version").fetchone()[0]

@@ -15,6 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -161,6 +162,7 @@ _WRITTEN = (
     " confidence, tokens, revision, source, content_hash, norm_hash, path, size, mtime_ns, inode, accessed_at,"
     " access_count, origin, trust, expires_at"
 )
+_WRITTEN_MARKS = ",".join("?" * len(_WRITTEN.split(",")))
 
 
 class LocalRowWriter:
@@ -175,50 +177,31 @@ class LocalRowWriter:
         self.connection = connection
         self._encode = encode
         self.ahead: Ahead = {}
-        self._terms: dict[str, int] = {}
-        self._namespaces: dict[str, int] = {}
-        self._conversations: dict[tuple[int, str], int] = {}
+        self._numbers: dict[tuple[int | str, ...], int] = {}
 
     def forget(self) -> None:
         """Drop cached numbers that a rollback made invalid."""
-        self._terms.clear()
-        self._namespaces.clear()
-        self._conversations.clear()
+        self._numbers.clear()
 
-    def namespace(self, name: str) -> int:
-        """The number of a namespace, made if it is new."""
-        number = self._namespaces.get(name)
-        if number is None:
-            number = self._namespaces[name] = self._number("namespaces", "ns", "name", (name,))
-        return number
-
-    def _number(self, table: str, key: str, columns: str, values: tuple[int | str, ...]) -> int:
+    def _number(self, table: str, key: str, columns: str, *values: int | str) -> int:
         """The number of the row with these values, made if it is new."""
-        marks = ", ".join("?" * len(values))
-        execute = self.connection.execute
-        found = execute(f"SELECT {key} FROM {table} WHERE ({columns}) = ({marks})", values).fetchone()
-        if found is None:
-            return execute(f"INSERT INTO {table}({columns}) VALUES ({marks})", values).lastrowid or 0
-        return int(found[0])
+        number = self._numbers.get((table, *values))
+        if number is None:
+            marks = ", ".join("?" * len(values))
+            execute = self.connection.execute
+            found = execute(f"SELECT {key} FROM {table} WHERE ({columns}) = ({marks})", values).fetchone()
+            if found is None:
+                number = execute(f"INSERT INTO {table}({columns}) VALUES ({marks})", values).lastrowid or 0
+            else:
+                number = int(found[0])
+            if len(self._numbers) > 500_000:  # bounded: a dictionary of a large store need not live here
+                self._numbers.clear()
+            self._numbers[table, *values] = number
+        return number
 
     def term(self, text: str) -> int:
         """The number of a term, made if it is new."""
-        number = self._terms.get(text)
-        if number is None:
-            number = self._number("terms", "term", "text", (text,))
-            if len(self._terms) > 500_000:  # bounded: a dictionary of a large store need not live here
-                self._terms.clear()
-            self._terms[text] = number
-        return number
-
-    def _conversation(self, ns: int, conversation_id: str | None) -> int | None:
-        if conversation_id is None:
-            return None
-        key = (ns, conversation_id)
-        number = self._conversations.get(key)
-        if number is None:
-            number = self._conversations[key] = self._number("conversations", "conversation", "ns, id", key)
-        return number
+        return self._number("terms", "term", "text", text)
 
     def put(
         self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
@@ -239,12 +222,16 @@ class LocalRowWriter:
         former: ChunkRow | None = None,
     ) -> int:
         """Write every row of a chunk; ``segments`` gives its encoded segments, if they turn out to be needed."""
-        ns = self.namespace(entry.namespace)
+        ns = self._number("namespaces", "ns", "name", entry.namespace)
+        talk = entry.conversation_id
+        conversation = (
+            None if talk is None else self._number("conversations", "conversation", "ns, id", ns, talk)
+        )
         doc = former.doc if former else None
         if doc is not None:
             self._drop_tags_and_links(doc)
         values = (
-            entry.id, ns, self._conversation(ns, entry.conversation_id), entry.type, status, entry.at,
+            entry.id, ns, conversation, entry.type, status, entry.at,
             entry.created_at, entry.modified_at, entry.occurred_at, entry.valid_from, entry.valid_to,
             entry.superseded_by, entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash,
             entry.norm_hash, path, sig.size, sig.mtime_ns, sig.inode, entry.accessed_at, entry.access_count,
@@ -252,35 +239,32 @@ class LocalRowWriter:
         )  # fmt: skip
         if doc is None:
             doc = self.connection.execute(
-                f"INSERT INTO chunks({_WRITTEN}) VALUES ({_marks(values)})",
+                f"INSERT INTO chunks({_WRITTEN}) VALUES ({_WRITTEN_MARKS})",
                 values,
             ).lastrowid
         else:
             self.connection.execute(
-                f"UPDATE chunks SET ({_WRITTEN}) = ({_marks(values)}), access_unsaved = 0 WHERE doc = ?",
+                f"UPDATE chunks SET ({_WRITTEN}) = ({_WRITTEN_MARKS}), access_unsaved = 0 WHERE doc = ?",
                 (*values, doc),
             )
         assert doc is not None
         if status == ACTIVE:
-            self._put_tags_and_links(doc, ns, entry)
+            many = self.connection.executemany
+            if entry.tags:
+                many(
+                    "INSERT OR IGNORE INTO tags VALUES (?,?,?,?)",
+                    [(ns, tag, entry.at, doc) for tag in entry.tags],
+                )
+            if entry.links:
+                many(
+                    "INSERT INTO links VALUES (?,?,?,?,?,?,?)",
+                    [(doc, position, *link) for position, link in enumerate(entry.links)],
+                )
             # A chunk that came into the archive from elsewhere was not analysed there.
             if former is None or former.content_hash != entry.content_hash or not self._has_segments(doc):
                 self.connection.execute("INSERT OR REPLACE INTO segments VALUES (?, ?)", (doc, segments()))
         self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (ns, doc))
         return doc
-
-    def _put_tags_and_links(self, doc: int, ns: int, entry: IndexEntry) -> None:
-        many = self.connection.executemany
-        if entry.tags:
-            many(
-                "INSERT OR IGNORE INTO tags VALUES (?,?,?,?)",
-                [(ns, tag, entry.at, doc) for tag in entry.tags],
-            )
-        if entry.links:
-            many(
-                "INSERT INTO links VALUES (?,?,?,?,?,?,?)",
-                [(doc, position, *link) for position, link in enumerate(entry.links)],
-            )
 
     def _has_segments(self, doc: int) -> bool:
         found = self.connection.execute("SELECT 1 FROM segments WHERE doc = ?", (doc,)).fetchone()
@@ -615,7 +599,7 @@ class Queries:
             "SELECT id FROM chunks WHERE norm_hash = ? AND +ns = ? AND +status = 0 ORDER BY doc DESC LIMIT ?",
             (digest, ns, limit),
         )
-        return [row[0] for row in rows]
+        return list(map(itemgetter(0), rows))
 
     @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:

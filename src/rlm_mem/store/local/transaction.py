@@ -16,6 +16,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import partial
+from itertools import chain
+from operator import attrgetter
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -28,7 +30,7 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.changes import ChangeNotes
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow
 from rlm_mem.store.local import redo
-from rlm_mem.store.local.connections import commit
+from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.prepare import Ahead
 from rlm_mem.store.local.queries import LocalRowWriter, find_row
@@ -236,17 +238,15 @@ class Transaction:
     def commit(self) -> None:
         """Make everything visible and durable; on any failure everything is as before."""
         publishes = list(self._pending.values())
-        publishes += [
-            _Publish(temp, path, None)
-            for path, temp in self._files.items()
-            if temp is not None and path != self._change_record
-        ]
         for path, temp in self._files.items():
-            if temp is None and path.exists():
-                self._drop_file(path)
+            if temp is None:
+                if path.exists():
+                    self._drop_file(path)
+            elif path != self._change_record:
+                publishes.append(_Publish(temp, path, None))
         try:
             if self._durable and publishes:
-                files.sync_files([item.temp for item in publishes])
+                files.sync_files(list(map(attrgetter("temp"), publishes)))
             self._remember_folders(publishes)
             record = self._redo_record(publishes)
             # Moves first: a chunk that is restored and then changed in one batch must end as changed.
@@ -266,7 +266,7 @@ class Transaction:
                 self._record = None
             self._record_folders()
             self._check_index()
-            commit(self.connection)
+            in_turn(self.connection, "COMMIT")
         except sqlite3.Error as error:
             self.rollback()
             raise sqlite_error(error, "the index") from error
@@ -396,11 +396,12 @@ class Transaction:
     # would be covered up, and the next open could not see it.
 
     def _remember_folders(self, publishes: list[_Publish]) -> None:
-        touched = {item.target.parent for item in publishes}
-        touched |= {path.parent for pair in self._moves for path in pair}
-        touched.discard(self._layout.unfinished)
         self._folders = {}
-        for folder in touched:
+        targets = map(attrgetter("target"), publishes)
+        for path in (*targets, *chain.from_iterable(self._moves)):
+            folder = path.parent
+            if folder in self._folders or folder == self._layout.unfinished:
+                continue
             try:
                 self._folders[folder] = folder.stat().st_mtime_ns
             except FileNotFoundError:
