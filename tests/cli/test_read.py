@@ -63,7 +63,7 @@ def test_show_prints_content_metadata_and_links(run: Run, notes: Notes, memory: 
         "fact",
         "database, security",
         "supports",
-        "0.80",
+        "strong",
         "the reason that was given",
     ):
         assert part in shown

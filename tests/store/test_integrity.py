@@ -99,7 +99,7 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
 UNSYNCED = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}
 
 
-@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("code", [code for code in CODES if code != "noise-links"])  # only found on request
 def test_each_check_finds_its_fault_and_repair_does_what_it_says(base: Path, code: str) -> None:
     with ChunkStore(base) as store:
         a, b = store.create_chunk("first text").id, store.create_chunk("second text").id

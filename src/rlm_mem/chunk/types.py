@@ -96,6 +96,13 @@ AGAINST_LINK_TYPES = [kind.name for kind in LINK_TYPES if kind.stance == "agains
 """Types whose source is evidence against their target."""
 
 
+def strength_word(strength: float) -> str:
+    """`weak`, `fair` or `strong` of a strength from 0 to 1."""
+    if strength < 1 / 3:
+        return "weak"
+    return "fair" if strength < 2 / 3 else "strong"
+
+
 @dataclass(frozen=True)
 class ChunkTypeSpec:
     """A custom chunk type; its fields live in ``metadata.extra``."""

@@ -14,6 +14,7 @@ from rlm_mem.cli import options
 from rlm_mem.cli.call import Call, shown_place
 from rlm_mem.cli.settings import settings_file
 from rlm_mem.cli.terminal import amount, indented, plain, print_json, progress, screen, text
+from rlm_mem.ingest.noise import noisy_links, prune_links
 from rlm_mem.persona.library import Library
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import Repair
@@ -69,8 +70,14 @@ def _write_new(path: Path, content: str) -> None:
         file.write(content)
 
 
+_LINKS = options.flag(
+    "--links", help="Also automatic links of earlier rules that would not be made today; links by hand stay."
+)
+
+
 def check(
     call: Call,
+    links: Annotated[bool, _LINKS] = False,
 ) -> None:
     """Check files, links and index against each other, changing nothing; ends with 1 on findings."""
     with (
@@ -78,13 +85,18 @@ def check(
         progress("checking", unit="files", quiet=call.json) as tell,
     ):
         findings = memory.check(progress=tell)
+        if links:
+            findings += noisy_links(memory.store, progress=tell)
     if call.json:
         print_json({"ok": not findings, "findings": findings})
     elif findings:
         for finding in findings:
             _show_finding(finding)
         screen().print(
-            text(f"{amount(len(findings), 'finding')}; rlm-mem store repair says what can be mended", "bold")
+            text(
+                f"{amount(len(findings), 'finding')}; rlm-mem store repair{' --links' * links} says what can be mended",
+                "bold",
+            )
         )
     else:
         screen().print(text("all is well", "green"))
@@ -95,6 +107,7 @@ def check(
 def repair(
     call: Call,
     apply: Annotated[bool, options.flag("--apply", help="Do it; else only say what would be done.")] = False,
+    links: Annotated[bool, _LINKS] = False,
 ) -> None:
     """Mend what check finds; without --apply it says what it would do."""
     with (
@@ -102,11 +115,13 @@ def repair(
         progress("mending", unit="files", quiet=call.json) as tell,
     ):
         repairs = memory.repair(dry_run=not apply, progress=tell)
+        if links:
+            repairs += prune_links(memory.store, dry_run=not apply, progress=tell)
     failed = [one for one in repairs if one.error]
     if call.json:
         print_json({"applied": apply, "repairs": repairs})
     else:
-        _show_repairs(repairs, applied=apply)
+        _show_repairs(repairs, applied=apply, again="rlm-mem store repair" + " --links" * links + " --apply")
     if failed:
         raise typer.Exit(1)
 
@@ -117,7 +132,7 @@ def _show_finding(finding: Finding) -> None:
     screen().print(indented(finding.message, 4))
 
 
-def _show_repairs(repairs: Sequence[Repair], *, applied: bool) -> None:
+def _show_repairs(repairs: Sequence[Repair], *, applied: bool, again: str) -> None:
     console = screen()
     if not repairs:
         console.print(text("nothing to mend", "green"))
@@ -132,11 +147,7 @@ def _show_repairs(repairs: Sequence[Repair], *, applied: bool) -> None:
     yours = sum(one.manual for one in repairs)
     mended = sum(one.done for one in repairs)
     rest = len(repairs) - yours
-    summary = (
-        f"{amount(mended, 'repair')} done"
-        if applied
-        else f"{amount(rest, 'repair')} to do: rlm-mem store repair --apply"
-    )
+    summary = f"{amount(mended, 'repair')} done" if applied else f"{amount(rest, 'repair')} to do: {again}"
     console.print(text(summary + (f"; {yours} for you to decide" if yours else ""), "bold"))
 
 

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 import rlm_mem
+from rlm_mem.chunk.types import strength_word
 from rlm_mem.cli import options, periods, rich
 from rlm_mem.cli.call import BrainCall, Call
 from rlm_mem.cli.ids import full_id, full_ids
@@ -353,7 +354,7 @@ def _links_table(rows: list[dict[str, Any]]) -> rich.RenderableType:
             arrow,
             text(row["type"]),
             text(row["chunk_id"]),
-            f"{row['strength']:.2f}",
+            strength_word(row["strength"]),
             text(row.get("reasoning") or ""),
         )
     return made

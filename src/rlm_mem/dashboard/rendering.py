@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
+from rlm_mem.chunk.types import strength_word
 from rlm_mem.dashboard import words
 
 if TYPE_CHECKING:
@@ -90,7 +91,7 @@ def _environment() -> Environment:
     )
     made.filters.update(words.FILTERS)
     made.globals.update(asset=_asset, navigation=NAVIGATION, address=words.address)
-    made.globals.update(way=words.way, strength_word=words.strength_word)
+    made.globals.update(way=words.way, strength_word=strength_word)
     # Global, since a block that is rendered alone has no access to its template's imports.
     made.globals["parts"] = made.get_template("parts.html").module
     return made

@@ -23,7 +23,6 @@ __all__ = [
     "marked",
     "origin",
     "plain_fields",
-    "strength_word",
     "way",
 ]
 
@@ -197,13 +196,6 @@ def way(kind: str, direction: str) -> str:
     name = kind.replace("_", " ")
     source, target = _WAYS.get(kind, (f"{name}: this to that", f"{name}: that to this"))
     return source if direction == "out" else target
-
-
-def strength_word(strength: float) -> str:
-    """`weak`, `fair` or `strong` of a strength from 0 to 1."""
-    if strength < 1 / 3:
-        return "weak"
-    return "fair" if strength < 2 / 3 else "strong"
 
 
 def deed(event: Mapping[str, Any]) -> str:

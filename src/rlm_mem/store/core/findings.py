@@ -35,6 +35,10 @@ CODES: dict[str, tuple[str, str]] = {
         "left: register the type or change it",
     ),
     "dangling-link": ("the link's target does not exist", "removes the link (the former version is kept)"),
+    "noise-links": (
+        "automatic links of earlier rules that today's rules would not make",
+        "removes them (the former version is kept)",
+    ),
     "dangling-superseded": ("superseded_by names a chunk that does not exist", "left for a person"),
     "self-link": ("the chunk links to itself", "removes the link (the former version is kept)"),
     "circular-links": ("links of an ordered type go round in a circle", "left for a person"),
