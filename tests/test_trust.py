@@ -260,7 +260,7 @@ def test_untrusted_text_is_marked_wherever_a_model_is_shown_it(tmp_path: Path, c
             "grep('pomegranate')",
             "timeline()",
             "all_chunks()",
-            "find_passages('pomegranate')",
+            "passages('pomegranate')",
             "[one['text'] for one in instructions()]",
         )
     )
