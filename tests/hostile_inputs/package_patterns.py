@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib
+import inspect
 import pkgutil
 import re
 from collections.abc import Iterator, Mapping, Set
@@ -73,11 +74,11 @@ def _uses(tree: ast.Module) -> dict[str, set[str]]:
     used: dict[str, set[str]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute):
-            called[id(node.value)] = node.attr
+            called[id(_named(node.value))] = node.attr
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) > 1:
             # From a place in the text, perhaps from each: as good as a search.
-            called[id(node.func.value)] = "search" if node.func.attr in ANCHORED else node.func.attr
+            called[id(_named(node.func.value))] = "search" if node.func.attr in ANCHORED else node.func.attr
     for node in ast.walk(tree):
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
         if isinstance(name, str) and not isinstance(getattr(node, "ctx", None), ast.Store):
@@ -85,15 +86,30 @@ def _uses(tree: ast.Module) -> dict[str, set[str]]:
     return used
 
 
+def _named(node: ast.AST) -> ast.AST:
+    """What is called where a pattern comes from a function that compiles it, else the node itself."""
+    return node.func if isinstance(node, ast.Call) else node
+
+
 def _of_module(
     module: ModuleType, used: Mapping[str, set[str]], shared: Mapping[str, set[str]]
 ) -> Iterator[Found]:
-    for name, value in vars(module).items():
+    for name, value in list(vars(module).items()):
+        if _compiles_when_used(value):
+            value = value()
         for pattern in _patterns_in(value, 0):
             if isinstance(pattern.pattern, str):
                 methods = (used if name.startswith("_") else shared).get(name, set())
                 place = f"{module.__name__}.{name}"
                 yield Found(place, pattern.pattern, pattern.flags, _methods(methods))
+
+
+def _compiles_when_used(value: Any) -> bool:
+    """A function without arguments that keeps the patterns it made at its first call."""
+    if not hasattr(value, "cache_info"):
+        return False
+    signature = inspect.signature(value)
+    return not signature.parameters and "Pattern" in str(signature.return_annotation)
 
 
 def _methods(used: Set[str]) -> tuple[str, ...]:
@@ -147,14 +163,17 @@ def _of_source(module: ModuleType, tree: ast.Module) -> Iterator[Found]:
         if alias.name == "re"
     }
     names = vars(module)
-    at_import = {id(inner) for statement in tree.body for inner in _outside_functions(statement)}
+    values = {id(inner) for statement in tree.body for inner in _outside_functions(statement)}
+    for statement in tree.body:
+        if isinstance(statement, ast.FunctionDef) and _compiles_when_used(names.get(statement.name)):
+            values |= {id(inner) for inner in ast.walk(statement)}
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
             continue
         owner, method = node.func.value, node.func.attr
         if not (isinstance(owner, ast.Name) and owner.id in aliases and method in METHODS | {"compile"}):
             continue
-        if method == "compile" and id(node) in at_import:
+        if method == "compile" and id(node) in values:
             continue  # found as a value
         for text in _texts(node.args[0], names):
             flags = 0

@@ -191,12 +191,12 @@ def analysed_documents(
 
 def analyse_documents(given: str, items: Sequence[str]) -> list[AnalysedDocument]:
     """What ``analysed_documents`` does, for some files: here, or in another process."""
-    task = msgspec.convert(json.loads(given), _Task)
+    task = msgspec.json.decode(given, type=_Task)
     config = Config(ingest=task.ingest, secrets=task.secrets)
     reader = DocumentReader(FolderPlace(Path(task.path)), task.root, task.options, config)
     found = []
     for item in items:
-        entry, digest = msgspec.convert(json.loads(item), tuple[Entry, str])
+        entry, digest = msgspec.json.decode(item, type=tuple[Entry, str])
         found.append(_analysed(reader, entry, digest, task.language))
     return found
 

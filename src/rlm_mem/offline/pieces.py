@@ -215,7 +215,7 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
 
 
 _HOW_MANY = re.compile(
-    r"\bhow many (?P<noun>(?:[\w-]+ ){0,2}?[\w-]+)\W++(?:an?|per|is|are|was|were|did|do|does|has|have|had|will|"
+    r"\bhow many (?P<noun>(?:[\w-]++ ){0,2}?[\w-]++)\W++(?:an?|per|is|are|was|were|did|do|does|has|have|had|will|"
     r"would|can|could|should|may|must|there|in|on|of|for|at|to|by|with|from|[A-Z])",
     re.IGNORECASE,
 )
