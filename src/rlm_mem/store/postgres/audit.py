@@ -12,6 +12,14 @@ from rlm_mem.store.postgres.schema import namespace_key
 
 __all__ = ["event_statement", "latest", "plain", "read"]
 
+# Numbers of lines are drawn by a statement of their own and handed on in a setting of the transaction: the tables are
+# written in the same round trip, and on a cluster the server that was asked draws them, not a worker.
+_DRAW = (
+    "SELECT set_config('rlm_mem.lines', string_agg(nextval('rlm_mem.event_numbers')::text, ','), true)"
+    " FROM generate_series(1, %s)"
+)
+_DRAWN = "string_to_array(current_setting('rlm_mem.lines'), ',')::bigint[]"
+
 Ask = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 _PAGE = 500
 
@@ -28,26 +36,24 @@ def event_statement(
     for ns, lines in by_namespace.items():
         payloads = [msgspec.json.encode(line).decode() for line in lines]
         mentioned = [(number, chunk) for number, line in enumerate(lines, 1) for chunk in _mentions(line)]
-        statements.append(
+        columns = [str(line["ts"]) for line in lines], [plain(str(line["op"])) for line in lines], payloads
+        statements += [
+            (_DRAW, (len(lines),)),
             (
-                "WITH given AS MATERIALIZED (SELECT nextval('rlm_mem.event_numbers') AS seq, g.* FROM"
-                " unnest(%s::text[], %s::text[], %s::text[]) WITH ORDINALITY AS g(ts, op, payload, number)),"
-                " lines AS (INSERT INTO rlm_mem.events(ns, seq, ts, op, payload)"
-                " SELECT %s, seq, ts, op, payload FROM given ORDER BY number)"
-                " INSERT INTO rlm_mem.event_chunks(ns, chunk_id, seq) SELECT %s, m.chunk_id, given.seq"
-                " FROM given JOIN unnest(%s::bigint[], %s::text[]) AS m(number, chunk_id) USING (number)"
-                " ON CONFLICT DO NOTHING",
+                "INSERT INTO rlm_mem.events(ns, seq, ts, op, payload)"
+                f" SELECT %s, * FROM unnest({_DRAWN}, %s::text[], %s::text[], %s::text[])",
+                (ns, *columns),
+            ),
+        ]
+        if mentioned:
+            statements.append(
                 (
-                    [str(line["ts"]) for line in lines],
-                    [plain(str(line["op"])) for line in lines],
-                    payloads,
-                    ns,
-                    ns,
-                    [number for number, _ in mentioned],
-                    [chunk for _, chunk in mentioned],
-                ),
+                    "INSERT INTO rlm_mem.event_chunks(ns, chunk_id, seq)"
+                    f" SELECT %s, m.chunk_id, ({_DRAWN})[m.number]"
+                    " FROM unnest(%s::integer[], %s::text[]) AS m(number, chunk_id)",
+                    (ns, [number for number, _ in mentioned], [chunk for _, chunk in mentioned]),
+                )
             )
-        )
         proof = (
             "SELECT 1 FROM rlm_mem.events WHERE ns = %s AND ts = %s AND payload = %s LIMIT 1",
             (ns, str(lines[-1]["ts"]), payloads[-1]),
@@ -73,20 +79,21 @@ def read(
     ask: Ask, namespace: str, *, since: str | None, op: str | None, chunk_id: str | None, limit: int | None
 ) -> Iterator[dict[str, Any]]:
     """Lines in the order they were written, of more than ``limit`` the newest; ``since`` is a time or its beginning."""
-    where = ["e.ns = %s"]
-    values: list[object] = [namespace_key(namespace)]
-    source = "rlm_mem.events e"
+    ns = namespace_key(namespace)
+    query = "SELECT e.seq, e.payload FROM rlm_mem.events e WHERE e.ns = %s"
+    values: list[object] = [ns]
     if chunk_id is not None:
-        source += " JOIN rlm_mem.event_chunks m ON m.ns = e.ns AND m.seq = e.seq"
-        where.append("m.chunk_id = %s")
-        values.append(plain(chunk_id))
+        query = (
+            "SELECT e.seq, e.payload FROM rlm_mem.event_chunks m JOIN rlm_mem.events e ON e.ns = %s AND e.seq = m.seq"
+            " WHERE m.ns = %s AND m.chunk_id = %s"
+        )
+        values = [ns, ns, plain(chunk_id)]
     if since is not None:
-        where.append("e.ts >= %s")
+        query += " AND e.ts >= %s"
         values.append(plain(since))
     if op is not None:
-        where.append("e.op = %s")
+        query += " AND e.op = %s"
         values.append(plain(op))
-    query = f"SELECT e.seq, e.payload FROM {source} WHERE {' AND '.join(where)}"
     if limit is not None:
         yield from _parsed(reversed(ask(f"{query} ORDER BY e.seq DESC LIMIT %s::bigint", (*values, limit))))
         return

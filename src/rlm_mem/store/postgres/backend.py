@@ -226,7 +226,8 @@ class PostgresBackend:
         """The row of a chunk of this namespace, whatever its status."""
         if self._local.transaction is not None:
             return self._local.transaction.find(namespace, chunk_id)
-        found = self.rows(namespace, FIND, (namespace_key(namespace), chunk_id))
+        ns = namespace_key(namespace)
+        found = self.rows(namespace, FIND, (ns, ns, chunk_id))
         return ChunkRow(*found[0]) if found else None
 
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:
@@ -253,13 +254,14 @@ class PostgresBackend:
         wanted = list(dict.fromkeys(chunk_ids))
         if not wanted:
             return {}
+        ns = namespace_key(namespace)
         rows = self.rows(
             namespace,
             "SELECT c.id, b.body, coalesce(r.access_count, 0), coalesce(r.accessed_at, '') FROM rlm_mem.chunks c"
-            " JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc"
-            " LEFT JOIN rlm_mem.reads r ON r.ns = c.ns AND r.doc = c.doc"
+            " JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
+            " LEFT JOIN rlm_mem.reads r ON r.ns = %s AND r.doc = c.doc"
             f" WHERE c.ns = %s AND c.id = ANY(%s){'' if status is None else ' AND c.status = %s'}",
-            (namespace_key(namespace), wanted, *(() if status is None else (status,))),
+            (ns, ns, ns, wanted, *(() if status is None else (status,))),
         )
         buffered = self._reads.of(namespace)
         found: dict[str, Chunk] = {}

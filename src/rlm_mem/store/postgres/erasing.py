@@ -54,8 +54,8 @@ def drop_unused(pool: Pool, namespace: str) -> None:
         [
             (
                 "DELETE FROM rlm_mem.conversations v WHERE v.ns = %s AND NOT EXISTS (SELECT 1 FROM rlm_mem.chunks c"
-                " WHERE c.ns = v.ns AND c.conversation = v.conversation)",
-                (ns,),
+                " WHERE c.ns = %s AND c.conversation = v.conversation)",
+                (ns, ns),
             ),
             ("DELETE FROM rlm_mem.tag_totals WHERE ns = %s AND chunks <= 0", (ns,)),
             ("DELETE FROM rlm_mem.terms WHERE ns = %s AND df <= 0", (ns,)),

@@ -37,24 +37,24 @@ _PUT = """
 WITH file AS (
     INSERT INTO rlm_mem.files(ns, name, revision, size) VALUES (%s, %s, %s, %s)
     ON CONFLICT (ns, name) DO UPDATE SET revision = files.revision + excluded.revision, size = excluded.size,
-        modified_at = clock_timestamp()
-    RETURNING ns, name, revision
+        modified_at = excluded.modified_at
+    RETURNING revision
 ), former AS (DELETE FROM rlm_mem.file_parts WHERE ns = %s AND name = %s)
 INSERT INTO rlm_mem.file_parts(ns, name, part, data)
-SELECT file.ns, file.name, file.revision - %s + fresh.number, fresh.data
+SELECT %s, %s, file.revision - %s + fresh.number, fresh.data
 FROM file, unnest(%s::bytea[]) WITH ORDINALITY AS fresh(data, number)
 """
 _ADDED = """
     INSERT INTO rlm_mem.files(ns, name, revision, size) VALUES (%s, %s, 1, %s)
     ON CONFLICT (ns, name) DO UPDATE SET revision = files.revision + 1, size = files.size + excluded.size,
-        modified_at = clock_timestamp()
-    RETURNING ns, name, revision
+        modified_at = excluded.modified_at
+    RETURNING revision
 """
 _NEW = """
     INSERT INTO rlm_mem.files(ns, name, revision, size) VALUES (%s, %s, 1, %s)
-    ON CONFLICT (ns, name) DO NOTHING RETURNING ns, name, revision
+    ON CONFLICT (ns, name) DO NOTHING RETURNING revision
 """
-_PART = "INSERT INTO rlm_mem.file_parts(ns, name, part, data) SELECT ns, name, revision, %s FROM file"
+_PART = "INSERT INTO rlm_mem.file_parts(ns, name, part, data) SELECT %s, %s, revision, %s FROM file"
 _APPEND = f"WITH file AS ({_ADDED}) {_PART}"
 # As in a folder, lines of a trajectory are not synced; the setting holds for this one statement only.
 _QUICK = "quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
@@ -65,11 +65,12 @@ WITH parts AS (DELETE FROM rlm_mem.file_parts WHERE ns = %s AND name = %s)
 DELETE FROM rlm_mem.files WHERE ns = %s AND name = %s RETURNING 1
 """
 _READ = """
-SELECT parts.data FROM rlm_mem.files LEFT JOIN rlm_mem.file_parts AS parts USING (ns, name)
+SELECT parts.data FROM rlm_mem.files LEFT JOIN rlm_mem.file_parts AS parts ON parts.ns = %s AND parts.name = files.name
 WHERE files.ns = %s AND files.name = %s ORDER BY parts.part
 """
 _READ_MANY = """
-SELECT files.name, parts.data FROM rlm_mem.files LEFT JOIN rlm_mem.file_parts AS parts USING (ns, name)
+SELECT files.name, parts.data FROM rlm_mem.files
+LEFT JOIN rlm_mem.file_parts AS parts ON parts.ns = %s AND parts.name = files.name
 WHERE files.ns = %s AND files.name = ANY(%s) ORDER BY files.name, parts.part
 """
 _READ_FROM = """
@@ -141,7 +142,7 @@ class PostgresFiles:
 
     def read(self, name: str) -> bytes | None:
         """The whole file; None where there is none."""
-        rows = self._rows(_READ, self._ns, _checked(name))
+        rows = self._rows(_READ, self._ns, self._ns, _checked(name))
         return b"".join(bytes(data) for (data,) in rows if data is not None) if rows else None
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
@@ -149,7 +150,7 @@ class PostgresFiles:
         for start in range(0, len(names), _LOT):
             lot = [_checked(name) for name in names[start : start + _LOT]]
             found: dict[str, list[bytes]] = {}
-            for name, data in self._rows(_READ_MANY, self._ns, lot):
+            for name, data in self._rows(_READ_MANY, self._ns, self._ns, lot):
                 found.setdefault(name, []).append(b"" if data is None else bytes(data))
             yield from ((name, b"".join(found[name])) for name in lot if name in found)
 
@@ -226,7 +227,7 @@ class PostgresFiles:
     def create(self, name: str, data: bytes) -> bool:
         """Write a new file."""
         self._writable(name)
-        values = (self._ns, name, len(data), data)
+        values = (self._ns, name, len(data), self._ns, name, data)
         if name.startswith(_APART):
             return bool(self._database.change(self.namespace, _CREATE_APART, values, apart=True))
         with self._changing(name):
@@ -238,7 +239,7 @@ class PostgresFiles:
     def append(self, name: str, data: bytes) -> None:
         """Add to a file."""
         self._writable(name)
-        values = (self._ns, name, len(data), data)
+        values = (self._ns, name, len(data), self._ns, name, data)
         if name.startswith(_APART):
             self._database.change(self.namespace, _APPEND_APART, values, apart=True)
             return
@@ -282,7 +283,7 @@ class PostgresFiles:
     def _write(self, name: str, data: bytes) -> None:
         parts = list(_parts(data))
         self._change(
-            _PUT, self._ns, name, len(parts), len(data), self._ns, name, len(parts), parts
+            _PUT, self._ns, name, len(parts), len(data), self._ns, name, self._ns, name, len(parts), parts
         )  # under the lock of the namespace: what is deleted is all there is
 
     def _rows(self, statement: str, *values: object) -> list[tuple[Any, ...]]:

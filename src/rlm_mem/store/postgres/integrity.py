@@ -33,13 +33,13 @@ _CHUNKS = (
     "SELECT c.doc, c.id, c.status, c.type, c.at, c.created_at, c.modified_at, c.occurred_at, c.valid_from, c.valid_to,"
     " c.superseded_by, c.confidence, c.tokens, c.revision, c.source, c.content_hash, c.norm_hash, c.size, v.id,"
     " b.body, octet_length(b.segments),"
-    " ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = c.ns AND t.doc = c.doc),"
-    " ARRAY(SELECT l.dst_id || ' ' || l.type FROM rlm_mem.links l WHERE l.ns = c.ns AND l.doc = c.doc"
+    " ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = %s AND t.doc = c.doc),"
+    " ARRAY(SELECT l.dst_id || ' ' || l.type FROM rlm_mem.links l WHERE l.ns = %s AND l.doc = c.doc"
     " ORDER BY l.position), c.origin, c.trust, c.expires_at"
     # The page first: a join of the whole namespace would be walked from its beginning for each.
     f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_PAGE}) c"
-    " LEFT JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc"
-    " LEFT JOIN rlm_mem.conversations v ON v.ns = c.ns AND v.conversation = c.conversation ORDER BY c.doc"
+    " LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
+    " LEFT JOIN rlm_mem.conversations v ON v.ns = %s AND v.conversation = c.conversation ORDER BY c.doc"
 )
 
 
@@ -100,7 +100,7 @@ def _begin(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
 def _chunks(store: ChunkStore, rows: Rows, ns: int, progress: Progress | None) -> Iterator[Finding]:
     total = int(rows("SELECT count(*) FROM rlm_mem.chunks WHERE ns = %s", (ns,))[0][0])
     last = done = 0
-    while page := rows(_CHUNKS, (ns, last)):
+    while page := rows(_CHUNKS, (ns, ns, ns, last, ns, ns)):
         last = page[-1][0]
         sound: list[tuple[Chunk, int]] = []
         for row in page:
@@ -185,9 +185,9 @@ def _cycles(rows: Rows, ns: int) -> Iterator[Finding]:
     for kind in ORDERED_LINKS:
         graph: dict[str, list[str]] = {}
         for source, target in rows(
-            "SELECT c.id, l.dst_id FROM rlm_mem.links l JOIN rlm_mem.chunks c ON c.ns = l.ns AND c.doc = l.doc"
+            "SELECT c.id, l.dst_id FROM rlm_mem.links l JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = l.doc"
             " WHERE l.ns = %s AND l.type = %s AND c.status = 0",
-            (ns, kind),
+            (ns, ns, kind),
         ):
             graph.setdefault(source, []).append(target)
         circle = find_cycle(graph)
@@ -243,8 +243,8 @@ def _totals(rows: Rows, ns: int) -> Iterator[Finding]:
         yield Finding("index-counts", f"total of the tag {tag!r:.60}: {kept} kept, {counted} counted")
     stale = rows(
         "SELECT count(*) FROM rlm_mem.conversations v WHERE v.ns = %s AND v.last_at IS DISTINCT FROM (SELECT max(c.at)"
-        " FROM rlm_mem.chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND c.status = 0)",
-        (ns,),
+        " FROM rlm_mem.chunks c WHERE c.ns = %s AND c.conversation = v.conversation AND c.status = 0)",
+        (ns, ns),
     )
     if stale[0][0]:
         yield Finding(
@@ -265,8 +265,8 @@ def _ownerless(rows: Rows, ns: int) -> Iterator[Finding]:
     for table in ("bodies", "tags", "links", "reads"):
         found = rows(
             f"SELECT count(*) FROM rlm_mem.{table} x WHERE x.ns = %s AND NOT EXISTS"
-            " (SELECT 1 FROM rlm_mem.chunks c WHERE c.ns = x.ns AND c.doc = x.doc)",
-            (ns,),
+            " (SELECT 1 FROM rlm_mem.chunks c WHERE c.ns = %s AND c.doc = x.doc)",
+            (ns, ns),
         )
         if found[0][0]:
             yield Finding("orphaned-row", f"{found[0][0]} rows of {table} belong to no chunk", table)
@@ -334,9 +334,10 @@ def _remove_rows(store: ChunkStore, transaction: PostgresTransaction, finding: F
     """Remove the rows of a table (``finding.file`` names it) that belong to no chunk."""
     if finding.file not in _OWNED:
         return False
+    ns = namespace_key(store.namespace)
     transaction.rows(
         f"DELETE FROM rlm_mem.{finding.file} x WHERE x.ns = %s AND NOT EXISTS"
-        " (SELECT 1 FROM rlm_mem.chunks c WHERE c.ns = x.ns AND c.doc = x.doc)",
-        (namespace_key(store.namespace),),
+        " (SELECT 1 FROM rlm_mem.chunks c WHERE c.ns = %s AND c.doc = x.doc)",
+        (ns, ns),
     )
     return True

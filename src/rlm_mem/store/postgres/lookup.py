@@ -56,11 +56,11 @@ _NONE = np.zeros(0, np.int64)
 
 _HEAD = """
 SELECT n.next_doc, n.segments, n.length, n.conversations + n.loose,
-    (SELECT coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.totals t WHERE t.ns = n.ns AND t.status = 0), n.modified,
+    (SELECT coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.totals t WHERE t.ns = %s AND t.status = 0), n.modified,
     CASE WHEN n.modified <> %s THEN ARRAY(SELECT a.text FROM rlm_mem.terms a
-        WHERE a.ns = n.ns AND a.text >= 'author:' AND a.text < 'author;' AND a.df > 0 ORDER BY a.text) END,
+        WHERE a.ns = %s AND a.text >= 'author:' AND a.text < 'author;' AND a.df > 0 ORDER BY a.text) END,
     CASE WHEN n.modified <> %s THEN ARRAY(SELECT a.term FROM rlm_mem.terms a
-        WHERE a.ns = n.ns AND a.text >= 'author:' AND a.text < 'author;' AND a.df > 0 ORDER BY a.text) END
+        WHERE a.ns = %s AND a.text >= 'author:' AND a.text < 'author;' AND a.df > 0 ORDER BY a.text) END
 FROM rlm_mem.namespaces n WHERE n.ns = %s
 """
 _FIGURES = "SELECT text, term, df, segment_df, conversation_df FROM rlm_mem.terms WHERE ns = %s AND"
@@ -78,7 +78,7 @@ SELECT DISTINCT c.doc FROM chain JOIN rlm_mem.chunks c ON c.ns = %s AND c.id = c
 
 _ROWS = """
 SELECT c.doc, c.id, c.conversation, c.at, c.type, c.confidence, c.valid_from, c.valid_to, c.superseded_by, b.segments
-FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc
+FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc
 WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[])
 """
 
@@ -315,7 +315,7 @@ class PostgresSource:
 
     def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
         """See `CandidateSource.rows`."""
-        found = {row[0]: row for row in self._rows(_ROWS, (self._ns, docs.tolist()))}
+        found = {row[0]: row for row in self._rows(_ROWS, (self._ns, self._ns, docs.tolist()))}
         inorder = [found[doc] for doc in docs.tolist() if doc in found]
         if not inorder:
             return ChunkRows((), (), (), (), (), (), (), (), ()), decode_many([])
@@ -333,7 +333,8 @@ class PostgresSource:
         if self._known_head is None:
             known = self._speakers.speakers
             self._known_head = _Head(0, 0, 0, 0, 0, {})
-            values = (known.modified, known.modified, self._ns)
+            ns = self._ns
+            values = (ns, known.modified, ns, known.modified, ns, ns)
             for size, segments, length, conversations, chunks, modified, names, numbers in self._rows(
                 _HEAD, values
             ):

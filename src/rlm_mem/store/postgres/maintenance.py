@@ -28,10 +28,12 @@ DERIVED = ("terms", "postings", "conversation_terms", "tags", "tag_totals", "lin
 _LOT = 200
 
 #: The tables that grow with the chunks.
-_GROWING = (
-    "rlm_mem.chunks, rlm_mem.tags, rlm_mem.links, rlm_mem.conversations, rlm_mem.reads, rlm_mem.terms,"
-    " rlm_mem.postings, rlm_mem.conversation_terms"
-)
+_GROWING = ", ".join(
+    f"rlm_mem.{name}"
+    for name in (
+        "chunks", "tags", "links", "conversations", "reads", "terms", "postings", "conversation_terms",
+    )
+)  # fmt: skip
 
 _SIZES = (
     "SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
@@ -123,8 +125,8 @@ def _lots(transaction: PostgresTransaction, ns: int) -> Iterator[list[tuple[Any,
             "SELECT c.doc, c.status, c.id, b.body, c.conversation, c.type, c.tokens, c.size"
             # The lot first: a join of the whole namespace would be walked from its beginning for each.
             f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_LOT}) c"
-            " LEFT JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc ORDER BY c.doc",
-            (ns, last),
+            " LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc ORDER BY c.doc",
+            (ns, last, ns),
         )
         if not rows:
             return

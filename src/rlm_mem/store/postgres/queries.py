@@ -29,8 +29,8 @@ _SUMMARY = (
     " c.origin, c.trust, c.expires_at"
 )
 _JOINED = (
-    " LEFT JOIN rlm_mem.conversations v ON v.ns = c.ns AND v.conversation = c.conversation"
-    " LEFT JOIN rlm_mem.reads r ON r.ns = c.ns AND r.doc = c.doc"
+    " LEFT JOIN rlm_mem.conversations v ON v.ns = %s AND v.conversation = c.conversation"
+    " LEFT JOIN rlm_mem.reads r ON r.ns = %s AND r.doc = c.doc"
 )
 _CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = %s)"
 _EVER = (-1e15, 1e15)
@@ -65,24 +65,25 @@ class PostgresQueries:
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
         """As ``list_ids``, each id with its place: time and insertion."""
         ns = namespace_key(namespace)
-        where = ["c.ns = %s", "c.status = %s"]
+        source, at, doc = "rlm_mem.chunks c WHERE c.ns = %s", "c.at", "c.doc"
+        where = ["c.status = %s"]
         values: list[object] = [ns, int(wanted.archived)]
-        source, at, doc = "rlm_mem.chunks c", "c.at", "c.doc"
         if not wanted.archived:
             for number, tag in enumerate(self._rarest_first(namespace, wanted.tags)):
                 if number == 0:  # rows of a tag are in order of time: a page of them is all that is read
                     source, at, doc = (
-                        "rlm_mem.tags t JOIN rlm_mem.chunks c ON c.ns = t.ns AND c.doc = t.doc",
+                        "rlm_mem.tags t JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = t.doc"
+                        " WHERE t.ns = %s AND t.tag = %s",
                         "t.at",
                         "t.doc",
                     )
-                    where += ["t.ns = %s", "t.tag = %s"]
+                    values[1:1] = [ns, plain(tag)]
                 else:
                     where.append(
                         "EXISTS (SELECT 1 FROM rlm_mem.tags x WHERE x.ns = %s AND x.tag = %s AND x.at = c.at"
                         " AND x.doc = c.doc)"
                     )
-                values += [ns, plain(tag)]
+                    values += [ns, plain(tag)]
             if wanted.any_tags:
                 where.append(
                     "c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = ANY(%s))"
@@ -123,7 +124,7 @@ class PostgresQueries:
         order = f"{at} DESC, {doc} DESC" if wanted.newest_first else f"{at}, {doc}"
         return self._rows(
             namespace,
-            f"SELECT c.id, c.at, c.doc FROM {source} WHERE {' AND '.join(where)} ORDER BY {order}"
+            f"SELECT c.id, c.at, c.doc FROM {source} AND {' AND '.join(where)} ORDER BY {order}"
             " LIMIT %s::bigint OFFSET %s::bigint",
             (*values, wanted.limit, wanted.offset),
         )
@@ -159,9 +160,9 @@ class PostgresQueries:
         rows = self._rows(
             namespace,
             f"WITH c AS (SELECT * FROM rlm_mem.chunks c WHERE c.ns = %s AND {where} ORDER BY {order}"
-            f" LIMIT %s::bigint) SELECT {_SUMMARY}, ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = c.ns"
+            f" LIMIT %s::bigint) SELECT {_SUMMARY}, ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = %s"
             f" AND t.doc = c.doc ORDER BY t.tag) FROM c{_JOINED} ORDER BY {order}",
-            (ns, *values, limit),
+            (ns, *values, limit, ns, ns, ns),
         )
         return [Summary(*(row[1], row[2], tuple(row[-1]), *row[3:-1], namespace)) for row in rows]
 
@@ -231,17 +232,17 @@ class PostgresQueries:
         if direction in ("out", "both"):
             found += self._links(
                 "SELECT t.id, l.type, l.strength, 'out', l.reasoning, l.created_at FROM rlm_mem.chunks s"
-                " JOIN rlm_mem.links l ON l.ns = s.ns AND l.doc = s.doc"
-                " JOIN rlm_mem.chunks t ON t.ns = s.ns AND t.id = l.dst_id AND t.status = 0"
+                " JOIN rlm_mem.links l ON l.ns = %s AND l.doc = s.doc"
+                " JOIN rlm_mem.chunks t ON t.ns = %s AND t.id = l.dst_id AND t.status = 0"
                 " WHERE s.ns = %s AND s.id = %s AND s.status = 0",
                 namespace, chunk_id, link_type, limit,
             )  # fmt: skip
         if direction in ("in", "both"):
             found += self._links(
                 "SELECT s.id, l.type, l.strength, 'in', l.reasoning, l.created_at FROM rlm_mem.links l"
-                " JOIN rlm_mem.chunks s ON s.ns = l.ns AND s.doc = l.doc AND s.status = 0"
-                " WHERE l.ns = %s AND l.dst_id = %s"
-                " AND EXISTS (SELECT 1 FROM rlm_mem.chunks t WHERE t.ns = l.ns AND t.id = l.dst_id)",
+                " JOIN rlm_mem.chunks s ON s.ns = %s AND s.doc = l.doc AND s.status = 0"
+                " JOIN rlm_mem.chunks t ON t.ns = %s AND t.id = l.dst_id"
+                " WHERE l.ns = %s AND l.dst_id = %s",
                 namespace, chunk_id, link_type, limit,
             )  # fmt: skip
         return strongest(found)[:limit]
@@ -249,7 +250,8 @@ class PostgresQueries:
     def _links(
         self, query: str, namespace: str, chunk_id: str, link_type: str | None, limit: int
     ) -> list[LinkedChunk]:
-        values: tuple[object, ...] = (namespace_key(namespace), chunk_id)
+        ns = namespace_key(namespace)
+        values: tuple[object, ...] = (ns, ns, ns, chunk_id)
         if link_type is not None:
             query, values = f"{query} AND l.type = %s", (*values, plain(link_type))
         query += " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT %s::bigint"
@@ -303,11 +305,12 @@ class PostgresQueries:
 
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
         """Every chunk of the namespace, archived ones left out, that holds a link to ``chunk_id``."""
+        ns = namespace_key(namespace)
         rows = self._rows(
             namespace,
-            "SELECT DISTINCT c.id FROM rlm_mem.links l JOIN rlm_mem.chunks c ON c.ns = l.ns AND c.doc = l.doc"
+            "SELECT DISTINCT c.id FROM rlm_mem.links l JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = l.doc"
             " WHERE l.ns = %s AND l.dst_id = %s",
-            (namespace_key(namespace), chunk_id),
+            (ns, ns, chunk_id),
         )
         return [row[0] for row in rows]
 
@@ -326,11 +329,11 @@ class PostgresQueries:
         """Conversations of active chunks, the one with the newest chunk first."""
         rows = self._rows(
             namespace,
-            "SELECT v.id, v.chunks, (SELECT c.at FROM rlm_mem.chunks c WHERE c.ns = v.ns"
+            "SELECT v.id, v.chunks, (SELECT c.at FROM rlm_mem.chunks c WHERE c.ns = %s"
             " AND c.conversation = v.conversation AND c.status = 0 ORDER BY c.at LIMIT 1), v.last_at"
             " FROM rlm_mem.conversations v WHERE v.ns = %s AND v.last_at IS NOT NULL"
             " ORDER BY v.last_at DESC, v.id LIMIT %s::bigint",
-            (namespace_key(namespace), limit),
+            (namespace_key(namespace), namespace_key(namespace), limit),
         )
         return [ConversationInfo(*row) for row in rows]
 

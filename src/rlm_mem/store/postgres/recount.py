@@ -146,9 +146,9 @@ class _Counting:
     def _chunks(self, cursor: psycopg.Cursor[Any], docs: list[int], *, check: bool = False) -> list[Indexed]:
         rows = cursor.execute(
             "SELECT c.doc, c.conversation, coalesce(b.segments, %s::bytea), c.length, c.segment_count"
-            " FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = c.ns AND b.doc = c.doc"
+            " FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
             " WHERE c.ns = %s AND c.doc = ANY(%s)",
-            (_NO_SEGMENTS, self._ns, Integers(np.array(docs, np.int64))),
+            (_NO_SEGMENTS, self._ns, self._ns, Integers(np.array(docs, np.int64))),
         ).fetchall()
         chunks = [(doc, conversation, blob or _NO_SEGMENTS) for doc, conversation, blob, _, _ in rows]
         try:

@@ -21,8 +21,8 @@ _TRUSTED = 1.0
 _HOPS = 8
 
 _PLACE = (
-    "SELECT n.name, n.state, n.moved_to, s.dsn FROM (SELECT %s::bigint AS ns) k"
-    " LEFT JOIN rlm_mem.namespaces n ON n.ns = k.ns LEFT JOIN rlm_mem.shards s ON s.ns = k.ns"
+    "SELECT n.name, n.state, n.moved_to, s.dsn FROM (SELECT 1) k"
+    " LEFT JOIN rlm_mem.namespaces n ON n.ns = %s LEFT JOIN rlm_mem.shards s ON s.ns = %s"
 )
 
 
@@ -79,7 +79,7 @@ class Routes:
         ns = namespace_key(namespace)
         pool = self.home()
         for hop in range(_HOPS):
-            name, state, moved_to, listed = pool.rows(_PLACE, (ns,))[0]
+            name, state, moved_to, listed = pool.rows(_PLACE, (ns, ns))[0]
             if name is not None and name != namespace:
                 raise CorruptStore(
                     f"the namespaces {namespace!r} and {name!r} have the same key",

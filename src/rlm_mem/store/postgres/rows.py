@@ -38,7 +38,7 @@ _CHUNK_COLUMNS = (
 FIND = (
     "SELECT c.doc, c.id, c.ns, c.status, c.revision, c.content_hash, coalesce(r.accessed_at, ''),"
     " coalesce(r.access_count, 0), c.tokens FROM rlm_mem.chunks c LEFT JOIN rlm_mem.reads r"
-    " ON r.ns = c.ns AND r.doc = c.doc WHERE c.ns = %s AND c.id = %s"
+    " ON r.ns = %s AND r.doc = c.doc WHERE c.ns = %s AND c.id = %s"
 )
 
 _SET = ", ".join(f"{name.strip()} = %s" for name in _CHUNK_COLUMNS.split(",")[3:])
@@ -112,7 +112,7 @@ class PostgresRowWriter:
         if new is not None:
             reads, when = self._counts.get(new[1], (0, ""))
             return ChunkRow(new[1], chunk_id, new[0], new[5], new[15], new[17], when, reads, new[14])
-        found = self._rows(FIND, (self.head.ns, chunk_id))
+        found = self._rows(FIND, (self.head.ns, self.head.ns, chunk_id))
         if found:
             return ChunkRow(*found[0])
         self._missing.add(chunk_id)
@@ -251,8 +251,8 @@ class PostgresRowWriter:
         found = self._rows(
             "SELECT c.doc, c.status, c.conversation, c.type, c.tokens, c.size, c.revision, c.content_hash, c.length,"
             " c.segment_count, b.segments FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b"
-            " ON b.ns = c.ns AND b.doc = c.doc WHERE c.ns = %s AND c.id = %s",
-            (self.head.ns, chunk_id),
+            " ON b.ns = %s AND b.doc = c.doc WHERE c.ns = %s AND c.id = %s",
+            (self.head.ns, self.head.ns, chunk_id),
         )
         if not found:
             self._missing.add(chunk_id)
@@ -434,9 +434,9 @@ class PostgresRowWriter:
 
     def _collected(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         ns = self.head.ns
-        marks = ", ".join(["%s"] * 25)
+        marks = ", %s" * 24
         for row in self._chunks.values():
-            yield f"INSERT INTO rlm_mem.chunks({_CHUNK_COLUMNS}) VALUES ({marks})", row
+            yield f"INSERT INTO rlm_mem.chunks({_CHUNK_COLUMNS}) VALUES (%s{marks})", row
         for body in self._bodies:
             yield "INSERT INTO rlm_mem.bodies(ns, doc, body, segments) VALUES (%s, %s, %s, %s)", body
         if self._new_conversations:
@@ -479,9 +479,9 @@ class PostgresRowWriter:
                 )
         if self._changed_conversations:
             yield (
-                "UPDATE rlm_mem.conversations v SET last_at = (SELECT max(c.at) FROM rlm_mem.chunks c WHERE c.ns = v.ns"
+                "UPDATE rlm_mem.conversations v SET last_at = (SELECT max(c.at) FROM rlm_mem.chunks c WHERE c.ns = %s"
                 " AND c.conversation = v.conversation AND c.status = 0) WHERE v.ns = %s AND v.conversation = ANY(%s)",
-                (ns, sorted(self._changed_conversations)),
+                (ns, ns, sorted(self._changed_conversations)),
             )
         self._chunks, self._bodies, self._tags, self._links = {}, [], [], []
         self._changed_conversations = set()

@@ -46,7 +46,7 @@ _COUNTED = (
 _ACCESSED = (
     "SELECT r.doc, c.id, r.access_count, r.accessed_at"
     " FROM (SELECT * FROM rlm_mem.reads WHERE ns = %s AND doc > %s ORDER BY doc LIMIT %s) r"
-    " JOIN rlm_mem.chunks c ON c.ns = r.ns AND c.doc = r.doc ORDER BY r.doc"
+    " JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = r.doc ORDER BY r.doc"
 )
 _COUNT_ACCESSES = (
     "INSERT INTO rlm_mem.reads AS r (ns, doc, access_count, accessed_at) SELECT %s, c.doc, v.count, v.at"
@@ -334,7 +334,7 @@ def _fingerprint(store: ChunkStore) -> int:
 def _copy_access_counts(source: ChunkStore, home: Pool, target: Pool) -> None:
     """Copy the access counts, which are no change of a chunk and so not part of a pass."""
     ns, after = namespace_key(source.namespace), 0
-    while rows := home.rows(_ACCESSED, (ns, after, 5_000)):
+    while rows := home.rows(_ACCESSED, (ns, after, 5_000, ns)):
         after = rows[-1][0]
         _, ids, counts, times = (list(column) for column in zip(*rows, strict=True))
         target.change([(_COUNT_ACCESSES, (ns, ids, counts, times, ns))])

@@ -200,9 +200,10 @@ class PostgresTransaction:
 
     def find(self, namespace: str, chunk_id: str) -> ChunkRow | None:
         """The row of a chunk, as this transaction would leave it."""
-        writer = self._writers.get(namespace_key(namespace))
+        ns = namespace_key(namespace)
+        writer = self._writers.get(ns)
         if writer is None:
-            found = self.rows(FIND, (namespace_key(namespace), chunk_id))
+            found = self.rows(FIND, (ns, ns, chunk_id))
             return ChunkRow(*found[0]) if found else None
         with self.translating():
             return writer.find(chunk_id)
