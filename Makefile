@@ -18,7 +18,7 @@ WORKERS ?= $(if $(filter 1,$(CORES))$(filter -k% tests/%,$(ARGS)),0,$(CORES))
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-slow test-models test-integrations test-clients check format bench bench-peers figures clean
+.PHONY: help install dev demo test test-slow test-models test-integrations test-clients check format bench bench-peers site figures clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 22
@@ -64,6 +64,10 @@ bench: $(VENV)/.installed-dev ## every benchmark, one report (ARGS="--quick", "-
 bench-peers: $(BIN)/python ## other memories, to be measured beside this one
 	@PYTHON=$(CURDIR)/$(BIN)/python sh tools/peers.sh
 
+site: $(VENV)/.installed-docs ## the documentation as a site, in build/site; every warning is an error
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/site
+	@echo "build/site/index.html"
+
 figures: $(BIN)/python ## fill docs/benchmarks.md from benchmarks/results
 	$(BIN)/python tools/figures.py
 
@@ -83,4 +87,9 @@ $(VENV)/.installed: pyproject.toml | $(BIN)/python
 $(VENV)/.installed-dev: pyproject.toml | $(BIN)/python
 	@echo "Installing RLM-MEM with what its tests and checks need into $(VENV)"
 	@$(PIP) install -qq --editable ".[test,check]"
+	@touch $@ $(VENV)/.installed
+
+$(VENV)/.installed-docs: pyproject.toml | $(BIN)/python
+	@echo "Installing what builds the site into $(VENV)"
+	@$(PIP) install -qq --editable ".[docs]"
 	@touch $@ $(VENV)/.installed

@@ -13,14 +13,18 @@ from typing import Any
 
 import pytest
 
+import rlm_mem
 from rlm_mem.cli.app import build, loaded
 from rlm_mem.cli.catalogue import CommandRow, GroupRow, rows_of
 from rlm_mem.config import Config
+from rlm_mem.mcp.service import tools_for
+from rlm_mem.operations.registry import OPERATIONS
 from tests.house.sources import EXAMPLES, PAGES, ROOT, listed, named, text
 
 CLI_PAGE = text(ROOT / "docs" / "cli.md")
 EVERYWHERE = CLI_PAGE.split("\n## Remember and ask", 1)[0]
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
 
@@ -168,6 +172,40 @@ def test_commands_shown_in_the_documents_exist() -> None:
         or (first in groups and second and f"{first} {second}" not in COMMANDS)
     ]
     assert not wrong, listed(wrong)
+
+
+def test_every_page_is_in_a_table_of_contents_of_the_site() -> None:
+    docs = ROOT / "docs"
+    listed_pages = re.findall(
+        r"^[a-z][\w/-]*$", "".join(TOCTREE.findall(text(docs / "index.md"))), re.MULTILINE | re.I
+    )
+    pages = [str(path.relative_to(docs).with_suffix("")) for path in PAGES if docs in path.parents]
+    assert sorted(listed_pages) == sorted(set(pages) - {"index"}), (
+        "see the tables of contents in docs/index.md"
+    )
+
+
+def test_the_reference_of_the_site_has_every_command_setting_operation_tool_and_name() -> None:
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        from _reference import MADE, filled
+    finally:
+        sys.path.pop(0)
+    made = {name: filled(f"<!-- made from the package: {name} -->") for name in MADE}
+    settings = [f"{part}.{name}" for part, values in Config().to_dict().items() for name in values]
+    wanted = {
+        "commands": [f"### `rlm-mem {command}`" for command in COMMANDS],
+        "settings": [f"| `{name}` |" for name in settings],
+        "operations": [f"### `{one.method} {one.path}`" for one in OPERATIONS if one.method],
+        "tools": [f"### `{one.name}`" for one in tools_for(every=True)],
+        "python": [f":: {name}\n" for name in rlm_mem.__all__],
+    }
+    missing = [
+        f"{page}: {name}" for page, names in wanted.items() for name in names if name not in made[page]
+    ]
+    assert not missing, listed(missing)
+    asked = [re.findall(r"made from the package: (\w+) -->", text(path)) for path in PAGES]
+    assert sorted(name for names in asked for name in names) == sorted(MADE)
 
 
 def test_settings_named_in_the_documents_exist() -> None:
