@@ -46,6 +46,39 @@ EXAMPLES: dict[str, tuple[str, bytes]] = {
         "brass_key.md",
         b"# Brass key\n\n**Created:** 2026-01-05\n**Category:** fact\n**Tags:** [key]\n\n---\n\nThe key is brass.\n",
     ),
+    "mem0": (
+        "mem0.json",
+        json.dumps({"results": [{
+            "id": "5c1e0c0c-3b0f-4a4e-9a52-0d7f6a1b2c3d", "memory": "The key is brass.", "hash": "b1", "metadata": None,
+            "created_at": "2026-01-05T02:00:00.000000-08:00", "updated_at": None, "user_id": "ann",
+        }]}).encode(),
+    ),
+    "zep": (
+        "edges.json",
+        json.dumps([{
+            "uuid": "e1", "name": "IS_MADE_OF", "fact": "The key is brass.", "source_node_uuid": "n1",
+            "target_node_uuid": "n2", "created_at": "2026-01-05T10:00:00Z", "valid_at": "2026-01-05T10:00:00Z",
+            "invalid_at": None, "expired_at": None, "episodes": ["p1"],
+        }]).encode(),
+    ),
+    "letta": (
+        "keeper.af",
+        json.dumps({
+            "agents": [{"id": "agent-0", "name": "keeper", "block_ids": ["block-0"], "messages": []}],
+            "blocks": [{"id": "block-0", "label": "human", "value": "The key is brass.", "limit": 5000}],
+            "groups": [], "files": [], "sources": [], "tools": [], "mcp_servers": [], "metadata": {},
+        }).encode(),
+    ),
+    "hindsight": (
+        "bank/documents/000000.json",
+        json.dumps({
+            "id": "d1", "original_text": None, "retain_params": {}, "tags": [], "created_at": "2026-01-05T10:00:00Z",
+            "chunks": [],
+            "facts": [{"text": "The key is brass.", "fact_type": "world", "mentioned_at": "2026-01-05T10:00:00Z"}],
+        }).encode(),
+    ),
+    "memory-folder": ("memories/keys.xml", b"<keys>\n  <key>The key is brass.</key>\n</keys>\n"),
+    "instructions": ("AGENTS.md", b"# Rules\n\n- Hang the brass key behind the clock.\n"),
 }  # fmt: skip
 """One of each family of formats: what a program wrote."""
 

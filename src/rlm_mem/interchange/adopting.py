@@ -44,6 +44,14 @@ class Adopter:
             self._report.problem(memory.where, str(error))
             return None
 
+    def _give_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
+        """Trust a chunk that was made from a source without trust as the settings say; one that is stored, as it is."""
+        about = chunk.metadata
+        if stored is not None:
+            about.origin, about.trust = stored.metadata.origin, stored.metadata.trust
+        else:
+            about.trust = self._store.config.trust.levels(chunk.namespace)[about.origin]
+
     def _bound_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
         """Trust a chunk no further than the import allows; one that is stored with this text is trusted as it is."""
         most, about = self._options.trust, chunk.metadata
@@ -69,13 +77,17 @@ class Adopter:
             chunk.metadata.provenance = {**chunk.metadata.provenance, "original_id": original}
             self._report.renamed(original, chunk.id)
             found = self._stored(chunk)
+        if memory.derived:
+            self._give_trust(chunk, None if found is None else found[0])
         self._bound_trust(chunk, None if found is None else found[0])
         if found is None:
             return self._write(memory, new=True)
         stored, stored_archived = found
         same = _state(stored) == _state(chunk)
         if (same and stored_archived == memory.archived) or (
-            memory.derived and stored.metadata.content_hash == chunk.metadata.content_hash
+            memory.derived
+            and stored.metadata.content_hash == chunk.metadata.content_hash
+            and not _ended_since(stored, chunk)
         ):
             self._report.known += 1
             return chunk.id
@@ -132,6 +144,12 @@ class Adopter:
             self._report.updated += 1
         self._report.chunk(chunk.id, chunk.namespace)
         return chunk.id
+
+
+def _ended_since(stored: Chunk, chunk: Chunk) -> bool:
+    """Whether the source says by now until when the same text held, and the store does not."""
+    before, now = stored.metadata, chunk.metadata
+    return now.valid_to is not None and before.valid_to is None and before.superseded_by is None
 
 
 def _as_next_revision(stored: Chunk, chunk: Chunk, now: str, *, merge: bool) -> Chunk:

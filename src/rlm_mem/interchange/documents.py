@@ -16,6 +16,7 @@ from rlm_mem.config import Config, IngestConfig, SecretAction, SecretsConfig
 from rlm_mem.errors import InputError
 from rlm_mem.ingest.remember import AnalysedText, analyse, provenance_of
 from rlm_mem.interchange.folder_record import digest_of
+from rlm_mem.interchange.formats.instructions import holds_instructions, read_instructions
 from rlm_mem.interchange.formats.notes import read_note
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import SourceFile, clean
@@ -275,7 +276,8 @@ class DocumentReader:
         held = _Held(self._folder.path, data)
         source = SourceFile(held, entry, self.conversation(entry.name), max_text=self._largest)
         problem = ""
-        for found in read_note(source):
+        read = read_instructions if holds_instructions(entry.name) else read_note
+        for found in read(source):
             if isinstance(found, Note):
                 return found, problem
             if isinstance(found, ImportProblem):

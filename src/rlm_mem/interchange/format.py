@@ -32,6 +32,8 @@ _DERIVED_FILES = {
 }
 _DERIVED_FOLDERS = ("tags", "versions", "index", "trajectories", "log")
 _MESSAGE_KEY = re.compile(r'"(mapping|chat_messages|messages|role|sender)"\s*:')
+_KEY = re.compile(r'"(\w{1,64})"\s*+:')
+_JSON = {".json", ".jsonl", ".ndjson"}
 _TEXTS = {".md", ".markdown", ".txt", ".text", ".rst", ".org"}
 
 
@@ -51,11 +53,13 @@ class FileHead:
     Args:
         name: its path within the source, with ``/``; never the name of an upload.
         data: its first bytes.
+        folder: the name of the folder that is the source, or that holds it; empty for archives and uploads.
     """
 
-    def __init__(self, name: str, data: bytes) -> None:
+    def __init__(self, name: str, data: bytes, folder: str = "") -> None:
         self.name = name
         self.data = data
+        self.folder = folder
         self.path = PurePosixPath(name)
         self.suffix = self.path.suffix.lower()
 
@@ -103,6 +107,11 @@ class FileHead:
         """The first key in the text that marks JSON of conversations or messages; empty: none."""
         found = _MESSAGE_KEY.search(self.text)
         return found[1] if found else ""
+
+    @cached_property
+    def keys(self) -> frozenset[str]:
+        """The names of the keys in JSON or JSON lines, at any depth; none for files of other names."""
+        return frozenset(_KEY.findall(self.text) if self.suffix in _JSON else ())
 
     @cached_property
     def front_matter(self) -> str | None:

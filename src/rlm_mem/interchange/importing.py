@@ -21,6 +21,7 @@ from rlm_mem.interchange.documents import SyncOptions
 from rlm_mem.interchange.folder_sync import FolderSync
 from rlm_mem.interchange.folders import SETTLE_SECONDS, watch_entries
 from rlm_mem.interchange.format import HEAD_BYTES, FileHead, Format
+from rlm_mem.interchange.formats import instructions
 from rlm_mem.interchange.formats.notes import NOTES
 from rlm_mem.interchange.history import FOLDER, HistoryAdopter
 from rlm_mem.interchange.places import Entry, FolderPlace, Labelled, Place, Unreadable, open_place
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
 __all__ = ["Progress", "import_from_markdown", "import_source", "watch"]
 
 
+_DOCUMENTS = {NOTES.name, instructions.FORMAT.name}
+"""Formats whose files are kept in step where they are in a folder."""
 _RECORDS_PER_COMMIT = 500
 _CHARS_PER_COMMIT = 250_000
 _STEPS = 200  # calls of a progress function, about
@@ -259,7 +262,7 @@ class _Import:
             else:
                 self.report.problem(self._place.name(entry), reason)
             return False
-        if found.name == NOTES.name and self._documents is not None:
+        if found.name in _DOCUMENTS and self._documents is not None:
             return True
         self.report.files += 1
         self.report.formats[found.name] = self.report.formats.get(found.name, 0) + 1
@@ -286,9 +289,17 @@ class _Import:
     def _head(self, entry: Entry) -> FileHead:
         handle = self._place.open(entry)
         try:
-            return FileHead(entry.name, handle.read(HEAD_BYTES))
+            return FileHead(entry.name, handle.read(HEAD_BYTES), self._folder(entry))
         finally:
             handle.close()
+
+    def _folder(self, entry: Entry) -> str:
+        """The name of the folder that is read, or that a file read by itself is in; empty for archives and uploads."""
+        path = self._place.path.absolute()
+        if isinstance(self._place, FolderPlace):
+            return path.name
+        alone = path.name == entry.name and not isinstance(self._place, Labelled)
+        return path.parent.name if alone else ""
 
     def _detected(self, head: FileHead) -> Format | None:
         found = self._detector.detect(head)

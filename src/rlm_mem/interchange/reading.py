@@ -23,10 +23,12 @@ __all__ = [
     "json_entries",
     "json_lines",
     "json_objects",
+    "json_records",
     "moment",
     "plain_tags",
     "read_text",
     "text_lines",
+    "whole_text",
 ]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -93,6 +95,11 @@ def clean(text: str) -> str:
 def text_lines(value: Any, limit: int = 1000) -> str:
     """A title, name or id as one line of storable text; may be empty."""
     return _CONTROL.sub(" ", value).strip()[:limit].strip() if isinstance(value, str) else ""
+
+
+def whole_text(value: Any) -> str:
+    """A text of a file as storable text without space around it; empty for anything but text."""
+    return clean(value).strip() if isinstance(value, str) else ""
 
 
 def plain_tags(value: Any) -> list[str]:
@@ -214,6 +221,21 @@ def json_entries(handle: Counted, *, inside: tuple[str, ...] = ()) -> Iterator[t
         yield from _object(text, inside)
     else:
         yield 1, Unreadable("not JSON" if first else "empty")
+
+
+def json_records(
+    file: SourceFile, inside: tuple[str, ...]
+) -> Iterator[tuple[str, dict[str, Any]] | ImportProblem]:
+    """The objects of a file of JSON lines, of a JSON array, or of arrays in one JSON object, each with its place.
+
+    Args:
+        inside: keys of the object under which arrays may be.
+    """
+    with file.opened() as handle:
+        if file.entry.name.lower().endswith((".jsonl", ".ndjson")):
+            yield from json_objects(file, json_lines(handle), "line")
+        else:
+            yield from json_objects(file, json_entries(handle, inside=inside), "entry")
 
 
 class _Text:

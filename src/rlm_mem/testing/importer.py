@@ -171,7 +171,7 @@ class ImporterContract:
             "not text": data + b"\xff\xfe\xfa\x80\xc3\x28",
         }[damage]
         path = tmp_path / "hostile" / name
-        path.parent.mkdir()
+        path.parent.mkdir(parents=True)
         path.write_bytes(hostile)
         report = import_source(store, path, format=importer.name)
         assert report.finished

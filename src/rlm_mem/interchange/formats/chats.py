@@ -24,7 +24,9 @@ __all__ = [
     "CLAUDE",
     "MESSAGES",
     "MESSAGE_LINES",
+    "Parts",
     "TRANSCRIPT",
+    "content_text",
     "read_array",
     "read_message_lines",
     "read_transcript",
@@ -55,7 +57,7 @@ def read_message_lines(file: SourceFile) -> Iterator[Record]:
 
 
 def _read(file: SourceFile, entries: Iterable[tuple[int, Any]], unit: str) -> Iterator[Record]:
-    parts = _Parts(file)
+    parts = Parts(file)
     for found in json_objects(file, entries, unit):
         if isinstance(found, ImportProblem):
             yield found
@@ -76,7 +78,7 @@ def _read(file: SourceFile, entries: Iterable[tuple[int, Any]], unit: str) -> It
 
 def read_transcript(file: SourceFile) -> Iterator[Record]:
     """Read a Claude Code transcript: messages of the user and the assistant, without tool calls and their output."""
-    parts = _Parts(file)
+    parts = Parts(file)
     with file.opened() as handle:
         for found in json_objects(file, json_lines(handle), "line"):
             if isinstance(found, ImportProblem):
@@ -89,7 +91,7 @@ def read_transcript(file: SourceFile) -> Iterator[Record]:
             if not isinstance(message, dict):
                 yield ImportProblem(where, "a message without its text")
                 continue
-            text = _content(message.get("content"))
+            text = content_text(message.get("content"))
             if text:
                 author = _AUTHORS.get(str(message.get("role") or entry["type"]), "User")
                 extra = {"project": text_lines(entry.get("cwd"))} if entry.get("cwd") else {}
@@ -100,7 +102,7 @@ def read_transcript(file: SourceFile) -> Iterator[Record]:
     yield from parts.end()
 
 
-class _Parts:
+class Parts:
     """Collects messages that follow each other in one conversation into parts of bounded size."""
 
     def __init__(self, file: SourceFile) -> None:
@@ -165,7 +167,7 @@ def _conversation(
     conversation = text_lines(own) if isinstance(own, str) else ""
     if not conversation:
         conversation = f"{file.conversation}:{title or where.rsplit(' ', 1)[-1]}"[:1000]
-    parts = _Parts(file)
+    parts = Parts(file)
     started = moment(created)
     for message in messages:
         message.at = message.at or started
@@ -175,7 +177,7 @@ def _conversation(
     yield from parts.end()
 
 
-def _one_message(parts: _Parts, where: str, entry: dict[str, Any]) -> Iterator[Record]:
+def _one_message(parts: Parts, where: str, entry: dict[str, Any]) -> Iterator[Record]:
     role = entry.get("role", entry.get("sender", entry.get("author")))
     content = entry.get("content", entry.get("text"))
     if role is None or content is None:
@@ -202,7 +204,7 @@ def _plain_message(entry: dict[str, Any]) -> ChatMessage | None:
     role = entry.get("role", entry.get("sender", entry.get("author")))
     if role in ("system", "tool", "developer"):
         return None
-    text = _content(entry.get("content", entry.get("text")))
+    text = content_text(entry.get("content", entry.get("text")))
     when = entry.get("timestamp", entry.get("created_at", entry.get("create_time", entry.get("time"))))
     return ChatMessage(_author(role), text, moment(when)) if text else None
 
@@ -212,7 +214,7 @@ def _author(role: Any) -> str:
     return _AUTHORS.get(name.lower(), name) or "User"
 
 
-def _content(content: Any) -> str:
+def content_text(content: Any) -> str:
     """The text of a message whose content is a text, or a list of blocks, some of them text."""
     if isinstance(content, str):
         return clean(content).strip()
@@ -235,7 +237,7 @@ def _claude_messages(entries: list[Any]) -> Iterator[ChatMessage]:
     for entry in entries:
         if not isinstance(entry, dict):
             continue
-        text = _content(entry.get("content")) or _content(entry.get("text"))
+        text = content_text(entry.get("content")) or content_text(entry.get("text"))
         attached = [
             clean(item["extracted_content"])
             for item in entry.get("attachments") or []
@@ -261,7 +263,7 @@ def _chatgpt_messages(entry: dict[str, Any]) -> Iterator[ChatMessage]:
             continue
         if content.get("content_type", "text") not in ("text", "multimodal_text", "code"):
             continue
-        text = _content(content.get("parts")) or _content(content.get("text"))
+        text = content_text(content.get("parts")) or content_text(content.get("text"))
         if text:
             yield ChatMessage(_author(role), text, moment(message.get("create_time")))
 

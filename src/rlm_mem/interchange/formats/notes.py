@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import PurePosixPath
 from typing import Any
 
-from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InputError, InvalidChunk
+from rlm_mem.interchange.derived import derived_chunks
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.frontmatter import read_frontmatter, split_frontmatter
 from rlm_mem.interchange.markdown import chunk_from_markdown, is_chunk_markdown
@@ -114,41 +114,20 @@ def _memories(
     superseded_by: str | None = None,
 ) -> Iterator[ImportedChunk | ImportProblem]:
     """One memory in as many chunks as its length needs; the id of the first is derived from its name."""
-    from rlm_mem.ingest.chunking import ChunkingEngine
-
-    pieces = ChunkingEngine(100, 500, target_tokens=250, overlap_tokens=0).chunk(body)
-    own = mapped_id(name, "meridian")
     successor = mapped_id(superseded_by, "meridian") if superseded_by else None
-    for piece in pieces:
-        part = "" if piece.index == 0 else f"-p{piece.index + 1}"
-        links = (
-            []
-            if not part
-            else [{"target_id": f"{own}{f'-p{piece.index}' if piece.index > 1 else ''}", "type": "follows"}]
-        )
-        try:
-            chunk = Chunk.from_dict(
-                {
-                    "id": own + part,
-                    "content": piece.content,
-                    "tokens": piece.tokens,
-                    "type": piece.type,
-                    "tags": tags,
-                    "links": [{**link, "created_at": created} for link in links],
-                    "metadata": {
-                        "created_at": created,
-                        "conversation_id": f"meridian:{name}" if len(pieces) > 1 else None,
-                        "source": "import",
-                        "superseded_by": successor if successor != own else None,
-                        "provenance": {"path": file.where, "span": [piece.start, piece.end]},
-                        "extra": extra,
-                    },
-                }
-            )
-        except InputError as error:
-            yield ImportProblem(file.where, str(error))
-            return
-        yield ImportedChunk(chunk, file.where, original_id=name, derived=True, names_namespace=False)
+    yield from derived_chunks(
+        "meridian",
+        name,
+        body,
+        file.where,
+        metadata={
+            "created_at": created,
+            "superseded_by": successor if successor != mapped_id(name, "meridian") else None,
+            "extra": extra,
+        },
+        tags=tags,
+        conversation=f"meridian:{name}",
+    )
 
 
 def read_asset(file: SourceFile) -> Iterator[Record]:

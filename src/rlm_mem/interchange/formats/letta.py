@@ -1,0 +1,171 @@
+"""Agents of Letta: memory blocks, files and conversations of an AgentFile (``.af``), and exported archival memory.
+
+The shapes are those of AgentFile in both its versions (docs.letta.com, "AgentFile";
+``letta/schemas/agent_file.py`` of letta 0.11 and later: ``agents``, ``blocks``, ``files``; the single agent
+before it: ``core_memory``, ``messages``) and of the script in "Exporting archival memories" (a list of
+passages), as JSON or JSON lines. Prompts, tools, keys and settings of an agent are no memories.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from rlm_mem.interchange.derived import derived_chunks
+from rlm_mem.interchange.format import Claim, FileHead, Format
+from rlm_mem.interchange.formats.chats import Parts, content_text
+from rlm_mem.interchange.reading import SourceFile, json_records, moment, plain_tags, text_lines, whole_text
+from rlm_mem.interchange.records import ChatMessage, ImportProblem, Note, Record
+
+__all__ = ["FORMAT"]
+
+_INSIDE = ("agents", "blocks", "files", "core_memory", "messages", "passages")
+_AGENT_KEYS = {"core_memory", "in_context_message_ids", "block_ids", "agent_type", "blocks"}
+
+
+def _read(file: SourceFile) -> Iterator[Record]:
+    parts = Parts(file)
+    for found in json_records(file, _INSIDE):
+        if isinstance(found, ImportProblem):
+            yield found
+            continue
+        where, entry = found
+        if "label" in entry and "value" in entry:
+            yield from _block(file, where, entry)
+        elif "file_name" in entry and "text" not in entry:
+            yield from _file(file, where, entry)
+        elif "role" in entry:
+            yield from _message(parts, where, entry, file.conversation)
+        elif "messages" in entry or "in_context_message_ids" in entry or "core_memory" in entry:
+            yield from _agent(file, parts, where, entry)
+        elif "text" in entry:
+            yield from _passage(file, where, entry)
+        else:
+            yield ImportProblem(where, "neither an agent nor a block nor a passage")
+    yield from parts.end()
+
+
+def _agent(file: SourceFile, parts: Parts, where: str, entry: dict[str, Any]) -> Iterator[Record]:
+    for block in _objects(entry.get("core_memory")):
+        yield from _block(file, where, block)
+    name = text_lines(entry.get("name")) or text_lines(entry.get("id"))
+    conversation = f"{file.conversation}:{name}"[:1000] if name else file.conversation
+    for message in _objects(entry.get("messages")):
+        yield from _message(parts, where, message, conversation)
+
+
+def _objects(value: Any) -> Iterator[dict[str, Any]]:
+    return (one for one in (value if isinstance(value, list) else []) if isinstance(one, dict))
+
+
+def _block(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
+    text, label = whole_text(entry.get("value")), text_lines(entry.get("label"))
+    if not text:  # an agent begins with empty blocks
+        return
+    description = text_lines(entry.get("description"))
+    yield Note(
+        key=f"block:{text_lines(entry.get('id')) or label}",
+        conversation_id=file.conversation,
+        text=text,
+        where=where,
+        at=moment(entry.get("updated_at")) or moment(entry.get("created_at")) or file.modified_at,
+        tags=plain_tags([label]),
+        extra={"title": label, **({"description": description} if description else {})},
+    )
+
+
+def _file(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
+    text = whole_text(entry.get("content"))
+    name = text_lines(entry.get("original_file_name")) or text_lines(entry.get("file_name"))
+    if not text:
+        yield ImportProblem(where, f"the file {name or 'without a name'} is there without its content")
+        return
+    yield Note(
+        key=f"file:{text_lines(entry.get('id')) or name}",
+        conversation_id=f"{file.conversation}:{name}"[:1000],
+        text=text,
+        where=where,
+        at=moment(entry.get("file_last_modified_date"))
+        or moment(entry.get("file_creation_date"))
+        or file.modified_at,
+        extra={"title": name},
+    )
+
+
+def _passage(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
+    text = whole_text(entry["text"])
+    if not text:
+        yield ImportProblem(where, "a passage without text")
+        return
+    if entry.get("is_deleted") is True:
+        return
+    given = entry.get("metadata")
+    extra = dict(given) if isinstance(given, dict) else {}
+    for name in ("archive_id", "file_name"):
+        if text_lines(entry.get(name)):
+            extra[name] = text_lines(entry.get(name))
+    yield from derived_chunks(
+        "letta",
+        text_lines(entry.get("id")) or text[:1000],
+        text,
+        where,
+        metadata={"created_at": moment(entry.get("created_at")) or file.modified_at, "extra": extra},
+        tags=plain_tags(entry.get("tags")),
+    )
+
+
+def _message(parts: Parts, where: str, entry: dict[str, Any], conversation: str) -> Iterator[Record]:
+    role = entry.get("role")
+    text = ""
+    if role == "user":
+        text = _said_by_user(content_text(entry.get("content", entry.get("text"))))
+    elif role == "assistant":
+        sent = [_sent(call) for call in _objects(entry.get("tool_calls"))]
+        # With calls of tools, the text beside them is what the agent thought, not what it said.
+        text = (
+            "\n".join(one for one in sent if one)
+            if sent
+            else content_text(entry.get("content", entry.get("text")))
+        )
+    if text:
+        author = "User" if role == "user" else "Assistant"
+        yield from parts.add(conversation, ChatMessage(author, text, moment(entry.get("created_at"))), where)
+
+
+def _said_by_user(text: str) -> str:
+    """What a user said: messages are kept within JSON that says what they are; events of the system are none."""
+    envelope = _json_object(text)
+    if isinstance(envelope.get("type"), str) and "time" in envelope:
+        return whole_text(envelope.get("message")) if envelope["type"] == "user_message" else ""
+    return text
+
+
+def _sent(call: dict[str, Any]) -> str:
+    """What a call of the tool ``send_message`` says; empty for other tools."""
+    function = call.get("function")
+    if not isinstance(function, dict) or function.get("name") != "send_message":
+        return ""
+    return whole_text(_json_object(function.get("arguments")).get("message"))
+
+
+def _json_object(text: Any) -> dict[str, Any]:
+    if not isinstance(text, str) or not text.lstrip().startswith("{"):
+        return {}
+    try:
+        value = json.loads(text, strict=False)
+    except (ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _sniff(head: FileHead) -> Claim:
+    if head.suffix == ".af":
+        return Claim.SURE if head.text.lstrip().startswith("{") and '"' in head.text else Claim.NO
+    keys = head.keys
+    agent = len(keys & _AGENT_KEYS) >= 2
+    passage = {"text", "id"} <= keys and keys & {"archive_id", "organization_id", "last_updated_by_id"}
+    return Claim.LIKELY if agent or passage else Claim.NO
+
+
+FORMAT = Format("letta", _sniff, _read, "agents and archival memory of Letta")

@@ -1,0 +1,106 @@
+"""Memories of mem0: what its ``get_all`` gives, as JSON or JSON lines, and the export of OpenMemory.
+
+The shapes are those of mem0's documentation in 2026 (docs.mem0.ai: "Export Stored Memories", "Get memories";
+Python SDK 1.x and 2.x: a list, ``{"results": […]}``, a page with ``count`` and ``next``, ``relations`` of its
+graph) and of the zip archive of OpenMemory (``openmemory/api/app/routers/backup.py`` of
+github.com/mem0ai/mem0: ``memories.json``, ``memories.jsonl``). An export with a schema of the user's own
+(``create_memory_export``) has no shape to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from rlm_mem.interchange.derived import derived_chunks
+from rlm_mem.interchange.format import Claim, FileHead, Format
+from rlm_mem.interchange.reading import SourceFile, json_records, moment, plain_tags, text_lines, whole_text
+from rlm_mem.interchange.records import ImportProblem, Record
+
+__all__ = ["FORMAT"]
+
+_INSIDE = ("results", "memories", "categories", "relations")
+_OWNERS = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "app", "role")
+_HIDDEN = ("paused", "archived")
+"""States of OpenMemory in which no application is shown a memory."""
+
+
+def _read(file: SourceFile) -> Iterator[Record]:
+    categories: dict[str, str] = {}  # of OpenMemory, which lists them before the memories that name their ids
+    for found in json_records(file, _INSIDE):
+        if isinstance(found, ImportProblem):
+            yield found
+            continue
+        where, entry = found
+        text = _text(entry)
+        if text:
+            yield from _memory(file, where, entry, text, categories)
+        elif "memory" in entry or "content" in entry:
+            yield ImportProblem(where, "a memory without text")
+        elif isinstance(entry.get("name"), str) and isinstance(entry.get("id"), str):
+            categories[entry["id"]] = entry["name"]
+        elif "source" in entry and "relationship" in entry:
+            yield from _relation(file, where, entry)
+        else:
+            yield ImportProblem(where, "neither a memory nor a relation")
+
+
+def _text(entry: dict[str, Any]) -> str:
+    return whole_text(entry.get("memory", entry.get("content")))
+
+
+def _memory(
+    file: SourceFile, where: str, entry: dict[str, Any], text: str, categories: dict[str, str]
+) -> Iterator[Record]:
+    state = entry.get("state")
+    if state == "deleted":
+        return
+    named = entry.get("category_ids")
+    tags = plain_tags(entry.get("categories")) + [
+        categories[one] for one in (named if isinstance(named, list) else []) if categories.get(str(one))
+    ]
+    extra: dict[str, Any] = {name: text_lines(entry.get(name)) for name in _OWNERS if entry.get(name)}
+    given = entry.get("metadata")
+    if isinstance(given, dict):
+        extra = {**given, **extra}
+    created = moment(entry.get("created_at")) or file.modified_at
+    changed = moment(entry.get("updated_at"))
+    yield from derived_chunks(
+        "mem0",
+        text_lines(str(entry.get("id") or "")) or text[:1000],
+        text,
+        where,
+        metadata={
+            "created_at": created,
+            "modified_at": changed if changed and changed > created else created,
+            "expires_at": moment(entry.get("expiration_date")),
+            "conversation_id": text_lines(entry.get("run_id")) or None,
+            "extra": extra,
+        },
+        tags=plain_tags(tags),
+        archived=state in _HIDDEN,
+    )
+
+
+def _relation(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
+    """One line of the graph, "source relationship target"."""
+    parts = [entry["source"], entry["relationship"], entry.get("target", entry.get("destination"))]
+    words = [text_lines(part).replace("_", " ") for part in parts]
+    if not all(words):
+        yield ImportProblem(where, "a relation without both its ends")
+        return
+    text = " ".join(words)
+    metadata = {"created_at": file.modified_at, "extra": {"relationship": words[1]}}
+    yield from derived_chunks("mem0-relation", text, text, where, metadata=metadata, tags=["relation"])
+
+
+def _sniff(head: FileHead) -> Claim:
+    keys = head.keys
+    if "memory" in keys and "id" in keys and keys & {"hash", "user_id", "agent_id", "run_id", "categories"}:
+        return Claim.LIKELY
+    if {"user", "apps", "categories"} <= keys or {"content", "state", "app", "categories"} <= keys:
+        return Claim.LIKELY
+    return Claim.NO
+
+
+FORMAT = Format("mem0", _sniff, _read, "memories of mem0 and OpenMemory")
