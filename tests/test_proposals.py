@@ -240,3 +240,27 @@ def test_hostile_texts_take_time_in_proportion_to_their_length() -> None:
             statements_in(text.replace("a ", "a. "), english)
             spent.append(time.process_time() - began)
         assert spent[1] < 8 * spent[0] + 0.5, shape
+
+
+def test_a_sentence_is_compared_with_what_has_no_word_of_it_where_it_names_nothing(memory: Memory) -> None:
+    """Who speaks, or has moved, need not be named: no word is in common, and yet both tell of the same."""
+    first = memory.remember("I live in Paris.").chunk_ids
+    second = memory.remember("I now reside in Lyon.")
+    assert second.replaced == first
+    assert memory.remember("Moved to Munich.").replaced == second.chunk_ids
+
+
+def test_what_was_stored_without_a_look_is_found_by_the_next(memory: Memory) -> None:
+    with memory.batch():
+        first = memory.remember("Oslo ferries leave at 6:10.").chunk_ids
+        assert memory.remember("Oslo ferries now leave at 6:40 instead of 6:10.").replaced == first
+
+
+def test_where_no_earlier_memory_has_a_word_of_a_text_none_is_read(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr(type(memory.store), "candidate_source", lambda _: asked.append("index"))
+    memory.remember("The cat sleeps on the red sofa.")
+    memory.remember("Dana prefers trains to planes.")
+    assert asked == []

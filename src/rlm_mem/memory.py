@@ -21,7 +21,6 @@ from rlm_mem import search as searching
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import Repair, check, repair
-from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -238,7 +237,11 @@ class Memory:
         """What looks for replaced and contradicted memories, one for each thread."""
         from rlm_mem.proposals.finding import Finder
 
-        return Finder.begun(self._own, self.store, lambda found: self.continuum.review.add_proposed(found))
+        found: Finder | None = getattr(self._own, "finder", None)
+        if found is None:
+            found = Finder(self.store, lambda new: self.continuum.review.add_proposed(new))
+            self._own.finder = found
+        return found
 
     def recall(
         self,
@@ -281,12 +284,7 @@ class Memory:
             as_of=as_of,
         )
         found = operation.recall(question, result=result, limits=limits, on_step=on_step, on_text=on_text)
-        if max_tokens is not None:
-            texts = texts_within([source.excerpt for source in found.sources], max_tokens)
-            found.sources = [
-                replace(source, excerpt=text) for source, text in zip(found.sources, texts, strict=False)
-            ]
-        return found
+        return found if max_tokens is None else found.within(max_tokens)
 
     def reason(
         self,
@@ -589,7 +587,7 @@ class Memory:
     def batch(self) -> Iterator[Memory]:
         """Group writes into one transaction: all or nothing."""
         if self.config.updates.find != "off" and not self.store.backend.read_only:
-            self._finder()  # asks the index before the transaction begins
+            self._finder().refresh()  # asks the index before the transaction begins
         with self.store.batch():
             yield self
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.errors import InvalidQuery, SandboxViolation, TimeoutError
-from rlm_mem.ingest.classify import detect_content_type
+from rlm_mem.ingest.chunking import detect_content_type
 from rlm_mem.memory import Memory
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.persona.commands import parse_commands

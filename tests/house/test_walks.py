@@ -18,7 +18,6 @@ import pytest
 
 import rlm_mem
 from rlm_mem import Memory
-from rlm_mem.config import Config
 
 ROOT = str(Path(rlm_mem.__file__).parent)
 PAGE = Path(__file__).parents[2] / "docs" / "architecture.md"
@@ -27,14 +26,14 @@ _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
 REMEMBER_FILES = 20
-REMEMBER_FUNCTIONS = 122
-"""One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed. One of them makes
-the id of the transaction, by which it can be undone, one looks whether it replaces another memory,
-and one how often the same was said."""
+REMEMBER_FUNCTIONS = 120
+"""One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
+whether it may replace another memory, which asks the index for its words."""
 
-FIND_FILES = 30
-FIND_FUNCTIONS = 251
-"""The same where what it replaces is looked for: its statements, and the index, and an earlier memory is compared."""
+FIND_FILES, FIND_FUNCTIONS = 26, 221
+"""The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
+ASK_FILES, ASK_FUNCTIONS = 30, 292
+"""The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
 RECALL_FILES = 47
 RECALL_FUNCTIONS = 706
@@ -78,8 +77,7 @@ class Walk:
 @contextmanager
 def warm_memory(folder: Path) -> Iterator[Memory]:
     """What is imported, opened and prepared once has been."""
-    settings = Config.load(updates={"find": "off"})
-    with Memory.open(folder / "brain", config=settings) as memory:
+    with Memory.open(folder / "brain") as memory:
         memory.remember("The cat sleeps on the red sofa.", conversation_id="home")
         memory.recall("Where does the cat sleep?")
         memory.remember(
@@ -117,13 +115,20 @@ def test_remembering_a_sentence_takes_a_short_path(walk_in: Walk) -> None:
     assert len(walk_in.functions) <= REMEMBER_FUNCTIONS, str(walk_in)
 
 
-def test_finding_what_a_sentence_replaces_takes_a_short_path(tmp_path: Path) -> None:
-    with Memory.open(tmp_path / "brain") as memory:
-        for text in ("Ben prefers ferries.", "Dana lives in Berlin."):
+def test_finding_what_a_sentence_replaces_takes_a_short_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlm_mem.proposals.finding._FRESH", 1e9)
+    with warm_memory(tmp_path) as memory:
+        for text in ("Dana lives in Berlin.", "Ben lives in Rome."):
             memory.remember(text, conversation_id="trip")
-        walk = Walk(lambda: memory.remember("Dana prefers trains to planes.", conversation_id="trip"))
+        walk = remembering(memory)
+        monkeypatch.setattr("rlm_mem.proposals.finding._FRESH", 0.0)
+        asked = Walk(lambda: memory.remember("Dana works for Fennel Labs.", conversation_id="trip"))
     assert len(walk.files) <= FIND_FILES, str(walk)
     assert len(walk.functions) <= FIND_FUNCTIONS, str(walk)
+    assert len(asked.files) <= ASK_FILES, str(asked)
+    assert len(asked.functions) <= ASK_FUNCTIONS, str(asked)
 
 
 def test_a_note_is_parsed_into_blocks_once(memory: Memory) -> None:

@@ -1,24 +1,22 @@
-"""ChunkingEngine: a text becomes chunks of bounded size that begin and end where a reader would.
+"""ChunkingEngine: a text becomes typed chunks of bounded size that begin and end where a reader would.
 
-First the places where it may be cut: a sequence of small units (sentences, lines of code, rows, pieces of an unbroken
-run), each with its exact token count and the cost of starting a chunk there. Then the cheapest choice among them: sizes
-within bounds first, then good places, then the target. A text below the minimum size needs neither step.
+A text below the minimum size is one chunk; where a longer one is cut is decided in `ingest/cuts.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
-from itertools import pairwise
-from typing import NamedTuple
 
 from rlm_mem.chunk import check_tags
 from rlm_mem.errors import InputError
-from rlm_mem.ingest.classify import detect_content_type
+from rlm_mem.ingest.cuts import CutCosts, Cuts, Sizes, find_cuts, pack
 from rlm_mem.text import blocks as structure
-from rlm_mem.text.blocks import Block, blocks, pieces, units
+from rlm_mem.text.blocks import blocks, units
 from rlm_mem.text.tokens import count_many, count_tokens
+
+__all__ = ["ChunkResult", "ChunkingEngine", "detect_content_type"]
 
 _UNITS_PER_TARGET = 10  # a chunk of target size is put together from about this many units …
 _UNITS_PER_CHUNK = 32  # … and the largest from no more than about this many, which bounds the time
@@ -119,7 +117,7 @@ class ChunkingEngine:
         start = len(content) - len(content.lstrip())
         below = end - start <= _SHORT * self.min_tokens and (start == 0 or content[start - 1] in "\r\n")
         if below and start < end:  # indentation may belong to the text: then it is parsed
-            tokens = count_tokens(content[start:end])
+            (tokens,) = count_many((content[start:end],))
             if tokens < self.min_tokens:
                 kind = detect_content_type(content[start:end])
                 return [
@@ -149,7 +147,7 @@ class ChunkingEngine:
         return results
 
     def detect_content_type(self, content: str) -> str:
-        """One of decision, pattern, preference, fact, note; rules in `ingest/classify.py`."""
+        """One of decision, pattern, preference, fact, note, by rules."""
         if not isinstance(content, str):
             raise InputError(f"content must be text, not {type(content).__name__}")
         return detect_content_type(content)
@@ -217,355 +215,241 @@ def _size(value: object, name: str, least: int) -> int:
     return value
 
 
-# --- where a text may be cut -------------------------------------------------------------------------------
+# --- of which type a text is -------------------------------------------------------------------------------
+
+# Rules over ordinary English, no model. A label at the start ("Decision: …") settles it. Otherwise each sentence is
+# read by itself: something decided, something liked or wanted, something that recurs, a plain statement about the
+# world, or none of these; where several apply, the earlier in this list wins ("we agreed to meet every Monday" is a
+# decision), but a sentence that opens with a condition ("Whenever we …") is about what recurs. The type of a longer
+# text is the one that most of its sentences have, the first one counting double; a conversation is a note unless one
+# type pervades it.
+
+_MAX_TEXT = 1_200  # characters that are read
+_MAX_SENTENCE = 400  # characters of one sentence that are read
+_SHARE = 0.3  # of a text's weight that a type must have
+_SHARE_IN_DIALOGUE = 0.5
+_WEIGHTS = {"decision": 1.0, "preference": 1.0, "pattern": 0.9, "fact": 0.6}
 
 
-@dataclass(frozen=True)
-class CutCosts:
-    """Costs of starting a chunk at a place, on the scale on which a chunk of maximum size costs 4.
-
-    Cutting what should stay whole where it fits costs more than any size; a good beginning costs nothing.
-    """
-
-    heading: float = -1.0  # a section starts its own chunk, unless it would be far below the target
-    paragraph: float = 0.0
-    turn: float = 0.0
-    answer: float = 0.5  # between a question and its reply
-    same_speaker: float = 0.5
-    line: float = 1.0  # between blocks with no empty line between them
-    after_colon: float = 3.0  # "The steps are:" and its list
-    after_rule: float = 5.0
-    item: float = 6.0
-    nested_item: float = 8.0
-    row: float = 8.0
-    header_row: float = 12.0
-    after_heading: float = 20.0
-    sentence: float = 1.0  # inside a running paragraph
-    sentence_in_turn: float = 8.0
-    sentence_in_item: float = 9.0
-    code_gap: float = 8.0  # at an empty line inside code
-    code_line: float = 10.0
-    inside_sentence: float = 30.0
-
-
-@dataclass
-class Cuts:
-    """Parallel lists, one entry per unit; `text[start:end]` of all units contains every character but space."""
-
-    start: list[int] = field(default_factory=list)
-    end: list[int] = field(default_factory=list)
-    tokens: list[int] = field(default_factory=list)
-    gap: list[int] = field(default_factory=list)  # tokens of a long stretch of space before the unit
-    cost: list[float] = field(default_factory=list)  # of starting a chunk with this unit
-    repeat_from: list[int] = field(default_factory=list)  # where the repeated text begins; `start` if none
-    repeat_tokens: list[int] = field(default_factory=list)
-
-    def estimate(self, first: int, last: int) -> int:
-        """Tokens of the chunk of units `[first, last)` as the sum of its parts."""
-        return sum(self.tokens[first:last]) + sum(self.gap[first + 1 : last]) + self.repeat_tokens[first]
-
-
-class _Atom(NamedTuple):
-    """The smallest piece that is never cut, unless it is too large by itself."""
-
-    start: int
-    end: int
-    cost: float
-    running: bool  # a cut before it falls inside running text: the text before it is repeated
-    inner: float = 0.0  # cost of a cut inside it, where one is needed
-
-
-class _Sized(NamedTuple):
-    atom: _Atom
-    tokens: int
-    gap: int
-
-
-_SHORT_BREAK = 2  # characters of a line break that BPE merges into the token before
-_CODE_PIECE = 4000  # characters
-_MANY_SECTIONS = 1_000
-
-
-def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, costs: CutCosts) -> Cuts:
-    """All places where `text` may be cut.
-
-    Args:
-        text: any text; empty gives no units.
-        grain: tokens up to which neighbouring pieces are joined into one unit (keeps packing linear).
-        largest: tokens of the largest unit, where characters allow it.
-        most: tokens of the largest chunk: a sentence beyond it is cut at no more cost than any other running text.
-        overlap: tokens repeated when a chunk starts inside running text, at most.
-        costs: the cost of each kind of cut.
-    """
-    atoms = _sized(text, _atoms(text, costs), largest, most, costs)
-    apart = not _crowded(atoms, grain)
-    cuts = Cuts()
-    index = 0
-    while index < len(atoms):
-        last, total = index, atoms[index].tokens
-        while last + 1 < len(atoms) and _may_join(atoms[last + 1], total, grain, apart):
-            last += 1
-            total += atoms[last].gap + atoms[last].tokens
-        first = atoms[index]
-        repeat_from, repeat_tokens = _repeat(text, atoms, index, overlap)
-        cuts.start.append(first.atom.start)
-        cuts.end.append(atoms[last].atom.end)
-        cuts.tokens.append(total)
-        cuts.gap.append(first.gap)
-        cuts.cost.append(first.atom.cost)
-        cuts.repeat_from.append(repeat_from)
-        cuts.repeat_tokens.append(repeat_tokens)
-        index = last + 1
-    return cuts
-
-
-def _may_join(following: _Sized, total: int, grain: int, apart: bool) -> bool:
-    """Whether one more atom fits; with ``apart`` a section begins a unit of its own."""
-    return (not apart or following.atom.cost >= 0.0) and total + following.gap + following.tokens <= grain
-
-
-def _crowded(atoms: list[_Sized], grain: int) -> bool:
-    """Whether the text is thousands of sections of a few tokens (rules, say), each of which packing would consider."""
-    sections = sum(1 for one in atoms if one.atom.cost < 0.0)
-    return sections > _MANY_SECTIONS and sections * grain > sum(one.tokens + one.gap for one in atoms)
-
-
-def _atoms(text: str, costs: CutCosts) -> list[_Atom]:
-    found: list[_Atom] = []
-    before: Block | None = None
+def detect_content_type(content: str) -> str:
+    """One of ``decision``, ``pattern``, ``preference``, ``fact``, ``note``."""
+    text = content[:_MAX_TEXT].replace("’", "'")
+    label = _LABEL.match(text)
+    if label is not None:
+        return _LABELS[label[1].lower()]
+    weights = dict.fromkeys(_WEIGHTS, 0.0)
+    total, turns = 0.0, 0
     for block in blocks(text):
-        cost = _block_cost(text, before, block, costs)
-        for number, (start, end, inner) in enumerate(_inside(text, block, costs)):
-            running = number > 0 and block.kind in (structure.PARAGRAPH, structure.TURN, structure.ITEM)
-            found.append(_Atom(start, end, inner if number else cost, running))
-        before = block
-    return found
+        if block.kind in (structure.CODE, structure.HEADING, structure.RULE, structure.ROW):
+            continue
+        turns += block.kind == structure.TURN
+        for start, end in units(text, block.body_start, block.end):
+            weight = 1.0 if total else 2.0
+            kind = _sentence_type(text[start : min(end, start + _MAX_SENTENCE)])
+            if kind != "note":
+                weights[kind] += weight * _WEIGHTS[kind]
+            total += weight
+    best = max(weights, key=weights.__getitem__)
+    needed = _SHARE_IN_DIALOGUE if turns > 1 else _SHARE
+    return best if total and weights[best] >= needed * total else "note"
 
 
-def _block_cost(text: str, before: Block | None, block: Block, costs: CutCosts) -> float:
-    if before is None:
-        return 0.0
-    kind, former = block.kind, before.kind
-    if former == structure.HEADING:
-        return costs.after_heading
-    if kind in (structure.HEADING, structure.RULE):
-        return costs.heading
-    if former == structure.RULE:
-        return costs.after_rule
-    if kind == former == structure.ITEM:
-        return costs.nested_item if block.depth > before.depth else costs.item
-    if kind == former == structure.ROW and not block.apart:
-        return (
-            costs.header_row
-            if text[block.start + 1] in "-: " and set(text[block.start : block.end]) <= _DASHES
-            else costs.row
-        )
-    last = text[before.end - 1]
-    if last in ":：" and kind in (structure.ITEM, structure.CODE, structure.ROW):
-        return costs.after_colon
-    if kind == structure.TURN:
-        return costs.answer if last in "?？" and former == structure.TURN else costs.turn
-    if block.author is not None and block.author == before.author:
-        return costs.same_speaker
-    return costs.paragraph if block.apart else costs.line
+def _sentence_type(sentence: str) -> str:
+    if _CHATTER.match(sentence):
+        return "note"
+    if sentence.rstrip("\"')").endswith("?"):
+        return "note"
+    if _RECURRING_OPENING.match(sentence):
+        return "pattern"
+    words = frozenset(_WORD.findall(sentence.lower()))
+    if words & _DECISION_WORDS and _DECISION.search(sentence):
+        return "decision"
+    if words & _PREFERENCE_WORDS and _PREFERENCE.search(sentence):
+        return "preference"
+    if _TASK.match(sentence):
+        return "note"
+    if words & _PATTERN_WORDS and _PATTERN.search(sentence):
+        return "pattern"
+    if words & _TENTATIVE_WORDS and _TENTATIVE.search(sentence):
+        return "note"
+    if not words & _STATING_WORDS and not _STATEMENT.search(sentence):
+        return "note"
+    return "note" if _FEELING.match(sentence) else "fact"
 
 
-_DASHES = frozenset("|-: \t")
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
-def _inside(text: str, block: Block, costs: CutCosts) -> list[tuple[int, int, float]]:
-    """The atoms of one block, each with the cost of a cut before it (meaningless for the first)."""
-    start, end, kind = block.start, block.end, block.kind
-    if kind == structure.CODE:
-        return _code_lines(text, start, end, costs)
-    if kind in (structure.HEADING, structure.RULE, structure.ROW):
-        return [(start, end, 0.0)]
-    inner = {
-        structure.TURN: costs.sentence_in_turn,
-        structure.ITEM: costs.sentence_in_item,
-    }.get(kind, costs.sentence)
-    spans = units(text, start, end)
-    # An item keeps its indentation, which `units` leaves out.
-    return [(start if number == 0 else first, last, inner) for number, (first, last) in enumerate(spans)]
+def _rules(*alternatives: str) -> re.Pattern[str]:
+    return re.compile("|".join(f"(?:{rule})" for rule in alternatives), re.IGNORECASE)
 
 
-def _code_lines(text: str, start: int, end: int, costs: CutCosts) -> list[tuple[int, int, float]]:
-    lines: list[tuple[int, int, float]] = []
-    position, gap = start, False
-    while position < end:
-        stop = text.find("\n", position, end)
-        stop = end if stop < 0 else stop
-        if text[position:stop].strip():
-            lines.append((position, stop, costs.code_gap if gap else costs.code_line))
-            gap = False
-        else:
-            gap = True
-        position = stop + 1
-    return lines
+_LABELS = {
+    "decision": "decision",
+    "decided": "decision",
+    "preference": "preference",
+    "pattern": "pattern",
+    "fact": "fact",
+    "note": "note",
+    "notes": "note",
+    "todo": "note",
+    "reminder": "note",
+    "idea": "note",
+    "ideas": "note",
+}
+_LABEL = re.compile(rf"\W*({'|'.join(_LABELS)})\b\W{{0,3}}[:：]", re.IGNORECASE)
 
-
-def _sized(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCosts) -> list[_Sized]:
-    """Count every atom; cut those that are too large, until all fit or are single characters."""
-    counts = _counts(text, atoms)
-    while any(
-        count > largest and atom.end - atom.start > 1 for atom, count in zip(atoms, counts, strict=True)
-    ):
-        smaller: list[_Atom] = []
-        for atom, count in zip(atoms, counts, strict=True):
-            length = atom.end - atom.start
-            if count <= largest or length <= 1:
-                smaller.append(atom)
-                continue
-            # Aim a little below the share of characters that would fit; at least halve, so this ends.
-            inner = atom.inner or (costs.inside_sentence if count <= most else costs.sentence + costs.line)
-            limit = max(1, min(length // 2 + length % 2, length * largest * 3 // (count * 4)))
-            for number, (start, end) in enumerate(pieces(text, atom.start, atom.end, limit)):
-                broken = number > 0 and not text[start - 1].isspace()
-                piece = atom._replace(start=start, end=end, inner=inner)
-                smaller.append(piece._replace(cost=inner, running=not broken) if number else piece)
-        if len(smaller) == len(atoms):
-            break
-        atoms = smaller
-        counts = _counts(text, atoms)
-    gaps = [""] + [_uncounted(text, before.end, atom.start) for before, atom in pairwise(atoms)]
-    return [_Sized(*row) for row in zip(atoms, counts, count_many(gaps[: len(atoms)]), strict=True)]
-
-
-def _counts(text: str, atoms: list[_Atom]) -> list[int]:
-    """Token counts such that those of neighbours add up to the count of both together, nearly always.
-
-    A tokeniser takes a space together with the word after it, and a line break with the words before it.
+_ADVERBS = r"(?:\w+ly|just|also|all|both|now|then|have|has|had|'ve|'s|together|instead)"
+_BUILD_VERBS = (
+    r"(?:use|adopt|switch|migrate|move to|go with|replace|drop|stick with|stay with|keep using|"
+    r"standardi[sz]e on|"
+    r"sunset|retire|deprecate|rewrite|choose|pick|hire|launch|ship)"
+)
+_DECISION = _rules(
+    r"\b(?:decided|opted|resolved|elected|voted|agreed|concluded|committed|chosen|chose)\s+"
+    r"(?:to|on|that|for|against|not|in favou?r|unanimously)\b",
+    rf"\b(?:we|i|they|he|she|team|board|committee|council|group|management|everyone|user|"
+    rf"[a-z]+ and i)\s+(?>(?:{_ADVERBS}\s+)*)"
+    r"(?:decided|agreed|chose|chosen|picked|selected|approved|rejected|adopted|settled|opted|ruled out|"
+    r"signed off)\b",
+    r"\b(?:they|we|i|he|she|who)(?:\s+have|\s+has|'ve|'s)\s+(?:\w+\s+)?(?:chosen|picked|selected|decided|"
+    r"adopted)\b",
+    r"^(?:\w+\s+){1,3}(?:chose|approved|rejected|opted for|ruled out|signed off on|settled on|decided)\b",
+    r"\b(?:settled on|signed off on|ruled out|opted for|made up (?:my|our|his|her|their) minds?)\b",
+    r"\b(?:made|make|took|reached) (?:a|the|my|our|his|her|their) (?:\w+ )?(?:decision|choice|call)\b",
+    r"\b(?:final |our |the )decision (?:is|was|has been)\b|\bit (?:was|is|has been|'s been) (?:decided|"
+    r"agreed)\b",
+    r"\b(?:the|our) plan is to\b",
+    r"^from now on\b|\bgoing forward,? we\b",
+    rf"\b(?:we|they|project|team|company|i)(?:'ll| will|'re going to| are going to|'m going to|"
+    rf" am going to) {_BUILD_VERBS}\b",
+    rf"^let's {_BUILD_VERBS}\b",
+    r"\b(?:we|they|i)(?:'re| are|'m| am) (?:\w+ly )?(?:going with|dropping|switching (?:to|from)|adopting|"
+    r"replacing|"
+    r"migrating (?:to|from)|moving (?:to|from|off)|retiring|deprecating|standardi[sz]ing on)\b",
+    r"\b(?:we|they|i) went with\b|\bchoice (?:fell on|is|was)\b|\baccepted (?:the|an|a|his|her|"
+    r"their) (?:\w+ )?offer\b",
+    r"^we (?:\w+ly |have |then )?(?:switched|migrated) (?:from|to|over)\b",
+)
+_SUBJECT = (
+    r"(?:i|you|we|they|who|people|users?|customers?|clients?|kids|children|everyone|[a-z]+ and (?:i|[a-z]+))"
+)
+_LIKING = r"(?:like|love|enjoy|hate|dislike|adore|despise|detest|loathe|appreciate|want|favou?r)"
+_PREFERENCE = _rules(
+    r"\bprefer(?:s|red|ring)?\b|\bpreferences?\b|\bfavou?rites?\b",
+    r"\b(?:likes|loves|enjoys|hates|dislikes|adores|despises|detests|loathes|favou?rs)\b",
+    rf"\b{_SUBJECT}\s+(?>(?:{_ADVERBS}\s+|do\s+|don't\s+|do not\s+|would\s+|never\s+|always\s+|still\s+)*)"
+    r"(?:like|love|enjoy|hate|dislike|adore|despise|detest|loathe)\b(?! to (?:see|hear|know) (?:you|that|"
+    r"from))",
+    rf"\b(?:doesn't|does not|don't|do not|didn't|never)\s+(?:{_ADVERBS}\s+)?{_LIKING}\b",
+    r"\b(?:would|'d) (?:much |far )?(?:rather|prefer|sooner)\b",
+    r"\b(?:user|customer|client|he|she|[A-Z]\w+) (?:would|'d) like\b|\b(?:user|customer|client)s? wants?\b|"
+    r"\bi want you to\b",
+    r"^(?:use|write|keep|give) .{0,60}\b(?:in|for) (?:your|all|the) (?:answers?|repl(?:y|ies)|responses?|"
+    r"outputs?|code|examples?)\b",
+    r"\b(?:can't|cannot|can not|couldn't) stand\b",
+    r"\b(?:fond of|fan of|keen on|partial to|crazy about|passionate about|obsessed with|addicted to|"
+    r"(?:really|so|totally) into|"
+    r"not into)\b",
+    r"^(?:please |kindly )(?:always|never|don't|do not|use|keep|avoid|answer|reply|respond|write|call me|"
+    r"address)\b",
+    r"^(?:always|never) (?:answer|reply|respond|use|write|include|call|address|give|show)\b",
+)
+_DAYS = r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+_MONTHS = "january|february|march|april|may|june|july|august|september|october|november|december"
+_PERIOD = (
+    rf"(?:{_DAYS}|{_MONTHS}|mornings?|evenings?|nights?|afternoons?|days?|weeks?|weekends?|months?|years?|"
+    rf"quarters?|summers?|winters?)"
+)
+_RECURRING_OPENING = _rules(
+    r"^(?:every time|each time|whenever|every (?:single |other |few |couple of )?[a-z]+ (?!is\b|was\b|has\b)|"
+    rf"each {_PERIOD}|usually|typically|normally|generally|as a rule|most {_DAYS}|most (?:mornings|days|"
+    rf"weekends|nights))\b",
+    r"^(?:when|if|after|before|once)\b.{0,120}\b(?:never|always|usually|often|typically)\b",
+)
+_PATTERN = _rules(
+    rf"\b(?:every|each) (?:time|single|other|few|couple of|\d+|two|three|four|five|six|{_PERIOD}|release|"
+    rf"sprint|deploy\w*|commit|hour|minute)\b",
+    r"\b(?:whenever|usually|typically|generally|normally|regularly|frequently|often|repeatedly|routinely|"
+    r"habitually|"
+    r"consistently|constantly|invariably|occasionally|intermittently|seldom|rarely|always)\b",
+    r"\btends? to\b|\b(?:keeps?|kept) (?:on )?\w+ing\b|\bin the habit of\b|\brecurring\b|\bover and over\b|"
+    r"\btime and again\b",
+    rf"\b(?:on|most|in the) (?:weekends|weekdays|mornings|evenings|{_DAYS[:-2]}s)\b",
+    rf"\b(?:once|twice|three times|four times|five times|\d+ times|several times|many times) (?:a|an|per|"
+    rf"every) {_PERIOD}\b",
+)
+_TASK = _rules(
+    r"^(?:please |also |then |now )?(?:remember|remind|call|ask|check|look|buy|get|send|email|write|read|"
+    r"fix|add|update|review|"
+    r"follow|schedule|book|finish|draft|prepare|submit|try|test|talk|let|need|don't forget|make sure|see|"
+    r"find|pick up|bring|"
+    r"reply|investigate|meeting notes?|notes? (?:from|on|about)|ideas? (?:for|about)|todo|to do)\b",
+)
+_CHATTER = _rules(
+    r"^(?:hey|hi|hello|thanks|thank you|haha|lol|wow|oh|ok|okay|yeah|yep|sure|cool|great|awesome|congrats|"
+    r"good luck|"
+    r"good (?:morning|night|evening|one|job)|sounds|see you|bye|welcome|sorry|well done|nice|hope|hoping|"
+    r"looking forward)\b[^.]{0,60}\.?$",
+)
+_TENTATIVE = _rules(
+    r"\b(?:maybe|perhaps|might|(?-i:may)|could|should|shall|would|probably|possibly|i think|i guess|"
+    r"i wonder|i hope|hopefully|"
+    r"i suppose|not sure|seems?|going to|need to|needs to|have to|want to|let's|let me)\b",
+)
+_FEELING = _rules(
+    r"^(?:i'm|i am|i was|we're|we are|we were|it's|it is|it was|that's|that is|that was|this is|this was|"
+    r"here is|here are|"
+    r"here's|there's|you're|you are|so |(?:that|this|it) (?:sounds|looks|feels|seemed|seems)) ?\b",
+)
+_STATEMENT = _rules(
+    r"'s\s+(?:a|an|the|in|on|at|name)\b",
+    r"\b[a-z]{3,}ed (?:the|a|an|its|his|her|their|my|our|in|on|at|to|from|by|for|about)\b",
+)
+_STATING_WORDS = _words(
     """
-    texts: list[str] = []
-    for number, atom in enumerate(atoms):
-        start, end = atom.start, atom.end
-        if number and start > atoms[number - 1].end and text[start - 1] == " ":
-            start -= 1
-        if number + 1 < len(atoms) and _breaks(text, end, atoms[number + 1].start):
-            end = atoms[number + 1].start
-        texts.append(text[start:end])
-    return count_many(texts)
-
-
-def _breaks(text: str, end: int, following: int) -> bool:
-    return 0 < following - end <= _SHORT_BREAK and all(char in "\r\n" for char in text[end:following])
-
-
-def _uncounted(text: str, end: int, following: int) -> str:
-    """The part of the space between two atoms that `_counts` gives to neither."""
-    if _breaks(text, end, following):
-        return ""
-    return text[end : following - 1] if text[following - 1] == " " else text[end:following]
-
-
-def _repeat(text: str, atoms: list[_Sized], index: int, overlap: int) -> tuple[int, int]:
-    """Where a chunk that starts with this atom begins to repeat the text before it, and how many tokens that is.
-
-    Whole sentences where they fit, else the last words of the sentence before; nothing between blocks or
-    inside an unbroken run.
+    is are was were has have had isn't aren't wasn't weren't hasn't contain contains consist consists include
+    includes cost costs weigh weighs measure measures equal equals mean means live lives lived work works worked
+    belong belongs speak speaks teaches taught study studies studied graduated married moved joined own owns owned
+    born die died run runs ran require requires support supports use uses used store stores stored return returns
+    expire expires expired take takes took open opens opened close closes closed start starts started end ends
+    ended begin begins hold holds boil boils freeze freezes melt melts released founded invented wrote written
+    built made won lost bought sold visited met adopted attended gave got went came became painted listen listens
+    accept accepts allow allows depend depends provide provides produce produces connect connects handle handles
+    default defaults point points refer refers arrive arrives arrived come comes goes makes gets sits stands lies
     """
-    start = atoms[index].atom.start
-    if overlap <= 0 or not atoms[index].atom.running:
-        return start, 0
-    total, first = 0, index
-    while atoms[first].atom.running and total + atoms[first - 1].tokens + atoms[first].gap <= overlap:
-        total += atoms[first - 1].tokens + atoms[first].gap
-        first -= 1
-    if first < index:
-        return atoms[first].atom.start, total
-    if atoms[index].gap:
-        return start, 0
-    before = atoms[index - 1]
-    length = before.atom.end - before.atom.start
-    share = max(1, length * overlap * 3 // (before.tokens * 4))
-    window = text[before.atom.end - share : before.atom.end]
-    words = window.split(None, 1)
-    if len(words) < 2:
-        return start, 0
-    tail = words[1]
-    return before.atom.end - len(tail), count_many((tail,))[0]
+)
 
-
-# --- which cuts are made ------------------------------------------------------------------------------------
-
-_AT_BOUND = 4.0  # cost of a chunk of exactly the maximum size
-_TOO_SMALL = 100.0  # more than any cut costs: bounds come before good places
-_NEARLY = 6  # tokens from a bound within which the sum of parts is replaced by an exact count
-
-
-@dataclass(frozen=True)
-class Sizes:
-    """Bounds in tokens of one chunk: `least` <= chunk <= `most` where possible, near `target` where free."""
-
-    least: int
-    target: int
-    most: int
-
-    @lru_cache(maxsize=64)  # noqa: B019 - of a few plain numbers, and the same for nearly every text
-    def costs(self) -> tuple[float, ...]:
-        """Cost of a chunk by its size, from 0 to `most` tokens: zero at the target, rising to both sides."""
-        table: list[float] = []
-        for size in range(self.most + 1):
-            if size >= self.target:
-                cost = _AT_BOUND * ((size - self.target) / max(1, self.most - self.target)) ** 2
-            else:
-                cost = (2.0 * (self.target - size) / self.target) ** 2
-            if size < self.least:
-                cost += _TOO_SMALL * (1.0 + (self.least - size) / self.least)
-            table.append(cost)
-        return tuple(table)
-
-
-def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tuple[int, int]]:
-    """Chunks as ranges of units `[first, last)`, in order, all units covered.
-
-    `exact(first, last)` counts the tokens of such a chunk with what it repeats. A single unit is always allowed, so
-    only a unit that cannot be cut any further exceeds `sizes.most`.
+# A rule set is only tried on a sentence with one of its words: most sentences have none.
+_WORD = re.compile(r"[a-z']+")
+_DECISION_WORDS = _words(
     """
-    count = len(cuts.start)
-    table, most, least = sizes.costs(), sizes.most, sizes.least
-    gap, repeat = cuts.gap, cuts.repeat_tokens
-    floor_at_most = min(table[max(0, most - 2 * _NEARLY) :])
-    floor_at_least = min(table[max(0, least - 2 * _NEARLY) : least + 2 * _NEARLY + 1])
-    upto = [0]  # tokens before each unit, gaps included
-    for tokens, space in zip(cuts.tokens, cuts.gap, strict=True):
-        upto.append(upto[-1] + space + tokens)
-    before = [0.0] * (count + 1)  # cheapest cost of everything before a unit, the cut there included
-    came_from = [0] * (count + 1)
-    for last in range(1, count + 1):
-        total = upto[last]
-        cheapest, chosen = float("inf"), last - 1
-        doubtful: list[tuple[float, int]] = []  # what it costs at least, and where it starts
-        for first in range(last - 1, -1, -1):
-            size = total - upto[first] - gap[first]
-            if size > most + _NEARLY:
-                break
-            size += repeat[first]
-            if size > most + _NEARLY:
-                continue
-            if size >= most - _NEARLY:
-                doubtful.append((before[first] + floor_at_most, first))
-                continue
-            if -_NEARLY <= size - least <= _NEARLY:
-                doubtful.append((before[first] + floor_at_least, first))
-                continue
-            cost = before[first] + table[size]
-            if cost < cheapest:
-                cheapest, chosen = cost, first
-        for lowest, first in doubtful:
-            if lowest < cheapest:  # else no size could make it the best: skip the counting
-                size = exact(first, last)
-                cost = before[first] + table[size] if size <= most else float("inf")
-                if cost < cheapest:
-                    cheapest, chosen = cost, first
-        if cheapest == float("inf"):  # a unit that cannot be cut any further is larger than allowed
-            cheapest = before[last - 1] + table[most]
-        came_from[last] = chosen
-        if last < count:
-            before[last] = cheapest + cuts.cost[last]
-    chunks: list[tuple[int, int]] = []
-    last = count
-    while last > 0:
-        chunks.append((came_from[last], last))
-        last = came_from[last]
-    return chunks[::-1]
+    decided opted resolved elected voted agreed concluded committed chosen chose picked selected approved rejected
+    adopted settled ruled signed mind minds made make took reached decision choice plan now forward let's will
+    we'll they'll i'll going dropping switching adopting replacing migrating moving retiring deprecating
+    standardising standardizing went accepted switched migrated
+    """
+)
+_PREFERENCE_WORDS = _words(
+    """
+    prefer prefers preferred preferring preference preferences favourite favourites favorite favorites like likes
+    love loves enjoy enjoys hate hates dislike dislikes adore adores despise despises detest detests loathe
+    loathes favours favors favour favor appreciate want wants rather sooner stand fond fan keen partial crazy
+    passionate obsessed addicted into please kindly always never use write keep give
+    """
+)
+_TENTATIVE_WORDS = _words(
+    """
+    maybe perhaps might may could should shall would probably possibly think guess wonder hope hopefully suppose
+    sure seem seems going need needs have want let's let
+    """
+)
+_PATTERN_WORDS = _words(
+    """
+    every each whenever usually typically generally normally regularly frequently often repeatedly routinely
+    habitually consistently constantly invariably occasionally intermittently seldom rarely always tend tends keep
+    keeps kept habit recurring over again weekends weekdays mornings evenings mondays tuesdays wednesdays thursdays
+    fridays saturdays sundays once twice times
+    """
+)

@@ -58,7 +58,7 @@ __all__ = [
 _STEP = 0.9  # strength of the next nearest chunk, relative to the one before
 _TAGS_ASKED = 16  # tags of a new chunk that are looked up
 _TAGGED = 32  # newest chunks of each tag that are compared
-_ID = itemgetter(0)  # of a place of ``list_between``
+_ID, _ID_AND_TIME = itemgetter(0), itemgetter(0, 1)  # of a place of ``list_between``
 _engine = lru_cache(maxsize=16)(ChunkingEngine)  # sizes are checked once
 
 
@@ -143,7 +143,9 @@ class AutoLinker:
         found = self._store.list_between(
             since, moment, limit, conversation_id=chunk.metadata.conversation_id, newest_first=True
         )
-        return {chunk_id: at for chunk_id, at, _ in found if chunk_id != chunk.id}
+        places = dict(map(_ID_AND_TIME, found))
+        places.pop(chunk.id, None)
+        return places
 
     def _context(
         self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
@@ -167,9 +169,10 @@ class AutoLinker:
         window = self._config.follows_seconds
         alone = chunk.metadata.conversation_id is None
         places = self._by_the_same(chunk, moment, limit) if alone else said_before
-        near = [(chunk_id, at) for chunk_id, at in places.items() if moment.timestamp() - at <= window][
-            :limit
-        ]
+        near: list[tuple[str, float]] = []
+        for chunk_id, at in places.items():
+            if len(near) < limit and moment.timestamp() - at <= window:
+                near.append((chunk_id, at))
         if near and (alone or not has_own_time(chunk.metadata)):
             bodies = self._store.get_many([chunk_id for chunk_id, _ in near])
             near = [
@@ -266,9 +269,11 @@ class LinkFinder(Protocol):
     """Looks for what a chunk replaces or contradicts, within the transaction that stores it."""
 
     cases: list[str]  # of the review queue, that were opened
+    replaced: list[str]  # because the text says so
 
-    @property
-    def replaced(self) -> list[str]: ...
+    def begin(self, texts: Sequence[str]) -> None:
+        """Called with the contents of the chunks, before the transaction."""
+        ...
 
     def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
         """Further links of a chunk that is about to be stored."""
@@ -463,6 +468,8 @@ def remember(
     new: list[Chunk] = []
     known: list[str] = []
     often = 0
+    if finder is not None:
+        finder.begin(list(map(attrgetter("content"), pieces)))
     with store.batch():
         for piece, headings in zip(pieces, analysed.headings, strict=True):
             if spoken_at is not None:
@@ -671,7 +678,14 @@ class RememberOperation:
                 config=self._config,
             )
         except RlmMemError as error:  # documented: one sentence, no traceback
-            return _failure(error)
+            failed = {
+                "success": False,
+                "chunk_ids": [],
+                "total_tokens": 0,
+                "chunks_created": 0,
+                "duplicates": [],
+            }
+            return failed | {"error": error.message} | ({"hint": error.hint} if error.hint else {})
         answer: dict[str, Any] = {
             "success": True,
             "chunk_ids": made.chunk_ids,
@@ -683,17 +697,3 @@ class RememberOperation:
             answer["secrets"] = dict(made.secrets.rules)
             answer["secrets_hidden"] = made.secrets.count if made.secrets.hidden else 0
         return answer
-
-
-def _failure(error: RlmMemError) -> dict[str, Any]:
-    result: dict[str, Any] = {
-        "success": False,
-        "chunk_ids": [],
-        "total_tokens": 0,
-        "chunks_created": 0,
-        "duplicates": [],
-        "error": error.message,
-    }
-    if error.hint:
-        result["hint"] = error.hint
-    return result

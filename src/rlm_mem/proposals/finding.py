@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from functools import cache
 from math import log
-from threading import local
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from rlm_mem.chunk import SUPERSEDES, ChunkLinks
 from rlm_mem.chunk.types import rank
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.clauses import FAMILIES
+from rlm_mem.text.clauses import CHANGES, ENDS, FAMILIES, FIRST, REPLACES
 from rlm_mem.text.differences import Conflict, difference
 from rlm_mem.text.statements import ME, Stated, statements_in
 
@@ -39,7 +38,7 @@ _CHUNKS = 60
 _ASKED, _READ = 10, 5
 """Earlier chunks that the index names for a sentence, and of which the best are read."""
 _KEPT = 5_000
-"""Chunks of this object, stored since it asked the index, that later ones are compared with."""
+"""Chunks of this object, stored since it asked the index, that later ones are compared with; terms that it had."""
 _RECENT = 100
 """The newest of them with a stem, that are looked at."""
 _FRESH = 2.0
@@ -55,6 +54,9 @@ _SURE = 0.9
 _REASON = 500
 _OWN_SOURCE = "interaction"
 _OWN_ORIGINS = frozenset(("person", "agent"))
+_NOTHING: tuple[list[Stated], Set[str]] = ([], frozenset())
+_UNNAMED = re.compile(rf"\b(?:{'|'.join(sorted(FIRST | CHANGES | REPLACES | ENDS))})\b", re.IGNORECASE)
+"""Words of sentences that need not name what they tell of: "I", "my", "moved to", "quit"."""
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
@@ -94,66 +96,88 @@ class Finder:
         self._store = store
         self._queue = queue
         self._settings = store.config.updates
+        self._analyser = get_analyser(store.config.search.language)
         self._source: CandidateSource | None = None
         self._taken = 0.0
-        self._own: dict[
-            str, list[tuple[str, frozenset[str]]]
-        ] = {}  # chunks stored since then, by the stems of their statements
+        self._own: dict[str, list[tuple[str, Set[str]]]] = {}  # chunks stored since then, by their stems
         self._kept = 0
-        self._looked = 0
+        self._told: set[str] = set()  # terms that the index had
+        self._read: dict[str, tuple[list[Stated], Set[str]]] = {}
         self._proposals: list[Proposal] = []
         self.cases: list[str] = []
+        self.replaced: list[str] = []
 
-    @classmethod
-    def begun(cls, own: local, store: ChunkStore, queue: Callable[[Sequence[Proposal]], list[str]]) -> Finder:
-        """The finder of this thread, made if there is none, at the beginning of a text.
+    def begin(self, texts: Sequence[str]) -> None:
+        """Begin a text, given its chunks: before the transaction, where there is none yet.
 
-        Args:
-            own: where each thread keeps its finder.
+        A chunk without a word in common with any earlier one costs a question to the index and no more. What the index
+        knows is taken here once: within a transaction it would be brought up to date for each chunk.
         """
-        found: Finder | None = getattr(own, "finder", None)
-        if found is None:
-            found = own.finder = cls(store, queue)
-        found.begin()
-        return found
+        self._read, self._proposals, self.cases, self.replaced = {}, [], [], []
+        if self._analyser.language != "english":
+            return
+        before: set[str] = set()
+        looked = 0
+        for text in texts:
+            if looked >= _CHUNKS or len(text) > _LONGEST or text in self._read:
+                continue
+            stems = set(self._analyser.indexed_terms(text))
+            statements: list[Stated] = []
+            if not before.isdisjoint(stems) or self._may_share(text, stems):
+                statements = _worth(statements_in(text, self._analyser))
+                stems = {stem for one in statements for stem in (*one.topic, *one.value, *one.context)}
+                looked += bool(statements)
+            self._read[text] = statements, stems
+            before |= stems
+        if looked:
+            self.refresh()
 
-    def begin(self) -> None:
-        """Begin a text: before the transaction, where there is none yet.
-
-        What the index knows is taken here once: within a transaction it would be brought up to date for each chunk.
-        """
-        self._looked, self._proposals, self.cases = 0, [], []
+    def refresh(self) -> None:
+        """Take what the index knows, unless that is fresh or a transaction has begun."""
         now = monotonic()
-        if self._source is None or (not self._store.backend.in_transaction and now - self._taken > _FRESH):
+        if self._source is None or (now - self._taken > _FRESH and not self._store.backend.in_transaction):
             self._source, self._taken = self._store.candidate_source(), now
             self._own, self._kept = {}, 0
 
-    @property
-    def replaced(self) -> list[str]:
-        """Ids of the chunks that were replaced because the text says so."""
-        return [one.older_id for one in self._proposals if one.applied and one.kind == "replace"]
+    def _may_share(self, text: str, stems: Set[str]) -> bool:
+        """Whether earlier chunks may tell of the same things: they have a word of the text, or it names nothing.
+
+        What is said of who speaks, or of nobody, may be told in other words: "I moved to Munich", "we live in Berlin".
+        """
+        if _UNNAMED.search(text) or not (stems.isdisjoint(self._own) and stems.isdisjoint(self._told)):
+            return True
+        found = self._store.backend.queries.any_term(self._store.namespace, stems)
+        if found is None:
+            return False
+        if len(self._told) >= _KEPT:
+            self._told.clear()
+        self._told.add(found)
+        return True
 
     def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
         """The links ``supersedes`` and ``contradicts`` of a chunk that is about to be stored.
 
         What is not sure enough is kept for :meth:`done`.
         """
-        if self._looked >= _CHUNKS or len(chunk.content) > _LONGEST or chunk.metadata.trust == "quarantined":
+        statements, stems = self._read.get(chunk.content, _NOTHING)
+        if chunk.metadata.trust == "quarantined":
             return []
-        analyser = get_analyser(self._store.config.search.language)
-        statements = _worth(statements_in(chunk.content, analyser))
-        if not statements:
+        earlier = self._earlier(statements, chunk, self._analyser) if statements else []
+        if self._kept >= _KEPT:
+            self._own, self._kept = {}, 0
+        self._kept += 1
+        for stem in stems:
+            self._own.setdefault(stem, []).append((chunk.id, stems))
+        if not earlier:
             return []
-        self._looked += 1
-        earlier = self._earlier(statements, chunk, analyser)
-        self._keep(chunk.id, statements)
         found = [
             proposal
             for old in earlier
-            if (proposal := self._compared(chunk, statements, old, analyser)) is not None
+            if (proposal := self._compared(chunk, statements, old, self._analyser)) is not None
         ]
         best = sorted(found, key=lambda one: (one.applied, one.confidence), reverse=True)[:_MOST]
         self._proposals += best
+        self.replaced += [one.older_id for one in best if one.applied and one.kind == "replace"]
         return [
             ChunkLinks(
                 one.older_id, SUPERSEDES if one.kind == "replace" else "contradicts", one.confidence,
@@ -164,8 +188,7 @@ class Finder:
 
     def done(self) -> None:
         """Put what is not applied before a reviewer."""
-        waiting = [one for one in self._proposals if not one.applied]
-        if waiting:
+        if self._proposals and (waiting := [one for one in self._proposals if not one.applied]):
             self.cases = self._queue(waiting)
 
     # Parts.
@@ -207,14 +230,6 @@ class Finder:
             if by is None and any(_may_be_told(one, held) for one in statements):
                 ids.append(chunk_id)
         return ids[:_READ]
-
-    def _keep(self, chunk_id: str, statements: Iterable[Stated]) -> None:
-        if self._kept >= _KEPT:
-            self._own, self._kept = {}, 0
-        self._kept += 1
-        stems = frozenset(stem for one in statements for stem in (*one.topic, *one.value, *one.context))
-        for stem in stems:
-            self._own.setdefault(stem, []).append((chunk_id, stems))
 
     def _just_stored(self, statements: Sequence[Stated]) -> list[str]:
         """Chunks stored since the index was asked that share the most stems with a sentence, the newest first."""

@@ -45,11 +45,11 @@ from rlm_mem.sandbox.engine import stop_of_context
 from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.store.core.records import standing
 from rlm_mem.telemetry import observed
+from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.config import Config, RecallConfig
-    from rlm_mem.recall.result_schema import ResultSchema
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = [
@@ -579,6 +579,12 @@ class RecallResult:
     def outcome(self) -> OutcomeWord:
         """``answered``, ``closest only``, ``not held`` or ``stopped`` (:mod:`rlm_mem.recall.outcome`)."""
         return outcome_word(content=self.content, chunk_ids=self.chunk_ids, concluded=self.concluded)
+
+    def within(self, max_tokens: int) -> RecallResult:
+        """The same with the first sources whose excerpts together have at most so many tokens, the last one cut."""
+        texts = texts_within([one.excerpt for one in self.sources], max_tokens)
+        kept = [replace(one, excerpt=text) for one, text in zip(self.sources, texts, strict=False)]
+        return replace(self, sources=kept)
 
 
 class RecallOperation(RunOperation):

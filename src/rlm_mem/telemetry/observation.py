@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextvars
 import functools
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar
 
@@ -50,13 +51,10 @@ class Completed(Protocol):
     def cost(self) -> Decimal | None: ...
 
 
-class ObservedOperation:
+class ObservedOperation(AbstractContextManager["ObservedOperation", Literal[False]]):
     """One operation that is observed, as a context manager; this class records nothing."""
 
     __slots__ = ()
-
-    def __enter__(self) -> ObservedOperation:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -325,6 +325,8 @@ class BackendContract(StoreFixtures):
         assert not any((two.list_chunks(), two.list_chunks(tags=["t"]), two.timeline(), two.linked(own.id)))
         assert not any((two.tag_counts(), two.conversations(), two.history(own.id)))
         assert two.find_same("the walnut secret", "c") is None
+        assert one.backend.queries.any_term(one.namespace, ["zebra", "walnut"]) == "walnut"
+        assert one.backend.queries.any_term(one.namespace, ["zebra"]) is None
         assert two.get_stats()["chunk_count"] == 0
         assert search(two, "walnut secret") == []
         assert list(two.events()) == []

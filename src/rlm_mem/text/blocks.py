@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
@@ -475,6 +475,7 @@ _END = re.compile(
     r"""(?:(?<![.!?…])[.!?…]++["'”’»)\]]*+(?=\s) | [。！？｡]+["'”’」』）)\]]*)""",
     re.VERBOSE,
 )
+_space_at: Callable[[str, int, int], re.Match[str]] = re.compile(r"\s*").match  # type: ignore[assignment]  # never None
 _OPENERS = "\"'“‘«([{¿¡-–—*_ "
 _LOOK_BACK = 24  # characters: longer than any abbreviation in the lists
 
@@ -484,25 +485,19 @@ def sentences(text: str, start: int = 0, end: int | None = None) -> list[tuple[i
 
     Every character that is not a space lies in exactly one span. Line breaks do not end a sentence here.
     """
-    stop = len(text) if end is None else end
+    stop = len(text) if end is None else max(start, end)
     spans: list[tuple[int, int]] = []
-    begin = _skip_space(text, start, stop)
+    begin = _space_at(text, start, stop).end()
     for match in _END.finditer(text, begin, stop):
         if match.start() < begin or not _ends(text, match.start(), match.end(), begin, stop):
             continue
         spans.append((begin, match.end()))
-        begin = _skip_space(text, match.end(), stop)
+        begin = _space_at(text, match.end(), stop).end()
     if begin < stop:
         last = begin + len(text[begin:stop].rstrip())
         if last > begin:
             spans.append((begin, last))
     return spans
-
-
-def _skip_space(text: str, position: int, stop: int) -> int:
-    while position < stop and text[position].isspace():
-        position += 1
-    return position
 
 
 def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:
@@ -574,12 +569,12 @@ def pieces(text: str, start: int, end: int, limit: int) -> list[tuple[int, int]]
     a character from its accents, an emoji sequence or a flag. Space at the cuts lies in no span.
     """
     spans: list[tuple[int, int]] = []
-    position = _skip_space(text, start, end)
+    position = _space_at(text, start, end).end()
     while end - position > limit:
         cut = _cut(text, position, position + limit)
         if (span := _trim(text, position, cut)) is not None:
             spans.append(span)
-        position = _skip_space(text, cut, end)
+        position = _space_at(text, cut, end).end()
     if (span := _trim(text, position, end)) is not None:
         spans.append(span)
     return spans
@@ -633,7 +628,7 @@ def _inside_flag(text: str, cut: int) -> bool:
 
 
 def _trim(text: str, start: int, end: int) -> tuple[int, int] | None:
-    begin = _skip_space(text, start, end)
+    begin = _space_at(text, start, end).end()
     if begin >= end:
         return None
     return begin, begin + len(text[begin:end].rstrip())

@@ -71,7 +71,6 @@ __all__ = [
     "encode_content",
     "encode_segments",
     "entry_of",
-    "epoch",
     "page",
     "query_time",
     "reliability",
@@ -157,7 +156,7 @@ def entry_of(chunk: Chunk) -> IndexEntry:
     """The entry of a chunk."""
     meta = chunk.metadata
     return IndexEntry(
-        chunk.namespace, meta.conversation_id, chunk.id, chunk.type, epoch(meta.at), meta.created_at,
+        chunk.namespace, meta.conversation_id, chunk.id, chunk.type, parse_time(meta.at).timestamp(), meta.created_at,
         meta.modified_at, meta.occurred_at, meta.valid_from, meta.valid_to, meta.superseded_by, meta.confidence,
         chunk.tokens, chunk.revision, meta.source, meta.content_hash, normalised_hash(chunk.content),
         meta.accessed_at, meta.access_count, chunk.tags,
@@ -188,11 +187,6 @@ def surroundings(provenance: Mapping[str, Any]) -> str:
         stem, _, ending = name.rpartition(".")
         named += [*folders.split("/")[-2:], stem if stem and ending.isalnum() else name]
     return " ".join(" ".join(named).split())[:_MOST_AROUND]
-
-
-def epoch(time_text: str) -> float:
-    """Seconds since 1970 of a stored time."""
-    return parse_time(time_text).timestamp()
 
 
 def audit_line(op: str, at: datetime, actor: str | None, namespace: str) -> dict[str, Any]:

@@ -310,8 +310,13 @@ class UnsyncedMark:
             connection.execute("PRAGMA synchronous=OFF")
         try:
             in_turn(connection, "BEGIN IMMEDIATE")
-            if self._usable:
-                self._make_mark()
+            if self._usable and not (mark := self._folder / (_PREFIX + self._boot)).exists():
+                try:
+                    mark.touch()
+                    files.sync_folder(self._folder)
+                except OSError as error:
+                    files.translate(error, "the change")
+            self._used = self._used or self._usable
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version > schema.INDEX_VERSION:
                 raise schema.newer_version(version)
@@ -360,16 +365,6 @@ class UnsyncedMark:
                 connection.execute("ROLLBACK")
             connection.execute("PRAGMA synchronous=NORMAL")
             connection.execute(f"PRAGMA busy_timeout={timeout}")
-
-    def _make_mark(self) -> None:
-        mark = self._folder / (_PREFIX + self._boot)
-        if not mark.exists():
-            try:
-                mark.touch()
-                files.sync_folder(self._folder)
-            except OSError as error:
-                files.translate(error, "the change")
-        self._used = True
 
 
 @cache

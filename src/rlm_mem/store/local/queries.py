@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from operator import itemgetter
@@ -178,6 +178,8 @@ class LocalRowWriter:
         self._encode = encode
         self.ahead: Ahead = {}
         self._numbers: dict[tuple[int | str, ...], int] = {}
+        self.term = partial(self._number, "terms", "term", "text")
+        """The number of a term, made if it is new."""
 
     def forget(self) -> None:
         """Drop cached numbers that a rollback made invalid."""
@@ -198,10 +200,6 @@ class LocalRowWriter:
                 self._numbers.clear()
             self._numbers[table, *values] = number
         return number
-
-    def term(self, text: str) -> int:
-        """The number of a term, made if it is new."""
-        return self._number("terms", "term", "text", text)
 
     def put(
         self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
@@ -379,6 +377,15 @@ class Queries:
             " FROM namespaces n ORDER BY name"
         )
         return rows.fetchall()
+
+    @healed
+    def any_term(self, namespace: str, terms: Collection[str]) -> str | None:  # noqa: ARG002 - one dictionary
+        """One of these terms that a chunk may have, None where none has any; those of deleted chunks may be there."""
+        found = self._connections.get().execute(
+            "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) LIMIT 1",
+            (json.dumps(list(terms)),),
+        )
+        return next(found, (None,))[0]
 
     # --- listings --------------------------------------------------------------------------------------
 

@@ -28,7 +28,8 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from rlm_mem.store.core.records import DocumentTerms, decode_many, document_terms, encode_segments, epoch
+from rlm_mem.chunk import parse_time
+from rlm_mem.store.core.records import DocumentTerms, decode_many, document_terms, encode_segments
 from rlm_mem.store.core.selection import contained, distinct, union
 from rlm_mem.store.local.connections import DamagedSnapshot
 
@@ -475,7 +476,7 @@ def columns_of(rows: Sequence[tuple[Any, ...]]) -> tuple[Columns, DocumentTerms,
 
 def _time(text: str | None, missing: float) -> float:
     """Epoch seconds of a stored time; `missing` for None."""
-    return missing if text is None else epoch(text)
+    return missing if text is None else parse_time(text).timestamp()
 
 
 def select_docs(docs: Iterable[int] | npt.NDArray[np.int64]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -55,6 +55,15 @@ class PostgresQueries:
             " GROUP BY n.ns, n.name"
         )
         return sorted((name, count) for name, count in found)
+
+    def any_term(self, namespace: str, terms: Collection[str]) -> str | None:
+        """One of these terms that a chunk may have, None where none has any; those of deleted chunks may be there."""
+        found = self._rows(
+            namespace,
+            "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s) LIMIT 1",
+            (namespace_key(namespace), list(terms)),
+        )
+        return found[0][0] if found else None
 
     # --- listings --------------------------------------------------------------------------------------
 

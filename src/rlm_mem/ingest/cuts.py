@@ -1,0 +1,371 @@
+"""Where a text may be cut, and which cuts are made.
+
+First the places: a sequence of small units (sentences, lines of code, rows, pieces of an unbroken run), each with its
+exact token count and the cost of starting a chunk there. Then the cheapest choice among them: sizes within bounds
+first, then good places, then the target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import pairwise
+from typing import NamedTuple
+
+from rlm_mem.text import blocks as structure
+from rlm_mem.text.blocks import Block, blocks, pieces, units
+from rlm_mem.text.tokens import count_many
+
+__all__ = ["CutCosts", "Cuts", "Sizes", "find_cuts", "pack"]
+
+
+@dataclass(frozen=True)
+class CutCosts:
+    """Costs of starting a chunk at a place, on the scale on which a chunk of maximum size costs 4.
+
+    Cutting what should stay whole where it fits costs more than any size; a good beginning costs nothing.
+    """
+
+    heading: float = -1.0  # a section starts its own chunk, unless it would be far below the target
+    paragraph: float = 0.0
+    turn: float = 0.0
+    answer: float = 0.5  # between a question and its reply
+    same_speaker: float = 0.5
+    line: float = 1.0  # between blocks with no empty line between them
+    after_colon: float = 3.0  # "The steps are:" and its list
+    after_rule: float = 5.0
+    item: float = 6.0
+    nested_item: float = 8.0
+    row: float = 8.0
+    header_row: float = 12.0
+    after_heading: float = 20.0
+    sentence: float = 1.0  # inside a running paragraph
+    sentence_in_turn: float = 8.0
+    sentence_in_item: float = 9.0
+    code_gap: float = 8.0  # at an empty line inside code
+    code_line: float = 10.0
+    inside_sentence: float = 30.0
+
+
+@dataclass
+class Cuts:
+    """Parallel lists, one entry per unit; `text[start:end]` of all units contains every character but space."""
+
+    start: list[int] = field(default_factory=list)
+    end: list[int] = field(default_factory=list)
+    tokens: list[int] = field(default_factory=list)
+    gap: list[int] = field(default_factory=list)  # tokens of a long stretch of space before the unit
+    cost: list[float] = field(default_factory=list)  # of starting a chunk with this unit
+    repeat_from: list[int] = field(default_factory=list)  # where the repeated text begins; `start` if none
+    repeat_tokens: list[int] = field(default_factory=list)
+
+    def estimate(self, first: int, last: int) -> int:
+        """Tokens of the chunk of units `[first, last)` as the sum of its parts."""
+        return sum(self.tokens[first:last]) + sum(self.gap[first + 1 : last]) + self.repeat_tokens[first]
+
+
+class _Atom(NamedTuple):
+    """The smallest piece that is never cut, unless it is too large by itself."""
+
+    start: int
+    end: int
+    cost: float
+    running: bool  # a cut before it falls inside running text: the text before it is repeated
+    inner: float = 0.0  # cost of a cut inside it, where one is needed
+
+
+class _Sized(NamedTuple):
+    atom: _Atom
+    tokens: int
+    gap: int
+
+
+_SHORT_BREAK = 2  # characters of a line break that BPE merges into the token before
+_CODE_PIECE = 4000  # characters
+_MANY_SECTIONS = 1_000
+
+
+def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, costs: CutCosts) -> Cuts:
+    """All places where `text` may be cut.
+
+    Args:
+        text: any text; empty gives no units.
+        grain: tokens up to which neighbouring pieces are joined into one unit (keeps packing linear).
+        largest: tokens of the largest unit, where characters allow it.
+        most: tokens of the largest chunk: a sentence beyond it is cut at no more cost than any other running text.
+        overlap: tokens repeated when a chunk starts inside running text, at most.
+        costs: the cost of each kind of cut.
+    """
+    atoms = _sized(text, _atoms(text, costs), largest, most, costs)
+    apart = not _crowded(atoms, grain)
+    cuts = Cuts()
+    index = 0
+    while index < len(atoms):
+        last, total = index, atoms[index].tokens
+        while last + 1 < len(atoms) and _may_join(atoms[last + 1], total, grain, apart):
+            last += 1
+            total += atoms[last].gap + atoms[last].tokens
+        first = atoms[index]
+        repeat_from, repeat_tokens = _repeat(text, atoms, index, overlap)
+        cuts.start.append(first.atom.start)
+        cuts.end.append(atoms[last].atom.end)
+        cuts.tokens.append(total)
+        cuts.gap.append(first.gap)
+        cuts.cost.append(first.atom.cost)
+        cuts.repeat_from.append(repeat_from)
+        cuts.repeat_tokens.append(repeat_tokens)
+        index = last + 1
+    return cuts
+
+
+def _may_join(following: _Sized, total: int, grain: int, apart: bool) -> bool:
+    """Whether one more atom fits; with ``apart`` a section begins a unit of its own."""
+    return (not apart or following.atom.cost >= 0.0) and total + following.gap + following.tokens <= grain
+
+
+def _crowded(atoms: list[_Sized], grain: int) -> bool:
+    """Whether the text is thousands of sections of a few tokens (rules, say), each of which packing would consider."""
+    sections = sum(1 for one in atoms if one.atom.cost < 0.0)
+    return sections > _MANY_SECTIONS and sections * grain > sum(one.tokens + one.gap for one in atoms)
+
+
+def _atoms(text: str, costs: CutCosts) -> list[_Atom]:
+    found: list[_Atom] = []
+    before: Block | None = None
+    for block in blocks(text):
+        cost = _block_cost(text, before, block, costs)
+        for number, (start, end, inner) in enumerate(_inside(text, block, costs)):
+            running = number > 0 and block.kind in (structure.PARAGRAPH, structure.TURN, structure.ITEM)
+            found.append(_Atom(start, end, inner if number else cost, running))
+        before = block
+    return found
+
+
+def _block_cost(text: str, before: Block | None, block: Block, costs: CutCosts) -> float:
+    if before is None:
+        return 0.0
+    kind, former = block.kind, before.kind
+    if former == structure.HEADING:
+        return costs.after_heading
+    if kind in (structure.HEADING, structure.RULE):
+        return costs.heading
+    if former == structure.RULE:
+        return costs.after_rule
+    if kind == former == structure.ITEM:
+        return costs.nested_item if block.depth > before.depth else costs.item
+    if kind == former == structure.ROW and not block.apart:
+        return (
+            costs.header_row
+            if text[block.start + 1] in "-: " and set(text[block.start : block.end]) <= _DASHES
+            else costs.row
+        )
+    last = text[before.end - 1]
+    if last in ":：" and kind in (structure.ITEM, structure.CODE, structure.ROW):
+        return costs.after_colon
+    if kind == structure.TURN:
+        return costs.answer if last in "?？" and former == structure.TURN else costs.turn
+    if block.author is not None and block.author == before.author:
+        return costs.same_speaker
+    return costs.paragraph if block.apart else costs.line
+
+
+_DASHES = frozenset("|-: \t")
+
+
+def _inside(text: str, block: Block, costs: CutCosts) -> list[tuple[int, int, float]]:
+    """The atoms of one block, each with the cost of a cut before it (meaningless for the first)."""
+    start, end, kind = block.start, block.end, block.kind
+    if kind == structure.CODE:
+        return _code_lines(text, start, end, costs)
+    if kind in (structure.HEADING, structure.RULE, structure.ROW):
+        return [(start, end, 0.0)]
+    inner = {
+        structure.TURN: costs.sentence_in_turn,
+        structure.ITEM: costs.sentence_in_item,
+    }.get(kind, costs.sentence)
+    spans = units(text, start, end)
+    # An item keeps its indentation, which `units` leaves out.
+    return [(start if number == 0 else first, last, inner) for number, (first, last) in enumerate(spans)]
+
+
+def _code_lines(text: str, start: int, end: int, costs: CutCosts) -> list[tuple[int, int, float]]:
+    lines: list[tuple[int, int, float]] = []
+    position, gap = start, False
+    while position < end:
+        stop = text.find("\n", position, end)
+        stop = end if stop < 0 else stop
+        if text[position:stop].strip():
+            lines.append((position, stop, costs.code_gap if gap else costs.code_line))
+            gap = False
+        else:
+            gap = True
+        position = stop + 1
+    return lines
+
+
+def _sized(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCosts) -> list[_Sized]:
+    """Count every atom; cut those that are too large, until all fit or are single characters."""
+    counts = _counts(text, atoms)
+    while any(
+        count > largest and atom.end - atom.start > 1 for atom, count in zip(atoms, counts, strict=True)
+    ):
+        smaller: list[_Atom] = []
+        for atom, count in zip(atoms, counts, strict=True):
+            length = atom.end - atom.start
+            if count <= largest or length <= 1:
+                smaller.append(atom)
+                continue
+            # Aim a little below the share of characters that would fit; at least halve, so this ends.
+            inner = atom.inner or (costs.inside_sentence if count <= most else costs.sentence + costs.line)
+            limit = max(1, min(length // 2 + length % 2, length * largest * 3 // (count * 4)))
+            for number, (start, end) in enumerate(pieces(text, atom.start, atom.end, limit)):
+                broken = number > 0 and not text[start - 1].isspace()
+                piece = atom._replace(start=start, end=end, inner=inner)
+                smaller.append(piece._replace(cost=inner, running=not broken) if number else piece)
+        if len(smaller) == len(atoms):
+            break
+        atoms = smaller
+        counts = _counts(text, atoms)
+    gaps = [""] + [_uncounted(text, before.end, atom.start) for before, atom in pairwise(atoms)]
+    return [_Sized(*row) for row in zip(atoms, counts, count_many(gaps[: len(atoms)]), strict=True)]
+
+
+def _counts(text: str, atoms: list[_Atom]) -> list[int]:
+    """Token counts such that those of neighbours add up to the count of both together, nearly always.
+
+    A tokeniser takes a space together with the word after it, and a line break with the words before it.
+    """
+    texts: list[str] = []
+    for number, atom in enumerate(atoms):
+        start, end = atom.start, atom.end
+        if number and start > atoms[number - 1].end and text[start - 1] == " ":
+            start -= 1
+        if number + 1 < len(atoms) and _breaks(text, end, atoms[number + 1].start):
+            end = atoms[number + 1].start
+        texts.append(text[start:end])
+    return count_many(texts)
+
+
+def _breaks(text: str, end: int, following: int) -> bool:
+    return 0 < following - end <= _SHORT_BREAK and all(char in "\r\n" for char in text[end:following])
+
+
+def _uncounted(text: str, end: int, following: int) -> str:
+    """The part of the space between two atoms that `_counts` gives to neither."""
+    if _breaks(text, end, following):
+        return ""
+    return text[end : following - 1] if text[following - 1] == " " else text[end:following]
+
+
+def _repeat(text: str, atoms: list[_Sized], index: int, overlap: int) -> tuple[int, int]:
+    """Where a chunk that starts with this atom begins to repeat the text before it, and how many tokens that is.
+
+    Whole sentences where they fit, else the last words of the sentence before; nothing between blocks or
+    inside an unbroken run.
+    """
+    start = atoms[index].atom.start
+    if overlap <= 0 or not atoms[index].atom.running:
+        return start, 0
+    total, first = 0, index
+    while atoms[first].atom.running and total + atoms[first - 1].tokens + atoms[first].gap <= overlap:
+        total += atoms[first - 1].tokens + atoms[first].gap
+        first -= 1
+    if first < index:
+        return atoms[first].atom.start, total
+    if atoms[index].gap:
+        return start, 0
+    before = atoms[index - 1]
+    length = before.atom.end - before.atom.start
+    share = max(1, length * overlap * 3 // (before.tokens * 4))
+    window = text[before.atom.end - share : before.atom.end]
+    words = window.split(None, 1)
+    if len(words) < 2:
+        return start, 0
+    tail = words[1]
+    return before.atom.end - len(tail), count_many((tail,))[0]
+
+
+# --- which cuts are made ------------------------------------------------------------------------------------
+
+_AT_BOUND = 4.0  # cost of a chunk of exactly the maximum size
+_TOO_SMALL = 100.0  # more than any cut costs: bounds come before good places
+_NEARLY = 6  # tokens from a bound within which the sum of parts is replaced by an exact count
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bounds in tokens of one chunk: `least` <= chunk <= `most` where possible, near `target` where free."""
+
+    least: int
+    target: int
+    most: int
+
+    @lru_cache(maxsize=64)  # noqa: B019 - of a few plain numbers, and the same for nearly every text
+    def costs(self) -> tuple[float, ...]:
+        """Cost of a chunk by its size, from 0 to `most` tokens: zero at the target, rising to both sides."""
+        table: list[float] = []
+        for size in range(self.most + 1):
+            if size >= self.target:
+                cost = _AT_BOUND * ((size - self.target) / max(1, self.most - self.target)) ** 2
+            else:
+                cost = (2.0 * (self.target - size) / self.target) ** 2
+            if size < self.least:
+                cost += _TOO_SMALL * (1.0 + (self.least - size) / self.least)
+            table.append(cost)
+        return tuple(table)
+
+
+def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tuple[int, int]]:
+    """Chunks as ranges of units `[first, last)`, in order, all units covered.
+
+    `exact(first, last)` counts the tokens of such a chunk with what it repeats. A single unit is always allowed, so
+    only a unit that cannot be cut any further exceeds `sizes.most`.
+    """
+    count = len(cuts.start)
+    table, most, least = sizes.costs(), sizes.most, sizes.least
+    gap, repeat = cuts.gap, cuts.repeat_tokens
+    floor_at_most = min(table[max(0, most - 2 * _NEARLY) :])
+    floor_at_least = min(table[max(0, least - 2 * _NEARLY) : least + 2 * _NEARLY + 1])
+    upto = [0]  # tokens before each unit, gaps included
+    for tokens, space in zip(cuts.tokens, cuts.gap, strict=True):
+        upto.append(upto[-1] + space + tokens)
+    before = [0.0] * (count + 1)  # cheapest cost of everything before a unit, the cut there included
+    came_from = [0] * (count + 1)
+    for last in range(1, count + 1):
+        total = upto[last]
+        cheapest, chosen = float("inf"), last - 1
+        doubtful: list[tuple[float, int]] = []  # what it costs at least, and where it starts
+        for first in range(last - 1, -1, -1):
+            size = total - upto[first] - gap[first]
+            if size > most + _NEARLY:
+                break
+            size += repeat[first]
+            if size > most + _NEARLY:
+                continue
+            if size >= most - _NEARLY:
+                doubtful.append((before[first] + floor_at_most, first))
+                continue
+            if -_NEARLY <= size - least <= _NEARLY:
+                doubtful.append((before[first] + floor_at_least, first))
+                continue
+            cost = before[first] + table[size]
+            if cost < cheapest:
+                cheapest, chosen = cost, first
+        for lowest, first in doubtful:
+            if lowest < cheapest:  # else no size could make it the best: skip the counting
+                size = exact(first, last)
+                cost = before[first] + table[size] if size <= most else float("inf")
+                if cost < cheapest:
+                    cheapest, chosen = cost, first
+        if cheapest == float("inf"):  # a unit that cannot be cut any further is larger than allowed
+            cheapest = before[last - 1] + table[most]
+        came_from[last] = chosen
+        if last < count:
+            before[last] = cheapest + cuts.cost[last]
+    chunks: list[tuple[int, int]] = []
+    last = count
+    while last > 0:
+        chunks.append((came_from[last], last))
+        last = came_from[last]
+    return chunks[::-1]
