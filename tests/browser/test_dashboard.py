@@ -272,9 +272,9 @@ def test_a_slider_moves_and_the_prompt_changes_beside_it(open_page: Open, brain:
     page.wait_for_function("document.getElementById('slider-humor').value === '7'")
 
 
-def test_the_graph_is_walked_with_the_keyboard_and_filtered(open_page: Open, brain: Path) -> None:
+def test_the_graph_is_walked_with_the_keyboard_narrowed_and_filtered(open_page: Open, brain: Path) -> None:
     page = open_page(f"/graph?id={note(brain, 'LoRa cannot see Mill Bridge')}")
-    page.get_by_text(re.compile(r"\d+ memories, \d+ links")).wait_for()
+    page.get_by_text(re.compile(r"^\d+ memories, \d+ links, \d+ communit")).wait_for()
     canvas = page.get_by_role("application", name="Graph of linked memories")
     canvas.focus()
     page.keyboard.press("ArrowRight")
@@ -282,11 +282,33 @@ def test_the_graph_is_walked_with_the_keyboard_and_filtered(open_page: Open, bra
     card.get_by_text("LoRa cannot see").wait_for()
     for key in ("ArrowRight", "ArrowLeft", "ArrowUp", "ArrowDown", "Enter", "+", "-", "0"):
         page.keyboard.press(key)
+    page.get_by_label("Find in the graph").fill("mill bridge")
+    page.get_by_text(re.compile(r"^1 of \d+ memories")).wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_text("Links and size").click()
     for kind in ("context of", "follows", "related to"):
         page.get_by_label(kind).uncheck()
-    # The expanded node depends on the layout; only a few links are left.
-    page.get_by_text(re.compile(r"\b[1-9] links")).wait_for()
-    canvas.focus()
+    page.get_by_text(re.compile(r", [1-9] links")).wait_for()
+    page.goto("/graph?limit=500")
+    page.get_by_text(re.compile(r"^\d+ memories, \d+ links")).wait_for()
+    page.locator(".chip").last.click()
+    page.get_by_text(re.compile(r"^\d+ of \d+ memories")).wait_for()
+    page.locator(".chip").last.click()
+    page.get_by_text(re.compile(r"^\d+ memories, \d+ links")).wait_for()
+    page.locator("#graph-to").focus()
+    for _ in range(2):
+        page.keyboard.press("ArrowLeft")
+    page.get_by_text(re.compile(r"^\d+ of \d+ memories")).wait_for()
+    assert (
+        not page.locator("#graph-when")
+        .inner_text()
+        .endswith(page.locator("#graph-span").get_attribute("data-days").split()[-1])
+    )
+    page.keyboard.press("End")
+    page.get_by_role("button", name="radio").click()
+    page.get_by_text(re.compile(r"^2 of \d+ memories")).wait_for()
+    page.keyboard.press("Escape")
+    page.get_by_text(re.compile(r"^\d+ memories, ")).wait_for()
     page.keyboard.press("ArrowRight")
     page.keyboard.press("o")
     page.get_by_role("article", name="Content").wait_for()

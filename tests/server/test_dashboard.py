@@ -227,6 +227,24 @@ def test_the_graph_reaches_as_far_as_it_is_let(site: Site, ids: list[str]) -> No
     small = site.client.get(f"/graph/data?id={ids[0]}&limit=2").json()
     assert (len(small["nodes"]), small["cut"]) == (2, True)
     assert "the heron" not in text_of(site.get(f"/graph?id={ids[0]}&type=follows")).lower()
+    newest = site.client.get("/graph/data?limit=2").json()
+    assert ({node["id"] for node in newest["nodes"]}, newest["cut"]) == ({ids[1], ids[2]}, True)
+    grown = site.client.get(f"/graph/data?id={ids[0]}&limit=2&expand={ids[2]}").json()
+    assert {node["id"] for node in grown["nodes"]} == set(ids)
+    assert site.client.get("/graph/data?expand=chunk-2026-01-01-00000000").status_code == 404
+
+
+def test_the_graph_names_communities_and_where_their_memories_are(site: Site) -> None:
+    for talk, words in (("pump", "The pump in the cellar hums"), ("tea", "Green tea is in the kitchen")):
+        for number in range(4):
+            site.memory.remember(f"{words}, number {number}.", conversation_id=talk)
+    site.memory.store.create_chunk("A thing by itself.")
+    page = text_of(site.get("/graph"))
+    assert "pump 4 memories" in page
+    assert "tea 4 memories" in page
+    data = site.client.get("/graph/data").json()
+    named = {node["text"][:9]: data["groups"][node["group"]]["name"] for node in data["nodes"]}
+    assert named == {"The pump ": "pump", "Green tea": "tea", "A thing b": "not linked"}
 
 
 @pytest.mark.local_only("about a number, and many writes")

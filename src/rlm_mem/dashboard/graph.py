@@ -1,143 +1,223 @@
-"""Graph: one memory and what it is linked with, as far as 500 memories around it."""
+"""Graph: the newest memories, or those around one, as communities of linked memories; at most 500."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse
 
+from rlm_mem.chunk.types import CHUNK_TYPES
+from rlm_mem.dashboard.communities import Community, Member, communities
 from rlm_mem.dashboard.memory_page import present_or_archived
 from rlm_mem.dashboard.rendering import HEADERS
-from rlm_mem.dashboard.words import address, day, first_line, visible
+from rlm_mem.dashboard.words import address, day, first_line, visible, without_marks
 from rlm_mem.errors import NotFoundError
 
 if TYPE_CHECKING:
     from starlette.responses import Response
 
+    from rlm_mem.chunk import Chunk
     from rlm_mem.dashboard.visits import Visit
     from rlm_mem.memory import Memory
 
-__all__ = ["MOST", "ego_graph", "graph_data", "graph_page"]
+__all__ = ["MOST", "Asked", "Graph", "gather", "graph_data", "graph_page"]
 
 MOST = 500
-_USUAL = 120
+_USUAL = 250
+_ADDED = 40
+"""Memories that come with one that is expanded, itself included."""
+_EXPANDED = 30
 _LINKS_OF_ONE = 60
-_TRIED = 40
+_LISTED = 60
+_SHOWN = 3
+"""Memories named with each community in the list."""
 
 
 def graph_page(visit: Visit) -> Response:
-    """The graph around one memory; without an id, around one of the newest with many links."""
+    """The newest memories, or what is around one of them, by communities."""
     memory = visit.memory
-    chunk_id = visit.text("id", 200).strip() or _default_centre(memory)
-    if not chunk_id:
-        return visit.page("graph.html", centre=None)
-    chunk, archived = present_or_archived(memory, chunk_id)
-    types = visit.texts("type")
-    limit = visit.number("limit", _USUAL, 2, MOST)
-    near = ego_graph(memory, chunk_id, types, 40) if not archived else {"nodes": [], "links": []}
+    asked = _asked(visit)
+    chunk, archived = present_or_archived(memory, asked.centre) if asked.centre else (None, False)
+    found = Graph({}, [], False) if archived else gather(memory, asked)
+    groups = _groups(memory, found)
+    texts = {
+        one: visible(first_line(without_marks(chunk.content[:900]), 140))
+        for one, chunk in found.chunks.items()
+    }
+    counts = Counter(chunk.type for chunk in found.chunks.values())
     return visit.page(
         "graph.html",
         centre=chunk,
-        chosen=types,
-        limit=limit,
+        chosen=asked.types,
+        limit=asked.limit,
         most=MOST,
         link_types=list(memory.store.types.link_types),
-        data=address("/graph/data", id=chunk_id, type=types, limit=limit),
-        near=[node for node in near["nodes"] if node["depth"] == 1],
-        kinds=_kinds_by_node(near, chunk_id),
+        data=address("/graph/data", id=asked.centre, type=asked.types, limit=asked.limit),
+        near=_near(found, asked.centre) if asked.centre else [],
+        groups=groups[:_LISTED],
+        further=max(0, len(groups) - _LISTED),
+        heads=_heads(found, groups[:_LISTED]),
+        texts=texts,
+        types=[
+            (name, counts[name])
+            for name in (*CHUNK_TYPES, *sorted(set(counts) - set(CHUNK_TYPES)))
+            if counts[name]
+        ],
+        days=sorted({day(chunk.metadata.at) for chunk in found.chunks.values()} - {""}),
+        empty=not found.chunks,
         live="",
     )
 
 
 def graph_data(visit: Visit) -> Response:
-    """Nodes and links as JSON, for the drawing."""
-    chunk_id = visit.text("id", 200)
-    if not visit.memory.store.exists(chunk_id):
-        raise NotFoundError(f"there is no memory {chunk_id}")
-    limit = visit.number("limit", _USUAL, 2, MOST)
-    graph = ego_graph(visit.memory, chunk_id, visit.texts("type"), limit)
-    return JSONResponse(graph, headers=dict(HEADERS))
+    """Nodes, links and communities as JSON, for the drawing."""
+    asked = _asked(visit)
+    for one in (asked.centre, *asked.expanded):
+        if one and not visit.memory.store.exists(one):
+            raise NotFoundError(f"there is no memory {one}")
+    found = gather(visit.memory, asked)
+    groups = _groups(visit.memory, found)
+    group = {at: number for number, one in enumerate(groups) for at in one.members}
+    return JSONResponse(
+        {
+            "nodes": [
+                {
+                    "id": one,
+                    "text": visible(first_line(without_marks(chunk.content[:900]), 220)),
+                    "type": chunk.type,
+                    "day": day(chunk.metadata.at),
+                    "group": group[at],
+                    "href": address("/memories", one),
+                }
+                for at, (one, chunk) in enumerate(found.chunks.items())
+            ],
+            "links": [
+                {"source": source, "target": target, "type": kind, "strength": strength}
+                for source, target, kind, strength in found.links
+            ],
+            "groups": [
+                {"name": visible(one.name), "words": list(one.words), "linked": one.linked} for one in groups
+            ],
+            "cut": found.cut,
+        },
+        headers=dict(HEADERS),
+    )
 
 
-def ego_graph(memory: Memory, chunk_id: str, types: Sequence[str], limit: int) -> dict[str, Any]:
-    """The memories linked with a memory, by distance, and by strength at equal distance.
+@dataclass(frozen=True)
+class Asked:
+    """What is to be drawn.
 
-    Args:
+    Attributes:
+        centre: the memory whose surroundings are asked for; empty: the newest memories.
+        expanded: further memories whose surroundings are added.
         types: only links of these types; none: of every type.
         limit: most memories.
-
-    Returns:
-        ``nodes`` (``id, text, type, day, depth, href``), ``links`` (``source, target, type, strength``), ``cut``:
-        whether there was more.
     """
+
+    centre: str = ""
+    expanded: Sequence[str] = ()
+    types: Sequence[str] = ()
+    limit: int = MOST
+
+
+@dataclass(frozen=True)
+class Graph:
+    """Memories and the links among them.
+
+    Attributes:
+        links: source, target, type and strength.
+        cut: whether there was more.
+    """
+
+    chunks: Mapping[str, Chunk]
+    links: Sequence[tuple[str, str, str, float]]
+    cut: bool
+
+
+def _asked(visit: Visit) -> Asked:
+    return Asked(
+        visit.text("id", 200).strip(),
+        visit.texts("expand")[:_EXPANDED],
+        visit.texts("type"),
+        visit.number("limit", _USUAL, 2, MOST),
+    )
+
+
+def gather(memory: Memory, asked: Asked) -> Graph:
+    """Read the memories and links of a graph."""
     store = memory.store
-    depth = {chunk_id: 0}
-    links: dict[tuple[str, str, str], float] = {}
-    ring, cut, distance = [chunk_id], False, 0
-    while ring:
-        distance += 1
+    if asked.centre:
+        found, cut = _around(memory, asked.centre, asked.types, asked.limit)
+    else:
+        found = [one.id for one in store.latest(asked.limit + 1)]
+        cut = len(found) > asked.limit
+        found = found[: asked.limit]
+    for one in asked.expanded:
+        more, cut_there = _around(memory, one, asked.types, _ADDED)
+        found = list(dict.fromkeys([*found, *more]))
+        cut = cut or cut_there
+    chunks = store.get_many(found[:MOST])
+    chunks = {one: chunks[one] for one in found[:MOST] if one in chunks}
+    links = [
+        (one, link.target_id, link.type, link.strength)
+        for one, chunk in chunks.items()
+        for link in chunk.links
+        if link.target_id in chunks and (not asked.types or link.type in asked.types)
+    ]
+    return Graph(chunks, links, cut or len(found) > MOST)
+
+
+def _around(memory: Memory, chunk_id: str, types: Sequence[str], limit: int) -> tuple[list[str], bool]:
+    """The memories linked with a memory, by distance, and by strength at equal distance; and whether there are more."""
+    store = memory.store
+    known = dict.fromkeys([chunk_id])
+    ring, cut = [chunk_id], False
+    while ring and len(known) < limit:
         found: list[tuple[float, str]] = []
         for one in ring:
             linked = store.linked(one, None, "both", _LINKS_OF_ONE)
             cut = cut or len(linked) == _LINKS_OF_ONE
-            for link in linked:
-                if types and link.type not in types:
-                    continue
-                ends = (one, link.chunk_id) if link.direction == "out" else (link.chunk_id, one)
-                links[(*ends, link.type)] = link.strength
-                if link.chunk_id not in depth:
-                    found.append((-link.strength, link.chunk_id))
-        ring = []
-        for _, other in sorted(found):
-            if other in depth:
-                continue
-            if len(depth) >= limit:
-                cut = True
-                break
-            depth[other] = distance
-            ring.append(other)
-        if len(depth) >= limit:
-            # Also read links among the outermost memories, without going any further.
-            for one in ring:
-                for link in store.linked(one, None, "out", _LINKS_OF_ONE):
-                    if link.chunk_id in depth and (not types or link.type in types):
-                        links[(one, link.chunk_id, link.type)] = link.strength
-            break
-    chunks = store.get_many(list(depth))
-    return {
-        "nodes": [
-            {
-                "id": one,
-                "text": visible(first_line(chunks[one].content, 220)),
-                "type": chunks[one].type,
-                "day": day(chunks[one].metadata.at),
-                "depth": far,
-                "href": address("/memories", one),
-            }
-            for one, far in depth.items()
-            if one in chunks
-        ],
-        "links": [
-            {"source": source, "target": target, "type": kind, "strength": strength}
-            for (source, target, kind), strength in links.items()
-            if source in chunks and target in chunks and source in depth and target in depth
-        ],
-        "cut": cut,
-    }
+            found += [
+                (-link.strength, link.chunk_id)
+                for link in linked
+                if link.chunk_id not in known and (not types or link.type in types)
+            ]
+        ring = list(dict.fromkeys(other for _, other in sorted(found)))
+        cut = cut or len(known) + len(ring) > limit
+        ring = ring[: limit - len(known)]
+        known |= dict.fromkeys(ring)
+    return list(known), cut or (len(known) >= limit and bool(ring))
 
 
-def _default_centre(memory: Memory) -> str:
-    """One of the newest memories, the one with most links."""
-    newest = [one.id for one in memory.store.latest(_TRIED)]
-    return max(newest, key=lambda one: len(memory.store.linked(one, None, "both", 30)), default="")
+def _groups(memory: Memory, found: Graph) -> list[Community]:
+    members = [
+        Member(one, chunk.content[:300], chunk.metadata.conversation_id, chunk.tags)
+        for one, chunk in found.chunks.items()
+    ]
+    links = ((source, target, strength) for source, target, _, strength in found.links)
+    return communities(members, links, language=memory.config.search.language)
 
 
-def _kinds_by_node(graph: dict[str, Any], centre: str) -> dict[str, str]:
-    """For each memory next to the centre, how it is linked with it."""
+def _heads(found: Graph, groups: Sequence[Community]) -> list[list[str]]:
+    """The memories of each community that have most links."""
+    degree = Counter(one for source, target, _, _ in found.links for one in (source, target))
+    ids = list(found.chunks)
+    return [
+        sorted((ids[at] for at in one.members), key=lambda name: -degree[name])[:_SHOWN] for one in groups
+    ]
+
+
+def _near(found: Graph, centre: str) -> list[tuple[str, str, str]]:
+    """For each memory linked with the centre: its id, how it is linked, and its day."""
     kinds: dict[str, list[str]] = {}
-    for link in graph["links"]:
-        if centre in (link["source"], link["target"]):
-            other = link["target"] if link["source"] == centre else link["source"]
-            kinds.setdefault(other, []).append(link["type"].replace("_", " "))
-    return {one: ", ".join(dict.fromkeys(found)) for one, found in kinds.items()}
+    for source, target, kind, _ in found.links:
+        if centre in (source, target):
+            kinds.setdefault(target if source == centre else source, []).append(kind.replace("_", " "))
+    return [
+        (one, ", ".join(dict.fromkeys(of_one)), day(found.chunks[one].metadata.at))
+        for one, of_one in kinds.items()
+    ]

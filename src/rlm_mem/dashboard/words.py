@@ -23,6 +23,7 @@ __all__ = [
     "marked",
     "origin",
     "plain_fields",
+    "stems_of",
     "way",
 ]
 
@@ -136,14 +137,15 @@ def marked(text: str, stems: Iterable[str], language: str = "english") -> Markup
         return escape(shown)
     made, at = [], 0
     for match in _WORD.finditer(shown):
-        if _stems(match[0], language) & wanted:
+        if stems_of(match[0], language) & wanted:
             made += [escape(shown[at : match.start()]), Markup("<mark>"), escape(match[0]), Markup("</mark>")]
             at = match.end()
     return Markup("").join([*made, escape(shown[at:])])
 
 
 @lru_cache(maxsize=20_000)
-def _stems(word: str, language: str) -> frozenset[str]:
+def stems_of(word: str, language: str) -> frozenset[str]:
+    """The stems of one word, as the index has them."""
     return frozenset(get_analyser(language).terms(word))
 
 

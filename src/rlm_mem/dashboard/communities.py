@@ -1,0 +1,189 @@
+"""Communities of linked memories: which of them belong together, and what they are about, for the graph.
+
+Memories are moved to the community where the strength of their links exceeds most what chance would give (Louvain's
+modularity), then communities are joined by the same rule until nothing gains. The result depends on the order of the
+memories alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import log
+
+from rlm_mem.dashboard.words import stems_of
+
+__all__ = ["Community", "Member", "communities", "partition"]
+
+_ROUNDS = 20
+"""Most rounds over all memories on one level; few are needed, and each takes time."""
+_LEVELS = 12
+_COMMON = 0.6
+"""Share of a community that has a conversation or tag by which it is called."""
+_LIFT = 4
+"""How much commoner than elsewhere a tag is where it gives a community its name."""
+_WORD = re.compile(r"[^\W\d_]{3,30}")
+_WORDS = 3
+
+
+@dataclass(frozen=True)
+class Member:
+    """A memory to be grouped.
+
+    Attributes:
+        text: its beginning, from which the words of its community are taken.
+    """
+
+    id: str
+    text: str
+    conversation: str | None = None
+    tags: Sequence[str] = ()
+
+
+@dataclass(frozen=True)
+class Community:
+    """Memories that belong together.
+
+    Attributes:
+        name: the conversation or tag that most of them share, else their words; unique in a graph.
+        words: up to three words that are frequent here and rare elsewhere.
+        members: positions in the given sequence, in its order.
+        linked: False for the one of memories without a link.
+    """
+
+    name: str
+    words: tuple[str, ...]
+    members: tuple[int, ...]
+    linked: bool = True
+
+
+def communities(
+    members: Sequence[Member], links: Iterable[tuple[str, str, float]], *, language: str = "english"
+) -> list[Community]:
+    """Group memories by their links, the largest community first; those without a link come last, as one.
+
+    Args:
+        links: pairs of ids with the strength of their link, 0 to 1; several of one pair add up.
+        language: of the words.
+    """
+    number = {member.id: at for at, member in enumerate(members)}
+    weights: list[dict[int, float]] = [{} for _ in members]
+    for one, other, strength in links:
+        a, b = number.get(one), number.get(other)
+        if a is not None and b is not None and a != b:
+            for here, there in ((a, b), (b, a)):
+                weights[here][there] = weights[here].get(there, 0.0) + max(strength, 0.05)
+    parts: dict[int, list[int]] = defaultdict(list)
+    for at, part in enumerate(partition(weights)):
+        parts[part].append(at)
+    linked = sorted(
+        (part for part in parts.values() if len(part) > 1), key=lambda part: (-len(part), part[0])
+    )
+    made = _named(members, linked, language)
+    single = tuple(sorted(part[0] for part in parts.values() if len(part) == 1))
+    return [*made, Community("not linked", (), single, linked=False)] if single else made
+
+
+def partition(weights: Sequence[Mapping[int, float]]) -> list[int]:
+    """The community of each node of an undirected weighted graph, as numbers.
+
+    Args:
+        weights: the neighbours of each node with the weights of their links, the same in both directions.
+    """
+    part = list(range(len(weights)))
+    level: list[Mapping[int, float]] = list(weights)
+    for _ in range(_LEVELS):
+        moved = _moved(level)
+        names = {name: at for at, name in enumerate(dict.fromkeys(moved))}
+        if len(names) == len(level):
+            break
+        part = [names[moved[at]] for at in part]
+        joined: list[dict[int, float]] = [defaultdict(float) for _ in names]
+        for at, near in enumerate(level):
+            for other, weight in near.items():
+                joined[names[moved[at]]][names[moved[other]]] += weight
+        level = list(joined)
+    return part
+
+
+def _moved(level: Sequence[Mapping[int, float]]) -> list[int]:
+    """One level: nodes move to the community of a neighbour while that gains."""
+    part = list(range(len(level)))
+    degree = [sum(near.values()) for near in level]
+    whole = sum(degree) or 1.0
+    weight = list(degree)
+    # Scattered: in their own order, the turns of a conversation would gather in one community like a snowball.
+    order = sorted(part, key=lambda at: at * 2_654_435_761 % 2**32)
+    for _ in range(_ROUNDS):
+        changed = False
+        for at in order:
+            home, near = part[at], level[at]
+            weight[home] -= degree[at]
+            toward = {home: 0.0}
+            for other, strength in near.items():
+                if other != at:
+                    toward[part[other]] = toward.get(part[other], 0.0) + strength
+            gain = {name: tie - degree[at] * weight[name] / whole for name, tie in toward.items()}
+            best = max(gain, key=lambda name: (gain[name], name == home, -name))
+            if gain[best] <= gain[home] + 1e-9:
+                best = home
+            weight[best] += degree[at]
+            changed = changed or best != home
+            part[at] = best
+        if not changed:
+            break
+    return part
+
+
+def _named(members: Sequence[Member], parts: Sequence[Sequence[int]], language: str) -> list[Community]:
+    shown: dict[str, Counter[str]] = defaultdict(Counter)
+    of_member = [_stems(member.text, shown, language) for member in members]
+    spread = Counter(stem for stems in of_member for stem in stems)
+    tags = Counter(tag for member in members for tag in member.tags)
+    taken: set[str] = set()
+    made = []
+    for part in parts:
+        inside = Counter(stem for at in part for stem in of_member[at])
+        score = {
+            stem: times * log((len(members) + 1) / spread[stem])
+            for stem, times in inside.items()
+            if times > 1
+        }
+        best = sorted(score, key=lambda stem: (-score[stem], stem))
+        # Two stems may be of one word.
+        words = tuple(dict.fromkeys(shown[stem].most_common(1)[0][0] for stem in best[: 2 * _WORDS]))[:_WORDS]
+        said = ", ".join(words)
+        name = _shared(members, part, tags) or said or members[part[0]].text[:30]
+        if name in taken and said not in ("", name):
+            name = f"{name}: {said}"
+        number = 2
+        whole = name
+        while name in taken:
+            name, number = f"{whole} ({number})", number + 1
+        taken.add(name)
+        made.append(Community(name, words, tuple(part)))
+    return made
+
+
+def _shared(members: Sequence[Member], part: Sequence[int], tags: Counter[str]) -> str:
+    """The conversation that most of a community share, else the tag that is theirs; empty for none."""
+    spoken = Counter(members[at].conversation for at in part)
+    tagged = Counter(tag for at in part for tag in members[at].tags)
+    for found, least in ((spoken, 1), (tagged, _LIFT)):
+        for name, times in found.most_common(3):
+            share = times / len(part)
+            if name and share >= _COMMON and share * len(members) >= least * tags.get(name, 0):
+                return name
+    return ""
+
+
+def _stems(text: str, shown: dict[str, Counter[str]], language: str) -> set[str]:
+    """The stems of a text; counts the words by which each is written."""
+    found = set()
+    for word in _WORD.findall(text):
+        for stem in stems_of(word, language):
+            shown[stem][word if word.isupper() else word.lower()] += 1
+            found.add(stem)
+    return found
