@@ -29,6 +29,10 @@ from tests.browser.brain import OUTCOMES
 from tests.browser.conftest import CHROMIUM, ROOT, Serving
 from tests.continuum.conftest import PROVEN, StillClock, open_continuum, record, rewrite
 
+LOADED = """() => document.readyState === "complete"
+    && !document.querySelector(".htmx-request, #events > p > a[href$=events]")
+    && (document.getElementById("graph-count")?.textContent ?? "drawn") !== "" """
+"""Whether the parts that are loaded after a page are there."""
 THEMES = ("light", "dark")
 WIDTHS = {390: 844, 768: 1024, 1280: 860}
 GOALS = (
@@ -192,7 +196,7 @@ def shoot(
                 page.on("pageerror", lambda error: print(error, file=sys.stderr))
                 for name, path in wanted.items():
                     page.goto(path)
-                    page.wait_for_timeout(400)  # the parts that are loaded after the page
+                    page.wait_for_function(LOADED)
                     page.screenshot(path=folder / f"{name}-{width}-{theme}.png", full_page=whole)
                 context.close()
 

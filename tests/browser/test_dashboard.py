@@ -238,6 +238,10 @@ def test_a_question_is_asked_and_answered_on_the_page(open_page: Open) -> None:
     page.get_by_role("button", name="Recall").click()
     page.wait_for_url(re.compile("/recalls/traj-"))
     page.get_by_text("It rests on").wait_for(timeout=30_000)
+    page.keyboard.press("j")
+    page.keyboard.press("Enter")
+    assert page.url.endswith("#step-1")
+    assert page.locator(".run .bars rect").count() > 0
 
 
 def test_a_review_is_approved_by_a_named_person(open_page: Open, brain: Path) -> None:

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
 from rlm_mem.continuum.schema import TIERS
 
-__all__ = ["Bar", "bars", "populations_chart"]
+if TYPE_CHECKING:
+    from rlm_mem.dashboard.spans import Span
+
+__all__ = ["Bar", "bars", "populations_chart", "span_bars"]
 
 _WIDTH, _HEIGHT = 900.0, 100.0
 _BAR = Markup(
@@ -82,6 +86,31 @@ def populations_chart(points: Sequence[tuple[str, Mapping[str, int]]], *, title:
         )
     above = Markup("<figcaption>at most {:,}</figcaption>").format(top)
     return _drawn(made, [label for label, _ in points], title=title, role="img", above=above)
+
+
+def span_bars(span: Span, whole: float) -> Markup:
+    """The bars of one step on the time of the whole run: writing the program, running it, asking a model within.
+
+    Args:
+        whole: seconds of the run.
+    """
+    scale = 1000 / (whole or 1.0)
+    parts = [("bar-model", *span.model), ("bar-program", *span.program)]
+    parts += [("bar-asked", *one) for one in span.asked]
+    made = [
+        Markup('<rect class="{}" x="{:.1f}" y="{}" width="{:.1f}" height="{}"/>').format(
+            name,
+            at * scale,
+            5 if name == "bar-asked" else 0,
+            max(2.0, length * scale),
+            5 if name == "bar-asked" else 10,
+        )
+        for name, at, length in parts
+        if length > 0
+    ]
+    return Markup(
+        '<svg class="bars" viewBox="0 0 1000 10" preserveAspectRatio="none" aria-hidden="true">{}</svg>'
+    ).format(Markup("").join(made))
 
 
 def _drawn(made: Sequence[Markup], labels: Sequence[str], *, title: str, role: str, above: Markup) -> Markup:

@@ -13,7 +13,10 @@ from markupsafe import Markup, escape
 
 from rlm_mem import recall
 from rlm_mem.chunk import parse_time
+from rlm_mem.dashboard.charts import span_bars
+from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import figures
+from rlm_mem.dashboard.spans import Span, did, spans
 from rlm_mem.dashboard.words import address, first_line, visible, without_marks
 from rlm_mem.errors import InputError, RlmMemError
 
@@ -23,8 +26,9 @@ if TYPE_CHECKING:
     from rlm_mem.dashboard.visits import Visit
     from rlm_mem.memory import Memory
     from rlm_mem.operations.runs import RunKind
+    from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.outcome import OutcomeWord
-    from rlm_mem.recall.trajectory import SubCall, Trajectory
+    from rlm_mem.recall.trajectory import Trajectory
 
 __all__ = ["ask", "cancel", "coloured", "recall_page", "recalls_page"]
 
@@ -40,12 +44,14 @@ _LOST = timedelta(minutes=20)
 
 @dataclass(frozen=True)
 class _Step:
-    """A turn with the values for its template."""
+    """A step with the values for its template."""
 
-    step: Any
+    span: Span
+    step: LoopStep
+    did: str
+    bars: Markup
     code: Sequence[Markup]
     chunks: Sequence[tuple[str, str]]
-    calls: Sequence[SubCall]
 
 
 def recalls_page(visit: Visit) -> Response:
@@ -84,25 +90,33 @@ def recall_page(visit: Visit) -> Response:
     walked = _path(outcome.detail if outcome else {})
     texts = _beginnings(memory, [*wanted, *(str(step.get("chunk_id")) for step in walked)])
     pending = list(run.calls)
-    steps = []
+    recorded = []
     for number, step in enumerate(run.steps, 1):
         turn = sum(1 for one in run.steps[:number] if one.depth == 0)
         calls = [call for call in pending if call.turn <= turn or number == len(run.steps)]
         pending = [call for call in pending if call not in calls]
-        steps.append(
-            _Step(
-                step,
-                [coloured(program) for program in step.programs],
-                [(one, texts.get(one, one)) for one in step.chunks_read],
-                calls,
-            )
+        recorded.append((step, calls))
+    placed = spans(recorded)
+    whole = max((span.end for span in placed), default=0.0)
+    steps = [
+        _Step(
+            span,
+            span.step,
+            did(span.step),
+            span_bars(span, whole),
+            [coloured(program) for program in span.step.programs],
+            [(one, texts.get(one, one)) for one in span.step.chunks_read],
         )
+        for span in placed
+    ]
     return visit.answer(
         "recall.html",
         run=run,
         outcome=outcome,
         state=state,
         steps=steps,
+        whole=whole,
+        answer=render(str(outcome.content)) if outcome and outcome.content else None,
         cited=[(one, texts.get(one, one)) for one in (outcome.chunk_ids if outcome else ())],
         walked=walked,
         texts=texts,

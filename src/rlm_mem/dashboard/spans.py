@@ -1,0 +1,106 @@
+"""The steps of a run in time: which belongs to which, and where its bars begin and end.
+
+A record holds how long the parts of a step took, in the order in which steps ended. Steps of a run follow one another;
+the steps of a sub-question ran within the program that asked it, and so did its calls of a model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from rlm_mem.recall.loop import LoopStep
+from rlm_mem.recall.trajectory import SubCall
+
+__all__ = ["Span", "did", "spans"]
+
+_NAMED = 3
+
+
+@dataclass(frozen=True)
+class Span:
+    """One step in time; times in seconds from the beginning of the run.
+
+    Attributes:
+        label: ``3``, or ``3.1`` for the first step of a sub-question asked in the third.
+        model, program: beginning and length of writing and running the program.
+        asked: beginning and length of each call of a model within the program.
+    """
+
+    step: LoopStep
+    label: str
+    calls: Sequence[SubCall]
+    model: tuple[float, float]
+    program: tuple[float, float]
+    asked: Sequence[tuple[float, float]] = ()
+
+    @property
+    def end(self) -> float:
+        """Where the step ended."""
+        return sum(self.program)
+
+
+def spans(steps: Sequence[tuple[LoopStep, Sequence[SubCall]]]) -> list[Span]:
+    """The steps of a run, each before those of its sub-questions.
+
+    Args:
+        steps: as they were recorded, with the calls of a model that their programs made.
+    """
+    tops: list[_Node] = []
+    for step, calls in steps:
+        # The steps of a sub-question ended before the one whose program asked it.
+        inner = [node for node in tops if node.step.depth > step.depth]
+        tops = [node for node in tops if node.step.depth <= step.depth]
+        tops.append(_Node(step, calls, inner))
+    made: list[Span] = []
+    _lay(tops, 0.0, "", made)
+    return made
+
+
+@dataclass(frozen=True)
+class _Node:
+    step: LoopStep
+    calls: Sequence[SubCall]
+    inner: Sequence[_Node]
+
+
+def _lay(nodes: Sequence[_Node], start: float, prefix: str, made: list[Span]) -> float:
+    """Add nodes one after the other; returns where the last one ended."""
+    for number, node in enumerate(nodes, 1):
+        label = f"{prefix}{number}"
+        running = start + max(0.0, node.step.model_seconds)
+        place = len(made)
+        made.append(Span(node.step, label, node.calls, (start, running - start), (running, 0.0)))
+        within = _lay(node.inner, running, f"{label}.", made)
+        asked = []
+        for call in node.calls:
+            asked.append((within, max(0.0, call.seconds)))
+            within += max(0.0, call.seconds)
+        # Calls that were made at the same time take less than their sum.
+        took = max(0.0, node.step.program_seconds) or within - running
+        squeeze = min(1.0, took / (within - running)) if within > running else 1.0
+        asked = [(running + (at - running) * squeeze, length * squeeze) for at, length in asked]
+        made[place] = replace(made[place], program=(running, took), asked=asked)
+        start = running + took
+    return start
+
+
+def did(step: LoopStep) -> str:
+    """What a step did, in a few words: `search, read_chunk · 2 memories read · concluded`."""
+    names = list(
+        dict.fromkeys(name for call in step.host_calls if (name := str(call.get("name"))) != "FINAL")
+    )
+    said = []
+    if names:
+        more = len(names) - _NAMED
+        said.append(", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else ""))
+    elif not step.programs:
+        said.append("a reply without a program")
+    if step.chunks_read:
+        read = len(step.chunks_read)
+        said.append(f"{read} {'memory' if read == 1 else 'memories'} read")
+    if step.error:
+        said.append(step.error_kind or "error")
+    if step.final:
+        said.append("concluded")
+    return " · ".join(said) or "ran a program"
