@@ -13,6 +13,7 @@ from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InvalidMemory
+from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.integrity import check
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.differences import difference
@@ -35,6 +36,10 @@ SAID = [
     ("Ana: I live in Paris.", "Ana: I moved from Paris to Rome."),
     ("The gate code is 4471.", "Correction: the gate code is 9020."),
     ("My phone number is 555-0134.", "My new phone number is 555-0177."),
+    ("Deployments need one approval.", "Deployments now need two approvals instead of one."),
+    ("The page is written in Elmwood.", "The page has been rewritten from Elmwood to Pinescript."),
+    ("The build takes 7 minutes.", "The build takes 3 minutes, down from 7."),
+    ("The wifi password is maple-forty.", "The wifi password is now cedar-ninety."),
 ]
 ASKED = [
     ("The ferry leaves at 6:10.", "The ferry leaves at 6:40.", "replace"),
@@ -57,6 +62,9 @@ NEITHER = [
     ("Gustav owns a red bicycle.", "Gustav sold a red lamp."),
     ("We walked 12 kilometres.", "We walked 8 kilometres now."),
     ("I like tea.", "I like coffee now."),
+    ("Our kitchen is yellow.", "The neighbours changed their kitchen from yellow to white."),
+    ("Jonas's kitchen is yellow.", "The kitchen was changed from yellow to white."),
+    ("The build takes 3 minutes.", "The build takes 3 minutes, down from 7."),
 ]
 
 
@@ -209,6 +217,34 @@ def test_what_was_out_of_date_holds_again_when_it_is_said_again(memory: Memory) 
     assert back.replaced == [new]
     again = memory.remember("Dana lives in Berlin.")
     assert again.created == 1 and again.chunk_ids != [old]
+
+
+def test_what_a_later_text_ends_is_no_first_hit_and_no_answer_without_a_link_either(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain", config=Config.load(updates={"find": "review"})) as memory:
+        memory.remember("Dana lives in Berlin. Dana works at Fennel Labs.", occurred_at="2026-01-02")
+        memory.remember("Dana moved from Berlin to Hamburg.", occurred_at="2026-02-02")
+        newest = memory.remember("Dana moved from Hamburg to Oslo.", occurred_at="2026-03-02").chunk_ids
+        memory.remember("Dana moved from Oslo to Rome.", occurred_at="2026-04-02", origin="web")
+        memory.remember("Dana's aunt moved from Oslo to Bern.", occurred_at="2026-04-02")
+        question = "In which city does Dana live?"
+        for hits in (memory.search(question, limit=1), memory.search(question, explain=True)):
+            assert [hits[0].chunk_id] == newest and hits == sorted(hits, key=lambda hit: -hit.score)
+        assert hits[0].parts is not None and hits[0].parts["says so"] > 0
+        assert [one.chunk_id for one in memory.search("Dana Oslo moved from Hamburg", limit=1)] == newest
+        answer = memory.recall(question)
+        assert answer.content is not None and "Oslo" in answer.content and answer.chunk_ids[:1] == newest
+        assert "Fennel" in str(memory.recall("Where does Dana work?").content)
+
+
+def test_programs_find_changes_and_contradictions_by_the_same_rules(memory: Memory) -> None:
+    texts = ("Ida eats fish.", "Ida doesn't eat fish.", "Dana lives in Berlin.", "Dana moved to Rome.")
+    for day, text in enumerate(texts, 1):
+        memory.store.create_chunk(text, occurred_at=f"2026-03-0{day}T10:00:00Z")
+    program = "print([(p['older']['text'], p['newer']['text']) for p in {}])"
+    with REPLSession(memory.store) as session:
+        changed = session.run(program.format("updates('Dana')")).output
+        denied = session.run(program.format("contradictions('Ida')")).output
+    assert (changed, denied) == (f"[{texts[2:]}]\n", f"[{texts[:2]}]\n")
 
 
 def test_nearly_the_same_words_are_stored_a_few_times_only(memory: Memory) -> None:

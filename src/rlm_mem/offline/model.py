@@ -368,7 +368,7 @@ def _passage(data: dict[str, Any]) -> Passage:
     return Passage(
         str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(at), float(data.get("score") or 0.0),
         before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
-        not data.get("superseded_by"), str(data.get("heading") or "")[:200],
+        not data.get("superseded_by"), str(data.get("heading") or "")[:200], bool(data.get("untrusted")),
     )  # fmt: skip
 
 

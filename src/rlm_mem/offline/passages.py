@@ -73,7 +73,7 @@ class Passage:
 
     ``at`` is when it was said, if known; ``before`` what was said just before it, by ``before_author``, if
     anything; ``score`` is the search's; ``current`` is False for a memory that a later one replaces; ``heading`` is
-    the heading of its section in a document.
+    the heading of its section in a document; ``untrusted``: it came from elsewhere than a person or an agent.
     """
 
     chunk_id: str
@@ -85,6 +85,7 @@ class Passage:
     before: str = ""
     current: bool = True
     heading: str = ""
+    untrusted: bool = False
 
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:

@@ -28,7 +28,8 @@ from rlm_mem.offline.pieces import trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.statements import statements_in
+from rlm_mem.text.differences import MAY_END, surest
+from rlm_mem.text.statements import Stated, statements_in
 
 __all__ = ["READ_FULLY", "Examined", "examine", "read"]
 
@@ -52,6 +53,8 @@ _SPANS = frozenset({"what", "kind", "do", "how", "why", "name", "where", "how_lo
 _PLAIN = re.compile(r"[^\w\s]")
 _ARTICLES = frozenset({"a", "an", "the", "and"})
 
+_CHANGES_FOLLOWED = 4
+"""Changes one after the other that are followed from an answer to what holds."""
 _OF_THE_PAST = re.compile(
     r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|first|until)\b", re.I
 )
@@ -89,7 +92,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     """Answer ``question`` from ``passages`` (best first or not; their scores count). Deterministic.
 
     A question about the present is read from what was not replaced, where that answers it; of a passage that tells of
-    a change the value that holds is the answer.
+    a change the value that holds is the answer, and so it is where a later passage says that the answer does not hold.
     """
     if _OF_THE_PAST.search(question.text):
         return _read(question, passages, weights)
@@ -97,9 +100,50 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     reading = _read(question, current, weights) if current else Reading(None, (), 0.0, 0.0)
     if reading.answer is None and len(current) < len(passages):
         reading = _read(question, passages, weights)
+    reading = _in_force(question, reading, passages)
     if reading.answer and reading.passages and _OF_A_CHANGE.search(reading.passages[0].text):
         return _with_present_value(question, reading)
     return reading
+
+
+def _in_force(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
+    """What is said instead, where a later passage says itself that the answer does not hold any more."""
+    for _ in range(_CHANGES_FOLLOWED):
+        later = _ended_by(question, reading, passages) if reading.answer and reading.passages else None
+        if later is None:
+            break
+        stated, passage = later
+        reading = replace(
+            reading, answer=stated.shown or stated.text, passages=(passage, *reading.passages[:1])
+        )
+    return reading
+
+
+def _ended_by(
+    question: Question, reading: Reading, passages: Sequence[Passage]
+) -> tuple[Stated, Passage] | None:
+    """The statement that ends what an answer rests on, with its passage."""
+    before, answer = reading.passages[0], str(reading.answer).lower().strip(" .")
+    later = []
+    for one in passages:
+        if not one.current or one.text == before.text or (one.untrusted and not before.untrusted):
+            continue
+        known = one.at is not None and before.at is not None and one.at >= before.at
+        if (known or not before.current) and MAY_END.search(one.text):
+            later.append(one)
+    if not later:
+        return None
+    english = get_analyser("english")
+    held = [
+        one
+        for one in statements_in(before.text, english, speaker=before.author or None)
+        if question.kind in ("yes_no", "choice") or answer in one.text.lower() or one.shown.lower() in answer
+    ]
+    for passage in later if held else ():
+        found = surest(statements_in(passage.text, english, speaker=passage.author or None), held)
+        if found is not None and found[0].said:
+            return found[1], passage
+    return None
 
 
 def _with_present_value(question: Question, reading: Reading) -> Reading:
@@ -112,7 +156,7 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
         if (
             not one.sure
             or not former
-            or former not in answer
+            or (former not in answer and answer.rstrip(".") not in former)
             or former in asked
             or one.shown.lower() in asked.split()
         ):

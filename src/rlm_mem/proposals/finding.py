@@ -20,7 +20,7 @@ from rlm_mem.chunk.types import rank
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import CHANGES, ENDS, FAMILIES, FIRST, REPLACES
-from rlm_mem.text.differences import Conflict, difference
+from rlm_mem.text.differences import Conflict, differences
 from rlm_mem.text.statements import ME, Stated, statements_in
 
 if TYPE_CHECKING:
@@ -247,12 +247,7 @@ class Finder:
         self, chunk: Chunk, statements: Sequence[Stated], old: Chunk, analyser: Analyser
     ) -> Proposal | None:
         before = statements_in(old.content, analyser)
-        pairs = [
-            (found, new, one)
-            for one in before
-            for new in statements
-            if (found := difference(new, one)) is not None
-        ]
+        pairs = list(differences(statements, before)) if before else []
         if not pairs:
             return None
         best, newer, older = max(pairs, key=lambda pair: (pair[0].said, pair[0].confidence))

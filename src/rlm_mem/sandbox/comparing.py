@@ -1,8 +1,9 @@
 """Statements about the same thing that differ: candidates for what was updated or is contradicted.
 
-Two statements are about the same thing when they share words that are rare among the statements compared. They are
-candidates for an update when their values differ (numbers, dates, names) or the later one has a word of change, and for
-a contradiction when one is negated and the other is not. These are rules only: the program reads the pairs and decides.
+The rules by which remembering finds what is replaced and contradicted (``rlm_mem.text.differences``) come first. Beyond
+them, two statements are about the same thing when they share words that are rare among the statements compared: a
+candidate for an update when their values differ (numbers, dates, names) or the later one has a word of change, and for
+a contradiction when one is negated and the other is not. The program reads the pairs and decides.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from rlm_mem.text.differences import Conflict, surest
+from rlm_mem.text.statements import Stated, statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
@@ -31,6 +35,7 @@ _DENIAL = re.compile(
     re.IGNORECASE,
 )
 _VALUE = re.compile(r"(?<![\w.])\d[\d.,:/-]*+%?|(?<![.!?:\n] )(?<=\s)[A-Z][\w'-]++")
+_BY_RULE = 100.0
 _COMMON = frozenset(("i", "i'm", "i've", "i'll", "i'd", "ok"))
 
 
@@ -57,14 +62,19 @@ class Pair:
 
 def updated(statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int) -> list[Pair]:
     """Pairs whose later statement has a different value than the earlier one, newest first."""
-    return _pairs(statements, subject, analyser, limit, _other_value)
+    return _pairs(statements, subject, analyser, limit, _other_value, "replace")
 
 
 def contradictory(
     statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int
 ) -> list[Pair]:
     """Pairs of which one is negated and the other is not, newest first."""
-    return _pairs(statements, subject, analyser, limit, _denied)
+    return _pairs(statements, subject, analyser, limit, _denied, "contradict")
+
+
+def _weight(ruled: tuple[Conflict, Stated, Stated] | None) -> float:
+    """Pairs that the rules find come before the others."""
+    return _BY_RULE + ruled[0].confidence if ruled is not None else 0.0
 
 
 def _other_value(older: str, newer: str) -> str:
@@ -94,6 +104,7 @@ def _pairs(
     analyser: Analyser,
     limit: int,
     reason: Callable[[str, str], str],
+    kind: str,
 ) -> list[Pair]:
     words = [set(analyser.terms(one.text)) for one in statements]
     names = {term for one in statements if one.speaker for term in analyser.terms(one.speaker)}
@@ -101,10 +112,11 @@ def _pairs(
     frequency = Counter(term for terms in words for term in terms)
     usable = [(one, terms) for one, terms in zip(statements, words, strict=True) if len(terms) > 1]
     usable.sort(key=lambda pair: pair[0].order)
+    stated = [statements_in(one.text, analyser, speaker=one.speaker) for one, _ in usable]
     max_frequency = len(usable) // 3 + 3
     found: list[Pair] = []
     for place, (older, before) in enumerate(usable):
-        for newer, after in usable[place + 1 :]:
+        for later, (newer, after) in enumerate(usable[place + 1 :], place + 1):
             shared = {
                 term
                 for term in before & after
@@ -112,9 +124,10 @@ def _pairs(
                 and term not in names
                 and (term in subject_terms or frequency[term] <= max_frequency)
             }
-            if len(shared) < 2 or before == after:
+            ruled = surest(stated[later], stated[place], kind)
+            if ruled is None and (len(shared) < 2 or before == after):
                 continue
-            why = reason(older.text, newer.text)
+            why = reason(older.text, newer.text) or (ruled[0].reason if ruled is not None else "")
             if why:
                 overlap = len(shared) / (1 + min(len(before), len(after)))
                 rarity = sum(1.0 / frequency[term] for term in shared)
@@ -124,7 +137,7 @@ def _pairs(
                         older,
                         tuple(sorted(shared)),
                         why,
-                        rarity + overlap + bool(shared & subject_terms),
+                        rarity + overlap + bool(shared & subject_terms) + _weight(ruled),
                     )
                 )
     best = sorted(found, key=lambda pair: -pair.weight)[:limit]

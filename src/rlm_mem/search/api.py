@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import structs
 
 from rlm_mem.chunk import format_time
-from rlm_mem.chunk.types import is_untrusted, wanted_origins, wanted_trust
+from rlm_mem.chunk.types import is_untrusted, rank, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
@@ -30,6 +30,8 @@ from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.differences import MAY_END, surest
+from rlm_mem.text.statements import statements_in
 from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
@@ -118,6 +120,12 @@ MAX_LIMIT = 1_000
 MAX_NEIGHBOURS = 10
 
 _BY = ("chunk", "segment", "conversation")
+_COMPARED = 5
+"""Hits that are read."""
+_STEP = 0.01
+"""How far the hit that holds ends up above the one that does not."""
+_FOLLOWED = 4
+"""Changes one after the other that are followed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +188,9 @@ def search(
     explain: bool = False,
     neighbours: int = 0,
 ) -> list[Hit]:
-    """Find what answers a question, best first. Reads no more chunk files than it returns hits, and writes none.
+    """Find what answers a question, best first. Reads as many chunk files as it returns hits, or five, and writes none.
+
+    The first hit is none of which another of the best hits says that it does not hold any more ("moved from A to B").
 
     Args:
         store: where to look; only its own namespace is seen.
@@ -212,10 +222,11 @@ def search(
         source = store.candidate_source()
         if not query.strip():
             return [] if unrestricted else _newest(store, source, wanted, limit)
-        question = question_for(source, query, store.config.search.language, now)
-        return list(
-            _hits(store, question, _ranked(store, source, question, wanted, limit, by), limit, explain)
-        )
+        analyser = get_analyser(store.config.search.language)
+        question = question_for(source, query, analyser.language, now)
+        read = max(limit, _COMPARED)
+        hits = list(_hits(store, question, _ranked(store, source, question, wanted, read, by), read, explain))
+        return _with_what_holds_first(hits, analyser)[:limit]
 
     return _with_neighbours(store, store.backend.retried(found), by, neighbours)
 
@@ -366,6 +377,41 @@ def _hits(
                 same = now is chunk or now.content == chunk.content
                 place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                 yield _hit(chunk, place, question, analyser, explain)
+
+
+def _with_what_holds_first(hits: list[Hit], analyser: Analyser) -> list[Hit]:
+    """The hits, the first of them one that no later hit among the best says to be out of date.
+
+    Links of succession are in the order already. This reads what the texts say themselves, by the rules of
+    ``rlm_mem.text.differences``: of imported chunks, of proposals that wait, and of chunks out of date in part.
+    """
+    for _ in range(_FOLLOWED):
+        place = _ending_first(hits[:_COMPARED], analyser)
+        if not place:
+            break
+        first = hits[0].score + _STEP
+        newer = hits[place]
+        parts = {**newer.parts, "says so": first - newer.score} if newer.parts is not None else None
+        hits = [replace(newer, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]
+    return hits
+
+
+def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
+    """The place of the best hit that says that the first one does not hold; 0 for none."""
+    later = []
+    for place, hit in enumerate(hits):
+        as_good = hit.superseded_by is None and rank(hit.trust) >= rank(hits[0].trust)
+        if place and as_good and hit.at >= hits[0].at and MAY_END.search(hit.snippet):
+            later.append(place)
+    if not later:
+        return 0
+    held = statements_in(hits[0].snippet, analyser, speaker=hits[0].author)
+    for place in later if held else ():
+        said = statements_in(hits[place].snippet, analyser, speaker=hits[place].author)
+        found = surest(said, held)
+        if found is not None and found[0].said:
+            return place
+    return 0
 
 
 def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, explain: bool) -> Hit:

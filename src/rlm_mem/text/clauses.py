@@ -197,7 +197,7 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
             continue
         if low in _CHOSEN and number:
             return number, _CHOSEN[low]
-        if low.endswith(("ing", "ed")):
+        if low.endswith(("ing", "ed")) and low not in _STATES:
             continue
         family = family_of(low)
         if (
@@ -287,6 +287,8 @@ def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str
     low = [one.low for one in tokens]
     for number, word in enumerate(low):
         after = low[number + 1] if number + 1 < len(low) else ""
+        if word in ("up", "down") and after == "from" and number:
+            return tokens[:number], parts_of(without_news(tokens[number + 2 :])[0])[:1], f"{word} from"
         if (word, after) in (("instead", "of"), ("rather", "than"), ("no", "longer")):
             cue = f"{word} {after}"
             rest = tokens[number + 2 :]

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlm_mem.text.clauses import REPLACES, words
+from rlm_mem.text.clauses import CHANGES, ENDS, NEWS, REPLACES, words
 from rlm_mem.text.statements import ME, UNKNOWN, Stated
 
-__all__ = ["Conflict", "difference"]
+__all__ = ["MAY_END", "Conflict", "difference", "differences", "surest"]
 
+MAY_END = re.compile(
+    rf"\b(?:{'|'.join(sorted(CHANGES | ENDS | REPLACES | NEWS))}|from now|longer|any more|rather|used to|not|new|from"
+    r"|correction|corrected|updated?|edit|as of|since|starting|beginning|effective)\b",
+    re.IGNORECASE,
+)
+"""Finds a word in every text that says itself that something does not hold any more."""
+_OWNER = re.compile(r"([^\W\d_]{1,40})['’]s\b")
 _NOUN_OF = {
     "deadlin": "due", "due": "due", "price": "cost", "fee": "cost", "cost": "cost", "rent": "pay", "address": "live",
     "home": "live", "job": "work", "employ": "work", "salari": "earn", "name": "call", "weight": "weigh",
@@ -18,17 +27,19 @@ _NOUN_OF = {
 _ONE_VALUE = words(
     "live work cost weigh start end open close meet report drive run listen pay earn leave arrive lead "
     "host due call name  base locat plan schedul held set freez frozen empti written write engag marri "
-    "choos bank sit belong change need expir  read go"
+    "choos bank sit belong change need expir read go deploy"
 )
 """Attributes of which a thing has one value at a time."""
 _ONE_WORD = words(
     "color colour status state mode size shape name titl type kind languag format level brand version "
     "theme currenc plan  polici hobbi dish drink food song band sport pet mascot nicknam role rank grade "
-    "default"
+    "default password passphras code pin login usernam topic motto answer"
 )
 """Stems of nouns of which a thing has one at a time, whatever words stand for it."""
 _LOOSE = words("like hate speak teach play have eat drink help know watch cook sing share")
 """Attributes of which a thing may have many: another value contradicts none."""
+_LASTING = words("like hate write teach help")
+"""Attributes whose objects a change of something else does not end."""
 _PLACES = words("live base locat meet sit host held run stand sleep keep store")
 
 
@@ -70,6 +81,25 @@ def difference(newer: Stated, older: Stated) -> Conflict | None:
     return _other_value(newer, older)
 
 
+def differences(
+    newer: Sequence[Stated], older: Sequence[Stated]
+) -> Iterator[tuple[Conflict, Stated, Stated]]:
+    """All differences between what two texts state, each with the later and the earlier statement."""
+    for one in older:
+        for new in newer:
+            found = difference(new, one)
+            if found is not None:
+                yield found, new, one
+
+
+def surest(
+    newer: Sequence[Stated], older: Sequence[Stated], kind: str | None = None
+) -> tuple[Conflict, Stated, Stated] | None:
+    """The surest difference (of one kind): what the later text says itself before what may be; None for none."""
+    found = [one for one in differences(newer, older) if kind is None or one[0].kind == kind]
+    return max(found, key=lambda one: (one[0].said, one[0].confidence), default=None)
+
+
 def _named(newer: Stated, older: Stated) -> Conflict | None:
     """The later statement names a value that does not hold any more, and the earlier one states it."""
     if older.denied or not newer.former or not older.value:
@@ -82,7 +112,7 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
         return None  # "12 of 14 rooms": the earlier one states the new value, too
     if newer.attribute != "change" and not _alike(newer, older):
         return None
-    if older.attribute in ("like", "hate", "write", "teach", "help") and newer.attribute == "change":
+    if older.attribute in _LASTING and not older.preposition and newer.attribute == "change":
         return None
     new_topic, old_topic = newer.topic - {ME}, older.topic - {ME}
     full_new, full_old = new_topic | newer.context, old_topic | older.context | (older.value - newer.former)
@@ -91,7 +121,10 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
         fits = new_topic <= full_old or (old_topic <= full_new and _head_fits(newer, older, full_old))
         if not fits:
             return None
-        strong = _contexts_meet(newer, older, new_topic, old_topic)
+        added = new_topic - full_old - {newer.head}
+        if added and ME in older.topic and ME not in newer.topic:
+            return None  # the thing of somebody else
+        strong = not added and _contexts_meet(newer, older, new_topic, old_topic) and not _owned(newer, older)
     elif not new_topic and not old_topic:
         if newer.topic != older.topic:
             return None
@@ -111,6 +144,13 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
     if newer.shown and newer.value:
         reason += f": “{newer.shown}” instead"
     return Conflict("replace", 0.95 if strong else 0.6, strong, reason)
+
+
+def _owned(newer: Stated, older: Stated) -> bool:
+    """Whether the earlier statement is about the thing of somebody whom the later one does not name."""
+    left = older.topic - newer.topic - newer.context - {ME}
+    owners = [match[1].lower() for match in _OWNER.finditer(older.text)]
+    return any(owner.startswith(stem) for owner in owners for stem in left)
 
 
 def _contexts_meet(
