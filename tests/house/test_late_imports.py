@@ -30,7 +30,7 @@ class Late(NamedTuple):
 LATE = {
     "cryptography": Late("sign", "receipts.signing"),
     "genai_prices": Late("llm", "models.pricing"),
-    "keyring": Late("keyring", "models.secrets"),
+    "keyring": Late("keyring", "models.keys"),
     "markdown_it": Late("server", "dashboard.markdown"),
     "mcp": Late("server", "serving.run"),
     "numpy": Late(278, "proposals.finding store.core.records"),

@@ -32,11 +32,11 @@ whether it may replace another memory, which asks the index for its words."""
 
 FIND_FILES, FIND_FUNCTIONS = 26, 221
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 30, 292
+ASK_FILES, ASK_FUNCTIONS = 30, 296
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
-RECALL_FILES = 47
-RECALL_FUNCTIONS = 706
+RECALL_FILES = 45
+RECALL_FUNCTIONS = 700
 """One question, answered by the embedded offline model in its first program; some of them keep to what held at a time,
 say what was replaced, and look for numbered statements; a passage comes with the lines around it (`text.blocks`)."""
 

@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_mem.errors import ModelUnavailable
-from rlm_mem.models.secrets import find_key, redact, require_key
+from rlm_mem.models.keys import find_key, require_key
+from rlm_mem.text.secrets import redact
 
 KEYS = [
     "sk-abcdefghijklmnopqrst1234",

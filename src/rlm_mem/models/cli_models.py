@@ -22,7 +22,7 @@ from rlm_mem.errors import InvalidConfig, ModelError, ModelOverloaded, ModelRefu
 from rlm_mem.models.base import Completion, Options, Prompt, Usage, estimate_usage, render_prompt, sendable
 from rlm_mem.models.commands import CommandResult, run_command
 from rlm_mem.models.retry import TRANSIENT_STATUS
-from rlm_mem.models.secrets import redact
+from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
     from rlm_mem.config import LLMConfig

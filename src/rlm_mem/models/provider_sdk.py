@@ -38,8 +38,9 @@ from rlm_mem.errors import (
 )
 from rlm_mem.models.apis import APIS, Target
 from rlm_mem.models.base import Message, Usage, sendable
+from rlm_mem.models.keys import KEY_VARIABLES
 from rlm_mem.models.retry import TRANSIENT_STATUS, TransientFailure
-from rlm_mem.models.secrets import KEY_VARIABLES, redact
+from rlm_mem.text.secrets import redact
 
 __all__ = [
     "ask",

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from rlm_mem.errors import InvalidConfig, ModelUnavailable
 from rlm_mem.models.apis import APIS, Api, Target
-from rlm_mem.models.secrets import find_key, require_key
+from rlm_mem.models.keys import find_key, require_key
 
 if TYPE_CHECKING:
     from rlm_mem.config import LLMConfig

@@ -11,15 +11,16 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
 from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.models.base import Message, breaking
-from rlm_mem.sandbox.functions import speakers
+from rlm_mem.sandbox.functions import described, speakers
 from rlm_mem.sandbox.line_functions import users_of
-from rlm_mem.sandbox.reference import described, prompt_lines
+from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
@@ -91,7 +92,18 @@ def instructions(functions: Mapping[str, Callable[..., Any]] | None = None, *, m
         model: there is a model for ``llm_query`` and its kin; without one they are not named.
     """
     others = "".join(described(name, function) + "\n" for name, function in (functions or {}).items())
-    return _BEFORE + prompt_lines(model=model) + others + _AFTER
+    return _BEFORE + _function_lines(model) + others + _AFTER
+
+
+@cache
+def _function_lines(model: bool) -> str:
+    """The functions as the instructions list them."""
+    pages = [page for page in PAGES.values() if model or not page.model]
+    lines = [
+        f"{SHORT_SIGNATURES.get(page.name, page.signature)} -> {page.gives}" for page in pages if page.first
+    ]
+    rest = ", ".join(page.name for page in pages if not page.first)
+    return "\n".join(lines) + f'\nAlso {rest}: see help("NAME").\n'
 
 
 SYSTEM_PROMPT = instructions()

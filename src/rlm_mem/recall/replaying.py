@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from rlm_mem.errors import BudgetError, ModelUnavailable
 from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages, render_prompt
-from rlm_mem.models.secrets import redact
 from rlm_mem.recall.loop import LoopStep, answer_text, make_step, output_limit, run_programs
 from rlm_mem.recall.programs import QuotedProgram
 from rlm_mem.recall.recall import Runner
@@ -23,6 +22,7 @@ from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
 from rlm_mem.sandbox.values import Final
 from rlm_mem.text.comparing import opcodes
+from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
     from collections.abc import Callable

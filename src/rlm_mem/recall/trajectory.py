@@ -32,12 +32,12 @@ from rlm_mem.models.base import (
     as_messages,
     render_prompt,
 )
-from rlm_mem.models.secrets import redact
 from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.model_calls import bounded_reply
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
 from rlm_mem.sandbox.values import MAX_ERROR_CHARS, clipped, well_formed
 from rlm_mem.telemetry import ObservedOperation, count
+from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.brain_files import BrainFiles

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.errors import InputError
-from rlm_mem.models.secrets import redact
 from rlm_mem.recall.prompts import Opening, feedback, instructions
 from rlm_mem.recall.trajectory import Trajectory, trajectories
-from rlm_mem.text.secrets import find_secrets, hide
+from rlm_mem.text.secrets import find_secrets, hide, redact
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore

@@ -19,7 +19,6 @@ import msgspec
 from rlm_mem.chunk import parse_time
 from rlm_mem.errors import BudgetError, ConflictError, InputError
 from rlm_mem.models.base import Limits
-from rlm_mem.models.secrets import redact
 from rlm_mem.recall.trajectory import Trajectory, load_trajectory
 from rlm_mem.receipts.canonical import VOLATILE, digest, plain_json
 from rlm_mem.receipts.format import (
@@ -39,6 +38,7 @@ from rlm_mem.receipts.format import (
 )
 from rlm_mem.receipts.signing import sign
 from rlm_mem.receipts.tape import CallRecorder, args_hash, pinned, result_hash
+from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

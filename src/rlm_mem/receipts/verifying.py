@@ -15,7 +15,6 @@ from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, InvalidQuery, NotFoundError, RlmMemError
 from rlm_mem.models.base import Limits, Usage
-from rlm_mem.models.secrets import redact
 from rlm_mem.recall.loop import LoopStep, answer_text, existing, first_ids, supporting
 from rlm_mem.recall.outcome import outcome_word
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory
@@ -24,6 +23,7 @@ from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, read_
 from rlm_mem.receipts.making import REPLAY_SECONDS, RecordedParts, agrees, chunk_hash, without_keys
 from rlm_mem.receipts.signing import fingerprint, public_key, signed_by
 from rlm_mem.receipts.tape import DIVERGED, CallPlayer, CallRecorder, args_hash, pinned, result_hash
+from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
     from rlm_mem.recall.replaying import ReplayStep

@@ -6,6 +6,7 @@ A wrong argument raises an error that says what to write instead.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["FUNCTIONS", "MODEL_FUNCTIONS", "STORE_FUNCTIONS", "StoreFunctions", "failed"]
+__all__ = ["FUNCTIONS", "MODEL_FUNCTIONS", "STORE_FUNCTIONS", "StoreFunctions", "described", "failed"]
 
 STORE_FUNCTIONS = (
     "search",
@@ -332,3 +333,15 @@ class StoreFunctions(LineFunctions):
 def speakers(store: ChunkStore) -> list[str]:
     """Speakers of the memory according to its index; at most 20 names, sorted."""
     return sorted(store.candidate_source().authors())[:MAX_SPEAKERS]
+
+
+def described(name: str, function: Callable[..., Any]) -> str:
+    """A function of the caller on one line: its signature and the first line of its docstring."""
+    try:
+        whole = inspect.signature(function)
+        bare = [one.replace(annotation=inspect.Parameter.empty) for one in whole.parameters.values()]
+        signature = str(whole.replace(parameters=bare, return_annotation=inspect.Signature.empty))
+    except (TypeError, ValueError):  # builtins and C functions may have none
+        signature = "(...)"
+    about = (inspect.getdoc(function) or "").split("\n", 1)[0][:120]
+    return f"{name}{signature[:120]}" + (f": {about}" if about else "")

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
-from typing import Any
 
-__all__ = ["PAGES", "Page", "described", "help_text", "prompt_lines", "table"]
+__all__ = ["PAGES", "SHORT_SIGNATURES", "Page", "help_text", "table"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -274,7 +272,7 @@ _PAGES = (
 PAGES = {page.name: page for page in _PAGES}
 """Every function that the sandbox provides, by name, in display order."""
 
-_SHORT_SIGNATURES = {
+SHORT_SIGNATURES = {
     "search": "search(query, limit=10)",
     "turns": "turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
     "grep": "grep(pattern, author=None)",
@@ -287,28 +285,6 @@ _SHORT_SIGNATURES = {
     "help": 'help("turns")',
 }
 """Signatures in the instructions, where the whole one is too long."""
-
-
-def described(name: str, function: Callable[..., Any]) -> str:
-    """A function of the caller on one line: its signature and the first line of its docstring."""
-    try:
-        whole = inspect.signature(function)
-        bare = [one.replace(annotation=inspect.Parameter.empty) for one in whole.parameters.values()]
-        signature = str(whole.replace(parameters=bare, return_annotation=inspect.Signature.empty))
-    except (TypeError, ValueError):  # builtins and C functions may have none
-        signature = "(...)"
-    about = (inspect.getdoc(function) or "").split("\n", 1)[0][:120]
-    return f"{name}{signature[:120]}" + (f": {about}" if about else "")
-
-
-def prompt_lines(*, model: bool) -> str:
-    """The functions as the instructions list them; without a model those that need one are not named."""
-    pages = [page for page in _PAGES if model or not page.model]
-    lines = [
-        f"{_SHORT_SIGNATURES.get(page.name, page.signature)} -> {page.gives}" for page in pages if page.first
-    ]
-    rest = ", ".join(page.name for page in pages if not page.first)
-    return "\n".join(lines) + f'\nAlso {rest}: see help("NAME").\n'
 
 
 def help_text(

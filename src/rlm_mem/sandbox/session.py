@@ -23,7 +23,7 @@ from rlm_mem.sandbox.engine import (
     Printed,
     stop_of_context,
 )
-from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions
+from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions, described
 from rlm_mem.sandbox.line_functions import count
 from rlm_mem.sandbox.policy import (
     check_program,
@@ -33,7 +33,7 @@ from rlm_mem.sandbox.policy import (
     syntax_tree,
     variable_name,
 )
-from rlm_mem.sandbox.reference import described, help_text
+from rlm_mem.sandbox.reference import help_text
 from rlm_mem.sandbox.values import (
     Bounds,
     Final,

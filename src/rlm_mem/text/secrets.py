@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +24,7 @@ __all__ = [
     "find_secrets",
     "hide",
     "log_secrets",
+    "redact",
     "screen",
     "screen_data",
 ]
@@ -33,6 +35,11 @@ _MAX_DEPTH = 40  # levels; the store refuses what is nested deeper than 32
 _PRIVATE_KEY = "private-key"
 _TITLES = {rule.name: rule.title for rule in (*KEY_RULES, *PII_RULES)} | {_PRIVATE_KEY: "a private key"}
 _CASELESS = frozenset(rule.name for rule in (*KEY_RULES, *PII_RULES) if rule.flags & re.IGNORECASE)
+_SECRET_NAME = re.compile(
+    r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|AUTH_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)(?:$|_)",
+    re.IGNORECASE,
+)
+_SHORTEST_SECRET, _LONGEST_WORD = 8, 16  # characters; hiding a shorter value would blank out ordinary text
 _logger = logging.getLogger("rlm_mem.secrets")
 
 
@@ -119,6 +126,32 @@ def hide(
         parts += (text[done : one.start], mask(one))
         done = one.end
     return "".join((*parts, text[done:]))
+
+
+def redact(text: str, *, known: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> str:
+    """Return ``text`` with every key in it replaced by ``[redacted]``.
+
+    Hidden are the values of environment variables that are named after keys, tokens or passwords, the values
+    in ``known``, and whatever has the format of a known provider's key. Safe on any text and linear in
+    its length; ordinary prose comes back unchanged.
+
+    Args:
+        text: anything that is about to be logged, shown or stored.
+        known: further secrets, for example a key that came from the keyring.
+        environ: environment to take values from; None means ``os.environ``.
+    """
+    if not text:
+        return text
+    values = set(known)
+    for name, value in (os.environ if environ is None else environ).items():
+        named = _SECRET_NAME.search(name)
+        # SOME_TOKEN=developer must not blank out the word in every memory.
+        if named and ("API" in named[0].upper() or not (value.isalpha() and len(value) < _LONGEST_WORD)):
+            values.add(value.strip())
+    for value in sorted(values, key=len, reverse=True):  # a secret may contain another one
+        if len(value) >= _SHORTEST_SECRET and value in text:
+            text = text.replace(value, REDACTED)
+    return hide(text, find_secrets(text, pii=False))
 
 
 class Screened(Struct, frozen=True):
