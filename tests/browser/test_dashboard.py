@@ -140,6 +140,19 @@ def test_results_update_while_typing_and_so_does_the_address(open_page: Open) ->
     assert page.locator("#results li").count() == 2
 
 
+def test_a_question_in_the_search_box_is_answered_above_the_results(open_page: Open) -> None:
+    page = open_page("/memories")
+    search = page.get_by_label("Search memories")
+    search.fill("Where did we put up the first gauge?")
+    page.get_by_text("answers the question").wait_for()
+    assert page.locator("#answer > *").count() == 0, "not while somebody types"
+    search.press("Enter")
+    page.locator("#answer").get_by_role("link", name="How it was found").wait_for()
+    assert page.locator("#answer .state").inner_text() in ("answered", "closest only")
+    search.press_sequentially(" ")
+    page.wait_for_function("!document.querySelector('#answer > *')")
+
+
 def test_hostile_text_is_shown_as_it_was_written(open_page: Open, brain: Path) -> None:
     page = open_page(f"/memories/{note(brain, 'boo bold')}")
     shown = page.get_by_role("article", name="Content").inner_text()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem.dashboard.answers import is_question
 from tests.server.site import HOME, OWN, Site, links_of, opened, tags_of, text_of
 from tests.waiting import until
 
@@ -303,6 +304,38 @@ def test_a_question_leads_to_its_run(site: Site, ids: list[str]) -> None:
     for run in site.state.runs.list():
         assert run.wait(20)
     assert "PostgreSQL" in site.part(answer.url.path)
+
+
+def test_a_question_in_the_search_box_is_answered_in_one_of_three_outcomes(
+    site: Site, ids: list[str]
+) -> None:
+    def asked(**fields: str) -> str:
+        return text_of(site.post("/memories/answer", **fields))
+
+    answered = site.post("/memories/answer", q="What does Ben drink?")
+    assert "green tea" in text_of(answered).partition("confidence")[0]
+    (run,) = site.memory.trajectories()
+    assert {f"/memories/{ids[1]}", f"/recalls/{run.id}"} <= set(links_of(answered))
+    assert "The memory does not hold an answer" in asked(q="Who won the chess championship of 1962?")
+    close = asked(q="How many cups of tea does Ben drink?")
+    assert "closest only" in close
+    assert "Ben drinks green tea in the morning." in close
+    for fields in ({"q": "green tea"}, {"q": ""}, {"q": "What does Ben drink?", "tag": "db"}):
+        assert asked(**fields) == "", fields
+    assert "answers the question" in text_of(site.get("/memories?q=what+does+Ben+drink"))
+    assert "answers the question" not in text_of(site.get("/memories?q=green+tea"))
+
+
+@pytest.mark.parametrize(
+    ("text", "asks"),
+    [
+        ("gauge?", True), ("¿y el río?", True), ("who said so", True), ("Who's on call today", True),
+        ("isn't it dry now", True), ("?", False), ("", False), ("what", False), ("mill bridge gauge", False),
+        ("whatever is new today", False), ("is it", False),
+    ],
+)  # fmt: skip
+def test_questions_are_told_from_words(text: str, asks: bool) -> None:
+    assert is_question(text) is asks
 
 
 def test_costs_are_summed_and_unpriced_is_not_free(site: Site, ids: list[str]) -> None:

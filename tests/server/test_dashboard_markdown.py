@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from rlm_mem.dashboard.markdown import MAX_RENDERED_CHARS, render
+from rlm_mem.dashboard.markdown import MAX_RENDERED_CHARS, render, teaser
 from tests.server.site import Site, opened, tags_of, text_of
 
 MARKDOWN = """# Clamp checklist
@@ -90,6 +90,7 @@ HOSTILE = {
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_hostile_markdown_becomes_no_markup_and_loads_nothing(name: str) -> None:
+    assert {tag for tag, _ in tags_of(str(teaser(HOSTILE[name], 600)))} <= {"strong", "em", "s", "code", "br"}
     shown = str(render(HOSTILE[name]).html)
     for tag, attributes in tags_of(shown):
         assert tag not in ("script", "img", "style", "iframe", "object", "svg", "form", "input"), tag
@@ -103,6 +104,28 @@ def test_hostile_markdown_becomes_no_markup_and_loads_nothing(name: str) -> None
             assert attributes["rel"] == "noopener noreferrer nofollow"
     assert not set(shown) & set("\u202e\x1b\x00\udcff")
     shown.encode()
+
+
+@pytest.mark.parametrize(
+    ("text", "html"),
+    [
+        (
+            MARKDOWN,
+            "<strong>Clamp checklist</strong><br>For <strong>every</strong> gauge, see the drawing.<br>"
+            "1. clean the pole<br>2. close the clamp<br>part · number<br>clamp · 4<br>"
+            "<code>print(&#34;done&#34;)</code>",
+        ),
+        (
+            "- *a* <b>b</b>\n- ![c](http://x/c.png) &#8238;d `e*f`",
+            "• <em>a</em> &lt;b&gt;b&lt;/b&gt;<br>• [image: c] ⟨202E⟩d <code>e*f</code>",
+        ),
+        ("two\nlines  of text & more", "two lines of text &amp; more"),
+        ("**one and two three** four five six seven", "<strong>one and two three</strong> four five six…"),
+    ],
+)  # fmt: skip
+def test_a_card_shows_emphasis_code_and_a_line_for_each_item(text: str, html: str) -> None:
+    longest = 31 if "seven" in text else 400
+    assert str(teaser(text, longest)) == html
 
 
 def test_what_an_image_shows_is_named() -> None:

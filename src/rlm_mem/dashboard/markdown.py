@@ -7,21 +7,22 @@ the size of tables are bounded.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
-from rlm_mem.dashboard.words import visible
+from rlm_mem.dashboard.words import first_line, visible
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
 
-__all__ = ["MAX_RENDERED_CHARS", "Rendered", "render"]
+__all__ = ["MAX_RENDERED_CHARS", "Rendered", "render", "teaser"]
 
 MAX_RENDERED_CHARS = 20_000
 """Characters that are rendered; the rest is in the source."""
@@ -72,6 +73,77 @@ def render(text: str) -> Rendered:
     return Rendered(
         html, f"Only the first {len(part):,} of {len(text):,} characters are rendered; the source is whole."
     )
+
+
+def teaser(text: str, longest: int, shown: Callable[[str], Markup] = escape) -> Markup:
+    """The beginning of a text for a list: its emphasis and code, a line for each item or paragraph; no links.
+
+    Args:
+        longest: most characters.
+        shown: escapes and marks a piece of plain text.
+    """
+    part = visible(text[: longest * 2])
+    if not _MARKS.search(part):
+        return shown(first_line(part, longest))
+    made: list[Markup] = []
+    room = longest
+    for start, pieces in _lines(_parser(tables=part.count("|") <= _CELLS).parse(part)):
+        line = [escape(start)]
+        for kind, words in pieces:
+            words, room = words[:room] + ("…" if len(words) > room else ""), room - len(words)
+            piece = shown(visible(words))  # again, since entities may have produced such characters
+            line.append(Markup("<{0}>{1}</{0}>").format(Markup(kind), piece) if kind else piece)
+            if room <= 0:
+                break
+        made.append(Markup("").join(line))
+        if room <= 0:
+            break
+    return Markup("<br>").join(made) if made else shown(first_line(part, longest))
+
+
+_MARKS = re.compile(r"[*_`#\[|>~]|^\s*(?:[-+]|\d+[.)])\s", re.MULTILINE)
+"""What a text without has no Markdown."""
+_TAGS = {"strong": "strong", "em": "em", "s": "s"}
+
+
+def _lines(tokens: Sequence[Token]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
+    """Each paragraph, heading, item or row as the sign before it and its pieces: a tag or nothing, and plain text."""
+    sign, within, row = "", "", list[tuple[str, str]]()
+    for token in tokens:
+        if token.type == "list_item_open":
+            sign = f"{token.info}. " if token.info else "• "
+        elif token.type in ("heading_open", "tr_open"):
+            within = token.tag
+        elif token.type in ("heading_close", "tr_close"):
+            if row:
+                yield "", row
+            within, row = "", []
+        elif token.type == "inline" and within == "tr":
+            row += [*([("", " · ")] if row else []), *_pieces(token)]
+        elif token.type == "inline" and token.content.strip():
+            yield sign, [("strong" if within and not tag else tag, words) for tag, words in _pieces(token)]
+            sign = ""
+        elif token.type == "fence" and token.content.strip():
+            yield sign, [("code", first_line(token.content))]
+            sign = ""
+
+
+def _pieces(inline: Token) -> list[tuple[str, str]]:
+    tags: list[str] = []
+    made: list[tuple[str, str]] = []
+    for token in inline.children or ():
+        name = token.type.removesuffix("_open").removesuffix("_close")
+        if name in _TAGS:
+            tags = tags[:-1] if token.type.endswith("_close") else [*tags, _TAGS[name]]
+        elif token.type in ("softbreak", "hardbreak"):
+            made.append(("", " "))
+        elif token.type == "code_inline":
+            made.append(("code", token.content))
+        elif token.type == "image":
+            made.append(("", f"[image: {token.content}]"))
+        elif token.content:
+            made.append((tags[-1] if tags else "", token.content))
+    return made
 
 
 @cache

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
-from rlm_mem.dashboard.words import address, first_line, marked, without_marks
+from rlm_mem.dashboard.answers import is_question
+from rlm_mem.dashboard.markdown import teaser
+from rlm_mem.dashboard.words import address, marked
 from rlm_mem.errors import InputError
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.store.core.lookup import Filters
@@ -36,7 +38,7 @@ class Row:
     """One memory in a list."""
 
     id: str
-    text: Markup | str
+    text: Markup
     type: str
     tags: Sequence[str]
     at: Any
@@ -126,6 +128,7 @@ def list_page(visit: Visit, suggestions: Suggestions) -> Response:
         "cut": len(rows) > wanted.limit >= MOST,
         "problem": problem,
         "took": time.perf_counter() - began,
+        "asks": not wanted.narrowed and not wanted.archived and is_question(wanted.q),
         "here": here,
         "stats": figures(visit.memory),
         "partial": visit.partial,
@@ -182,9 +185,13 @@ def _searched(memory: Memory, wanted: _Wanted) -> list[Row]:
     )
     language = memory.config.search.language
     stems = get_analyser(language).terms(wanted.q)
+
+    def found(text: str) -> Markup:
+        return marked(text, stems, language)
+
     return [
         Row(
-            hit.chunk_id, marked(without_marks(hit.snippet), stems, language), hit.type, hit.tags, hit.at,
+            hit.chunk_id, teaser(hit.snippet, _CONTENT, found), hit.type, hit.tags, hit.at,
             hit.conversation_id, hit.author, float(hit.score),
             sorted((hit.parts or {}).items(), key=lambda part: -abs(part[1]))[:8],
         )
@@ -220,7 +227,7 @@ def rows_of(chunks: Any) -> list[Row]:
     return [
         Row(
             chunk.id,
-            first_line(without_marks(chunk.content[: _CONTENT * 4]), _CONTENT),
+            teaser(chunk.content, _CONTENT),
             chunk.type,
             chunk.tags,
             chunk.metadata.at,

@@ -10,6 +10,7 @@ from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
 from rlm_mem.dashboard import (
+    answers,
     costs_page,
     graph,
     integrity_page,
@@ -66,6 +67,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
     }
     # Asking and checking change no memory, so a read-only server offers them too.
     sending: dict[str, Callable[[Visit], Response]] = {
+        "/memories/answer": answers.answer_part,
         "/recalls": recalls.ask,
         "/recalls/{run}": recalls.cancel,
         "/integrity": lambda visit: integrity_page.start(visit, examination),

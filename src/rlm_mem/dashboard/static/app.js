@@ -152,6 +152,9 @@
   if (back && kept) [back.href, back.textContent] = JSON.parse(kept);
   else if (back) sessionStorage.setItem("list", JSON.stringify([back.href, back.textContent]));
 
+  // An answer belongs to the question as it was asked.
+  find("#search")?.addEventListener("input", () => find("#answer").replaceChildren());
+
   // --- theme -----------------------------------------------------------------------------------------------
 
   find("[data-theme-form]")?.addEventListener("submit", (event) => {

@@ -1,0 +1,72 @@
+"""The answer above a list of memories: a question in the search box is also read, by the offline model."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from starlette.responses import Response
+
+from rlm_mem import recall
+from rlm_mem.dashboard.rendering import HEADERS
+from rlm_mem.dashboard.words import first_line, visible, without_marks
+from rlm_mem.errors import RlmMemError
+
+if TYPE_CHECKING:
+    from rlm_mem.dashboard.visits import Visit
+
+__all__ = ["answer_part", "is_question"]
+
+_SOURCES = 3
+_ASKING = re.compile(
+    r"(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|should|would|will|has|have"
+    r"|had)(?:n?['’](?:s|t|re|d|ll))?",
+    re.IGNORECASE,
+)
+_LEAST_WORDS = 3
+
+
+def is_question(text: str) -> bool:
+    """Whether a text in the search box asks something: it ends in a question mark, or begins as questions do."""
+    said = text.strip()
+    if said.endswith(("?", "？", "؟")):
+        return len(said) > 1
+    words = said[:200].split()
+    return len(words) >= _LEAST_WORDS and _ASKING.fullmatch(words[0]) is not None
+
+
+def answer_part(visit: Visit) -> Response:
+    """An answer in one of three outcomes, with its sources; nothing where no question was asked, or a filter is set."""
+    question = visit.text("q", 4_000)
+    narrowed = any(
+        visit.text(name, 500).strip()
+        for name in ("type", "tag", "conversation", "speaker", "since", "until", "archived")
+    )
+    if narrowed or not is_question(question):
+        return Response("", headers=dict(HEADERS), media_type="text/html")
+    memory = visit.memory
+    found = recall.RecallOperation(memory.store, "offline", functions=memory.continuum.functions).recall(
+        question
+    )
+    recorded = memory.config.recall.trajectories and not memory.store.backend.read_only
+    return visit.fragment(
+        "answer.html",
+        block="region",
+        question=question.strip(),
+        found=found,
+        answer=visible(found.content or ""),
+        sources=[
+            (one, first_line(visible(without_marks(one.excerpt)), 260)) for one in found.sources[:_SOURCES]
+        ],
+        run=found.trajectory.id if recorded else "",
+        model=_other_model(visit),
+    )
+
+
+def _other_model(visit: Visit) -> str:
+    """The model that could be asked as well; empty when there is none but the offline one."""
+    try:
+        name = visit.memory.llm.name
+    except RlmMemError:  # the page of recalls says why it is not usable
+        return ""
+    return "" if name == "offline" else name
