@@ -8,10 +8,12 @@ from pathlib import Path
 def stored(base: Path | str) -> dict[str, bytes]:
     """Every chunk, archived one and former version, by the path that it has (or would have) below the store."""
     if isinstance(base, Path):
+        records_of_changes = base / "archive" / "continuum"
         return {
             path.relative_to(base).as_posix(): path.read_bytes()
             for folder in ("chunks", "archive")
             for path in sorted((base / folder).rglob("*.json"))
+            if records_of_changes not in path.parents
         }
     import psycopg
 
