@@ -111,7 +111,7 @@ class PlayedApis:
 def played_apis(reply: str) -> Iterator[PlayedApis]:
     """The server, while it runs."""
     played = PlayedApis(reply)
-    thread = threading.Thread(target=played.server.serve_forever, daemon=True)
+    thread = threading.Thread(target=played.server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:
         yield played

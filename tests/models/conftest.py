@@ -32,7 +32,14 @@ def _no_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 def server() -> Iterator[HTTPServer]:
     """A server of one test on a free port; threads, so that a slow answer does not block the next one."""
     httpserver = pytest.importorskip("pytest_httpserver", reason="pytest-httpserver is not installed")
-    with httpserver.HTTPServer(threaded=True) as running:
+
+    class PromptlyStopping(httpserver.HTTPServer):  # type: ignore[name-defined, misc]
+        """A server that looks every hundredth of a second whether it is to stop; the package's waits half a second."""
+
+        def thread_target(self) -> None:
+            self.server.serve_forever(poll_interval=0.01)
+
+    with PromptlyStopping(threaded=True) as running:
         yield running
 
 
