@@ -110,22 +110,6 @@ def test_no_page_names_a_path_of_one_machine() -> None:
     assert not wrong, listed(wrong)
 
 
-PYTHON_PAGES = [path for path in PAGES if any(kind == "python" for kind, _ in FENCE.findall(text(path)))]
-
-
-@pytest.mark.parametrize("path", PYTHON_PAGES, ids=named)
-def test_the_python_examples_of_a_page_run(path: Path, tmp_path: Path) -> None:
-    """In order, as one program, in an empty folder. Pseudo-code carries another name on its fence than python."""
-    blocks = [code for kind, code in FENCE.findall(text(path)) if kind == "python"]
-    run_script("\n".join(blocks), tmp_path)
-
-
-def test_some_pages_hold_python_examples() -> None:
-    assert {"README.md", "docs/recall.md", "docs/spec/chunk-format.md"} <= {
-        named(path) for path in PYTHON_PAGES
-    }
-
-
 @pytest.mark.parametrize("path", EXAMPLES, ids=named)
 def test_an_example_runs(path: Path, tmp_path: Path) -> None:
     printed = run_script(text(path), tmp_path)
