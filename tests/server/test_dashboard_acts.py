@@ -238,7 +238,8 @@ def test_a_transition_is_undone_with_a_reason(place: Path | str) -> None:
 def test_populations_are_counted_back_from_what_stands_in_the_files() -> None:
     from datetime import date
 
-    from rlm_mem.dashboard.tiers import populations
+    from rlm_mem.dashboard.charts import Flow, flow_chart
+    from rlm_mem.dashboard.tiers import flows, populations
 
     steps = [
         {"op": "record", "to": "high", "ts": "2026-01-01T10:00:00Z"},
@@ -261,6 +262,18 @@ def test_populations_are_counted_back_from_what_stands_in_the_files() -> None:
         ("2026-01-04", 0, 2, 0),
         ("2026-01-05", 0, 2, 0),
     ]
+    moved = flows(steps, date(2026, 1, 5), len(found))
+    assert moved == [Flow(0, None, "high", 2), Flow(2, "high", "mid", 2), Flow(3, "low", "mid", 1)]
+    drawn = flow_chart(found, [*moved, Flow(4, "mid", None, 3)], title="t")
+    for said in ("2026-01-03: 2 high → mid", "2026-01-04: 1 low → mid", "2026-01-05: 3 mid → archived"):
+        assert f"<title>{said}</title>" in drawn
+    assert drawn.count("<path") == 4
+    assert flow_chart([], [], title="t") == ""
+    years = [{"op": "record", "to": "high", "ts": f"{year}-07-01"} for year in range(2000, 2026)]
+    points = populations({"high": 26}, years, date(2026, 1, 5))
+    assert sum(flow.number for flow in flows(years, date(2026, 1, 5), len(points))) == 26, (
+        "each in some period"
+    )
 
 
 # --- persona ----------------------------------------------------------------------------------------------

@@ -17,9 +17,23 @@ from rlm_mem.continuum.schema import TIERS
 if TYPE_CHECKING:
     from rlm_mem.dashboard.spans import Span
 
-__all__ = ["Bar", "bars", "populations_chart", "span_bars"]
+__all__ = ["ABOUT_TIERS", "Bar", "Flow", "bars", "flow_chart", "span_bars"]
 
+ABOUT_TIERS: Mapping[str, str] = {
+    "high": "what just happened",
+    "mid": "traces and patterns that worked",
+    "low": "learnings proven in several places",
+    "ultra-low": "the core, kept for good",
+}
 _WIDTH, _HEIGHT = 900.0, 100.0
+_LANE = 60.0
+_FULL = 0.8
+"""Share of its lane that the largest population fills."""
+_NOTHING = Markup("")
+_LANE_LABEL = Markup(
+    '<div><dt><span class="swatch {}" aria-hidden="true"></span> {}</dt> <dd>{:,}</dd>'
+    ' <dd class="about-tier">{}</dd></div>'
+)
 _BAR = Markup(
     '<rect class="bar" x="{:.1f}" y="{:.1f}" width="{:.1f}" height="{:.1f}"><title>{}</title></rect>'
 )
@@ -62,30 +76,72 @@ def bars(values: Sequence[Bar], *, title: str) -> Markup:
     return _drawn(made, [bar.label for bar in values], title=title, role=role, above=above)
 
 
-def populations_chart(points: Sequence[tuple[str, Mapping[str, int]]], *, title: str) -> Markup:
-    """Stacked steps of the tiers' populations, one step for each point in time (label, tier → number)."""
+@dataclass(frozen=True)
+class Flow:
+    """Memories that moved in one period of a chart.
+
+    Attributes:
+        at: number of the period, from 0.
+        source, target: tiers; None: new, or gone from the tiers.
+        number: how many.
+    """
+
+    at: int
+    source: str | None
+    target: str | None
+    number: int
+
+
+def flow_chart(
+    points: Sequence[tuple[str, Mapping[str, int]]], flows: Sequence[Flow], *, title: str
+) -> Markup:
+    """A lane for each tier, as wide as it is populated, and the moves between the lanes, over time.
+
+    Args:
+        points: label and population of each period, oldest first.
+        flows: what moved in which period.
+        title: the accessible name of the chart.
+    """
     if not points:
         return Markup("")
-    names = list(TIERS)[::-1]  # the core at the bottom
-    top = max(sum(counts.get(name, 0) for name in names) for _, counts in points) or 1
+    names = list(TIERS)
+    top = max(max(counts.get(name, 0) for name in names) for _, counts in points) or 1
     step = _WIDTH / len(points)
-    floors = [0.0] * len(points)
-    made = []
+    middle = {name: _LANE * (number + 0.5) for number, name in enumerate(names)}
+    made = [
+        Markup('<line class="grid" x1="0" x2="{:.0f}" y1="{:.1f}" y2="{:.1f}"/>').format(_WIDTH, at, at)
+        for at in middle.values()
+    ]
     for name in names:
         upper, lower = [], []
         for number, (_, counts) in enumerate(points):
-            base = floors[number]
-            floors[number] = base + _HEIGHT * counts.get(name, 0) / top
-            left, right = number * step, (number + 1) * step
-            upper += [f"{x:.1f},{_HEIGHT - floors[number]:.1f}" for x in (left, right)]
-            lower += [f"{x:.1f},{_HEIGHT - base:.1f}" for x in (left, right)]
+            half = _LANE * _FULL * counts.get(name, 0) / top / 2
+            for x in (number * step, (number + 1) * step):
+                upper.append(f"{x:.1f},{middle[name] - half:.1f}")
+                lower.append(f"{x:.1f},{middle[name] + half:.1f}")
         made.append(
-            Markup('<polygon class="area-{}" points="{}"><title>{}</title></polygon>').format(
-                name, " ".join([*upper, *lower[::-1]]), name
+            Markup('<polygon class="area-{}" points="{}"/>').format(name, " ".join([*upper, *lower[::-1]]))
+        )
+    most = max((flow.number for flow in flows), default=1)
+    for flow in flows:
+        # New ones come from above, and what leaves the tiers falls out of its lane.
+        start = middle[flow.source] if flow.source else middle[flow.target or names[0]] - _LANE * 0.5
+        end = middle[flow.target] if flow.target else start + _LANE * 0.5
+        left, right = flow.at * step, (flow.at + 1) * step
+        kind = flow.target if flow.target else "gone"
+        path = f"M{left:.1f},{start:.1f} C{right:.1f},{start:.1f} {left:.1f},{end:.1f} {right:.1f},{end:.1f}"
+        said = f"{points[flow.at][0]}: {flow.number} {flow.source or 'new'} → {flow.target or 'archived'}"
+        width = 1.5 + 4.5 * flow.number / max(4, most)
+        made.append(
+            Markup('<path class="flow-{}" d="{}" stroke-width="{:.1f}"><title>{}</title></path>').format(
+                kind, path, width, said
             )
         )
-    above = Markup("<figcaption>at most {:,}</figcaption>").format(top)
-    return _drawn(made, [label for label, _ in points], title=title, role="img", above=above)
+    lanes = Markup("").join(
+        _LANE_LABEL.format(name, name, points[-1][1].get(name, 0), ABOUT_TIERS[name]) for name in names
+    )
+    drawing = _drawn(made, [label for label, _ in points], title=title, role="img", height=_LANE * len(names))
+    return Markup('<div class="flow"><dl class="lanes">{}</dl>{}</div>').format(lanes, drawing)
 
 
 def span_bars(span: Span, whole: float) -> Markup:
@@ -113,12 +169,20 @@ def span_bars(span: Span, whole: float) -> Markup:
     ).format(Markup("").join(made))
 
 
-def _drawn(made: Sequence[Markup], labels: Sequence[str], *, title: str, role: str, above: Markup) -> Markup:
+def _drawn(
+    made: Sequence[Markup],
+    labels: Sequence[str],
+    *,
+    title: str,
+    role: str,
+    above: Markup = _NOTHING,
+    height: float = _HEIGHT,
+) -> Markup:
     """The drawing with the first, middle and last label below it, which always fit."""
     last = len(labels) - 1
     shown = [labels[at] for at in dict.fromkeys((0, last // 2, last) if last >= 4 else (0, last))]
     axis = Markup('<div class="axis" aria-hidden="true">{}</div>').format(
         Markup("").join(Markup("<span>{}</span>").format(label) for label in shown)
     )
-    ground = (_WIDTH, _HEIGHT, _HEIGHT)
-    return _CHART.format(above, _WIDTH, _HEIGHT, role, title, Markup("").join(made), *ground, axis)
+    ground = (_WIDTH, height, height)
+    return _CHART.format(above, _WIDTH, height, role, title, Markup("").join(made), *ground, axis)

@@ -6,10 +6,11 @@ from collections import Counter, deque
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.continuum.schema import TIERS
-from rlm_mem.dashboard.charts import populations_chart
+from rlm_mem.dashboard.charts import Flow, flow_chart
 from rlm_mem.dashboard.words import address, day
 from rlm_mem.errors import InputError, InvalidMemory, NotFoundError
 from rlm_mem.operations.problems import Refused, problem_of
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = [
     "REVIEWER",
     "decide",
+    "flows",
     "plan_page",
     "populations",
     "review_page",
@@ -31,10 +33,21 @@ __all__ = [
     "undo",
 ]
 
-_STEPS = 100
+_STEPS = 25
+_MOST_STEPS = 500
 _POINTS = 48
 _SHOWN = 60
-_MOVES = frozenset({"record", "promote", "merge", "demote", "archive", "undo", "restore", "delete"})
+_MOVE_WORDS = {
+    "record": "recorded",
+    "promote": "promoted",
+    "merge": "merged",
+    "demote": "demoted",
+    "archive": "archived",
+    "undo": "undone",
+    "restore": "restored",
+    "delete": "deleted",
+}
+"""Steps of the journal that move a memory, and how the page calls them."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +75,8 @@ def tiers_page(visit: Visit) -> Response:
     undoable = set(continuum.changes.transitions())
     today = memory.store.clock().astimezone(UTC).date()
     points = populations(health["tiers"], steps, today)
+    moved = flows(steps, today, len(points))
+    limit = visit.number("steps", _STEPS, 1, _MOST_STEPS)
     entries = _entries(memory)
     return visit.answer(
         "tiers.html",
@@ -70,8 +85,13 @@ def tiers_page(visit: Visit) -> Response:
             for tier in TIERS.values()
         ],
         health=health,
-        chart=populations_chart(points, title="Memories in each tier over time") if steps else "",
-        steps=list(steps)[: -_STEPS - 1 : -1],
+        chart=flow_chart(points, moved, title="Memories in each tier over time, and their moves"),
+        moves=Counter(_MOVE_WORDS[kind] for kind in _kinds(steps)),
+        days=_by_day(list(steps)[: -limit - 1 : -1]),
+        words=_MOVE_WORDS,
+        titles={one.key: one for one in entries},
+        more=address("/tiers", steps=min(_MOST_STEPS, limit * 4)) if len(steps) > limit < _MOST_STEPS else "",
+        here=address("/tiers", steps="" if limit == _STEPS else limit),
         undoable=undoable,
         empty=not steps and not entries,
         live="tiers memories",
@@ -108,11 +128,11 @@ def populations(
     """
     by_day: dict[date, Counter[str]] = {}
     for step in steps:
-        if step.get("op") in _MOVES:
+        if step.get("op") in _MOVE_WORDS:
             when = date.fromisoformat(day(step.get("ts")) or today.isoformat())
             by_day.setdefault(when, Counter()).update(_moved(step))
     first = min(by_day, default=today)
-    stretch = max(1, -(-((today - first).days + 1) // _POINTS))
+    stretch = _stretch(first, today)
     counts = dict(present)
     points = []
     end = today
@@ -123,6 +143,38 @@ def populations(
                 counts[tier] = max(0, counts.get(tier, 0) - change)
         end -= timedelta(stretch)
     return points[::-1]
+
+
+def _stretch(first: date, today: date) -> int:
+    """Days of one period."""
+    return max(1, -(-((today - first).days + 1) // _POINTS))
+
+
+def flows(steps: Iterable[Mapping[str, Any]], today: date, periods: int) -> list[Flow]:
+    """What moved between the tiers in the periods of :func:`populations`, both counted from the same steps."""
+    dated = [
+        (date.fromisoformat(day(step.get("ts")) or today.isoformat()), step)
+        for step in steps
+        if step.get("op") in _MOVE_WORDS
+    ]
+    stretch = _stretch(min((when for when, _ in dated), default=today), today)
+    found: Counter[tuple[int, str | None, str | None]] = Counter()
+    for when, step in dated:
+        source, target = (str(name) if (name := step.get(end)) in TIERS else None for end in ("from", "to"))
+        if source == target or step.get("op") == "merge":
+            continue
+        at = periods - 1 - (today - when).days // stretch
+        if 0 <= at < periods:
+            found[at, source, target] += max(1, len((step.get("details") or {}).get("sources") or ()))
+    return [Flow(*key, number) for key, number in found.items()]
+
+
+def _kinds(steps: Iterable[Mapping[str, Any]]) -> list[str]:
+    return [str(step["op"]) for step in steps if step.get("op") in _MOVE_WORDS]
+
+
+def _by_day(steps: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:
+    return [(name, list(of_day)) for name, of_day in groupby(steps, key=lambda step: day(step.get("ts")))]
 
 
 def _moved(step: Mapping[str, Any]) -> dict[str, int]:
