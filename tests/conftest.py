@@ -18,7 +18,7 @@ from hypothesis import settings
 
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
-from tests.postgres import Databases, NoServer, Server
+from tests.postgres import Databases, GivenServer, NoServer, Server
 
 # Else each process that a test starts would compile the whole package, which takes longer than its work.
 sys.dont_write_bytecode = False
@@ -119,10 +119,19 @@ def store(base: Path | str, clock: Clock) -> Iterator[ChunkStore]:
         yield opened
 
 
+#: A server, or the coordinator of a Citus cluster, that takes the place of one of the run's own: tools/on_server.sh.
+_GIVEN_SERVER = os.environ.get("RLM_TEST_DSN", "")
+
+
 @pytest.fixture(scope="session")
 def databases() -> Iterator[Databases]:
     """A PostgreSQL server of this test run, started when a test first asks for it."""
     pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+    if _GIVEN_SERVER:
+        given = Databases(GivenServer(_GIVEN_SERVER))
+        yield given
+        given.drop_all()
+        return
     try:
         server = Server()
     except NoServer as error:

@@ -19,6 +19,8 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from tests.waiting import until
 
 USER, PASSWORD = "tester", "not-a-secret"
@@ -253,6 +255,14 @@ class Server:
         """Make a standby the primary; returns when it takes writes."""
         self._run("pg_ctl", "promote", "-D", str(self.folder), "-w", "-t", "60")
 
+    def create_database(self, name: str, options: str) -> None:
+        """Make a database."""
+        self.sql(f"CREATE DATABASE {name} {options}")
+
+    def drop_database(self, name: str) -> None:
+        """Remove a database, whoever still uses it."""
+        self.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
     # --- how to reach it ----------------------------------------------------------------------------------
 
     def dsn(self, database: str, user: str = USER) -> str:
@@ -299,6 +309,76 @@ class Server:
             raise NoServer(f"{program} failed: {done.stderr.strip() or done.stdout.strip()}")
 
 
+class GivenServer:
+    """A server that runs already, or a Citus cluster by its coordinator: as `Server`, for those who only connect to it.
+
+    Args:
+        dsn: of a database that the tests may connect to as a superuser; on Citus with the extension and all workers.
+    """
+
+    def __init__(self, dsn: str) -> None:
+        from psycopg.conninfo import conninfo_to_dict
+
+        self._given = conninfo_to_dict(dsn)
+        self.port = int(str(self._given.get("port") or 5432))
+        cluster = self.sql("SELECT 1 FROM pg_extension WHERE extname = 'citus'")
+        self._nodes: list[tuple[object, ...]] = []
+        if cluster:
+            found = "SELECT nodename, nodeport, groupid = 0 FROM pg_dist_node WHERE isactive ORDER BY groupid"
+            self._nodes = self.sql(found)
+
+    @property
+    def folder(self) -> Path:
+        """It has none that the tests know."""
+        return pytest.skip("the server that is given has no folder here")
+
+    def reload(self) -> None:
+        """Only of a server with a folder."""
+
+    def dsn(self, database: str, user: str = USER) -> str:
+        """The address of a database for an ordinary user with a password."""
+        return (
+            f"postgresql://{user}:{PASSWORD}@{self._given.get('host') or 'localhost'}:{self.port}/{database}"
+        )
+
+    def sql(self, statement: str, *values: object, database: str | None = None) -> list[tuple[object, ...]]:
+        """Run a statement as the superuser, in a transaction of its own."""
+        return self._ask({}, statement, *values, database=database)
+
+    def _ask(
+        self, node: dict[str, object], statement: str, *values: object, database: str | None = None
+    ) -> list[tuple[object, ...]]:
+        import psycopg
+
+        there = {**self._given, **node, **({"dbname": database} if database else {})}
+        with psycopg.connect(**there, autocommit=True) as connection:  # type: ignore[arg-type]
+            cursor = connection.execute(statement, values or None)  # type: ignore[call-overload]
+            return cursor.fetchall() if cursor.description else []
+
+    def create_database(self, name: str, options: str) -> None:
+        """Make a database, on a cluster on each of its servers, with few shards: a test has few namespaces."""
+        if not self._nodes:
+            self.sql(f"CREATE DATABASE {name} {options}")
+            return
+        for host, port, _ in self._nodes:
+            node = {"host": host, "port": port}
+            self._ask(node, f"CREATE DATABASE {name} {options}")
+            self._ask(node, "CREATE EXTENSION citus", database=name)
+        self.sql(f"ALTER DATABASE {name} SET citus.shard_count = 4")
+        for host, port, coordinates in self._nodes:
+            add = "citus_set_coordinator_host" if coordinates else "citus_add_node"
+            self.sql(f"SELECT {add}(%s, %s)", host, port, database=name)
+        # A superuser has to make the role known in each database, before it makes tables there.
+        self.sql(f"CREATE TABLE known(n int); ALTER TABLE known OWNER TO {USER}", database=name)
+        self.sql("SELECT create_reference_table('known')", database=name)
+        self.sql("DROP TABLE known", database=name)
+
+    def drop_database(self, name: str) -> None:
+        """Remove a database, whoever still uses it, everywhere."""
+        for host, port, _ in self._nodes or [(self._given.get("host"), self.port, True)]:
+            self._ask({"host": host, "port": port}, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+
+
 def alive(pid: int) -> bool:
     """Whether a process runs (and is not only a remainder that nobody has asked about)."""
     try:
@@ -317,11 +397,13 @@ class Databases:
     holds at the same time.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server | GivenServer) -> None:
         self.server = server
         self._free: list[str] = []
-        self._made = 0
-        server.sql(f"CREATE ROLE {USER} LOGIN PASSWORD '{PASSWORD}'")
+        self._made: list[str] = []
+        self._prefix = f"rlm_test_{os.getpid()}_" if isinstance(server, GivenServer) else "brain"
+        if not server.sql("SELECT 1 FROM pg_roles WHERE rolname = %s", USER):
+            server.sql(f"CREATE ROLE {USER} LOGIN PASSWORD '{PASSWORD}'")
 
     @contextlib.contextmanager
     def lend(self) -> Iterator[str]:
@@ -333,14 +415,19 @@ class Databases:
 
     def make(self) -> str:
         """A new database, even without tables, owned by the ordinary user; its name."""
-        self._made += 1
-        name = f"brain{self._made}"
-        self.server.sql(f"CREATE DATABASE {name} OWNER {USER} TEMPLATE template0 STRATEGY wal_log")
+        name = f"{self._prefix}{len(self._made) + 1}"
+        self.server.create_database(name, f"OWNER {USER} TEMPLATE template0 STRATEGY wal_log")
+        self._made.append(name)
         return name
 
     def drop(self, name: str) -> None:
         """Remove a database, whoever still uses it."""
-        self.server.sql(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        self.server.drop_database(name)
+
+    def drop_all(self) -> None:
+        """Remove every database that was made, as a server that goes on needs it."""
+        for name in self._made:
+            self.drop(name)
 
     def empty(self, name: str) -> None:
         """Remove the rows of every table of RLM-MEM; whoever still holds a transaction open loses it."""
@@ -349,7 +436,11 @@ class Databases:
         with psycopg.connect(self.server.dsn(name, SUPERUSER), autocommit=True) as connection:
             for _ in range(2):
                 try:
-                    connection.execute(EMPTY)
+                    with connection.transaction():
+                        # Each by itself: on a cluster they reach the workers.
+                        connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
+                        connection.execute("SET LOCAL lock_timeout = '1s'")
+                        connection.execute(EMPTY)
                 except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
                     connection.execute(
                         "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
@@ -364,7 +455,6 @@ EMPTY = """
 DO $$
 DECLARE name text;
 BEGIN
-  SET LOCAL lock_timeout = '1s';
   FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'rlm_mem' AND tablename <> 'migrations' LOOP
     EXECUTE format('DELETE FROM rlm_mem.%I', name);
   END LOOP;

@@ -18,6 +18,7 @@
     │   ├── StoreReadOnly              fix permissions, or open elsewhere
     │   ├── StoreFull                  free space
     │   ├── StoreClosed                open the store again
+    │   ├── ServerAway                 retry when it is back (``namespaces``: those of the other servers)
     │   └── CorruptStore               run `rlm-mem store check`, then `rlm-mem store repair`
     ├── SandboxError                   a program in the REPL went wrong
     │   ├── SandboxViolation           the program asks for what the sandbox forbids (``line``)
@@ -39,6 +40,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Sequence
 
 __all__ = [
     "RlmMemError",
@@ -57,6 +59,7 @@ __all__ = [
     "StoreReadOnly",
     "StoreFull",
     "StoreClosed",
+    "ServerAway",
     "CorruptStore",
     "SandboxError",
     "SandboxViolation",
@@ -152,6 +155,20 @@ class StoreFull(StorageError):
 
 class StoreClosed(StorageError):
     """The store object was closed."""
+
+
+class ServerAway(StorageError):
+    """A server of several that hold the store cannot be reached; namespaces on the others can be used.
+
+    Args:
+        namespaces: what a listing of namespaces found on the others: names and numbers of chunks.
+    """
+
+    def __init__(
+        self, message: str = "", *, hint: str | None = None, namespaces: Sequence[tuple[str, int]] = ()
+    ) -> None:
+        super().__init__(message, hint=hint)
+        self.namespaces = list(namespaces)
 
 
 class CorruptStore(StorageError):

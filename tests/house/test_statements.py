@@ -22,7 +22,7 @@ _VOLATILE = re.compile(
     r"\b(now|\w*_timestamp|nextval|random|gen_random_uuid|timeofday)\b\s*\(?", re.IGNORECASE
 )
 #: What asks every server on purpose: the listing of namespaces, and the directory of databases.
-_EVERYWHERE = {"PostgresQueries.namespaces", "_COUNTED", "shards", "Routes.everywhere"}
+_EVERYWHERE = {"_COUNTED", "_COUNTED_APART", "shards", "Routes.namespaces"}
 #: Of the server, not of its tables: sizes and kinds of tables, and their maintenance and making.
 _ABOUT_TABLES = re.compile(r"^\s*(VACUUM|ANALYZE|LOCK TABLE|CREATE|ALTER)\b")
 

@@ -25,7 +25,7 @@ from rlm_mem.cli.terminal import (
     table,
     text,
 )
-from rlm_mem.errors import InvalidQuery, NotFoundError
+from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
 
 LINKS = 8  # shown below a chunk; rlm-mem link list has all
 PARTS = 8  # parts of a score that are shown, strongest first; --json has all
@@ -307,14 +307,20 @@ def conversations(
 def namespaces(call: BrainCall) -> None:
     """List the namespaces of this brain."""
     with call.open() as memory:
-        found = memory.store.namespaces()
+        missing: ServerAway | None = None
+        try:
+            found = memory.store.namespaces()
+        except ServerAway as error:  # what the others hold is shown, and that it is not all
+            found, missing = error.namespaces, error
     if call.json:
         print_json([{"namespace": name, "chunks": count} for name, count in found])
-        return
-    made = table(("namespace", _FOLDED), ("chunks", {"justify": "right"}))
-    for name, count in found:
-        made.add_row(text(name), f"{count:,}")
-    screen().print(made if found else text("no namespaces", "dim"))
+    else:
+        made = table(("namespace", _FOLDED), ("chunks", {"justify": "right"}))
+        for name, count in found:
+            made.add_row(text(name), f"{count:,}")
+        screen().print(made if found else text("no namespaces", "dim"))
+    if missing is not None:
+        raise missing
 
 
 def links(

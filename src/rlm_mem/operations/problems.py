@@ -72,6 +72,7 @@ _STATUS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.StoreReadOnly, 403, "The memory is read-only"),
     (errors.StoreFull, 507, "The disk is full"),
     (errors.StoreClosed, 503, "The memory is closed"),
+    (errors.ServerAway, 503, "A server of the store is away"),
     (errors.StorageError, 500, "The store could not be used"),
     (errors.SessionComplete, 409, "The recall has ended"),
     (errors.SandboxViolation, 422, "The program asks for what the sandbox forbids"),
@@ -82,7 +83,7 @@ _STATUS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.ModelOverloaded, 503, "The model is overloaded"),
     (errors.ModelError, 502, "The model failed"),
 )
-_AGAIN = {errors.StoreLocked: 1, errors.ModelOverloaded: 5}
+_AGAIN = {errors.StoreLocked: 1, errors.ServerAway: 10, errors.ModelOverloaded: 5}
 _REFUSALS = {
     400: ("malformed-request", "The request cannot be read"),
     401: ("unauthorized", "The token is missing or wrong"),

@@ -23,7 +23,7 @@ from rlm_mem.chunk import (
 from rlm_mem.chunk.types import hidden, wanted_origins, wanted_trust
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
-from rlm_mem.errors import InvalidQuery, NamespaceError, StorageError
+from rlm_mem.errors import InvalidQuery, NamespaceError, ServerAway, StorageError
 from rlm_mem.store.core.backends import open_backend
 from rlm_mem.store.core.records import (
     ARCHIVED,
@@ -483,12 +483,20 @@ class ChunkReader:
         return self.backend.queries.conversations(self.namespace, limit)
 
     def namespaces(self) -> list[tuple[str, int]]:
-        """Namespaces of the store with their chunk counts; a confined store sees only its own."""
-        return [
-            pair
-            for pair in self.backend.queries.namespaces()
-            if not self.confined or pair[0] == self.namespace
-        ]
+        """Namespaces of the store with their chunk counts; a confined store sees only its own.
+
+        Raises:
+            ServerAway: some servers of several could not be asked; the error has the namespaces of the others.
+        """
+        if not self.confined:
+            return self.backend.queries.namespaces()
+        try:
+            found = self.backend.queries.namespaces()
+        except ServerAway as error:
+            found = error.namespaces
+            if self.namespace not in dict(found):
+                raise ServerAway(error.message, hint=error.hint) from error
+        return [pair for pair in found if pair[0] == self.namespace]
 
     def get_stats(self) -> dict[str, Any]:
         """chunk_count, total_tokens, storage_size_mb and more, for this namespace."""

@@ -112,7 +112,7 @@ class PostgresBackend:
     @property
     def queries(self) -> PostgresQueries:
         """Questions that the index alone answers."""
-        return PostgresQueries(self.rows, self._routes.everywhere)
+        return PostgresQueries(self.rows, self._routes.namespaces)
 
     def snapshot(self, namespace: str) -> contextlib.AbstractContextManager[None]:
         """What this thread reads inside, of the database that holds a namespace, is of one moment; for backups."""

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from psycopg import Error, OperationalError, errors
 
-from rlm_mem.errors import ConflictError, CorruptStore, StorageError, StoreFull, StoreLocked, StoreReadOnly
+from rlm_mem.errors import (
+    ConflictError,
+    CorruptStore,
+    ServerAway,
+    StorageError,
+    StoreFull,
+    StoreLocked,
+    StoreReadOnly,
+)
 
-__all__ = ["PERMANENT", "is_lost", "refused", "translated"]
+__all__ = ["PERMANENT", "is_lost", "is_worker_lost", "refused", "translated"]
 
 #: Parts of messages about a refused connection that a retry cannot change, with the remedy for each.
 PERMANENT = {
@@ -20,6 +28,40 @@ PERMANENT = {
     "certificate": "check sslmode and sslrootcert of the DSN",
     "unsupported startup parameter": "leave `options` out of the DSN: the pooler does not pass it on",
 }
+
+#: What Citus says when it cannot reach a worker, without a code of its own.
+_WORKER_LOST = ("failure on connection marked as essential", "could not commit transaction for shard")
+_BY_WORKER = "while executing command on"
+
+#: What a worker said while rows were copied to it: Citus hands on the sentence without its code.
+_WITHOUT_CODE: dict[str, type[Error]] = {
+    "no space left on device": errors.DiskFull,
+    "could not extend file": errors.DiskFull,
+    "could not write to file": errors.DiskFull,
+    "out of memory": errors.OutOfMemory,
+    "due to lock timeout": errors.LockNotAvailable,
+    "deadlock detected": errors.DeadlockDetected,
+    "permission denied": errors.InsufficientPrivilege,
+    "in a read-only transaction": errors.ReadOnlySqlTransaction,
+    "due to statement timeout": errors.QueryCanceled,
+}
+
+
+def is_worker_lost(error: BaseException) -> bool:
+    """Whether the server that was asked cannot reach another one of its cluster; the connection to it still holds."""
+    if not isinstance(error, Error) or error.diag.severity_nonlocalized != "ERROR":
+        return False
+    state = error.sqlstate or ""
+    if state.startswith("08"):
+        return True
+    text = error.diag.message_primary or ""
+    if state == "58030":
+        return "failed to complete COPY on" in text
+    if state == "XX000" and any(sign in text for sign in _WORKER_LOST):
+        return True
+    # Of a worker that is going down or has closed the connection.
+    ended = state.startswith("57P") or (state == "XX000" and "server closed the connection" in text)
+    return ended and _BY_WORKER in (error.diag.context or "")
 
 
 def is_lost(error: BaseException) -> bool:
@@ -49,30 +91,36 @@ def refused(error: BaseException, place: str) -> StorageError | None:
 def translated(error: Error, place: str) -> Exception:
     """The project's own exception for an error of the database."""
     text = _first_line(error)
-    if isinstance(error, errors.LockNotAvailable | errors.DeadlockDetected):
+    if is_worker_lost(error):
+        return ServerAway(
+            f"a server of the cluster behind {place} is away: {text}",
+            hint="retry when it is back; namespaces on the other servers can be used meanwhile",
+        )
+    kind = _kind(error)
+    if issubclass(kind, errors.LockNotAvailable | errors.DeadlockDetected):
         return StoreLocked(
             f"{place}: another process holds the write lock: nothing was changed", hint="retry in a moment"
         )
-    if isinstance(error, errors.SerializationFailure):
+    if issubclass(kind, errors.SerializationFailure):
         return ConflictError(f"{place}: another process wrote at the same moment: {text}", hint="retry")
-    if isinstance(error, errors.DiskFull | errors.OutOfMemory):
+    if issubclass(kind, errors.DiskFull | errors.OutOfMemory):
         return StoreFull(f"{place}: {text}: nothing was changed", hint="free some space and retry")
-    if isinstance(error, errors.InsufficientPrivilege):
+    if issubclass(kind, errors.InsufficientPrivilege):
         return StoreReadOnly(
             f"{place}: {text}", hint="GRANT the user of the DSN the rights named in docs/spec/postgresql.md"
         )
-    if isinstance(error, errors.ReadOnlySqlTransaction):
+    if issubclass(kind, errors.ReadOnlySqlTransaction):
         return StoreReadOnly(
             f"{place} only reads just now: {text}",
             hint="connect to the primary: target_session_attrs=read-write",
         )
-    if isinstance(error, errors.DataCorrupted | errors.IndexCorrupted):
+    if issubclass(kind, errors.DataCorrupted | errors.IndexCorrupted):
         return CorruptStore(f"{place}: {text}", hint="restore the database from a backup")
-    if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn | errors.InvalidSchemaName):
+    if issubclass(kind, errors.UndefinedTable | errors.UndefinedColumn | errors.InvalidSchemaName):
         return CorruptStore(
             f"{place}: {text}", hint="the tables of RLM-MEM were altered by hand: restore them from a backup"
         )
-    if isinstance(error, errors.QueryCanceled):
+    if issubclass(kind, errors.QueryCanceled):
         return StorageError(
             f"{place}: {text}", hint="raise statement_timeout of the database's user, and retry"
         )
@@ -81,6 +129,14 @@ def translated(error: Error, place: str) -> Exception:
             f"the connection to {place} was lost: {text}", hint="retry when the server is back"
         )
     return StorageError(f"{place}: {text}")
+
+
+def _kind(error: Error) -> type[Error]:
+    """The class of an error; one that lost its code on the way from a worker is known by its sentence."""
+    if error.sqlstate == "XX000":
+        text = (error.diag.message_primary or "").lower()  # not its details, which quote what was written
+        return next((kind for sign, kind in _WITHOUT_CODE.items() if sign in text), type(error))
+    return type(error)
 
 
 def _first_line(error: BaseException) -> str:

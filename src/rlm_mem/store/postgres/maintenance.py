@@ -36,8 +36,15 @@ _GROWING = ", ".join(
 )  # fmt: skip
 
 _SIZES = (
-    "SELECT c.relname, pg_total_relation_size(c.oid) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace"
+    "SELECT c.relname, {size} FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace{more}"
     " WHERE n.nspname = 'rlm_mem' AND c.relkind IN ('r', 'p') ORDER BY 2 DESC, 1"
+)
+_HERE = _SIZES.format(size="pg_total_relation_size(c.oid)", more="")
+#: Of a cluster: the tables of the server that is asked are empty, the rows lie on the workers.
+_SPREAD = _SIZES.format(
+    size="CASE WHEN p.logicalrelid IS NULL THEN pg_total_relation_size(c.oid)"
+    " ELSE citus_total_relation_size(c.oid::regclass) END",
+    more=" LEFT JOIN pg_dist_partition p ON p.logicalrelid = c.oid",
 )
 
 
@@ -52,7 +59,8 @@ def vacuum_tables(pool: Pool, progress: Progress | None = None) -> Vacuumed:
     Raises:
         StorageError: the server refuses or is gone. The server skips tables of another owner, with a notice.
     """
-    before = {name: int(size) for name, size in pool.rows(_SIZES)}
+    sizes = _SPREAD if pool.distributed else _HERE
+    before = {name: int(size) for name, size in pool.rows(sizes)}
     for done, name in enumerate(before, 1):
         connection = pool.take()
         try:
@@ -64,7 +72,7 @@ def vacuum_tables(pool: Pool, progress: Progress | None = None) -> Vacuumed:
             pool.give_back(connection)
         if progress is not None:
             progress(done, len(before))
-    return Vacuumed(before, {name: int(size) for name, size in pool.rows(_SIZES)})
+    return Vacuumed(before, {name: int(size) for name, size in pool.rows(sizes)})
 
 
 def refresh_statistics(pool: Pool) -> None:

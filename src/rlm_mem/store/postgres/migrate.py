@@ -8,21 +8,51 @@ from typing import Any
 import psycopg
 from psycopg import errors
 
+from rlm_mem.config import Config
 from rlm_mem.errors import StorageError, StoreReadOnly
 from rlm_mem.store.postgres.failures import translated
-from rlm_mem.store.postgres.schema import MIGRATIONS, SCHEMA_VERSION
+from rlm_mem.store.postgres.pool import Pool
+from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, TABLES
 
-__all__ = ["OLDEST_SERVER", "prepare"]
+__all__ = ["OLDEST_SERVER", "opened"]
 
 #: The oldest major version of the server.
 OLDEST_SERVER = 15
 
+#: How long to wait for another server of the cluster than the one that was asked (seconds): a restart takes less.
+_WORKER_SECONDS = 2.0
+
+_SPREAD = (
+    "SELECT c.relname FROM pg_dist_partition p JOIN pg_class c ON c.oid = p.logicalrelid"
+    " JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = 'rlm_mem'"
+)
 _VERSION = "SELECT coalesce(max(version), 0) FROM rlm_mem.migrations"
 _ATTEMPTS = 20  # when other programs make the same tables at the same moment
 
 
-def prepare(connection: psycopg.Connection[Any], place: str, *, read_only: bool, wait_seconds: float) -> None:
+def opened(dsn: str, config: Config, *, read_only: bool = False) -> Pool:
+    """Connections to a database whose tables are there: they are made or migrated where that is needed.
+
+    Raises:
+        StorageError: there is no server, or it or its schema cannot be used by this program.
+    """
+    wait = config.store.lock_wait_seconds
+    pool = Pool(dsn, config.postgres, worker_seconds=min(_WORKER_SECONDS, wait / 2))
+
+    def look(connection: psycopg.Connection[Any]) -> bool:
+        _prepare(connection, pool.shown, read_only=read_only, wait_seconds=wait)
+        return _is_distributed(connection)
+
+    pool.distributed = pool.persist(look)
+    return pool
+
+
+def _prepare(
+    connection: psycopg.Connection[Any], place: str, *, read_only: bool, wait_seconds: float
+) -> None:
     """Look at the server and make or migrate the tables, under a lock that two programs cannot hold at once.
+
+    In a database with the extension Citus the tables are distributed as they are made.
 
     Raises:
         StorageError: the server or the schema cannot be used by this program.
@@ -85,10 +115,12 @@ def _check_version(version: int, place: str) -> None:
 
 
 def _migrate(connection: psycopg.Connection[Any], place: str, wait_seconds: float) -> None:
-    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-    connection.execute(f"SET LOCAL lock_timeout = {max(1, round(wait_seconds * 1000))}")
     if connection.execute("SELECT to_regnamespace('rlm_mem')").fetchone() == (None,):
+        # By itself: on a cluster a table must find the schema on other connections than this one.
         connection.execute("CREATE SCHEMA rlm_mem")
+    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+    wait = f"SET LOCAL lock_timeout = {max(1, round(wait_seconds * 1000))}"
+    connection.execute(wait)
     if connection.execute("SELECT to_regclass('rlm_mem.migrations')").fetchone() == (None,):
         connection.execute(
             "CREATE TABLE rlm_mem.migrations("
@@ -98,7 +130,37 @@ def _migrate(connection: psycopg.Connection[Any], place: str, wait_seconds: floa
     connection.execute("LOCK TABLE rlm_mem.migrations IN SHARE ROW EXCLUSIVE MODE")
     version = _version(connection) or 0
     _check_version(version, place)
+    distributed = _has_citus(connection) if version == 0 else _is_distributed(connection)
+    if distributed:  # the workers are asked in one order, and told how long to wait for a lock
+        connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
+        connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
+        connection.execute(wait)
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
-        connection.execute(script.encode())  # several statements in one: the simple protocol takes them
+        for statement in script.split(";\n"):  # one by one: Citus takes no more at once
+            if statement.strip():
+                connection.execute(statement.encode())
         connection.execute("INSERT INTO rlm_mem.migrations(version) VALUES (%s)", (number,))
+    if distributed:
+        _distribute(connection)
     connection.execute("COMMIT")
+
+
+def _has_citus(connection: psycopg.Connection[Any]) -> bool:
+    return bool(connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchall())
+
+
+def _is_distributed(connection: psycopg.Connection[Any]) -> bool:
+    """Whether the tables are spread over a cluster; the extension alone does not say so."""
+    return _has_citus(connection) and bool(connection.execute(_SPREAD).fetchall())
+
+
+def _distribute(connection: psycopg.Connection[Any]) -> None:
+    """Spread the tables that are not spread yet over the cluster, by namespace."""
+    spread = {name for (name,) in connection.execute(_SPREAD).fetchall()}
+    for name in TABLES:
+        if name not in spread:
+            beside = "" if name == TABLES[0] else f", colocate_with => 'rlm_mem.{TABLES[0]}'"
+            connection.execute(f"SELECT create_distributed_table('rlm_mem.{name}', 'ns'{beside})")
+    for name in LOCAL_TABLES:
+        if name not in spread:
+            connection.execute(f"SELECT create_reference_table('rlm_mem.{name}')")

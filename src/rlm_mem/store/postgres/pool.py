@@ -21,7 +21,7 @@ from psycopg.pq import TransactionStatus
 from rlm_mem.config import PostgresConfig
 from rlm_mem.dsn import shown_dsn
 from rlm_mem.errors import InvalidConfig, StorageError, StoreClosed, StoreLocked
-from rlm_mem.store.postgres.failures import is_lost, refused, translated
+from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, refused, translated
 
 __all__ = ["Pool", "undo"]
 
@@ -41,10 +41,16 @@ class Pool:
     Args:
         dsn: ``postgresql://…`` with any of libpq's options, several hosts included.
         settings: how many connections, and how long to wait for what.
+        worker_seconds: how long to wait for a server of the cluster behind the one that is asked.
+
+    Attributes:
+        distributed: whether the tables are spread over the servers of a Citus cluster.
     """
 
-    def __init__(self, dsn: str, settings: PostgresConfig) -> None:
+    def __init__(self, dsn: str, settings: PostgresConfig, *, worker_seconds: float = 2.0) -> None:
         self.shown = shown_dsn(dsn)
+        self.distributed = False
+        self._worker_seconds = min(worker_seconds, settings.reconnect_seconds)
         # Without a handler the driver's warnings about a lost server would be printed to the terminal.
         if not logging.getLogger("psycopg").handlers:
             logging.getLogger("psycopg").addHandler(logging.NullHandler())
@@ -121,22 +127,27 @@ class Pool:
         pause = 0.0
         while True:
             connection = self.take(until)
-            done = False
+            done = worker = False
             try:
                 result = work(connection)
                 done = True
                 return result
             except psycopg.Error as error:
-                if not is_lost(error):
+                worker = is_worker_lost(error)
+                if not worker and not is_lost(error):
                     raise translated(error, self.shown) from error
-                connection.close()  # it may still be open, to a server that only reads
-                until = until or time.monotonic() + self.reconnect_seconds
+                if not worker:
+                    connection.close()  # it may still be open, to a server that only reads
+                until = until or time.monotonic() + (
+                    self._worker_seconds if worker else self.reconnect_seconds
+                )
                 if time.monotonic() >= until:
                     raise translated(error, self.shown) from error
             finally:
                 if not (done and keep):
                     self.give_back(connection)
-            self.forget_idle()
+            if not worker:
+                self.forget_idle()
             time.sleep(pause)
             pause = min(1.0, pause * 2 or 0.05)
 

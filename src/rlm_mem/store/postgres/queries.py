@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from rlm_mem.chunk import format_time
+from rlm_mem.errors import ServerAway
 from rlm_mem.store.core.records import (
     ChunkState,
     ConversationInfo,
@@ -39,7 +40,7 @@ _EVER = (-1e15, 1e15)
 class PostgresQueries:
     """Reads the tables; every method takes the namespace's name."""
 
-    def __init__(self, rows: Rows, everywhere: Callable[[str], list[tuple[Any, ...]]]) -> None:
+    def __init__(self, rows: Rows, everywhere: Callable[[], tuple[list[tuple[str, int]], list[str]]]) -> None:
         self._rows = rows
         self._everywhere = everywhere
 
@@ -48,13 +49,19 @@ class PostgresQueries:
         return namespace_key(name)
 
     def namespaces(self) -> list[tuple[str, int]]:
-        """Every namespace with the number of its active chunks: the one question that crosses namespaces."""
-        found = self._everywhere(
-            "SELECT n.name, coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.namespaces n"
-            " LEFT JOIN rlm_mem.totals t ON t.ns = n.ns AND t.status = 0 WHERE n.state <> 'moved'"
-            " GROUP BY n.ns, n.name"
-        )
-        return sorted((name, count) for name, count in found)
+        """Every namespace with the number of its active chunks: the one question that crosses namespaces.
+
+        Raises:
+            ServerAway: some servers could not be asked; the error has the namespaces of the others.
+        """
+        found, away = self._everywhere()
+        if away:
+            raise ServerAway(
+                f"the list of namespaces is incomplete: {'; '.join(away)} could not be asked",
+                hint="ask again when they are back",
+                namespaces=found,
+            )
+        return found
 
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:
         """One of these terms that a chunk may have, None where none has any; those of deleted chunks may be there."""

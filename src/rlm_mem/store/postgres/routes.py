@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rlm_mem.errors import CorruptStore, StorageError
-from rlm_mem.store.postgres.migrate import prepare
-from rlm_mem.store.postgres.pool import Pool
+import msgspec
+
+from rlm_mem.dsn import shown_dsn
+from rlm_mem.errors import CorruptStore, ServerAway, StorageError
+from rlm_mem.store.postgres.migrate import opened
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
+    from rlm_mem.store.postgres.pool import Pool
 
 __all__ = ["Routes"]
 
@@ -24,6 +27,36 @@ _PLACE = (
     "SELECT n.name, n.state, n.moved_to, s.dsn FROM (SELECT 1) k"
     " LEFT JOIN rlm_mem.namespaces n ON n.ns = %s LEFT JOIN rlm_mem.shards s ON s.ns = %s"
 )
+
+
+_COUNTED = (
+    "SELECT n.name, coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.namespaces n"
+    " LEFT JOIN rlm_mem.totals t ON t.ns = n.ns AND t.status = 0 WHERE n.state <> 'moved' GROUP BY n.ns, n.name"
+)
+# The same from each server of a cluster by itself, so that one that is away does not hide the others.
+_COUNTED_APART = (
+    "SELECT nodename || ':' || nodeport, success, result FROM run_command_on_colocated_placements("
+    "'rlm_mem.namespaces', 'rlm_mem.totals', $$SELECT json_agg(json_build_array(f.name, f.chunks)) FROM (SELECT n.name,"
+    " coalesce(sum(t.chunks), 0) AS chunks FROM %s n LEFT JOIN %s t ON t.ns = n.ns AND t.status = 0"
+    " WHERE n.state <> 'moved' GROUP BY n.name) f$$)"
+)
+
+
+def _listed(pool: Pool) -> tuple[list[tuple[str, int]], list[str]]:
+    """The namespaces of one database with their counts, and the servers of its cluster that could not be asked."""
+    try:
+        return [(str(name), int(count)) for name, count in pool.rows(_COUNTED)], []
+    except StorageError as error:
+        if not (pool.distributed and isinstance(error, ServerAway)):
+            raise
+    found: list[tuple[str, int]] = []
+    away: dict[str, str] = {}
+    for server, success, result in pool.rows(_COUNTED_APART):
+        if success:
+            found += [(name, count) for name, count in msgspec.json.decode(result or "[]")]
+        else:
+            away[server] = str(result)
+    return found, [f"{server} ({' '.join(why.split())})" for server, why in sorted(away.items())]
 
 
 class Routes:
@@ -55,16 +88,7 @@ class Routes:
         with self._guard:
             pool = self._pools.get(dsn)
             if pool is None:
-                pool = Pool(dsn, self._config.postgres)
-                pool.persist(
-                    lambda connection: prepare(
-                        connection,
-                        pool.shown,
-                        read_only=self._read_only,
-                        wait_seconds=self._config.store.lock_wait_seconds,
-                    )
-                )
-                self._pools[dsn] = pool
+                pool = self._pools[dsn] = opened(dsn, self._config, read_only=self._read_only)
         return pool
 
     def of(self, namespace: str) -> Pool:
@@ -106,12 +130,23 @@ class Routes:
         """The name of a namespace by its key, if it has been used before."""
         return self._names.get(ns)
 
-    def everywhere(self, statement: str) -> list[tuple[Any, ...]]:
-        """Rows of a statement from every database that the directory names."""
+    def namespaces(self) -> tuple[list[tuple[str, int]], list[str]]:
+        """Every namespace with its number of active chunks, and the servers that could not be asked, each with why."""
         home = self.home()
-        listed = [row[0] for row in home.rows("SELECT DISTINCT dsn FROM rlm_mem.shards ORDER BY dsn")]
-        pools = [home, *(pool for pool in map(self._pool, listed) if pool is not home)]
-        return [row for pool in pools for row in pool.rows(statement)]
+        found, away = _listed(home)
+        directory: list[str] = []
+        if not away:
+            listed = home.rows("SELECT DISTINCT dsn FROM rlm_mem.shards ORDER BY dsn")
+            directory = [row[0] for row in listed]
+        for dsn in directory:
+            try:
+                pool = self._pool(dsn)
+                more, without = _listed(pool) if pool is not home else ([], [])
+            except StorageError as error:
+                more, without = [], [f"{shown_dsn(dsn)} ({error.message})"]
+            found += more
+            away += without
+        return sorted(found), away
 
     def close(self) -> None:
         """Close every connection."""

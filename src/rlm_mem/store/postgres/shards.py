@@ -19,7 +19,7 @@ from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.copying import CopyReport, compare, copy_namespace
 from rlm_mem.store.postgres.files import TRAJECTORIES
-from rlm_mem.store.postgres.migrate import prepare
+from rlm_mem.store.postgres.migrate import opened
 from rlm_mem.store.postgres.pool import Pool
 from rlm_mem.store.postgres.schema import TABLES, namespace_key
 from rlm_mem.store.postgres.transaction import PostgresTransaction
@@ -219,12 +219,7 @@ class _Databases:
         """The pool of a database with its tables."""
         pool = self._pools.get(dsn)
         if pool is None:
-            pool = Pool(dsn, self._config.postgres)
-            wait = self._config.store.lock_wait_seconds
-            pool.persist(
-                lambda connection: prepare(connection, pool.shown, read_only=False, wait_seconds=wait)
-            )
-            self._pools[dsn] = pool
+            pool = self._pools[dsn] = opened(dsn, self._config)
         return pool
 
     def place_of(self, directory: str, namespace: str) -> str:

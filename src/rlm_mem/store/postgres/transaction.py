@@ -16,7 +16,7 @@ from rlm_mem.errors import CorruptStore, StorageError, StoreLocked
 from rlm_mem.store.core.changes import ChangeNotes
 from rlm_mem.store.core.records import ChunkRow
 from rlm_mem.store.postgres.audit import event_statement
-from rlm_mem.store.postgres.failures import is_lost, translated
+from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.pool import undo
 from rlm_mem.store.postgres.rows import FIND, Analyse, PostgresRowWriter
 from rlm_mem.store.postgres.schema import Head, namespace_key
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Moved", "PostgresTransaction"]
 
-_LOCK = (
-    f"SELECT {Head.columns()}, pg_current_xact_id()::text FROM rlm_mem.namespaces"
-    " WHERE ns = %s FOR NO KEY UPDATE"
-)
+_LOCK = f"SELECT {Head.columns()} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
+#: By itself: with a table in it, a worker of a cluster would answer with a number of its own.
+_NUMBER = "SELECT pg_current_xact_id()::text"
+#: Before a lock that a transaction in doubt may hold on a worker.
+_PATIENCE = ("SET LOCAL citus.propagate_set_commands = 'local'", "SET LOCAL lock_timeout = '10s'")
 _MAKE = "INSERT INTO rlm_mem.namespaces(ns, name, analysis) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 #: Between these numbers of chunks the planner's statistics are refreshed whenever a namespace has doubled. Below, every
 #: plan is good; above, autovacuum is soon enough; in between a bulk of writes ends before autovacuum runs.
@@ -120,11 +121,14 @@ class PostgresTransaction:
             try:
                 with connection.pipeline():
                     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                    if self.pool.distributed:  # the settings that follow hold on the workers, too
+                        connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
                     connection.execute(f"SET LOCAL lock_timeout = {_milliseconds(until)}")
                     if not self._durable:
                         connection.execute("SET LOCAL synchronous_commit = off")
-                    cursor = connection.execute(_LOCK, (namespace_key(namespace),))
-                    found = cursor.fetchone()
+                    number = connection.execute(_NUMBER)
+                    found = connection.execute(_LOCK, (namespace_key(namespace),)).fetchone()
+                (self._xid,) = number.fetchone() or (None,)
                 self._hold(connection, namespace, found)
             except BaseException:
                 undo(connection)
@@ -152,8 +156,7 @@ class PostgresTransaction:
             connection.execute(_MAKE, (ns, namespace, self._analysis))
             found = connection.execute(_LOCK, (ns,)).fetchone()
             assert found is not None
-        *columns, self._xid = found
-        head = Head(ns, *columns)
+        head = Head(ns, *found)
         if head.name != namespace:
             raise CorruptStore(
                 f"the namespaces {namespace!r} and {head.name!r} have the same key",
@@ -270,12 +273,12 @@ class PostgresTransaction:
 
     def _settle(self, error: psycopg.Error, proof: tuple[str, tuple[Any, ...]] | None) -> None:
         """Find out whether the server committed, after an error or a lost connection during COMMIT."""
-        if not is_lost(error):
+        if not is_lost(error) and not is_worker_lost(error):
             self.rollback()
             raise translated(error, self.pool.shown) from error
-        xid = self._xid
+        xid, written = self._xid, list(self._writers)
         self._release()
-        if _committed(self.pool, xid, proof):
+        if _committed(self.pool, xid, written, proof):
             return
         raise StorageError(
             f"the connection to {self.pool.shown} was lost before the change was committed: nothing was changed",
@@ -302,8 +305,8 @@ class PostgresTransaction:
             yield
         except psycopg.Error as error:
             failure = translated(error, self.pool.shown)
-            if is_lost(error) and isinstance(failure, StorageError):
-                failure = StorageError(f"{failure.message}: nothing was changed", hint=failure.hint)
+            if (is_lost(error) or is_worker_lost(error)) and isinstance(failure, StorageError):
+                failure = type(failure)(f"{failure.message}: nothing was changed", hint=failure.hint)
             raise failure from error
 
 
@@ -319,26 +322,51 @@ def _milliseconds(until: float) -> int:
     return max(1, round((until - time.monotonic()) * 1000))  # 0 would mean to wait for ever
 
 
-def _committed(pool: Pool, xid: str | None, proof: tuple[str, tuple[Any, ...]] | None) -> bool:
-    """Whether a transaction was committed, of which no answer to COMMIT was received."""
+def _committed(
+    pool: Pool, xid: str | None, written: Sequence[int], proof: tuple[str, tuple[Any, ...]] | None
+) -> bool:
+    """Whether a transaction was committed, of which no answer to COMMIT was received.
+
+    Args:
+        written: keys of the namespaces whose locks it held.
+        proof: finds a line of the audit log that it wrote.
+    """
+    cause: StorageError | None = None
+    try:
+        outcome = _outcome(pool, xid, written, proof)
+    except StorageError as failure:
+        outcome, cause = None, failure
+    if outcome is None:
+        raise StorageError(
+            f"the connection to {pool.shown} was lost during the commit: the change may have been made or not",
+            hint="look before you repeat it",
+        ) from cause
+    return outcome
+
+
+def _outcome(
+    pool: Pool, xid: str | None, written: Sequence[int], proof: tuple[str, tuple[Any, ...]] | None
+) -> bool | None:
     deadline = time.monotonic() + pool.reconnect_seconds
-    while True:
-        try:
-            state = pool.rows("SELECT pg_xact_status(%s::text::xid8)", (xid,))[0][0]
-        except StorageError as failure:
-            if not isinstance(failure.__cause__, errors.InvalidParameterValue):
-                raise StorageError(
-                    f"the connection to {pool.shown} was lost during the commit: the change may have been made or not",
-                    hint="look before you repeat it",
-                ) from failure
-            state = "aborted"  # a server that took over has no record of this transaction
-        if state != "in progress":
-            break
+    while (state := _state(pool, xid)) == "in progress":
         if time.monotonic() > deadline:
-            raise StorageError(
-                f"{pool.shown} has not finished the commit: it is not known yet whether the change was made",
-                hint="look before you repeat it",
-            )
+            return None
         time.sleep(0.1)
+    if proof is None:
+        # The worker of a cluster may have committed although the server that was asked has not.
+        return True if state == "committed" else None if pool.distributed else False
+    if pool.distributed:
+        # A worker may still be about to commit: until it has, it holds the locks.
+        pool.change([*((statement, ()) for statement in _PATIENCE), *((_LOCK, (ns,)) for ns in written)])
     # A server that took over may reuse ids of transactions: the line in the audit log is the proof.
-    return bool(pool.rows(*proof)) if proof is not None else state == "committed"
+    return bool(pool.rows(*proof))
+
+
+def _state(pool: Pool, xid: str | None) -> str:
+    """What the server says of a transaction."""
+    try:
+        return str(pool.rows("SELECT pg_xact_status(%s::text::xid8)", (xid,))[0][0])
+    except StorageError as failure:
+        if not isinstance(failure.__cause__, errors.InvalidParameterValue):
+            raise
+        return "aborted"  # a server that took over has no record of this transaction
