@@ -72,7 +72,9 @@ def difference(newer: Stated, older: Stated) -> Conflict | None:
             return found
         if newer.news in REPLACES:
             return None  # what was replaced is named, and the earlier one does not state it
-    if not newer.value or not _same_topic(newer, older) or not _context_fits(newer, older):
+    if not newer.value or not _same_topic(newer, older):
+        return None
+    if newer.context and older.context and newer.context != older.context:
         return None
     if newer.denied != older.denied or newer.always != older.always:
         return _denial(newer, older)
@@ -158,10 +160,6 @@ def _contexts_meet(
 ) -> bool:
     one, other = newer.context - old_topic, older.context - new_topic
     return not one or not other or bool(one & other)
-
-
-def _context_fits(newer: Stated, older: Stated) -> bool:
-    return not newer.context or not older.context or newer.context == older.context
 
 
 def _head_fits(newer: Stated, older: Stated, full_old: frozenset[str]) -> bool:
