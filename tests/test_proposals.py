@@ -40,6 +40,17 @@ SAID = [
     ("The page is written in Elmwood.", "The page has been rewritten from Elmwood to Pinescript."),
     ("The build takes 7 minutes.", "The build takes 3 minutes, down from 7."),
     ("The wifi password is maple-forty.", "The wifi password is now cedar-ninety."),
+    ("The phone plan costs 41 euros.", "The price of the phone plan rose from 41 to 60 euros."),
+    ("The editor is Gannet.", "Decision: the editor is Ripple from now on, Gannet is out."),
+    ("Zahra leads the Heron project.", "Nuno took over the Heron project from Zahra."),
+    ("The visa form is due on 2 May.", "The visa form got an extension: it is due on 22 October now."),
+    ("Vera spends the summers in Fulmer.", "Vera doesn't spend the summers in Fulmer any more."),
+    ("Yasin banks with Gannet.", "Yasin closed the account at Gannet and banks with Ripple now."),
+    ("Yvo has a flat in Orford.", "Yvo has moved house, from Orford to Ventham."),
+    ("The test server is named Dove.", "The test server has been renamed Wagtail, it was Dove before."),
+    ("Ilja studies in Dedham.", "Ilja transferred from the university in Dedham to the one in Merrow."),
+    ("The code of the safe is 7063.", "New code of the safe: it is 9200 instead of 7063."),
+    ("We order tea from Fox.", "We stopped ordering tea from Fox; now we order it from Rivers."),
 ]
 ASKED = [
     ("The ferry leaves at 6:10.", "The ferry leaves at 6:40.", "replace"),
@@ -65,6 +76,9 @@ NEITHER = [
     ("Our kitchen is yellow.", "The neighbours changed their kitchen from yellow to white."),
     ("Jonas's kitchen is yellow.", "The kitchen was changed from yellow to white."),
     ("The build takes 3 minutes.", "The build takes 3 minutes, down from 7."),
+    ("We picked 24 kilos of apples.", "We picked 33 kilos of pears now."),
+    ("Egil's office is in Deeping.", "Egil went from Deeping to Orford by train."),
+    ("Vera bakes 2 cakes.", "Vera bakes 3 cakes now."),
 ]
 
 

@@ -30,7 +30,7 @@ REMEMBER_FUNCTIONS = 120
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
 whether it may replace another memory, which asks the index for its words."""
 
-FIND_FILES, FIND_FUNCTIONS = 26, 221
+FIND_FILES, FIND_FUNCTIONS = 26, 224
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
 ASK_FILES, ASK_FUNCTIONS = 30, 296
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""

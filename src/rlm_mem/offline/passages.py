@@ -13,7 +13,9 @@ __all__ = ["Passage", "Reading", "Sentence", "Word", "split_sentences", "unwrapp
 
 
 _WORD = re.compile(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
-_SENTENCE = re.compile(r"[^.!?\n]*(?:[.!?](?=\w)[^.!?\n]*)*(?:[.!?]+[\"”')\]]*|\n|$)")
+_SENTENCE = re.compile(
+    r"[^.!?\n]*(?:(?:[.!?](?=\w)|(?:(?<=\b(?:Mr|Ms|Dr|St))|(?<=\bMrs)|(?<=\bProf))\.)[^.!?\n]*)*(?:[.!?]+[\"”')\]]*|\n|$)"
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ import math
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, replace
 
 from rlm_mem.offline.candidates import Candidate, candidates
@@ -28,8 +28,9 @@ from rlm_mem.offline.pieces import trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.clauses import FAMILIES
 from rlm_mem.text.differences import MAY_END, surest
-from rlm_mem.text.statements import Stated, statements_in
+from rlm_mem.text.statements import ME, Stated, statements_in
 
 __all__ = ["READ_FULLY", "Examined", "examine", "read"]
 
@@ -59,11 +60,6 @@ _OF_THE_PAST = re.compile(
     r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|first|until)\b", re.I
 )
 """A question about what held once."""
-_OF_A_CHANGE = re.compile(
-    r"\b(?:from|instead|longer|any ?more|used to|rather|replaced|not|sold|left|gave up|dropped|stopped)\b",
-    re.I,
-)
-"""A passage that may say what does not hold any more."""
 _OF_EVENTS = frozenset(("when", "why", "how", "how_long", "yes_no", "choice"))
 """Kinds of questions that a value answers only where it is a time."""
 
@@ -101,7 +97,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     if reading.answer is None and len(current) < len(passages):
         reading = _read(question, passages, weights)
     reading = _in_force(question, reading, passages)
-    if reading.answer and reading.passages and _OF_A_CHANGE.search(reading.passages[0].text):
+    if reading.answer and reading.passages and MAY_END.search(reading.passages[0].text):
         return _with_present_value(question, reading)
     return reading
 
@@ -151,7 +147,10 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
     answer, asked = str(reading.answer).lower(), question.text.lower()
     english = get_analyser("english")
     told = statements_in(reading.passages[0].text, english)
+    stems = set(english.terms(asked))
     for one in told:
+        if answer not in one.shown.lower() and str(reading.answer)[0].isupper() and _is_asked_for(one, stems):
+            return replace(reading, answer=one.shown)
         former = one.shown_former.lower()
         if (
             not one.sure
@@ -167,6 +166,13 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
                       and other.start >= one.start and not other.former), "")  # fmt: skip
         return replace(reading, answer=one.shown or later or one.text)
     return reading
+
+
+def _is_asked_for(one: Stated, stems: Set[str]) -> bool:
+    """Whether a statement says what is new of the thing and the verb of a question, and that it is a name."""
+    verbs = (stem for verb in FAMILIES.get(one.attribute, ()) for stem in get_analyser("english").terms(verb))
+    told = one.sure and bool(one.news) and one.kind == "name"
+    return told and one.topic - {ME} <= stems and any(stem in stems for stem in verbs)
 
 
 def _read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:

@@ -24,7 +24,9 @@ __all__ = [
     "PREPOSITIONS",
     "Complement",
     "REPLACES",
+    "OTHER",
     "THIRD",
+    "TRAVELLED",
     "TOKEN",
     "Token",
     "UNSURE",
@@ -35,6 +37,7 @@ __all__ = [
     "family_of",
     "is_participle",
     "kind_of",
+    "subject_of",
     "parts_of",
     "take_former",
     "verb_of",
@@ -122,8 +125,12 @@ _STATES = {
 FAMILIES = {family: tuple(verb for verb in _STATES if _STATES[verb] == family) for family in _STATES.values()}
 """The verbs of each attribute: what an earlier statement of it may be said with."""
 FAMILIES["change"] = ("live", "based", "located", "lives", "office")
+OTHER = "other:"
+"""Before a verb of no table: what it says is compared only where a text ends it itself."""
 _CHOSEN = {"chose": "choose", "picked": "choose", "selected": "choose", "adopted": "use"}
 """Past forms that say what holds since."""
+_SUBJECTS = words("it he she they we i")
+_LIGHT = words("got has have had was were made came took found did said left won")
 _PLURAL = words("i we you they and don't doesn't do not longer never always")
 """Words before a verb after which its plain form is a finite one."""
 CHANGES = words(
@@ -133,6 +140,8 @@ CHANGES = words(
     "shortened reassigned swapped dropped risen fallen grown jumped"
 )
 """With "from A to B", or "to B"."""
+TRAVELLED = words("went gone pushed jumped got")
+"""Of `CHANGES`, those that tell of a journey where what follows is a place."""
 PLACED = words("moved relocated transferred shifted")
 REPLACES = words("replaced substituted swapped traded exchanged superseded replaces supersedes succeeded")
 ENDS = words(
@@ -195,11 +204,13 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
             return number, "change"
         if low in ("has", "have") and _perfect(tokens[number + 1 :]):
             continue
-        if low in _CHOSEN and number:
+        if low in _CHOSEN and number and kind_of(tokens[number + 1 : number + 3]) != "number":
             return number, _CHOSEN[low]
         if low.endswith(("ing", "ed")) and low not in _STATES:
             continue
         family = family_of(low)
+        if not family and _may_be_a_verb(tokens, number):
+            return number, f"{OTHER}{_plain(low)}"
         if (
             not family
             or not number
@@ -217,6 +228,30 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
         if (third and not before.endswith("'s")) or (not third and plural):
             return number, family
     return -1, ""
+
+
+def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:
+    """Whether a word of no table is a verb: "Vera spends …", "she bakes …", "Vera doesn't spend …"."""
+    low, before = tokens[number].low, tokens[number - 1] if number else None
+    if before is None or not low.isalpha() or len(low) < 4 or low in ADVERBS or low in _PLURAL:
+        return False
+    if number + 1 >= len(tokens) or tokens[number].text[0].isupper():
+        return False
+    if before.low in ("doesn't", "don't", "longer"):
+        return low not in PREPOSITIONS
+    named = number == 1 and before.text[:1].isupper() and before.low not in DETERMINERS | POSSESSIVES
+    after = tokens[number + 1]
+    ahead = (
+        after.low in PREPOSITIONS | DETERMINERS | POSSESSIVES
+        or after.text[:1].isupper()
+        or after.text[0].isdigit()
+    )
+    return named and ahead and low[-1] == "s" and low[-2] not in "su'" and low not in _CHOSEN
+
+
+def _plain(form: str) -> str:
+    """A verb without its ending: "spends" and "spend" are one."""
+    return form[:-1] if form.endswith("s") else form
 
 
 def _perfect(tokens: Sequence[Token]) -> bool:
@@ -237,10 +272,10 @@ def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
     begin = 0
     seen = False
     for number, one in enumerate(tokens):
-        cut = one.text in ";–—"
+        cut = one.text in ";–—" or (one.text in ",:" and _pronoun_ahead(tokens[number + 1 : number + 5]))
         if not cut and number > begin and (one.low in ("and", "but", "so") or one.text in ",:"):
             if not seen:
-                seen = verb_of(tokens[begin:number])[0] >= 0
+                seen = verb_of(tokens[begin:number])[0] >= 0 or bool(subject_of(tokens[begin:number]))
             ahead = tokens[number + 1 : number + 8]
             place, _ = verb_of(ahead)
             if (
@@ -262,11 +297,27 @@ def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
     yield tokens[begin:]
 
 
+def _pronoun_ahead(ahead: Sequence[Token]) -> bool:
+    """Whether a clause begins: "it is due", "now we order"."""
+    ahead = ahead[1:] if ahead and ahead[0].low in NEWS else ahead
+    return len(ahead) > 1 and ahead[0].low in _SUBJECTS and verb_of(ahead)[0] in (1, 2)
+
+
+def subject_of(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The first words of a clause whose verb is in no table, up to that verb: "Vera closed the account"."""
+    for number, one in enumerate(tokens[:6]):
+        if number and one.text[0].islower() and (one.low in _LIGHT or one.low.endswith("ed")):
+            return tokens[:number]
+    return ()
+
+
 def parts_of(tokens: Sequence[Token]) -> list[Complement]:
     """The words after a verb, cut at prepositions; nothing after a conjunction or a stop."""
     parts = [Complement("")]
     for number, one in enumerate(tokens):
         if one.low in _CUT or one.text in ";()!?–—" or (one.text == "," and number):
+            if one.text == "," and number + 1 < len(tokens) and tokens[number + 1].low == "from":
+                continue
             if one.low == "and" and number + 1 < len(tokens) and tokens[number + 1].low not in FIRST | THIRD:
                 parts[-1].tokens.append(one)
                 continue

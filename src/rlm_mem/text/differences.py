@@ -6,14 +6,15 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlm_mem.text.clauses import CHANGES, ENDS, NEWS, REPLACES, words
+from rlm_mem.text.clauses import CHANGES, ENDS, NEWS, OTHER, REPLACES, words
 from rlm_mem.text.statements import ME, UNKNOWN, Stated
 
 __all__ = ["MAY_END", "Conflict", "difference", "differences", "surest"]
 
 MAY_END = re.compile(
     rf"\b(?:{'|'.join(sorted(CHANGES | ENDS | REPLACES | NEWS))}|from now|longer|any more|rather|used to|not|new|from"
-    r"|correction|corrected|updated?|edit|as of|since|starting|beginning|effective)\b",
+    r"|over|out|before|previously|formerly|earlier|correction|corrected|updated?|edit"
+    r"|as of|since|starting|beginning|effective)\b",
     re.IGNORECASE,
 )
 """Finds a word in every text that says itself that something does not hold any more."""
@@ -38,6 +39,8 @@ _ONE_WORD = words(
 """Stems of nouns of which a thing has one at a time, whatever words stand for it."""
 _LOOSE = words("like hate speak teach play have eat drink help know watch cook sing share")
 """Attributes of which a thing may have many: another value contradicts none."""
+_ROLES = words("lead host teach run keep sing write play drive")
+"""Attributes of somebody that another one may take over."""
 _LASTING = words("like hate write teach help")
 """Attributes whose objects a change of something else does not end."""
 _PLACES = words("live base locat meet sit host held run stand sleep keep store")
@@ -78,7 +81,7 @@ def difference(newer: Stated, older: Stated) -> Conflict | None:
         return None
     if newer.denied != older.denied or newer.always != older.always:
         return _denial(newer, older)
-    if newer.denied or not _same_attribute(newer, older):
+    if newer.denied or not _same_attribute(newer, older) or older.attribute.startswith(OTHER):
         return None
     return _other_value(newer, older)
 
@@ -106,6 +109,10 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
     """The later statement names a value that does not hold any more, and the earlier one states it."""
     if older.denied or not newer.former or not older.value:
         return None
+    if _succeeds(newer, older):
+        return Conflict(
+            "replace", 0.95, True, f"says that “{newer.shown}” does it instead of “{newer.shown_former}”"
+        )
     if not (newer.former <= older.value or older.value <= newer.former):
         return None
     if len(older.value - newer.former) > 3 or _numbers(newer.former) - older.value:
@@ -146,6 +153,18 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
     if newer.shown and newer.value:
         reason += f": “{newer.shown}” instead"
     return Conflict("replace", 0.95 if strong else 0.6, strong, reason)
+
+
+def _succeeds(newer: Stated, older: Stated) -> bool:
+    """Whether somebody does now what the earlier statement says of another ("Ben took over X from Ana")."""
+    about = newer.topic - {ME}
+    return (
+        newer.attribute == "change"
+        and older.attribute in _ROLES
+        and newer.former == older.topic
+        and bool(about)
+        and about <= older.value | older.context
+    )
 
 
 def _owned(newer: Stated, older: Stated) -> bool:

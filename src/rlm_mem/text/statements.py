@@ -32,6 +32,7 @@ from rlm_mem.text.clauses import (
     REPLACES,
     THIRD,
     TOKEN,
+    TRAVELLED,
     UNSURE,
     Complement,
     Token,
@@ -43,6 +44,7 @@ from rlm_mem.text.clauses import (
     is_participle,
     kind_of,
     parts_of,
+    subject_of,
     take_former,
     verb_of,
     without_news,
@@ -59,7 +61,30 @@ _USERS = frozenset(("user", "human", "me"))
 ME = "me"
 """The topic of who speaks without a name: "I", "my", "we", "our"."""
 _CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit"))
+_LABELS = frozenset(
+    ("decision", "decided", "note", "news", "reminder", "info", "important", "agreed", "outcome", "fyi")
+)
+"""Labels that are no speakers."""
 """Labels of a text that corrects an earlier one."""
+_FRAGMENT = 8
+"""Words without a verb that a pronoun after them may mean: "New code of the gate: it is …"."""
+_BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand"))
+_BARE = frozenset(
+    (
+        "house",
+        "home",
+        "flat",
+        "jobs",
+        "schools",
+        "banks",
+        "teams",
+        "doctors",
+        "desks",
+        "offices",
+        "places",
+        "employers",
+    )
+)
 UNKNOWN = "?"
 """The topic of "she" and "they" where nobody was named before."""
 
@@ -130,7 +155,7 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
     read = 0
     for said in said_in(text):
         who = (said.speaker or speaker or "").casefold()
-        topic = frozenset(analyser.terms(who)) if who and who not in _USERS else frozenset((ME,))
+        topic = frozenset(analyser.terms(who)) if who and who not in _USERS | _LABELS else frozenset((ME,))
         carried: frozenset[str] = frozenset()
         label = text[said.start : said.body].strip(" *_:").casefold()
         news = label if label in _CORRECTIONS else ""
@@ -145,6 +170,30 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
             carried = reader.carried
             found += [replace(one, start=start, end=end) for one in made]
     return tuple(found)
+
+
+def _is_noun(tokens: Sequence[Token], number: int) -> bool:
+    """Whether "plan" and the like is the second noun of a compound: "the phone plan"."""
+    return (
+        number > 1 and tokens[number].low in ("plan", "plans") and tokens[0].low in DETERMINERS | POSSESSIVES
+    )
+
+
+def _is_bare(tokens: Sequence[Token]) -> bool:
+    """Whether an object is one noun without an article: "moved house", "changed jobs"."""
+    return len(tokens) == 1 and tokens[0].text.islower() and tokens[0].low in _BARE
+
+
+def _told_of(parts: Sequence[Complement], preposition: str) -> Complement | None:
+    """What a preposition leads in; of "the university in A" and "the one in B" the place."""
+    for number, one in enumerate(parts):
+        if one.preposition == preposition:
+            after = parts[number + 1] if number + 1 < len(parts) else None
+            both = any("one" in (word.low for word in part.tokens) for part in parts)
+            if both and after is not None and after.preposition in ("in", "at", "on", "near"):
+                return Complement(preposition, after.tokens)
+            return one
+    return None
 
 
 class _Reader:
@@ -173,12 +222,18 @@ class _Reader:
             tokens = tokens[2:]
         tokens, news = self._without_lead(tokens)
         news = news or self.news
+        tokens, before = self._without_aside(tokens)
         found: list[Stated] = []
         unsure = any(one.low in UNSURE for one in tokens[:1])
         for clause in clauses_of(tokens):
             made = self._clause(clause, news, unsure)
             found += made
             news = news or next((one.news for one in made if one.news == "correction"), "")
+        if before and found and not found[0].former:
+            found[0] = replace(
+                found[0], former=self._value(before), shown_former=self._shown(before),
+                news=found[0].news or "before",
+            )  # fmt: skip
         return [
             replace(
                 one,
@@ -237,20 +292,72 @@ class _Reader:
                 "but",
             ):
                 tokens = tokens[1:]
+            elif low in _LABELS and tokens[1].text in ":–—":
+                tokens = tokens[2:]
             elif low == "now" or tokens[0].text in ",–—":
                 tokens, news = tokens[1:], news or ("now" if low == "now" else "")
             else:
                 break
         return tokens, news
 
+    def _without_aside(self, tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+        """The sentence without ", it was A before" or "(formerly A)" at its end, and A."""
+        low = [one.low for one in tokens]
+        last = len(low) - 1
+        while last > 0 and not low[last][0].isalnum():
+            last -= 1
+        for number in range(max(2, last - 8), last):
+            if low[number - 1] not in (",", "(", ";", "–", "—"):
+                continue
+            rest = tokens[number : last + 1]
+            if rest[0].low in ("it", "he", "she", "they", "that") and len(rest) > 2:
+                rest = rest[1:]
+            if rest[0].low in ("was", "were") and rest[-1].low in _BEFORE:
+                rest = rest[1:-1]
+            elif rest[0].low in _BEFORE:
+                rest = rest[1:]
+            else:
+                continue
+            if rest:
+                return tokens[: number - 1], rest
+        return tokens, []
+
+    def _taken_over(self, tokens: list[Token]) -> list[Stated]:
+        """ "Bram took over the project from Greta" states of the project that Bram has it instead of Greta."""
+        low = [one.low for one in tokens]
+        for number in range(1, len(low) - 1):
+            if low[number] in ("took", "taken", "takes") and low[number + 1] == "over":
+                subject = [one for one in tokens[:number] if one.low not in AUXILIARIES]
+                if not subject or any(one.low in UNSURE for one in subject):
+                    return []
+                parts = parts_of(tokens[number + 2 :])
+                source = next((one for one in parts if one.preposition == "from"), None)
+                if source is None or parts[0].preposition:
+                    return []
+                topic, _ = self._topic(parts[0].tokens)
+                value = Complement("to", subject)
+                return [self._made(topic, "change", value, frozenset(), former=self._value(source.tokens),
+                                   shown_former=self._shown(source.tokens), news="took over")]  # fmt: skip
+        return []
+
     # One clause.
 
     def _clause(self, tokens: list[Token], news: str, unsure: bool) -> list[Stated]:
+        taken = self._taken_over(tokens)
+        if taken:
+            return taken
         place, kind = verb_of(tokens)
+        if place < 0 and tokens and self.carried and tokens[0].low.endswith("s"):
+            place, kind = (0, family_of(tokens[0].low)) if family_of(tokens[0].low) else (place, kind)
         if place < 0:
+            topic, _ = self._topic(subject_of(tokens) or (tokens if len(tokens) <= _FRAGMENT else ()))
+            self.carried = topic or self.carried
             return []
         subject, verb = tokens[:place], tokens[place].low
-        sure = not unsure and not any(one.low in UNSURE or one.low == "to" for one in subject)
+        sure = not unsure and not any(
+            (one.low in UNSURE or one.low == "to") and not _is_noun(subject, number)
+            for number, one in enumerate(subject)
+        )
         rest = tokens[place + 1 :]
         topic, subject_news = self._topic(subject)
         news = news or subject_news
@@ -346,7 +453,9 @@ class _Reader:
             rest = rest[: favour - 3]
         parts = parts_of(rest)
         named = {part.preposition: part for part in reversed(parts)}
-        target, source = named.get("to"), named.get("from")
+        target, source = _told_of(parts, "to"), _told_of(parts, "from")
+        if verb == "renamed" and target is None and named.get(""):
+            target, named = Complement("to", named[""].tokens), {**named, "": Complement("")}
         direct = named.get("", Complement(""))
         others = self._context(parts, ("", "to", "from", "by", "with"))
         owner = topic or self.speaker
@@ -398,7 +507,7 @@ class _Reader:
     ) -> list[Stated]:  # fmt: skip
         about = [
             one
-            for one in direct.tokens
+            for one in (() if _is_bare(direct.tokens) else direct.tokens)
             if one.low not in ("up", "down", "over", "back", "forward", "out", "away")
         ]
         if about:
@@ -413,6 +522,8 @@ class _Reader:
             "news": f"{verb} to",
         }
         sure = bool(former) or verb in PLACED or bool(topic - {ME})
+        if verb in TRAVELLED and kind_of(target.tokens) in ("name", "word"):
+            sure = False
         return [self._made(topic, "change", target, others, sure=sure, **more)]
 
     def _ended(self, owner: frozenset[str], rest: list[Token], verb: str) -> list[Stated]:
@@ -421,13 +532,12 @@ class _Reader:
             attribute = family_of(rest[0].low)
             rest = rest[1:]
         parts = parts_of(rest)
-        if not parts or not parts[0].tokens:
-            return []
-        former = parts[0].tokens
-        context = self._context(parts[1:], ())
+        ended = parts if attribute != "change" else parts[:1]
         return [
-            Stated(owner, self.head, attribute, parts[0].preposition, frozenset(), context, self._value(former),
-                      news=verb, shown_former=self._shown(former))
+            Stated(owner, self.head, attribute, part.preposition, frozenset(),
+                      self._context([one for one in parts if one is not part], ()), self._value(part.tokens),
+                      news=verb, shown_former=self._shown(part.tokens), kind=kind_of(part.tokens))
+            for part in ended
         ]  # fmt: skip
 
     def _be(
@@ -485,7 +595,7 @@ class _Reader:
         topic = topic or self.carried or self.speaker
         always = any(one.low == "always" for one in (*subject, *rest[:1]))
         rest, former, cue = take_former(rest)
-        rest, said = without_news(rest)
+        rest, said = without_news([one for one in rest if one.low not in ("it", "them")])
         news = news or said or cue
         if any(one.low in ("longer",) for one in subject) or (
             denied and said in ("any more", "anymore", "any longer")
@@ -495,7 +605,8 @@ class _Reader:
         if not parts:
             return [
                 Stated(topic, self.head, attribute, former[0].preposition, frozenset(), frozenset(),
-                          self._value(former[0].tokens), news=news or cue, shown_former=self._shown(former[0].tokens))
+                          self._value(former[0].tokens), news=news or cue, shown_former=self._shown(former[0].tokens),
+                          kind=kind_of(former[0].tokens))
             ] if former and former[0].tokens else []  # fmt: skip
         swapped = self._role(subject, attribute, parts)
         if swapped is not None:
@@ -507,7 +618,8 @@ class _Reader:
             if ends:
                 found.append(
                     Stated(topic, self.head, attribute, part.preposition, frozenset(), context,
-                              self._value(part.tokens), news=news, shown_former=self._shown(part.tokens))
+                              self._value(part.tokens), news=news, shown_former=self._shown(part.tokens),
+                              kind=kind_of(part.tokens))
                 )  # fmt: skip
             else:
                 found.append(
