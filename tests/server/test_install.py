@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from rlm_mem.mcp.clients import CLIENTS, client_named, json_with, toml_with
+from rlm_mem.mcp.commented_json import read_commented, with_entry
 from tests.cli.conftest import Run
 
 NAMES = [client.name for client in CLIENTS]
@@ -31,8 +34,39 @@ def entries(name: str) -> dict[str, Any]:
     return dict(read.get(client.table, {}))
 
 
-def test_the_five_clients_are_known() -> None:
-    assert NAMES == ["claude-code", "claude-desktop", "cursor", "vscode", "codex"]
+@pytest.mark.parametrize(
+    ("name", "file", "table"),
+    [
+        ("claude-code", ".claude.json", "mcpServers"),
+        ("claude-desktop", ".config/Claude/claude_desktop_config.json", "mcpServers"),
+        ("cursor", ".cursor/mcp.json", "mcpServers"),
+        ("vscode", ".config/Code/User/mcp.json", "servers"),
+        ("codex", ".codex/config.toml", "mcp_servers"),
+        ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers"),
+        ("zed", ".config/zed/settings.json", "context_servers"),
+        ("gemini-cli", ".gemini/settings.json", "mcpServers"),
+        ("cline", ".cline/data/settings/cline_mcp_settings.json", "mcpServers"),
+    ],
+)
+@pytest.mark.skipif(sys.platform != "linux", reason="places differ by system")
+def test_each_client_has_the_file_that_it_documents(name: str, file: str, table: str) -> None:
+    assert len(NAMES) == 9
+    assert settings_file(name) == Path.home() / file
+    assert client_named(name).table == table
+
+
+def test_an_older_cline_keeps_its_servers_within_vs_code(run: Run) -> None:
+    older = (
+        Path.home()
+        / ".config/Code/User/globalStorage/saoudrizwan.claude-dev/settings/cline_mcp_settings.json"
+    )
+    older.parent.mkdir(parents=True)
+    older.write_text("{}")
+    assert settings_file("cline") == older
+    settings = Path.home() / ".cline/data/settings/cline_mcp_settings.json"
+    settings.parent.mkdir(parents=True)
+    settings.write_text("{}")
+    assert settings_file("cline") == settings
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -159,15 +193,106 @@ def test_on_a_terminal_the_client_is_asked_for(tmp_path: Path) -> None:
     assert "rlm-mem" in json.loads((tmp_path / ".cursor" / "mcp.json").read_text())["mcpServers"]
 
 
-def test_a_file_that_cannot_be_edited_safely_stays_as_it_is(run: Run) -> None:
-    commented = '{\n  // my servers\n  "servers": {}\n}\n'
+COMMENTED = [
+    '{\n  // my servers\n  "servers": {}\n}\n',
+    '// Zed settings\n{\n    "theme": "One", // dark\n    "servers": { // mine\n        "other": {"command": "//"},\n'
+    "    },\n}\n",
+    '{\n\t/* a, b: {} */\n\t"font": "x", "list": [1, 2,], // }\n\t"servers": {\n\t\t"a": {},\n'
+    '\t\t"b": {} /* , */\n\t}\n}',
+    '{"servers": {"a": {"command": "/* no comment */"},},}',
+    "/* only */ {}",
+    '{\n  "theme": "One",\n  // the end\n}\n',
+]
+
+
+@pytest.mark.parametrize("before", COMMENTED)
+def test_comments_stay_where_they_are(before: str, run: Run) -> None:
     file = settings_file("vscode")
     file.parent.mkdir(parents=True)
-    file.write_text(commented, encoding="utf-8")
-    ran = run("install", "--client", "vscode")
-    assert ran.code == 2
-    assert "--print" in ran.err
-    assert file.read_text(encoding="utf-8") == commented
+    file.write_text(before, encoding="utf-8")
+    assert run("install", "--client", "vscode").code == 0
+    written = file.read_text(encoding="utf-8")
+    wanted = read_commented(before)
+    assert "rlm-mem" in read_commented(written)["servers"]
+    for comment in (
+        "my servers",
+        "// Zed settings",
+        "// dark",
+        "// mine",
+        "/* a, b: {} */",
+        "// }",
+        "/* , */",
+        "// the end",
+    ):
+        assert (comment in written) == (comment in before)
+    assert run("install", "--client", "vscode", "--read-only").code == 0
+    changed = read_commented(file.read_text(encoding="utf-8"))
+    assert changed["servers"]["rlm-mem"]["args"][-1] == "--read-only"
+    assert run("install", "--client", "vscode", "--remove").code == 0
+    after = file.read_text(encoding="utf-8")
+    left = read_commented(after)
+    assert {**left, "servers": left.get("servers", {})} == {**wanted, "servers": wanted.get("servers", {})}
+    if before.startswith(("// Zed", "{\n\t/*")):
+        assert after == before
+
+
+@given(st.data())
+@settings(deadline=None, max_examples=60)
+def test_an_entry_comes_and_goes_in_any_settings(data: st.DataObject) -> None:
+    gap = st.sampled_from(["", " ", "\n", "\n  ", "// c }\n", "/* , { */", '/* " */\n'])
+    text = st.sampled_from(["a", "b", "servers", "rlm-mem", "//", "/*", ",}", '"', "\\"])
+
+    def rendered(value: Any) -> str:
+        def between() -> str:
+            return data.draw(gap)
+
+        if isinstance(value, dict):
+            members = [
+                f"{between()}{json.dumps(key)}{between()}:{between()}{rendered(inner)}{between()}"
+                for key, inner in value.items()
+            ]
+        elif isinstance(value, list):
+            members = [f"{between()}{rendered(inner)}{between()}" for inner in value]
+        else:
+            return json.dumps(value)
+        final = "," + between() if members and data.draw(st.booleans()) else between()
+        opening, closing = "{}" if isinstance(value, dict) else "[]"
+        return f"{opening}{','.join(members)}{final}{closing}"
+
+    values = st.recursive(
+        st.none() | text,
+        lambda inner: st.lists(inner, max_size=2) | st.dictionaries(text, inner, max_size=2),
+        max_leaves=4,
+    )
+    whole = data.draw(st.dictionaries(text, values, max_size=3))
+    if data.draw(st.booleans()):
+        whole["servers"] = data.draw(st.dictionaries(text, values, max_size=3))
+    if not isinstance(whole.get("servers", {}), dict):
+        del whole["servers"]
+    written = data.draw(gap) + rendered(whole) + data.draw(gap)
+    assert read_commented(written) == whole
+    entry = {"command": "x", "args": ["// {", "*/"]}
+    made = with_entry(written, "servers", "rlm-mem", entry)
+    assert read_commented(made) == {**whole, "servers": {**whole.get("servers", {}), "rlm-mem": entry}}
+    left = read_commented(with_entry(made, "servers", "rlm-mem", None))
+    kept = {key: value for key, value in whole.get("servers", {}).items() if key != "rlm-mem"}
+    assert {**left, "servers": left.get("servers", {})} == {**whole, "servers": kept}
+
+
+def test_a_file_that_cannot_be_edited_safely_stays_as_it_is(run: Run) -> None:
+    file = settings_file("vscode")
+    file.parent.mkdir(parents=True)
+    for broken in (
+        '{"servers": {} // open',
+        '{ /* open\n"servers": {}}',
+        '{"servers": {"rlm-mem": 1, "rlm-mem": 2,},}',
+        "{'a': 1}",
+    ):
+        file.write_text(broken, encoding="utf-8")
+        ran = run("install", "--client", "vscode")
+        assert ran.code == 2
+        assert "--print" in ran.err
+        assert file.read_text(encoding="utf-8") == broken
 
 
 def test_an_unknown_client_is_refused_with_the_known_ones(run: Run) -> None:

@@ -33,7 +33,7 @@ def install(
         typer.Option(
             "--client",
             metavar="NAME",
-            help="claude-code, claude-desktop, cursor, vscode or codex. Without it: asks, or lists them.",
+            help=f"{', '.join(clients.NAMES[:-1])} or {clients.NAMES[-1]}. Without it: asks, or lists them.",
             show_default=False,
         ),
     ] = None,

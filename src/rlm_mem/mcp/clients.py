@@ -1,4 +1,9 @@
-"""MCP clients: where each keeps its configuration, the format of the server entry, and writing it with a backup."""
+"""MCP clients: where each keeps its configuration, the format of the server entry, and writing it with a backup.
+
+Places and forms are those that the clients document: code.claude.com/docs/en/mcp, modelcontextprotocol.io (Claude
+Desktop), cursor.com/docs/mcp, code.visualstudio.com/docs, developers.openai.com/codex/mcp, zed.dev/docs/ai/mcp,
+docs.windsurf.com/windsurf/cascade/mcp, geminicli.com/docs/tools/mcp-server, docs.cline.bot/mcp.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +15,19 @@ import sys
 import tempfile
 import tomllib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
+from rlm_mem.mcp.commented_json import read_commented, with_entry
 
 __all__ = [
     "CLIENTS",
     "Client",
     "ENTRY_NAME",
+    "NAMES",
     "Edit",
     "client_named",
     "entry_of",
@@ -56,16 +63,16 @@ def read_text(path: Path) -> str:
 
 
 def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:
-    """The JSON text with the entry in one of its objects, or (entry None) without it.
+    """The JSON text with the entry in one of its objects, or (entry None) without it; comments stay.
 
     Raises:
-        InvalidConfig: the text is not a JSON object, or has comments, which editing would lose.
+        InvalidConfig: the text is not a JSON object, or the entry has a form that cannot be replaced.
     """
     try:
-        settings = json.loads(text) if text.strip() else {}
+        settings = read_commented(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
         raise InvalidConfig(
-            f"{where} is not plain JSON: {error}", hint="Use --print and put the entry in by hand."
+            f"{where} is not JSON: {error}", hint="Use --print and put the entry in by hand."
         ) from None
     servers = settings.get(table, {}) if isinstance(settings, dict) else None
     if not isinstance(servers, dict):
@@ -77,10 +84,27 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     servers = {key: value for key, value in servers.items() if key != name or entry is not None}
     if entry is not None:
         servers[name] = entry
-    settings[table] = servers
+    wanted = {**settings, table: servers}
     if not servers:
-        del settings[table]
-    return json.dumps(settings, ensure_ascii=False, indent=2) + "\n"
+        del wanted[table]
+    if _is_plain(text):
+        return json.dumps(wanted, ensure_ascii=False, indent=2) + "\n"
+    made = with_entry(text, table, name, entry)
+    if read_commented(made) not in (wanted, {**wanted, table: servers}):
+        raise InvalidConfig(
+            f"{where} writes {table}.{name} in a form that cannot be edited safely",
+            hint="Use --print and change it by hand.",
+        )
+    return made
+
+
+def _is_plain(text: str) -> bool:
+    """Whether the text is JSON without comments, which is written anew."""
+    try:
+        json.loads(text or "{}")
+    except ValueError:
+        return not text.strip()
+    return True
 
 
 def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:
@@ -188,7 +212,7 @@ class Client:
         form: json or toml.
         folder: the project's folder in an entry, with a trailing slash; empty: paths are relative to it.
         program: the client's own command.
-        typed: entries need `"type": "stdio"`.
+        fixed: what every entry says beside the command.
         next_step: what the user has to do after the installation.
     """
 
@@ -199,7 +223,7 @@ class Client:
     form: str = "json"
     folder: str = ""
     program: str = ""
-    typed: bool = False
+    fixed: Mapping[str, str] = field(default_factory=dict)
     next_step: str = "Restart the client."
 
 
@@ -218,6 +242,24 @@ def _application(folder: str, file: str) -> Place:
     return place
 
 
+def _zed(home: Path, environ: Mapping[str, str]) -> Path:
+    """Zed keeps its settings in ~/.config on macOS, too."""
+    if sys.platform == "win32":
+        return Path(environ.get("APPDATA") or home / "AppData" / "Roaming") / "Zed" / "settings.json"
+    root = environ.get("XDG_CONFIG_HOME") if sys.platform != "darwin" else None
+    return Path(root or home / ".config") / "zed" / "settings.json"
+
+
+def _cline(home: Path, environ: Mapping[str, str]) -> Path:
+    """Extension and command share one file since Cline 4.0; the extension before it kept its own within VS Code."""
+    if environ.get("CLINE_MCP_SETTINGS_PATH"):
+        return Path(environ["CLINE_MCP_SETTINGS_PATH"])
+    file = Path("settings") / "cline_mcp_settings.json"
+    shared = Path(environ.get("CLINE_DIR") or home / ".cline") / "data" / file
+    own = _application("Code/User/globalStorage/saoudrizwan.claude-dev", str(file))(home, environ)
+    return own if own.exists() and not shared.exists() else shared
+
+
 CLIENTS: tuple[Client, ...] = (
     Client(
         "claude-code",
@@ -230,7 +272,7 @@ CLIENTS: tuple[Client, ...] = (
         "mcpServers",
         folder="${CLAUDE_PROJECT_DIR:-.}/",
         program="claude",
-        typed=True,
+        fixed={"type": "stdio"},
         next_step="Start a new session; /mcp lists the servers.",
     ),
     Client("claude-desktop", _application("Claude", "claude_desktop_config.json"), None, "mcpServers"),
@@ -249,7 +291,7 @@ CLIENTS: tuple[Client, ...] = (
         "servers",
         folder="${workspaceFolder}/",
         program="code",
-        typed=True,
+        fixed={"type": "stdio"},
     ),
     Client(
         "codex",
@@ -260,7 +302,43 @@ CLIENTS: tuple[Client, ...] = (
         program="codex",
         next_step="Start a new session. Codex reads the settings of a project only where you trust it.",
     ),
+    Client(
+        "windsurf",
+        lambda home, _: home / ".codeium" / "windsurf" / "mcp_config.json",
+        None,
+        "mcpServers",
+        program="windsurf",
+        next_step="Press refresh in the MCP settings of Cascade, or restart Windsurf.",
+    ),
+    Client(
+        "zed",
+        _zed,
+        ".zed/settings.json",
+        "context_servers",
+        program="zed",
+        fixed={"source": "custom"},
+        next_step="Zed starts it at once; the settings of the agent panel show a green dot.",
+    ),
+    Client(
+        "gemini-cli",
+        lambda home, env: Path(env.get("GEMINI_CLI_HOME") or home) / ".gemini" / "settings.json",
+        ".gemini/settings.json",
+        "mcpServers",
+        program="gemini",
+        next_step="Start a new session; /mcp lists the servers. Those of a project need a trusted folder.",
+    ),
+    Client(
+        "cline",
+        _cline,
+        None,
+        "mcpServers",
+        program="cline",
+        next_step="Cline starts it at once; its MCP servers are listed under Configure.",
+    ),
 )
+
+
+NAMES = tuple(client.name for client in CLIENTS)
 
 
 def client_named(name: str) -> Client:
@@ -272,9 +350,9 @@ def client_named(name: str) -> Client:
     for client in CLIENTS:
         if client.name == name:
             return client
-    known = ", ".join(client.name for client in CLIENTS)
     raise InputError(
-        f"there is no client {name!r}", hint=f"There are: {known}. Others take the entry of --print."
+        f"there is no client {name!r}",
+        hint=f"There are: {', '.join(NAMES)}. Others take the entry of --print.",
     )
 
 
@@ -313,8 +391,7 @@ def entry_of(client: Client, command: list[str]) -> dict[str, Any]:
     """The server's entry in the client's configuration; settings are arguments, since some clients drop
     environments.
     """
-    entry: dict[str, Any] = {"type": "stdio"} if client.typed else {}
-    return {**entry, "command": command[0], "args": command[1:]}
+    return {**client.fixed, "command": command[0], "args": command[1:]}
 
 
 def planned(client: Client, path: Path, entry: dict[str, Any] | None) -> Edit:

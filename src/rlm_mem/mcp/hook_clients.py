@@ -115,7 +115,7 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
             "pre-compact": "PreCompress",
             "session-end": "SessionEnd",
         },
-        lambda home, _: home / ".gemini" / "settings.json",
+        lambda home, env: Path(env.get("GEMINI_CLI_HOME") or home) / ".gemini" / "settings.json",
         ".gemini/settings.json",
         milliseconds=True,
     ),
