@@ -150,3 +150,30 @@ def test_a_program_on_the_claude_agent_sdk(
     said = asyncio.run(asyncio.wait_for(use(), SECONDS))
     assert any(REPLY in one for one in said), said
     check(brain, apis)
+
+
+@pytest.mark.parametrize(
+    ("client", "command", "environ"),
+    [
+        ("claude-code", "claude", {"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1"}),
+        ("gemini-cli", "gemini", {"GEMINI_CLI_TRUST_WORKSPACE": "true"}),
+    ],
+)
+def test_a_client_that_lists_its_servers_finds_the_memory_connected(
+    client: str, command: str, environ: dict[str, str], brain: Path, repository: Path
+) -> None:
+    found = program(command)
+    rlm_mem = [sys.executable, "-m", "rlm_mem", "--brain", str(brain)]
+    subprocess.run([*rlm_mem, "install", client], check=True, capture_output=True)
+    listed = subprocess.run(
+        [found, "mcp", "list"],
+        cwd=repository,
+        env={**os.environ, **environ},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=SECONDS,
+    )
+    said = listed.stdout + listed.stderr
+    line = next((line for line in said.splitlines() if "rlm-mem" in line and "mcp --brain" in line), said)
+    assert "Connected" in line

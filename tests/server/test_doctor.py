@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.mcp import doctor
+from rlm_mem.mcp.clients import CLIENTS, client_named
+from rlm_mem.mcp.starting import ServerEntry, started
 from tests.cli.conftest import Run
 
 
@@ -14,19 +20,29 @@ def states(ran: object) -> dict[str, str]:
     return {found["subject"]: found["state"] for found in ran.json["findings"]}  # type: ignore[attr-defined]
 
 
+@pytest.fixture
+def no_engines(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engines of the sandbox are not probed, which takes a second."""
+    monkeypatch.setattr(doctor, "_engines", lambda _config: iter(()))
+
+
 @pytest.mark.local_only("look at files")
-def test_a_sound_memory_is_found_sound(run: Run, brain: Path, memory: Memory) -> None:
+def test_a_sound_memory_is_found_sound(
+    run: Run, brain: Path, memory: Memory, request: pytest.FixtureRequest
+) -> None:
     memory.remember("Something to find.")
     ran = run("doctor", "--json")
     assert ran.code == 0
     assert ran.json["ok"]
     assert {"brain", "store", "search", "model", "sandbox"} <= set(states(ran))
     assert set(states(ran).values()) == {"ok"}
+    request.getfixturevalue("no_engines")
     text = run("doctor").out
     assert str(brain) in text
     assert "1 memories" in text
 
 
+@pytest.mark.usefixtures("no_engines")
 @pytest.mark.local_only("look at files")
 def test_without_a_memory_it_says_how_to_make_one_and_makes_none(run: Run, brain: Path) -> None:
     ran = run("doctor", "--json")
@@ -73,6 +89,7 @@ def test_an_engine_that_cannot_be_confined_is_said_to_refuse(
     assert not found["guarantees"]["available"] and "system-call filter" in found["message"]
 
 
+@pytest.mark.usefixtures("no_engines")
 @pytest.mark.local_only("look at files")
 def test_a_wrong_setting_is_named(run: Run, brain: Path, memory: Memory) -> None:
     (brain / "config.toml").write_text("[recall]\nmax_iterations = 0\n", encoding="utf-8")
@@ -81,6 +98,7 @@ def test_a_wrong_setting_is_named(run: Run, brain: Path, memory: Memory) -> None
     assert "max_iterations" in next(one["message"] for one in ran.json["findings"] if one["state"] == "wrong")
 
 
+@pytest.mark.usefixtures("no_engines")
 def test_a_model_that_is_not_set_up_is_named(
     run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,6 +110,7 @@ def test_a_model_that_is_not_set_up_is_named(
     assert states(ran)["sandbox"] == "ok"
 
 
+@pytest.mark.usefixtures("no_engines")
 @pytest.mark.local_only("look at files")
 def test_a_file_that_cannot_be_read_is_named(run: Run, brain: Path) -> None:
     with Memory.open(brain) as memory:
@@ -104,14 +123,90 @@ def test_a_file_that_cannot_be_read_is_named(run: Run, brain: Path) -> None:
     assert any("rlm-mem store check" in one["remedy"] for one in wrong)
 
 
+@pytest.mark.usefixtures("no_engines")
 def test_a_missing_extra_is_named_with_how_to_install_it(
     run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import rlm_mem.mcp.doctor as doctor
-
     real = doctor.find_spec
     monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "mcp" else real(name))
     ran = run("doctor", "--json")
     found = next(one for one in ran.json["findings"] if one["subject"] == "extra server")
     assert (ran.code, found["state"]) == (1, "wrong")
     assert "rlm-mem[server]" in found["remedy"]
+
+
+@pytest.mark.usefixtures("no_engines")
+@pytest.mark.local_only("look at files")
+def test_the_server_starts_as_each_client_starts_it(
+    run: Run, brain: Path, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The entry of each client is tried with no more of the environment than every client hands on."""
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent), prepend=os.pathsep)
+    for client in CLIENTS:
+        assert run("install", client.name, "--namespace", "agent/me").code == 0
+        assert run("install", client.name, "--project").code == (0 if client.project else 2)
+    Path("brain").symlink_to(brain)
+    found = {one["subject"]: one for one in run("doctor", "--json").json["findings"]}
+    for client in CLIENTS:
+        subjects = [f"client {client.name}", *([f"client {client.name} (project)"] if client.project else [])]
+        for subject in subjects:
+            assert found[subject]["state"] == "ok", found[subject]
+            assert "starts, and offers" in found[subject]["message"]
+
+
+@pytest.mark.usefixtures("no_engines")
+@pytest.mark.local_only("look at files")
+def test_clients_with_another_entry_are_told_apart(run: Run, brain: Path, memory: Memory) -> None:
+    """One that is here without the memory, one whose command is gone, one that cannot be read, one of a stranger."""
+    (Path.home() / ".codeium" / "windsurf").mkdir(parents=True)
+    for name, entry in (
+        ("cursor", {"command": "/gone/rlm-mem", "args": ["mcp", "--brain", str(brain)]}),
+        ("gemini-cli", {"command": ["a", "list"]}),
+        (
+            "claude-code",
+            {"command": sys.executable, "args": ["-m", "rlm_mem", "mcp", "--brain", "/no/such/brain"]},
+        ),
+    ):
+        client = client_named(name)
+        file = client.user(Path.home(), os.environ)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({client.table: {"rlm-mem": entry}}), encoding="utf-8")
+    (Path.home() / ".codex").mkdir()
+    (Path.home() / ".codex" / "config.toml").write_text("= broken", encoding="utf-8")
+    stranger = {
+        "command": sys.executable,
+        "args": ["-c", "open('was started', 'w')", "mcp", "--brain", str(brain)],
+    }
+    Path(".mcp.json").write_text(json.dumps({"mcpServers": {"rlm-mem": stranger}}), encoding="utf-8")
+    Path(".cursor").mkdir()
+    elsewhere = {"command": "rlm-mem", "args": ["mcp", "--brain", "postgresql://elsewhere/x"]}
+    Path(".cursor/mcp.json").write_text(json.dumps({"mcpServers": {"rlm-mem": elsewhere}}), encoding="utf-8")
+    ran = run("doctor", "--json")
+    found = {one["subject"]: one for one in ran.json["findings"]}
+    assert ran.code == 1
+    assert found["client windsurf"]["remedy"] == "rlm-mem install windsurf"
+    assert found["client cursor"]["state"] == "wrong" and "/gone/rlm-mem" in found["client cursor"]["message"]
+    assert found["client gemini-cli"]["state"] == "wrong"
+    assert found["client codex"]["state"] == "wrong" and "TOML" in found["client codex"]["message"]
+    assert "no memory at /no/such/brain" in found["client claude-code"]["message"]
+    for subject in ("client claude-code (project)", "client cursor (project)"):
+        assert found[subject]["state"] == "warning" and "not tried" in found[subject]["message"]
+    assert not Path("was started").exists()
+
+
+@pytest.mark.parametrize(
+    ("program", "reason"),
+    [
+        ("import time; time.sleep(60)", "does not answer"),
+        ("raise SystemExit('no such brain')", "ends without an answer (no such brain)"),
+        ("print('hello')", "not the protocol"),
+        ('print(\'{"id": 1, "error": {"message": "x"}}\')', "an error"),
+    ],
+)
+def test_a_server_that_does_not_answer_is_ended_and_its_reason_kept(
+    program: str, reason: str, tmp_path: Path
+) -> None:
+    entry = ServerEntry(tmp_path / "x.json", (sys.executable, "-c", program), {}, tmp_path)
+    result = started(entry, os.environ, seconds=1.0 if "sleep" in program else 30.0)
+    assert reason in result.failure
+    assert result.tools == 0

@@ -325,7 +325,7 @@ CLIENTS: tuple[Client, ...] = (
         ".gemini/settings.json",
         "mcpServers",
         program="gemini",
-        next_step="Start a new session; /mcp lists the servers. Those of a project need a trusted folder.",
+        next_step="Start a new session in a folder that you trust; /mcp lists the servers.",
     ),
     Client(
         "cline",

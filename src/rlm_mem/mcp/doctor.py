@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 from rlm_mem import __version__
 from rlm_mem.errors import RlmMemError
+from rlm_mem.mcp.clients import CLIENTS, Client, is_here
+from rlm_mem.mcp.starting import ServerEntry, Started, entry_in, is_our_command, started
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -45,7 +47,10 @@ class Diagnosis:
 
 
 def examine(brain: Path | str | None = None, namespace: str | None = None) -> Iterator[Diagnosis]:
-    """Check the environment, the brain, its index, the model and the sandbox; changes nothing.
+    """Check the environment, the brain, its index, the model, the sandbox and the clients; changes nothing.
+
+    Clients are those of this machine, with the settings of the user and of the project in the working folder; each
+    server that they name is started as they start it.
 
     Args:
         brain: the folder, or a DSN; None: the default of the command line.
@@ -54,10 +59,15 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
     Yields:
         The result of each check, as it completes.
     """
-    from rlm_mem.config import Config, locate
-
     yield _python()
     yield from _extras()
+    yield from _examine_brain(brain, namespace)
+    yield from _clients(Path.home(), os.environ, Path.cwd())
+
+
+def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[Diagnosis]:
+    from rlm_mem.config import Config, locate
+
     place = locate(brain)
     try:
         config = Config.load(place)
@@ -129,6 +139,72 @@ def _extras() -> Iterator[Diagnosis]:
                 f"not installed: {purpose}",
                 f'pip install "rlm-mem[{extra}]"',
             )
+
+
+def _clients(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[Diagnosis]:
+    """Each client that is here, and whether the server starts as it starts it; the same command only once."""
+    tried: dict[Hashable, Started] = {}
+    for client in CLIENTS:
+        own, shared = client.user(home, environ), project / client.project if client.project else None
+        places = [(own, home)] + ([(shared, project)] if shared is not None and shared != own else [])
+        found = False
+        for file, folder in places:
+            subject = f"client {client.name}" + (" (project)" if folder is not home else "")
+            try:
+                entry = entry_in(client, file, folder)
+            except (RlmMemError, ValueError) as error:
+                yield Diagnosis(subject, FAIL, str(error), _again(client, folder is not home))
+                found = True
+                continue
+            if entry is not None:
+                found = True
+                yield _start(client, subject, entry, environ, tried, shared=folder is not home)
+        if not found and is_here(client, home, environ):
+            yield Diagnosis(
+                f"client {client.name}", OK, "is here, without this memory", f"rlm-mem install {client.name}"
+            )
+
+
+def _again(client: Client, shared: bool) -> str:
+    return f"rlm-mem install {client.name}{' --project' if shared else ''} writes the entry anew."
+
+
+def _start(
+    client: Client,
+    subject: str,
+    entry: ServerEntry,
+    environ: Mapping[str, str],
+    tried: dict[Hashable, Started],
+    *,
+    shared: bool,
+) -> Diagnosis:
+    from rlm_mem.config import locate
+
+    again = _again(client, shared)
+    if shared and not is_our_command(entry):
+        # Whoever wrote a file of a project may have put any command there.
+        return Diagnosis(subject, WARN, f"{entry.file} starts another command, which was not tried", again)
+    handed_on = {**environ, "RLM_MEM_BRAIN": "", "XDG_DATA_HOME": "", **entry.environ}
+    try:
+        place = locate(entry.brain, cwd=entry.folder, environ=handed_on)
+    except RlmMemError as error:
+        return _failed(subject, error)
+    if isinstance(place, Path) and not (entry.folder / place / "memory").is_dir():
+        return Diagnosis(
+            subject,
+            WARN,
+            f"set up in {entry.file}; there is no memory at {place} yet",
+            "rlm-mem store init makes one.",
+        )
+    result = tried.get(entry.start) or started(entry, environ)
+    tried[entry.start] = result
+    if result.failure:
+        return Diagnosis(
+            subject, FAIL, f"the server that {entry.file} names does not start: {result.failure}", again
+        )
+    return Diagnosis(
+        subject, OK, f"the server that {entry.file} names starts, and offers {result.tools} tools"
+    )
 
 
 def _store(memory: Memory) -> Diagnosis:
