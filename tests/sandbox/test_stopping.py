@@ -311,3 +311,30 @@ def test_a_session_needs_a_store() -> None:
     with pytest.raises(errors.InputError) as caught:
         REPLSession(None)  # type: ignore[arg-type]
     assert isinstance(caught.value, ValueError)
+
+
+@needs_proc
+@pytest.mark.parametrize(
+    ("code", "goes_on"),
+    [
+        ("FINAL('walnut')", False),
+        ("for one in range(3):\n    FINAL('walnut')\nprint('after')", False),
+        ("try:\n    FINAL('walnut')\nfinally:\n    print('after')", False),
+        ("try:\n    FINAL('walnut')\nexcept BaseException:\n    search('walnut')", True),
+        ("try:\n    FINAL('walnut')\nfinally:\n    while True:\n        pass", True),
+    ],
+)
+def test_the_worker_of_a_program_that_ends_with_its_answer_is_used_again(
+    store: ChunkStore, code: str, goes_on: bool
+) -> None:
+    """One that goes on after FINAL gets nothing more, and its worker is killed at once."""
+    with REPLSession(store, engine="monty") as session:
+        session.execute("1")
+        pid = session._engine.worker_pid  # type: ignore[attr-defined]
+        result = session.run(code)
+        assert result.final is not None
+        assert (result.final.answer, result.output) == ("walnut", "")
+    if goes_on:
+        wait_until(lambda: gone(pid))
+    else:
+        assert not gone(pid)

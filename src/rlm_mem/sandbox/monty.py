@@ -45,6 +45,7 @@ from pydantic_monty._binary import find_monty_binary
 
 from rlm_mem import errors
 from rlm_mem.errors import SandboxError
+from rlm_mem.sandbox.dispatch import Finished
 from rlm_mem.sandbox.engine import (
     Alarm,
     Call,
@@ -228,6 +229,9 @@ def monty_pool(checkout_seconds: float = 10.0) -> MontyPool:
         return _pool
 
 
+_SECONDS_TO_STOP = 0.2
+"""Wall clock of a program after FINAL, before its worker is killed."""
+
 _NATIVE_NAMES = (
     "re json math collections itertools functools datetime time bisect random decimal typing dataclasses copy csv "
     "hashlib base64 binascii unicodedata asyncio __future__"
@@ -262,7 +266,7 @@ class _WorkerHandle:
             pool.give_back(session)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Run:
     """One program run: its rewritten source, what it may call, and its deadline."""
 
@@ -273,6 +277,8 @@ class _Run:
     printed: Printed
     deadline: float
     is_read_only: bool
+    over: bool = False  # FINAL was called
+    stopped: bool = False  # and the program stopped there, so that its worker is sound
 
 
 class MontyEngine:
@@ -464,8 +470,8 @@ class MontyEngine:
             with self._killing:
                 self._running = None
             if not kept:
-                # Its heap may be damaged or full: the pool must not reuse it.
-                _kill(pid)
+                if not run.stopped:  # its heap may be damaged or full: the pool must not reuse it
+                    _kill(pid)
                 self._discard()
             elif self._handle.pool is not None:
                 self._handle.pool.idle(self)
@@ -523,6 +529,8 @@ class MontyEngine:
         program, printed = run.program, run.printed
 
         def collect(_stream: str, text: str) -> None:
+            if run.over:
+                return
             printed.write(text)
             if printed.flooded:
                 _kill(pid)
@@ -535,7 +543,13 @@ class MontyEngine:
             # program into objects of the host, without bounds.
             if isinstance(snapshot, NameLookupSnapshot):
                 if snapshot.object_id == _GATEWAY_ID:
-                    snapshot = snapshot.resume(value=self._answer(snapshot.variable_name, run))
+                    try:
+                        answer = self._answer(snapshot.variable_name, run)
+                    except Finished:
+                        run.over = True
+                        run.stopped = _stops(snapshot, pid)
+                        raise
+                    snapshot = snapshot.resume(value=answer)
                 else:
                     snapshot = snapshot.resume()
             elif isinstance(snapshot, FunctionSnapshot):
@@ -627,6 +641,19 @@ class MontyEngine:
 
 def _builtin(value: Any) -> bool:
     return isinstance(value, Variable) and value.type in ("builtin_function_or_method", "type")
+
+
+def _stops(snapshot: NameLookupSnapshot, pid: int | None) -> bool:
+    """Whether a program that waits for a call ends when the call fails; what else it does then is not answered."""
+    limit = alarm(time.monotonic() + _SECONDS_TO_STOP, lambda: _kill(pid))
+    try:
+        return isinstance(snapshot.resume(), MontyComplete)
+    except MontyCrashedError:
+        return False
+    except MontyError as error:
+        return not isinstance(error.exception(), MemoryError | RecursionError | TimeoutError)
+    finally:
+        limit.cancel()
 
 
 def _kill(pid: int | None) -> None:
