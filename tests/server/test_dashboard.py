@@ -143,7 +143,9 @@ def test_a_memory_has_a_title_and_a_way_back_to_what_was_searched(site: Site, id
     page = site.get(one, referer=f"{HOME}/memories?q=heron&tag=places&done=saved")
     assert "<title>The heron server stands" in page
     assert re.search(r"<h1[^>]*>The heron server stands", page)
-    assert ("a", {"href": "/memories?q=heron&tag=places", "data-back": None}) in tags_of(page)
+    assert ("a", {"href": "/memories?q=heron&tag=places", "data-back": None, "data-hotkey": "u"}) in tags_of(
+        page
+    )
     assert "Results for “heron”" in text_of(page)
     for elsewhere in (
         "",

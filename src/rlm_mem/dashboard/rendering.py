@@ -17,7 +17,7 @@ from rlm_mem.dashboard import words
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["HEADERS", "NAVIGATION", "fragment", "login", "page", "prepare", "static_file"]
+__all__ = ["HEADERS", "KEYS", "NAVIGATION", "fragment", "login", "page", "prepare", "static_file"]
 
 #: Memory text is hostile: only this server's files may be scripts, styles, frames or targets of forms.
 HEADERS: Mapping[str, str] = {
@@ -46,6 +46,44 @@ NAVIGATION = (
     ("/costs", "Costs", "c"),
     ("/integrity", "Integrity", "i"),
 )
+
+KEYS = (
+    (
+        "Anywhere",
+        (
+            ("Ctrl K", "go to a page, an action or a memory by name"),
+            ("/", "search; ask, on the page of recalls; find, in the graph"),
+            ("n", "remember something"),
+            ("Ctrl Enter", "send the form you are in"),
+            ("Esc", "empty the search; leave a field"),
+            ("?", "these keys"),
+        ),
+    ),
+    (
+        "Lists and runs",
+        (
+            ("j k", "next, previous"),
+            ("Enter", "open it"),
+            ("↓", "from the search to what was found"),
+            ("u", "back to the list"),
+        ),
+    ),
+    (
+        "A memory",
+        (("e", "edit"), ("h", "its history"), ("o", "in the graph"), ("[ ]", "what was said before, after it")),
+    ),
+    (
+        "The graph",
+        (
+            ("← → ↑ ↓", "walk"),
+            ("Enter", "expand; in the search, the next one found"),
+            ("o", "open the memory"),
+            ("+ − 0", "closer, farther, all of it"),
+            ("Esc", "choose nothing; show all again"),
+        ),
+    ),
+)  # fmt: skip
+"""The table of keys: groups of keys with what they do; those of the pages are in NAVIGATION."""
 
 _TYPES = {
     "css": "text/css; charset=utf-8",
@@ -90,7 +128,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(words.FILTERS)
-    made.globals.update(asset=_asset, navigation=NAVIGATION, address=words.address)
+    made.globals.update(asset=_asset, navigation=NAVIGATION, keys=KEYS, address=words.address)
     made.globals.update(way=words.way, strength_word=strength_word)
     # Global, since a block that is rendered alone has no access to its template's imports.
     made.globals["parts"] = made.get_template("parts.html").module

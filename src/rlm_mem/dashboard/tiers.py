@@ -102,7 +102,10 @@ def plan_page(visit: Visit) -> Response:
     """A dry run of consolidation and pruning."""
     continuum = visit.memory.continuum
     return visit.page(
-        "plan.html", consolidation=continuum.consolidate(dry_run=True), pruning=continuum.prune(dry_run=True)
+        "plan.html",
+        consolidation=continuum.consolidate(dry_run=True),
+        pruning=continuum.prune(dry_run=True),
+        titles={one.key: one for one in _entries(visit.memory)},
     )
 
 

@@ -95,6 +95,11 @@
 
   document.addEventListener("keydown", (event) => {
     if (event.isComposing || !(event.target instanceof Element)) return;
+    if (event.key === "k" && (event.ctrlKey || event.metaKey) && !event.shiftKey && find("#palette")) {
+      event.preventDefault();
+      if (!find("dialog[open]")) openPalette();
+      return;
+    }
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) {
       const form = typing(event.target) && event.target.closest("form");
       if (form) {
@@ -131,12 +136,96 @@
       "j": () => step(1),
       "k": () => step(-1),
       "g": () => { prefix = performance.now(); },
-      "e": () => find("a[data-edit]")?.click(),
+      "n": () => { if (body.dataset.new) location.href = body.dataset.new; },
       "?": () => find("#keys").showModal(),
     };
+    const marked = find(`[data-hotkey="${CSS.escape(event.key)}"]`);
     if (Object.hasOwn(actions, event.key)) {
       event.preventDefault();
       actions[event.key]();
+    } else if (marked) {
+      event.preventDefault();
+      marked.click();
+    }
+  });
+
+  // --- the palette: pages, actions and memories by name -------------------------------------------------------
+
+  const palette = find("#palette");
+  const sought = find("#palette-words");
+  const offered = find("#palette-list");
+  let options = [];
+  let at = 0;
+  let asked = null;
+
+  const made = (tag, text, more = {}) => Object.assign(document.createElement(tag), { textContent: text, ...more });
+
+  const openPalette = () => {
+    sought.value = "";
+    offer();
+    palette.showModal();
+    sought.focus();
+  };
+
+  const choose = (number) => {
+    at = Math.max(0, Math.min(options.length - 1, number));
+    [...offered.children].forEach((item, place) => item.setAttribute("aria-selected", String(place === at)));
+    if (options.length) sought.setAttribute("aria-activedescendant", `palette-${at}`);
+    else sought.removeAttribute("aria-activedescendant");
+    offered.children[at]?.scrollIntoView({ block: "nearest" });
+  };
+
+  const list = (entries) => {
+    options = entries;
+    offered.replaceChildren(...entries.map(({ text, hint, run }, number) => {
+      const item = made("li", "", { id: `palette-${number}`, role: "option", dir: "auto" });
+      item.append(made("span", text), made("span", hint, { className: "quiet small" }));
+      item.addEventListener("click", () => { palette.close(); run(); });
+      return item;
+    }));
+    choose(0);
+  };
+
+  const go = (to) => () => { location.href = to; };
+
+  const offer = async () => {
+    const text = sought.value.trim();
+    const low = text.toLowerCase();
+    const pages = all("nav a[data-key]").map((link) => ({ text: link.textContent, hint: `g ${link.dataset.key}`, run: () => link.click() }));
+    const themes = all("[data-theme-form] button").map((button) => ({ text: `Theme: ${button.textContent}`, hint: "", run: () => button.click() }));
+    const others = [
+      ...(body.dataset.new ? [{ text: "Remember something", hint: "n", run: go(body.dataset.new) }] : []),
+      { text: "Keys", hint: "?", run: () => find("#keys").showModal() },
+      ...themes,
+    ];
+    const named = [...pages, ...others].filter((one) => one.text.toLowerCase().includes(low));
+    const search = text ? [{ text: `Search memories for “${text}”`, hint: "", run: go(`/memories?${new URLSearchParams({ q: text })}`) }] : [];
+    list([...named, ...search]);
+    asked?.abort();
+    if (text.length < 3) return;
+    asked = new AbortController();
+    try {
+      const to = `/memories?${new URLSearchParams({ q: text, limit: 6 })}`;
+      const answer = await fetch(to, { headers: { "HX-Request": "true" }, signal: asked.signal });
+      const found = new DOMParser().parseFromString(await answer.text(), "text/html").querySelectorAll("#results a.what");
+      if (sought.value.trim() !== text) return;
+      const kept = at;
+      list([...named, ...[...found].map((link) => ({ text: link.textContent.trim(), hint: "memory", run: go(link.getAttribute("href")) })), ...search]);
+      choose(kept < named.length ? kept : named.length);
+    } catch (error) {
+      if (error.name !== "AbortError") throw error;
+    }
+  };
+
+  sought?.addEventListener("input", offer);
+  sought?.addEventListener("keydown", (event) => {
+    const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (by) {
+      event.preventDefault();
+      choose(at + by);
+    } else if (event.key === "Enter") {
+      event.preventDefault();
+      offered.children[at]?.click();
     }
   });
 
