@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk, ChunkLinks, ChunkMetadata
     from rlm_mem.config import Config, SecretAction
     from rlm_mem.errors import (
+        AccessDenied,
         BudgetError,
         ConflictError,
         CorruptStore,
@@ -120,6 +121,7 @@ __all__ = [
     "InvalidConfig",
     "NamespaceError",
     "NotFoundError",
+    "AccessDenied",
     "ConflictError",
     "StorageError",
     "StoreLocked",
@@ -172,6 +174,7 @@ __getattr__ = loader(
         "results": ("Checkpoint", "Event", "Hud", "Stats"),
         "errors": (
             "BudgetError",
+            "AccessDenied",
             "ConflictError",
             "CorruptStore",
             "InputError",

@@ -12,6 +12,7 @@
     │   ├── InvalidConfig
     │   └── NamespaceError
     ├── NotFoundError (LookupError)    the thing named is not there
+    ├── AccessDenied                   the token of a client does not permit it (``needed``)
     ├── ConflictError                  somebody else wrote first: read again, then retry
     ├── StorageError (OSError)         look at the store
     │   ├── StoreLocked                retry later
@@ -53,6 +54,7 @@ __all__ = [
     "InvalidConfig",
     "NamespaceError",
     "NotFoundError",
+    "AccessDenied",
     "ConflictError",
     "StorageError",
     "StoreLocked",
@@ -131,6 +133,18 @@ class NamespaceError(InputError):
 
 class NotFoundError(RlmMemError, LookupError):
     """The chunk, conversation, trajectory or version named is not there."""
+
+
+class AccessDenied(RlmMemError):
+    """The token of a client does not permit what it asks for; nothing was done.
+
+    Args:
+        needed: the permission that would.
+    """
+
+    def __init__(self, message: str = "", *, hint: str | None = None, needed: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.needed = needed
 
 
 class ConflictError(RlmMemError):

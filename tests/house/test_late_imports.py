@@ -38,6 +38,8 @@ LATE = {
     "opentelemetry": Late("telemetry", "telemetry.providers"),
     "pydantic_ai": Late("llm", "models.apis"),
     "re2": Late(6, "recall.result_schema sandbox.patterns"),
+    "rlm_mem.access.confined": Late(47, "operations.context"),
+    "rlm_mem.access.oauth": Late(60, "serving.run"),
     "rlm_mem.cli.app": Late(61, "cli"),
     "rlm_mem.config": Late(16, "mcp.doctor"),
     "rlm_mem.continuum.consolidate": Late(23, "continuum.system"),
@@ -93,7 +95,6 @@ LATE = {
     "rlm_mem.telemetry.recorder": Late(24, "telemetry"),
     "rlm_mem.text.analysis": Late(7, "store.core.records store.postgres.backend"),
     "ruamel": Late(86, "continuum.frontmatter text.yaml"),
-    "uvicorn": Late("server", "serving.run"),
 }
 
 SMALL = {

@@ -17,7 +17,7 @@ LAYERS = (
     ("serving",),
     ("mcp", "http", "dashboard"),
     ("operations",),
-    ("aio", "capture"),
+    ("aio", "capture", "access"),
     ("memory",),
     ("receipts",),
     ("recall", "continuum", "persona", "interchange"),

@@ -26,8 +26,8 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 def serving(brain: Any, **options: Any) -> Iterator[tuple[Starlette, ServerState, Keys]]:
     """The application over a brain; options of Settings and of create_app."""
     of_app = {name: options.pop(name) for name in ("rate", "burst", "dashboard") if name in options}
-    state = ServerState(Settings(brain=brain, **options), token=TOKEN)
-    keys = Keys(TOKEN, PORT)
+    state = ServerState(Settings(brain=brain, **options))
+    keys = Keys(TOKEN, PORT, tokens=state.opened.tokens)
     app = create_app(state, keys=keys, port=PORT, api=True, **{"rate": 0, **of_app})
     try:
         yield app, state, keys

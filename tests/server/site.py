@@ -56,7 +56,7 @@ class Site:
 @contextmanager
 def opened(brain: Path | str, **settings: Any) -> Iterator[Site]:
     """The dashboard over a brain."""
-    state = ServerState(Settings(brain=brain, actor="dashboard", llm="offline", **settings), token="t" * 32)
+    state = ServerState(Settings(brain=brain, actor="dashboard", llm="offline", **settings))
     keys = Keys("t" * 32, PORT)
     with TestClient(create_app(state, keys=keys, port=PORT, dashboard=True), base_url=HOME) as client:
         assert client.get(f"/login?code={keys.new_code()}").status_code == 200

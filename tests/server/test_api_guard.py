@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.responses import Response
 from starlette.testclient import TestClient
 
 from rlm_mem.http.guard import Keys
@@ -291,12 +292,19 @@ def test_with_a_cookie_only_our_own_pages_change_anything(browser: tuple[TestCli
 def test_a_cookie_of_another_start_opens_nothing(browser: tuple[TestClient, Keys]) -> None:
     client, keys = browser
     other = Keys(TOKEN, PORT)
-    client.cookies.set(keys.cookie_name, other._cookie)
+    logged_in = other.log_in(Response(), TOKEN)
+    assert logged_in is not None
+    cookie = logged_in.headers["Set-Cookie"].partition("=")[2].partition(";")[0]
+    client.cookies.set(keys.cookie_name, cookie)
     assert client.get("/memories").status_code == 401
 
 
 def test_without_a_dashboard_no_browser_logs_in(tmp_path: Path) -> None:
     with serving(tmp_path / "brain") as (app, _, keys), TestClient(app, BASE, headers=PAGE) as client:
-        client.cookies.set(keys.cookie_name, keys._cookie)
+        logged_in = keys.log_in(Response(), TOKEN)
+        assert logged_in is not None
+        client.cookies.set(
+            keys.cookie_name, logged_in.headers["Set-Cookie"].partition("=")[2].partition(";")[0]
+        )
         assert client.get("/login").status_code == 401
         refused(client.get("/api/v1/stats"), 401)

@@ -153,6 +153,9 @@ _COMMANDS = (
     ("persona reset", "persona:reset", "Drop what was set by hand: the values of the mode hold again."),
     ("persona say", "persona:say", 'Do what a chat message asks, such as "Set humor to 20%".'),
     ("persona hud", "persona:hud", "Show live figures: sliders, memory, store, tiers, cost."),
+    ("token create", "tokens:create", "Make a token with a scope for a server; prints it once."),
+    ("token list", "tokens:list_", "List the tokens: scope, state, when each ends."),
+    ("token revoke", "tokens:revoke", "Revoke a token: servers refuse it at once."),
     ("config list", "settings:list_", "List the settings in force, and where each comes from."),
     ("config get", "settings:get", "Print one setting."),
     ("config set", "settings:set_", "Write a setting into config.toml; comments stay."),
@@ -177,6 +180,7 @@ _GROUPS = (
     GroupRow("state", "The working state of the present execution."),
     GroupRow("trajectories", "The recorded steps of recalls: list, show, export, costs."),
     GroupRow("persona", "The personality: modes, sliders, and the HUD."),
+    GroupRow("token", "Tokens with scopes, for the clients of a server."),
     GroupRow("config", "The settings: list, get, set."),
     GroupRow("shards", "Namespaces over several PostgreSQL databases."),
 )
@@ -186,7 +190,7 @@ _GROUPS = (
 _PANELS = (
     ("Remember and ask", ("remember", "recall", "search", "reason", "verify", "query")),
     ("Look and change", ("show", "list", "edit", "delete", "erase", "undo", "import", "export")),
-    ("Agents", ("install", "serve", "doctor", "mcp", "hook", "project")),
+    ("Agents", ("install", "serve", "token", "doctor", "mcp", "hook", "project")),
     (
         "More, by subject",
         (

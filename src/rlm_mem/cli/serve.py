@@ -10,10 +10,13 @@ from typing import Annotated
 
 import typer
 
+from rlm_mem.access.tokens import token_path
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Where
 from rlm_mem.errors import RlmMemError
 from rlm_mem.operations.context import Settings
+
+NETWORK = "Other machines"
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class ServerCall(Where):
     read_only: options.ReadOnly = False
     llm: options.Llm = None
 
-    def settings(self, actor: str) -> Settings:
+    def settings(self, actor: str, tokens: Path | None = None) -> Settings:
         """The server's settings; writes are logged with the actor."""
         return Settings(
             brain=self.named_brain,
@@ -33,6 +36,7 @@ class ServerCall(Where):
             read_only=self.read_only,
             every_tool=options.every_tool(self.tools),
             actor=actor,
+            tokens=tokens,
         )
 
 
@@ -64,6 +68,65 @@ def serve(
             "--token-file", metavar="FILE", help="Holds the token; made with a new one if it is missing."
         ),
     ] = None,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokens",
+            metavar="FILE",
+            envvar="RLM_MEM_TOKENS",
+            help="The named tokens (rlm-mem token); by default tokens.json in the brain folder.",
+        ),
+    ] = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            metavar="ADDRESS",
+            help="Another address to listen on; needs tokens, and TLS or a proxy.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = "127.0.0.1",
+    public_url: Annotated[
+        str | None,
+        typer.Option(
+            "--public-url",
+            metavar="URL",
+            help="Its address for other machines: https://memory.example.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = None,
+    tls_cert: Annotated[
+        Path | None,
+        typer.Option("--tls-cert", metavar="FILE", help="Certificate chain, PEM.", rich_help_panel=NETWORK),
+    ] = None,
+    tls_key: Annotated[
+        Path | None,
+        typer.Option("--tls-key", metavar="FILE", help="Its key, PEM.", rich_help_panel=NETWORK),
+    ] = None,
+    proxy: Annotated[
+        list[str],
+        typer.Option(
+            "--proxy",
+            metavar="ADDRESS",
+            help="A reverse proxy that ends TLS, by address or network; may be given again.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = [],  # noqa: B006 - Typer makes a new list
+    oauth_issuer: Annotated[
+        str | None,
+        typer.Option(
+            "--oauth-issuer",
+            metavar="URL",
+            help="An OAuth authorization server whose tokens are accepted, too.",
+            rich_help_panel=NETWORK,
+        ),
+    ] = None,
+    drain: Annotated[
+        float,
+        typer.Option(
+            "--drain", metavar="SECONDS", min=0, max=3600, help="How long requests may take to end at a stop."
+        ),
+    ] = 30.0,
     open_browser: Annotated[bool, options.flag("--open", help="Open the dashboard in a browser.")] = False,
     no_dashboard: Annotated[bool, options.flag("--no-dashboard", help="Serve MCP and HTTP only.")] = False,
     rate: Annotated[
@@ -76,15 +139,32 @@ def serve(
         ),
     ] = 50.0,
 ) -> None:
-    """Serve the memory on this machine: MCP, an HTTP interface with an OpenAPI document, and a dashboard."""
-    _server().serve_all(
-        call.settings("server"),
-        port,
+    """Serve the memory: MCP, an HTTP interface with an OpenAPI document, and a dashboard; to this machine alone, or to
+    a team whose members have tokens."""
+    run = _server()
+    run.serve_all(
+        call.settings("server", _tokens(call, tokens)),
+        run.Network(
+            port,
+            host=host,
+            public_url=public_url,
+            tls_cert=tls_cert,
+            tls_key=tls_key,
+            proxies=tuple(proxy),
+            oauth_issuer=oauth_issuer,
+        ),
         token_file=token_file,
         dashboard=not no_dashboard,
         open_browser=open_browser,
         rate=rate,
+        drain_seconds=drain,
     )
+
+
+def _tokens(call: ServerCall, named: Path | None) -> Path | None:
+    """The file with the tokens; a database without a named file has none."""
+    place = call.place
+    return token_path(place, named) if named is not None or isinstance(place, Path) else None
 
 
 def _server() -> ModuleType:

@@ -108,7 +108,7 @@ def memory_page(visit: Visit) -> Response:
         successor=_brief(memory, chunk.metadata.superseded_by),
         replaced=[brief for one in chunk.replaces if (brief := _brief(memory, one))],
         link_types=list(memory.store.types.link_types),
-        editable=not (archived or visit.state.read_only or stands["tier"]),
+        editable=not (archived or visit.read_only or stands["tier"]),
         back=visit.came_from(),
         here=address("/memories", chunk_id, view="source" if source else ""),
         live="memories",
@@ -140,7 +140,7 @@ def history_page(visit: Visit) -> Response:
         archived=archived,
         revisions=made[::-1],
         texts=_texts(visit.memory, others),
-        restorable=not (archived or visit.state.read_only),
+        restorable=not (archived or visit.read_only),
         live="memories",
     )
 

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 from starlette.responses import RedirectResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, Route
 
+from rlm_mem.access.clients import client_of
 from rlm_mem.dashboard import (
     answers,
     costs_page,
@@ -23,9 +24,10 @@ from rlm_mem.dashboard import (
     timeline,
 )
 from rlm_mem.dashboard.rendering import HEADERS, static_file
-from rlm_mem.dashboard.visits import Visit, screen
-from rlm_mem.errors import NotFoundError
+from rlm_mem.dashboard.visits import EachNamespace, Visit, screen
+from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.changes import kept_alive
+from rlm_mem.operations.problems import problem_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -41,19 +43,19 @@ _IMMUTABLE = "public, max-age=31536000, immutable"
 def all_routes(state: ServerState) -> list[BaseRoute]:
     """Every page; a read-only server has no pages that write."""
     suggestions, density, examination = (
-        memories.Suggestions(),
-        timeline.Density(),
-        integrity_page.Examination(),
+        EachNamespace(memories.Suggestions),
+        EachNamespace(timeline.Density),
+        EachNamespace(integrity_page.Examination),
     )
     reading: dict[str, Callable[[Visit], Response]] = {
-        "/memories": lambda visit: memories.list_page(visit, suggestions),
+        "/memories": lambda visit: memories.list_page(visit, suggestions.of(visit)),
         "/memories/{chunk_id}": memory_page.memory_page,
         "/memories/{chunk_id}/history": memory_page.history_page,
         "/memories/{chunk_id}/events": memory_page.events_part,
         "/graph": graph.graph_page,
         "/graph/data": graph.graph_data,
         "/timeline": timeline.timeline_page,
-        "/timeline/density": lambda visit: timeline.density_part(visit, density),
+        "/timeline/density": lambda visit: timeline.density_part(visit, density.of(visit)),
         "/tiers": tiers.tiers_page,
         "/tiers/plan": tiers.plan_page,
         "/recalls": recalls.recalls_page,
@@ -63,33 +65,40 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/persona": personas.persona_page,
         "/persona/hud": personas.hud_part,
         "/costs": costs_page.costs_page,
-        "/integrity": lambda visit: integrity_page.integrity_page(visit, examination),
+        "/integrity": lambda visit: integrity_page.integrity_page(visit, examination.of(visit)),
     }
     # Asking and checking change no memory, so a read-only server offers them too.
     sending: dict[str, Callable[[Visit], Response]] = {
         "/memories/answer": answers.answer_part,
         "/recalls": recalls.ask,
         "/recalls/{run}": recalls.cancel,
-        "/integrity": lambda visit: integrity_page.start(visit, examination),
+        "/integrity": lambda visit: integrity_page.start(visit, examination.of(visit)),
     }
     forms: dict[str, Callable[[Visit], Response]] = {}
+    writing: dict[str, Callable[[Visit], Response]] = {}
+    reviewing: dict[str, Callable[[Visit], Response]] = {}
     if not state.read_only:
         forms = {"/memories/new": memories.new_page, "/memories/{chunk_id}/edit": memory_page.edit_page}
-        sending |= {
+        writing = {
             "/memories/new": memories.remember,
             "/memories/{chunk_id}": memory_page.act,
             "/memories/{chunk_id}/edit": memory_page.save,
-            "/tiers/undo": tiers.undo,
-            "/review/{case}": tiers.decide,
             "/persona": personas.change,
         }
+        reviewing = {"/tiers/undo": tiers.undo, "/review/{case}": tiers.decide}
     return [
         Route("/", _to_memories, include_in_schema=False),
         Route("/static/{name:path}", _static, include_in_schema=False),
         Route("/theme", _theme, methods=["POST"], include_in_schema=False),
         Route("/live", _live(state), include_in_schema=False),
-        *(screen(state, path, page) for path, page in (forms | reading).items()),
+        *(screen(state, path, page, needs="write") for path, page in forms.items()),
+        *(screen(state, path, page) for path, page in reading.items()),
         *(screen(state, path, action, methods=("POST",)) for path, action in sending.items()),
+        *(screen(state, path, action, methods=("POST",), needs="write") for path, action in writing.items()),
+        *(
+            screen(state, path, action, methods=("POST",), needs="review")
+            for path, action in reviewing.items()
+        ),
         screen(state, "/{anything:path}", _not_found),
     ]
 
@@ -97,9 +106,13 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
 def _live(state: ServerState) -> Callable[[Request], Awaitable[Response]]:
     """An event `changed` with the affected topics for each change, while a page is open."""
 
-    async def live(request: Request) -> Response:  # noqa: ARG001 - the signature of an endpoint
+    async def live(request: Request) -> Response:
+        try:
+            opened = await state.admit(client_of(request.scope), "read")
+        except RlmMemError as error:
+            return Response(str(error), problem_of(error).status, media_type="text/plain")
         return StreamingResponse(
-            kept_alive(changed(state.changes)),
+            kept_alive(changed(state.changes_of(opened))),
             media_type="text/event-stream",
             headers={**HEADERS, "X-Accel-Buffering": "no"},
         )

@@ -70,9 +70,7 @@ def recalls_page(visit: Visit) -> Response:
         here=address("/recalls", operation=operation, limit="" if limit == _PAGE else limit),
         model=_model(visit.memory),
         memories=figures(visit.memory)["chunk_count"],
-        failed=[
-            run for run in visit.state.runs.list()[:3] if run.state == "failed" and run.trajectory_id is None
-        ],
+        failed=[run for run in visit.runs.list()[:3] if run.state == "failed" and run.trajectory_id is None],
         live="recalls",
     )
 
@@ -134,7 +132,7 @@ def ask(visit: Visit) -> Response:
             "this store is only read, so runs cannot be recorded", hint="Ask with rlm-mem recall."
         )
     known = {info.id for info in visit.memory.trajectories(limit=20)}
-    run = visit.state.runs.start(operation, question)
+    run = visit.runs.start(operation, question)
     until = time.monotonic() + _START_SECONDS
     while time.monotonic() < until:
         for info in visit.memory.trajectories(limit=5):
@@ -170,7 +168,7 @@ def _live(visit: Visit, run: Trajectory) -> Any:
     return next(
         (
             live
-            for live in visit.state.runs.list()
+            for live in visit.runs.list()
             if live.state == "running" and live.question == run.query and live.operation == run.operation
         ),
         None,

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
+from rlm_mem.access.clients import client_of
 from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, fragment, page
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.operations.decoding import from_agent, part
@@ -22,10 +24,12 @@ from rlm_mem.operations.registry import operation_named
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from rlm_mem.access.grants import Caller, Permission
     from rlm_mem.memory import Memory
+    from rlm_mem.operations.runs import ClientRuns
     from rlm_mem.operations.state import ServerState
 
-__all__ = ["Visit", "screen"]
+__all__ = ["EachNamespace", "Visit", "screen"]
 
 _log = logging.getLogger(__name__)
 
@@ -63,14 +67,18 @@ class Visit:
 
     Attributes:
         request: the request itself.
-        memory: the open memory.
+        memory: as the client may use it.
         state: of the server.
+        client: who sent the request.
+        runs: in the namespace of the client.
         form: the submitted fields.
     """
 
     request: Request
     memory: Memory
     state: ServerState
+    client: Caller
+    runs: ClientRuns
     form: tuple[tuple[str, str], ...] = ()
 
     # --- operations -----------------------------------------------------------------------------------
@@ -91,10 +99,16 @@ class Visit:
         operation = operation_named(name)
         assert operation.run is not None, f"{name} is answered by HTTP alone"
         parts = {part_name: part(part_name, value) for part_name, value in (path or {}).items()}
-        context = Context(opened=self.state.opened, path=parts, kept_runs=self.state.runs)
+        opened = self.state.opened.admit(self.client, operation.needs, everywhere=operation.everywhere)
+        context = Context(opened=opened, path=parts, kept_runs=self.runs)
         request = None if operation.request is None else from_agent(operation.request, given)
         answer = operation.run(context, request)
         return answer.data if isinstance(answer, Reply) else answer
+
+    @property
+    def read_only(self) -> bool:
+        """Whether the client cannot change memories."""
+        return self.state.read_only or not self.client.access.permits("write")
 
     # --- request ---------------------------------------------------------------------------------
 
@@ -169,7 +183,7 @@ class Visit:
         done = self.request.query_params.get("done", "")
         return {
             "namespace": self.memory.store.namespace,
-            "read_only": self.state.read_only,
+            "read_only": self.read_only,
             "notice": NOTICES.get(done, ""),
             **values,
         }
@@ -177,9 +191,46 @@ class Visit:
 
 Handler = Callable[[Visit], Response]
 
+_T = TypeVar("_T")
+_MOST_NAMESPACES = 256
 
-def screen(state: ServerState, path: str, handler: Handler, *, methods: tuple[str, ...] = ("GET",)) -> Route:
-    """A route whose handler runs in the server's worker threads; its errors become pages."""
+
+class EachNamespace(Generic[_T]):
+    """What pages keep between requests, apart for each namespace; safe for threads.
+
+    Args:
+        make: makes it for a namespace.
+    """
+
+    def __init__(self, make: Callable[[], _T]) -> None:
+        self._make = make
+        self._made: dict[str, _T] = {}
+        self._guard = threading.Lock()
+
+    def of(self, visit: Visit) -> _T:
+        """That of the namespace of a request."""
+        name = visit.memory.store.namespace
+        with self._guard:
+            found = self._made.pop(name, None) or self._make()
+            self._made[name] = found
+            while len(self._made) > _MOST_NAMESPACES:  # the least recently used one
+                del self._made[next(iter(self._made))]
+        return found
+
+
+def screen(
+    state: ServerState,
+    path: str,
+    handler: Handler,
+    *,
+    methods: tuple[str, ...] = ("GET",),
+    needs: Permission = "read",
+) -> Route:
+    """A route whose handler runs in the server's worker threads; its errors become pages.
+
+    Args:
+        needs: the permission that the client needs for the page.
+    """
 
     async def serve(request: Request) -> Response:
         form: tuple[tuple[str, str], ...] = ()
@@ -187,7 +238,11 @@ def screen(state: ServerState, path: str, handler: Handler, *, methods: tuple[st
             if request.method == "POST":
                 _check_same_origin(request)
                 form = await _form(request)
-            return await state.work(lambda memory: handler(Visit(request, memory, state, form)))
+            client = client_of(request.scope)
+            opened = await state.admit(client, needs)
+            return await state.run_in_worker(
+                lambda: handler(Visit(request, opened.memory, state, client, state.runs.of(opened), form))
+            )
         except (RlmMemError, Refused) as error:
             return _refusal(request, state, error)
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import MutableHeaders
 from starlette.routing import Route, Router
 
+from rlm_mem.access.clients import client_of
 from rlm_mem.http.dispatch import Resource
 from rlm_mem.http.encoding import problem_response
-from rlm_mem.http.limits import Buckets
+from rlm_mem.http.limits import ClientLimits
 from rlm_mem.operations.operation import Operation
 from rlm_mem.operations.problems import problem
 from rlm_mem.operations.registry import ROUTES
@@ -34,13 +35,11 @@ _HEADERS = {
 }
 
 
-def api_app(
-    state: ServerState, *, rate: float = 50.0, burst: int = 200, most_bytes: int = MAX_BODY_BYTES
-) -> ASGIApp:
+def api_app(state: ServerState, limits: ClientLimits, *, most_bytes: int = MAX_BODY_BYTES) -> ASGIApp:
     """The HTTP interface of a server, to be mounted at ``/api/v1`` behind the guard.
 
     Args:
-        rate: sustained requests a second of one client; 0: no limit. ``burst``: requests at once.
+        limits: of one client.
         most_bytes: limit of a JSON body.
     """
     by_path: dict[str, list[Operation]] = {}
@@ -50,7 +49,7 @@ def api_app(
         Route(path, endpoint=Resource(operations, state, most_bytes=most_bytes))
         for path, operations in by_path.items()
     ]
-    return _Api(Router(routes, redirect_slashes=False, default=_nothing), Buckets(rate, burst))
+    return _Api(Router(routes, redirect_slashes=False, default=_nothing), limits)
 
 
 def nothing_there() -> Response:
@@ -64,23 +63,19 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 class _Api:
-    def __init__(self, inner: ASGIApp, buckets: Buckets) -> None:
+    def __init__(self, inner: ASGIApp, limits: ClientLimits) -> None:
         self._inner = inner
-        self._buckets = buckets
+        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             return
-        # All clients with the token are one user; a browser with its login has a bucket of its own.
-        wait = self._buckets.take(str(scope.get("rlm_mem.client", "token")))
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        if wait:
-            why = problem(429, f"more than {self._buckets.rate:g} requests a second", retry_after=wait)
-            await problem_response(why)(scope, receive, with_headers)
-            return
-        await self._inner(scope, receive, with_headers)
+        with self._limits.request(client_of(scope)) as refusal:
+            answer = self._inner if refusal is None else problem_response(refusal)
+            await answer(scope, receive, with_headers)

@@ -10,7 +10,8 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from rlm_mem.errors import ConflictError, RlmMemError, StoreReadOnly
+from rlm_mem.access.clients import NEEDED, client_of
+from rlm_mem.errors import AccessDenied, ConflictError, RlmMemError, StoreReadOnly
 from rlm_mem.http.encoding import encode, problem_response
 from rlm_mem.http.limits import BodyTooLarge, read_body
 from rlm_mem.http.streams import SERVED, Exchange
@@ -68,6 +69,8 @@ class Resource:
         state = self._state
         if operation.writes and state.read_only:
             raise StoreReadOnly("this server was started to read only", hint="Start it without --read-only.")
+        # Before anything of the request is read: what the client may not do costs the server nothing.
+        opened = await state.admit(client_of(request.scope), operation.needs, everywhere=operation.everywhere)
         path = {name: part(name, value) for name, value in request.path_params.items()}
         given: Any = None
         if operation.parameters is not None:
@@ -80,13 +83,13 @@ class Resource:
             body = await self._body(operation, request)
             given = body if operation.parameters is None else given
         if operation.run is None:
-            return await SERVED[operation.name](Exchange(state, request, path, given))
+            return await SERVED[operation.name](Exchange(state, opened, request, path, given))
         context = Context(
-            opened=state.opened,
+            opened=opened,
             path=path,
             if_match=request.headers.get("if-match") if operation.conditional else None,
             if_none_match=request.headers.get("if-none-match") if operation.tagged else None,
-            kept_runs=state.runs,
+            kept_runs=state.runs.of(opened),
         )
         run = operation.run
 
@@ -125,6 +128,8 @@ def _problem(error: Exception, request: Request) -> Problem:
         return problem(413, str(error), hint="Send it in parts, or import it from a file.")
     if isinstance(error, ConflictError) and "if-match" in request.headers:
         return problem(412, error.message, hint=error.hint or "")
+    if isinstance(error, AccessDenied):
+        request.scope[NEEDED] = error.needed
     found = problem_of(error)
     if found.status >= 500:
         expected = isinstance(error, RlmMemError)

@@ -3,60 +3,92 @@
 from __future__ import annotations
 
 import hmac
+import logging
 import secrets
 import threading
+import time
+from collections import OrderedDict
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import Request, cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
+from rlm_mem.access.clients import NEEDED, set_client
+from rlm_mem.access.grants import OWNER, Access, Caller
+from rlm_mem.errors import StorageError
 from rlm_mem.http.encoding import problem_response
 from rlm_mem.http.limits import BodyTooLarge, read_body
+from rlm_mem.http.metrics import Metrics
+from rlm_mem.http.observed import route_of
+from rlm_mem.http.site import LOOPBACK, Site
 from rlm_mem.operations.problems import problem
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Mapping
 
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+    from rlm_mem.access.oauth import ResourceServer
+    from rlm_mem.access.tokens import TokenFile
 
     LoginPage = Callable[[Request, str | None], Response | Awaitable[Response]]
 
-__all__ = ["API", "LOOPBACK", "Guard", "Keys", "login_routes"]
+__all__ = ["API", "LOOPBACK", "NAMESPACE_HEADER", "Guard", "Keys", "login_routes"]
 
-#: The only address that the server listens on.
-LOOPBACK = "127.0.0.1"
 #: Path prefix of the HTTP interface.
 API = "/api/"
+#: Names the namespace that a request concerns, for tokens that reach several.
+NAMESPACE_HEADER = "RLM-MEM-Namespace"
 
-_NAMES = (LOOPBACK, "localhost")
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _LONGEST_FORM = 4096
+_LONGEST_TOKEN = 8192
+_MOST_LOGINS = 1000
 _OPEN = ("/login", "/static/")
 """Path prefixes that a browser may request before it has logged in."""
+_PUBLIC = "/.well-known/oauth-protected-resource"
+"""Says where tokens come from, to clients that have none yet."""
+
+_log = logging.getLogger("rlm_mem.access")
 
 
 class Keys:
-    """The credentials of a server: the token, login codes that work once, and the cookie that a login sets.
+    """The credentials of a server: its token, named tokens, login codes that work once, and the cookies of logins.
 
-    The cookie is independent of the token, and no cookie outlives the server.
+    A cookie is independent of its token, but ends with it; no cookie outlives the server.
 
     Args:
-        token: the token of `Authorization: Bearer …`.
+        token: of the owner, for `Authorization: Bearer …`; None: there is none.
         port: cookies are shared by all ports of a host, so the port is part of their name.
+        tokens: the named tokens; None: there are none.
+        oauth: reads the tokens of an authorization server; None: there is none.
+        secure: browsers send the cookie over TLS only.
     """
 
-    def __init__(self, token: str, port: int) -> None:
+    def __init__(
+        self,
+        token: str | None,
+        port: int,
+        *,
+        tokens: TokenFile | None = None,
+        oauth: ResourceServer | None = None,
+        secure: bool = False,
+    ) -> None:
         self.cookie_name = f"rlm_mem_{port}"
-        self._token = token.encode()
-        self._cookie = secrets.token_urlsafe(32)
+        self.tokens = tokens
+        self.oauth = oauth
+        self._token = None if token is None else token.encode()
+        self._secure = secure
+        self._logins: OrderedDict[str, str | None] = OrderedDict()
+        """The id of the token of each login by its cookie; None: the owner."""
         self._codes: set[str] = set()
         self._guard = threading.Lock()
 
     def new_code(self) -> str:
-        """A code for one login, for a link that is opened in a browser."""
+        """A code for one login of the owner, for a link that is opened in a browser."""
         code = secrets.token_urlsafe(24)
         with self._guard:
             self._codes.add(code)
@@ -70,49 +102,107 @@ class Keys:
         return valid
 
     def is_token(self, given: str) -> bool:
-        """Whether this is the token."""
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
+        """Whether this is the token of the owner."""
+        return self._token is not None and hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
 
-    def bears_token(self, headers: Headers) -> bool:
-        """Whether the request carries the token."""
-        scheme, _, given = headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and self.is_token(given.strip())
+    async def access_of(self, given: str) -> Access | None:
+        """What a token permits; None for one that is wrong, expired or revoked.
 
-    def bears_cookie(self, headers: Headers) -> bool:
-        """Whether the request carries the cookie of a login."""
+        Raises:
+            StorageError: the named tokens cannot be read.
+        """
+        if len(given) > _LONGEST_TOKEN:
+            return None
+        if self.is_token(given):
+            return OWNER
+        named = None if self.tokens is None else self.tokens.find(given)
+        if named is not None:
+            return named.access
+        return None if self.oauth is None else await self.oauth.access_of(given)
+
+    def login_of(self, headers: Headers) -> Access | None:
+        """What the cookie of a request permits; None without one that is valid.
+
+        Raises:
+            StorageError: the named tokens cannot be read.
+        """
         given = cookie_parser(headers.get("cookie", "")).get(self.cookie_name, "")
-        return hmac.compare_digest(given.encode("utf-8", "replace"), self._cookie.encode())
+        with self._guard:
+            if given not in self._logins:
+                return None
+            named = self._logins[given]
+        return self._of_login(named)
 
-    def log_in(self, response: Response) -> Response:
-        """Set the cookie on a response."""
-        response.set_cookie(self.cookie_name, self._cookie, path="/", httponly=True, samesite="strict")
+    def _of_login(self, named: str | None) -> Access | None:
+        if named is None:
+            return OWNER
+        record = None if self.tokens is None else self.tokens.get(named)
+        return None if record is None else record.access
+
+    def log_in(self, response: Response, given: str) -> Response | None:
+        """Set a cookie on a response, for a code or a token; None where it is neither.
+
+        Raises:
+            StorageError: the named tokens cannot be read.
+        """
+        named = None
+        if not self.is_token(given) and not self.use_code(given):
+            record = None if self.tokens is None else self.tokens.find(given)
+            if record is None:
+                return None
+            named = record.id
+        cookie = secrets.token_urlsafe(32)
+        with self._guard:
+            self._logins[cookie] = named
+            while len(self._logins) > _MOST_LOGINS:  # the oldest login
+                self._logins.popitem(last=False)
+        response.set_cookie(
+            self.cookie_name, cookie, path="/", httponly=True, samesite="strict", secure=self._secure
+        )
         return response
 
-    def log_out(self, response: Response) -> Response:
-        """Delete the cookie with a response."""
+    def logins(self) -> dict[str, str | None]:
+        """The logins by cookie, for the server that takes over."""
+        with self._guard:
+            return dict(self._logins)
+
+    def take_over(self, logins: Mapping[str, str | None]) -> None:
+        """Accept the logins of the server before this one."""
+        with self._guard:
+            self._logins.update(logins)
+
+    def log_out(self, request: Request, response: Response) -> Response:
+        """End the login of a request, and delete the cookie with the response."""
+        with self._guard:
+            self._logins.pop(request.cookies.get(self.cookie_name, ""), None)
         response.delete_cookie(self.cookie_name, path="/", httponly=True, samesite="strict")
         return response
 
 
 class Guard:
-    """Serves only requests with the token or the cookie of a login, addressed to a name of this machine.
+    """Serves only requests with a token or the cookie of a login, addressed to a name of this server.
 
     Any web page can make a browser send requests to 127.0.0.1, even under the page's own host name (DNS rebinding). So
     the Host header must name this server, and so must an Origin header if there is one. Browsers send a cookie with
     requests of any page, so a request with a cookie alone may only write if the browser marks it as same-origin.
 
+    An answer that goes on, such as a stream, ends as soon as its token is revoked.
+
     Args:
         app: the guarded application, all of its paths.
         keys: the accepted credentials.
-        port: the port that the server listens on.
+        site: the addresses of the server.
+        metrics: counts requests.
         login_page: shown to a browser that has not logged in; None: it is refused like any client.
     """
 
-    def __init__(self, app: ASGIApp, *, keys: Keys, port: int, login_page: LoginPage | None = None) -> None:
+    def __init__(
+        self, app: ASGIApp, *, keys: Keys, site: Site, metrics: Metrics, login_page: LoginPage | None = None
+    ) -> None:
         self._app = app
         self._keys = keys
-        self._hosts = {f"{name}:{port}" for name in _NAMES}
-        self._origins = {f"http://{host}" for host in self._hosts}
+        self._site = site
+        self._metrics = metrics
         self._login_page = login_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -121,40 +211,127 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        refusal = await self._refusal(scope, receive)
-        await (refusal or self._app)(scope, receive, send)
+        began, status, name = time.perf_counter(), 499, ""  # 499: the client left before there was an answer
+        still_valid: Callable[[], bool] | None = None
+        sized = False  # the answer has said how long it is
 
-    async def _refusal(self, scope: Scope, receive: Receive) -> Response | None:
+        async def counted(message: Message) -> None:
+            nonlocal status, sized
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                needed = scope.get(NEEDED)
+                if status == 403 and needed:
+                    challenge = self._site.challenge("insufficient_scope", f"rlm-mem:{needed}")
+                    MutableHeaders(scope=message)["WWW-Authenticate"] = challenge
+                if self._metrics.draining:
+                    MutableHeaders(scope=message)["Connection"] = "close"
+                sized = "content-length" in Headers(raw=message.get("headers", []))
+            elif still_valid is not None and not still_valid():
+                raise _Revoked
+            await send(message)
+
+        with self._metrics.in_flight():
+            try:
+                try:
+                    client, refusal = await self._client(scope, receive)
+                except StorageError as error:
+                    _log.error("the tokens cannot be read: %s", error)
+                    client, refusal = None, _refused(scope, 503, "the tokens of this server cannot be read")
+                if client is not None:
+                    set_client(scope, client)
+                    name = client.access.name
+                    if not client.access.owner:
+                        still_valid = self._checks(scope, client)
+                await (refusal or self._app)(scope, receive, counted)
+            except _Revoked:
+                _log.warning("an answer to %s ends early: its token is revoked", name)
+                if sized:  # the client must not take it for the whole
+                    raise
+                await send({"type": "http.response.body", "body": b"", "more_body": False})
+            finally:
+                seconds = time.perf_counter() - began
+                self._metrics.record(name, scope["method"], route_of(scope) or "", status, seconds)
+                _log.log(
+                    logging.WARNING if status in (401, 403, 421, 429) else logging.INFO,
+                    "%s %.200r %d",
+                    scope["method"],
+                    scope["path"],
+                    status,
+                    extra={"token": name, "status": status, "seconds": round(seconds, 4)},
+                )
+
+    def _checks(self, scope: Scope, client: Caller) -> Callable[[], bool]:
+        """Whether what the client came with is still in force."""
+        headers = Headers(scope=scope)
+        given = _bearer(headers)
+
+        def check() -> bool:
+            try:
+                if client.browser:
+                    return self._keys.login_of(headers) is not None
+                tokens, oauth = self._keys.tokens, self._keys.oauth
+                if tokens is not None and tokens.find(given) is not None:
+                    return True
+                return oauth is not None and oauth.is_current(given)
+            except StorageError:
+                return False
+
+        return check
+
+    async def _client(self, scope: Scope, receive: Receive) -> tuple[Caller | None, Response | None]:
+        """Who sent a request, or the refusal; neither for what everybody may see."""
         headers = Headers(scope=scope)
         origin = headers.get("origin")
-        own = origin is not None and origin.lower() in self._origins
-        if headers.get("host", "").lower() not in self._hosts:
-            return _refused(scope, 421, "this server answers to 127.0.0.1 and localhost only")
+        own = origin is not None and self._site.is_own_origin(origin)
+        wrong = self._site.refusal(scope, headers)
+        if wrong is not None:
+            return None, _refused(scope, *wrong)
         if origin is not None and not own:
-            return _refused(scope, 403, "requests from other origins are refused")
-        if self._keys.bears_token(headers):
-            return None
+            return None, _refused(scope, 403, "requests from other origins are refused")
+        namespace = headers.get(NAMESPACE_HEADER.lower())
+        given = _bearer(headers)
+        if given:
+            access = await self._keys.access_of(given)
+            if access is not None:
+                return Caller(access, namespace), None
         path: str = scope["path"]
+        if path == _PUBLIC or path.startswith(f"{_PUBLIC}/"):
+            return None, None
         from_us = own or headers.get("sec-fetch-site") == "same-origin"
         if self._login_page is not None and path.startswith(_OPEN):
             # A login only sets the browser's cookie, and itself requires a code or the token.
-            return None
-        if self._login_page is not None and self._keys.bears_cookie(headers):
-            scope["rlm_mem.client"] = "browser"
+            return None, None
+        login = self._keys.login_of(headers) if self._login_page is not None else None
+        if login is not None:
             if scope["method"] not in _SAFE and not from_us:
-                return _refused(
+                return None, _refused(
                     scope, 403, "a login is valid for the pages of this server only; send the token"
                 )
-            return None
+            return Caller(login, namespace, browser=True), None
         browser = "text/html" in headers.get("accept", "") and scope["method"] == "GET"
         if self._login_page is not None and browser and not path.startswith((API, "/mcp")):
-            return await _shown(self._login_page, Request(scope, receive), None)
-        return _refused(
+            return None, await _shown(self._login_page, Request(scope, receive), None)
+        why = "this token is wrong, expired or revoked" if given else "send the token of this server"
+        return None, _refused(
             scope,
             401,
-            "send the token of this server: Authorization: Bearer TOKEN",
-            {"WWW-Authenticate": "Bearer"},
+            f"{why}: Authorization: Bearer TOKEN",
+            {
+                "WWW-Authenticate": self._site.challenge(
+                    "invalid_token" if given else "", "rlm-mem:read rlm-mem:write" if self._site.oauth else ""
+                )
+            },
         )
+
+
+class _Revoked(Exception):
+    """The token of a client was revoked while it was answered."""
+
+
+def _bearer(headers: Headers) -> str:
+    """The token of a request, or an empty text."""
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    return given.strip() if scheme.lower() == "bearer" else ""
 
 
 def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
@@ -163,24 +340,24 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
     async def login(request: Request) -> Response:
         if request.method == "POST":
             given = await _form(request)
-            if given is not None and (keys.is_token(given) or keys.use_code(given)):
-                return keys.log_in(_elsewhere("/"))
-            return await _shown(
-                page, request, "That is neither a code that still works nor the token of this server."
+            done = keys.log_in(_elsewhere("/"), given) if given is not None else None
+            return done or await _shown(
+                page, request, "That is neither a code that still works nor a token of this server."
             )
         code = request.query_params.get("code")
         if code is None:
-            return (
-                _elsewhere("/") if keys.bears_cookie(request.headers) else await _shown(page, request, None)
-            )
+            known = keys.login_of(request.headers) is not None
+            return _elsewhere("/") if known else await _shown(page, request, None)
         if keys.use_code(code):
-            return keys.log_in(_elsewhere("/"))
+            logged_in = keys.log_in(_elsewhere("/"), keys.new_code())
+            assert logged_in is not None, "a new code works"
+            return logged_in
         return await _shown(
             page, request, "The code of that link does not work, or not any more: each works once."
         )
 
-    async def logout(_: Request) -> Response:
-        return keys.log_out(_elsewhere("/login"))
+    async def logout(request: Request) -> Response:
+        return keys.log_out(request, _elsewhere("/login"))
 
     return [
         Route("/login", login, methods=["GET", "POST"]),
@@ -213,7 +390,7 @@ def _elsewhere(path: str) -> RedirectResponse:
     )
 
 
-def _refused(scope: Scope, status: int, why: str, headers: dict[str, str] | None = None) -> Response:
+def _refused(scope: Scope, status: int, why: str, headers: Mapping[str, str] | None = None) -> Response:
     """A refusal: a problem document for the HTTP interface, plain text for other paths."""
     more = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", **(headers or {})}
     if not scope["path"].startswith(API):

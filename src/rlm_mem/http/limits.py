@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
+
+from rlm_mem.operations.problems import Problem, problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["BodyTooLarge", "Buckets", "body_parts", "read_body"]
+    from rlm_mem.access.grants import Caller
+
+__all__ = ["BodyTooLarge", "Buckets", "ClientLimits", "body_parts", "read_body"]
 
 _MOST_BUCKETS = 1024
 
@@ -40,19 +46,61 @@ class Buckets:
         self._buckets: dict[str, tuple[float, float]] = {}
         self._guard = threading.Lock()
 
-    def take(self, client: str) -> int:
-        """Count one request; 0 when it is allowed, else the whole seconds after which to retry."""
-        if self.rate <= 0:
+    def take(self, client: str, own_rate: float | None = None) -> int:
+        """Count one request; 0 when it is allowed, else the whole seconds after which to retry.
+
+        Args:
+            own_rate: of this client, in place of the common one; four times as many are allowed at once.
+        """
+        rate = self.rate if own_rate is None else own_rate
+        burst = self.burst if own_rate is None else max(1, round(4 * own_rate))
+        if rate <= 0:
             return 0
         now = self._clock()
         with self._guard:
-            left, since = self._buckets.pop(client, (float(self.burst), now))
-            left = min(self.burst, left + (now - since) * self.rate)
-            wait = 0 if left >= 1 else math.ceil((1 - left) / self.rate)
+            left, since = self._buckets.pop(client, (float(burst), now))
+            left = min(burst, left + (now - since) * rate)
+            wait = 0 if left >= 1 else math.ceil((1 - left) / rate)
             self._buckets[client] = (left if wait else left - 1, now)
             while len(self._buckets) > _MOST_BUCKETS:  # the least recently active client
                 del self._buckets[next(iter(self._buckets))]
         return wait
+
+
+class ClientLimits:
+    """What one client may ask of a server at a time; the interface and MCP share it.
+
+    Args:
+        buckets: the rate of each client.
+        concurrent: most requests of a client that are answered at the same time.
+    """
+
+    def __init__(self, buckets: Buckets, concurrent: int = 64) -> None:
+        self._buckets = buckets
+        self._concurrent = concurrent
+        self._running: Counter[str] = Counter()
+
+    @contextlib.contextmanager
+    def request(self, client: Caller) -> Iterator[Problem | None]:
+        """Count a request while it is answered; gives the refusal where it is one too many."""
+        access = client.access
+        # All clients with one token are one user; a browser with its login has a bucket of its own.
+        name = f"{access.actor} in a browser" if client.browser else access.actor
+        wait = self._buckets.take(name, access.rate)
+        if wait:
+            rate = self._buckets.rate if access.rate is None else access.rate
+            yield problem(429, f"more than {rate:g} requests a second", retry_after=wait)
+            return
+        if self._running[name] >= self._concurrent:
+            yield problem(429, f"more than {self._concurrent} requests at the same time", retry_after=1)
+            return
+        self._running[name] += 1
+        try:
+            yield None
+        finally:
+            self._running[name] -= 1
+            if not self._running[name]:
+                del self._running[name]
 
 
 async def body_parts(request: Request, limit: int) -> AsyncIterator[bytes]:

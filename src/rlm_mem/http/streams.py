@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from starlette.requests import Request
     from starlette.requests import Request as HttpRequest
 
-    from rlm_mem.operations.runs import LiveRun, RunKind
+    from rlm_mem.memory import Memory
+    from rlm_mem.operations.context import OpenMemory
+    from rlm_mem.operations.runs import ClientRuns, LiveRun, RunKind
     from rlm_mem.operations.state import ServerState
 
 __all__ = [
@@ -43,6 +45,8 @@ __all__ = [
     "stream",
     "wants_events",
 ]
+
+_T = TypeVar("_T")
 
 
 def wants_events(request: Request) -> bool:
@@ -109,12 +113,26 @@ async def finished(run: LiveRun, request: Request) -> bool:
 
 @dataclass(frozen=True)
 class Exchange:
-    """A request to an endpoint whose response is not one JSON document."""
+    """A request to an endpoint whose response is not one JSON document.
+
+    Attributes:
+        opened: the memory as the client may use it.
+    """
 
     state: ServerState
+    opened: OpenMemory
     request: HttpRequest
     path: Mapping[str, str]
     given: Any = None
+
+    @property
+    def runs(self) -> ClientRuns:
+        """The runs in the namespace of the client."""
+        return self.state.runs.of(self.opened)
+
+    async def work(self, task: Callable[[Memory], _T]) -> _T:
+        """Run a function of the client's memory in a worker thread."""
+        return await self.state.run_in_worker(lambda: task(self.opened.memory))
 
 
 async def _recall(exchange: Exchange) -> Response:
@@ -127,10 +145,9 @@ async def _reason(exchange: Exchange) -> Response:
 
 async def _ask(exchange: Exchange, operation: RunKind) -> Response:
     given: AskRequest = exchange.given
-    state = exchange.state
-    limits = await state.work(lambda memory: limits_of(memory, given.limits))
+    limits = await exchange.work(lambda memory: limits_of(memory, given.limits))
     schema = given.schema if isinstance(given, RecallRequest) else None
-    run = state.runs.start(operation, given.question, limits, schema, given.as_of)
+    run = exchange.runs.start(operation, given.question, limits, schema, given.as_of)
     if given.background:
         return Response(
             encode(run_out(run)),
@@ -148,7 +165,7 @@ async def _ask(exchange: Exchange, operation: RunKind) -> Response:
 
 
 async def _events(exchange: Exchange) -> Response:
-    run = exchange.state.runs.get(exchange.path["run_id"])
+    run = exchange.runs.get(exchange.path["run_id"])
     last = exchange.request.headers.get("last-event-id", "")
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else exchange.given.after
     if wants_events(exchange.request):
@@ -160,7 +177,7 @@ async def _events(exchange: Exchange) -> Response:
 
 
 async def _changes(exchange: Exchange) -> Response:
-    changes = exchange.state.changes
+    changes = exchange.state.changes_of(exchange.opened)
 
     async def notices() -> AsyncIterator[bytes]:
         async for change in changes.follow(events=True, ready=True):
@@ -184,7 +201,7 @@ async def _import(exchange: Exchange) -> Response:
         with path.open("xb") as file:
             async for part in body_parts(exchange.request, MOST_UPLOAD_BYTES):
                 file.write(part)
-        done: Imported = await exchange.state.work(
+        done: Imported = await exchange.work(
             lambda memory: import_file(
                 memory, path, format=query.format, dry_run=query.dry_run, replace=query.replace
             )
@@ -204,7 +221,7 @@ async def _export(exchange: Exchange) -> Response:
             shutil.rmtree(folder)
 
     try:
-        await exchange.state.work(
+        await exchange.work(
             lambda memory: interchange.export_store(
                 memory.store,
                 Path(folder) / name,
@@ -223,7 +240,7 @@ async def _export(exchange: Exchange) -> Response:
 
 
 async def _document(exchange: Exchange) -> Response:
-    made = await exchange.state.work(
+    made = await exchange.work(
         lambda memory: encode(document(memory.store.types, memory.config.continuum.task_types))
     )
     return Response(made, media_type="application/json")

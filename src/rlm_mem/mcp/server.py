@@ -14,6 +14,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from rlm_mem import __version__
+from rlm_mem.access.grants import OWNER, Caller
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp import prompts, resources
 from rlm_mem.mcp.service import OfferedTool, input_schema, object_schema
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from mcp.server.context import ServerRequestContext
+    from starlette.types import Scope
 
     from rlm_mem.mcp.service import Service
 
@@ -46,21 +48,26 @@ class McpServer:
 
     Args:
         service: the service to expose.
+        client_of: returns the client that sent a request, by the ASGI scope of the request; None: every client is the
+            owner of the memory, as on stdin and stdout.
     """
 
-    def __init__(self, service: Service) -> None:
+    def __init__(self, service: Service, client_of: Callable[[Scope], Caller] | None = None) -> None:
         self.service = service
+        self._client_of = client_of
         self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem")
         self._closing = threading.Event()
         self._open: set[_CallStop] = set()
         fixed = CacheHint(ttl_ms=3_600_000, scope="public")
+        # Which tools there are depends on the token.
+        own = CacheHint(ttl_ms=3_600_000, scope="public" if client_of is None else "private")
         self.protocol: Server[dict[str, Any]] = Server(
             "rlm-mem",
             version=__version__,
             title="RLM-MEM",
             description="Long-term memory for LLM agents",
             instructions=prompts.INSTRUCTIONS,
-            cache_hints={"tools/list": fixed, "prompts/list": fixed, "resources/templates/list": fixed},
+            cache_hints={"tools/list": own, "prompts/list": fixed, "resources/templates/list": fixed},
             on_list_tools=self._list_tools,
             on_call_tool=self._call_tool,
             on_list_resources=self._list_resources,
@@ -81,21 +88,32 @@ class McpServer:
     async def _in_worker(self, work: Callable[[], _R]) -> _R:
         return await asyncio.get_running_loop().run_in_executor(self._pool, with_current_context(work))
 
+    def _client(self, context: Context) -> Caller:
+        if self._client_of is None:
+            return Caller(OWNER)
+        return Caller() if context.request is None else self._client_of(context.request.scope)
+
     # --- tools -----------------------------------------------------------------------------------------
 
-    async def _list_tools(self, _: Context, __: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult(tools=[_listed(tool) for tool in self.service.tools.values()])
+    async def _list_tools(
+        self, context: Context, _: types.PaginatedRequestParams | None
+    ) -> types.ListToolsResult:
+        tools = self.service.tools_of(self._client(context))
+        return types.ListToolsResult(tools=[_listed(tool) for tool in tools])
 
     async def _call_tool(self, context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         if params.name not in self.service.tools:
             known = ", ".join(self.service.tools)
             raise MCPError(types.INVALID_PARAMS, f"there is no tool {params.name!r:.80}; there are: {known}")
+        client = self._client(context)
         given_up = _CallStop(self._closing)
         self._open.add(given_up)
         progress = self._progress(context, asyncio.get_running_loop())
         try:
             answer = await self._in_worker(
-                lambda: self.service.call(params.name, params.arguments, progress=progress, given_up=given_up)
+                lambda: self.service.call(
+                    params.name, params.arguments, progress=progress, given_up=given_up, client=client
+                )
             )
         except asyncio.CancelledError:
             given_up.set()
@@ -136,9 +154,10 @@ class McpServer:
     # --- resources -------------------------------------------------------------------------------------
 
     async def _list_resources(
-        self, _: Context, __: types.PaginatedRequestParams | None
+        self, context: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
-        newest = await self._asked(lambda: resources.recent(self.service.memory))
+        client = self._client(context)
+        newest = await self._asked(lambda: resources.recent(self.service.opened.admit(client, "read").memory))
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
@@ -164,10 +183,12 @@ class McpServer:
         )
 
     async def _read_resource(
-        self, _: Context, params: types.ReadResourceRequestParams
+        self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        uri = str(params.uri)
-        text = await self._asked(lambda: resources.read_resource(self.service.memory, uri))
+        uri, client = str(params.uri), self._client(context)
+        text = await self._asked(
+            lambda: resources.read_resource(self.service.opened.admit(client, "read").memory, uri)
+        )
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, mime_type="application/json", text=text)]
         )

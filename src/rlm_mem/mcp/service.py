@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlm_mem.access.grants import OWNER, Caller, Permission
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.context import OpenMemory, storable
 from rlm_mem.operations.decoding import from_agent
@@ -36,6 +37,10 @@ __all__ = [
 ]
 
 
+#: The client of a server on stdin and stdout, which runs as the user who owns the memory.
+_LOCAL = Caller(OWNER)
+
+
 @dataclass(frozen=True)
 class OfferedTool:
     """An operation as agents see it.
@@ -45,6 +50,7 @@ class OfferedTool:
         request, response, run: the tool's own, else those of the operation.
         path: arguments that are part of the address over HTTP, with the names of these parts.
         read_only: it changes no memory (the call itself may be recorded).
+        needs, everywhere: the permission that a client needs, and whether for all namespaces.
     """
 
     tool: Tool
@@ -53,6 +59,8 @@ class OfferedTool:
     run: Callable[[Context, Any], Any]
     path: Mapping[str, str]
     read_only: bool
+    needs: Permission
+    everywhere: bool
 
     @property
     def name(self) -> str:
@@ -87,6 +95,8 @@ def _offered(operation: Operation, tool: Tool) -> OfferedTool:
         run=run,
         path={**{name: name for name in parts_of(operation.path) if name in names}, **tool.path},
         read_only=not operation.writes,
+        needs=operation.needs,
+        everywhere=operation.everywhere,
     )
 
 
@@ -161,12 +171,21 @@ class Service:
 
     @property
     def memory(self) -> Memory:
-        """The memory, opened when first asked for.
+        """The memory of the server, opened when first asked for.
 
         Raises:
             RlmMemError: it cannot be opened.
         """
         return self.opened.memory
+
+    def tools_of(self, client: Caller) -> list[OfferedTool]:
+        """The tools that a client may call."""
+        access = client.access
+        return [
+            tool
+            for tool in self.tools.values()
+            if access.permits(tool.needs) and (not tool.everywhere or access.covers("*"))
+        ]
 
     def call(
         self,
@@ -175,8 +194,12 @@ class Service:
         *,
         progress: Callable[[float, float | None, str], None] = no_progress,
         given_up: threading.Event | None = None,
+        client: Caller = _LOCAL,
     ) -> Answer:
         """Run a tool. Its errors are part of the answer, so that the calling model can react.
+
+        Args:
+            client: who calls; by default the owner of the memory.
 
         Raises:
             NotFoundError: there is no such tool.
@@ -185,7 +208,7 @@ class Service:
         if tool is None:
             raise NotFoundError(f"there is no tool {name!r:.80}", hint=f"There are: {', '.join(self.tools)}.")
         with operation("tool", tool=name) as current:
-            answer = self._answer(tool, arguments, progress, given_up or threading.Event())
+            answer = self._answer(tool, arguments, progress, given_up or threading.Event(), client)
             if answer.failed:
                 current.failed("refused")
             return answer
@@ -196,11 +219,13 @@ class Service:
         arguments: Mapping[str, Any] | str | None,
         progress: Callable[[float, float | None, str], None],
         given_up: threading.Event,
+        client: Caller,
     ) -> Answer:
         try:
+            opened = self.opened.admit(client, tool.needs, everywhere=tool.everywhere)
             request = from_agent(tool.request, arguments, tool.tool.aliases)
             context = Context(
-                opened=self.opened,
+                opened=opened,
                 path={part: getattr(request, name) for name, part in tool.path.items()},
                 progress=progress,
                 given_up=given_up,

@@ -472,7 +472,7 @@ def _reason(context: Context, request: ReasonArguments) -> CitedConclusion:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/search", "search", "Rank memories against words, without a model.", _GROUP,
-        run=_search, request=SearchRequest, response=Hits,
+        permission="read", run=_search, request=SearchRequest, response=Hits,
         tool=Tool(
             name="search",
             title="Search memories",
@@ -496,7 +496,8 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/recall", "recall", "Answer a question by programs that the model writes.", _GROUP,
-        request=RecallRequest, response=RecallAnswer, others={202: RunOut}, media=_STREAM, description=_LIVE,
+        permission="read", request=RecallRequest, response=RecallAnswer,
+        others={202: RunOut}, media=_STREAM, description=_LIVE,
         links=_BEGUN,
         tool=Tool(
             name="recall",
@@ -513,7 +514,8 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/reason", "reason", "Follow links across memories to a conclusion with its path.", _GROUP,
-        request=AskRequest, response=Conclusion, others={202: RunOut}, media=_STREAM, description=_LIVE,
+        permission="read", request=AskRequest, response=Conclusion,
+        others={202: RunOut}, media=_STREAM, description=_LIVE,
         links=_BEGUN,
         tool=Tool(
             name="reason",
@@ -542,6 +544,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/runs/{run_id}/cancel", "cancelRun", "End a run.", _GROUP,
-        run=_cancel, response=RunOut,
+        permission="read", run=_cancel, response=RunOut,
     ),
 )  # fmt: skip

@@ -640,7 +640,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "", "", "getChunks", "Read chunks whole with their links, by ids.", _GROUP,
-        run=_get_several, request=GetArguments, response=ChunkViews,
+        permission="read", run=_get_several, request=GetArguments, response=ChunkViews,
         tool=Tool(
             name="get",
             title="Read memories",

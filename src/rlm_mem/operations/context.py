@@ -6,12 +6,15 @@ import json
 import secrets
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.errors import NotFoundError, RlmMemError
+from rlm_mem.access.grants import OWNER, Access, Caller, Permission
+from rlm_mem.access.tokens import TokenFile
+from rlm_mem.errors import AccessDenied, NotFoundError, RlmMemError
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -125,11 +128,12 @@ class Settings:
 
     Attributes:
         brain: the brain folder or a DSN; None: the default of the command line.
-        namespace: the only one that clients reach; None: the configured one.
+        namespace: the only one that clients reach; None: the configured one, and those that a client's token names.
         llm: the model that writes the programs of recall and reason; None: the configured model.
         read_only: offer only tools that change no memory.
         every_tool: offer all tools instead of the default ones.
-        actor: recorded in the audit log with each write.
+        actor: recorded in the audit log with each write of the owner.
+        tokens: the file with the named tokens; None: this server has none.
     """
 
     brain: Path | str | None = None
@@ -138,27 +142,87 @@ class Settings:
     read_only: bool = False
     every_tool: bool = False
     actor: str = "mcp"
+    tokens: Path | None = None
 
 
 class CallCancelled(Exception):
     """The client cancelled a call; raised between two steps of a recall."""
 
 
+#: Most views of a memory for clients that are kept; one that is used no more costs some kilobytes.
+_MOST_VIEWS = 1024
+
+
 class OpenMemory:
     """One memory, confined to its namespace, and the open recalls on it; safe for several threads.
 
-    The memory is opened on first use, so that it does not delay the first response to a client.
+    The memory is opened on first use, so that it does not delay the first response to a client. What a client may reach
+    of it, ``admit`` returns: no interface uses the memory of a server otherwise.
 
     Args:
         settings: of the server.
         handles: of open recalls; by default a new set.
+        access: whose it is.
+        whole: the memory of the server, of which this is the view of a client.
     """
 
-    def __init__(self, settings: Settings, handles: Handles | None = None) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        handles: Handles | None = None,
+        *,
+        access: Access = OWNER,
+        whole: OpenMemory | None = None,
+    ) -> None:
         self.settings = settings
         self.handles = handles or Handles()
+        self.access = access
+        self.tokens: TokenFile | None = (
+            whole.tokens if whole else None if settings.tokens is None else TokenFile(settings.tokens)
+        )
+        self._whole = whole
+        self._views: OrderedDict[tuple[Access, str], OpenMemory] = OrderedDict()
         self._memory: Memory | None = None
         self._guard = threading.Lock()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the memory was opened already, so that ``admit`` does not block."""
+        return self._memory is not None
+
+    def admit(self, client: Caller, needed: Permission, *, everywhere: bool = False) -> OpenMemory:
+        """The memory as this client may use it, for an operation that needs this permission.
+
+        Args:
+            everywhere: the operation concerns every namespace.
+
+        Raises:
+            AccessDenied: its token lacks the permission. NamespaceError: it asks for a namespace that is not its own.
+            RlmMemError: the memory cannot be opened.
+        """
+        access = client.access
+        access.check(needed)
+        if everywhere and not access.covers("*"):
+            raise AccessDenied(
+                f"the token {access.name!r:.80} does not reach every namespace, which this concerns",
+                hint="use a token with the namespace *",
+                needed=needed,
+            )
+        own = self.memory.store.namespace
+        served = ("*",) if self.settings.namespace is None else (own,)
+        namespace = client.namespace_of(own, served)
+        if access.owner and namespace == own:
+            return self
+        with self._guard:
+            view = self._views.pop((access, namespace), None)
+            if view is None:
+                settings = replace(self.settings, namespace=namespace, actor=access.actor)
+                view = OpenMemory(settings, access=access, whole=self)
+            self._views[access, namespace] = view
+            ended = self._views.popitem(last=False)[1] if len(self._views) > _MOST_VIEWS else None
+        if ended is not None:
+            ended.close()
+        return view
 
     @property
     def memory(self) -> Memory:
@@ -168,6 +232,12 @@ class OpenMemory:
             RlmMemError: it cannot be opened.
         """
         with self._guard:
+            if self._memory is None and self._whole is not None:
+                from rlm_mem.access.confined import ConfinedMemory
+
+                namespace = self.settings.namespace
+                assert namespace is not None, "a view has the namespace of its client"
+                self._memory = ConfinedMemory(self._whole.memory, namespace, self.access.actor)
             if self._memory is None:
                 from rlm_mem.memory import Memory
 
@@ -183,6 +253,10 @@ class OpenMemory:
 
     def close(self) -> None:
         """End open recalls and close the memory."""
+        with self._guard:
+            views, self._views = list(self._views.values()), OrderedDict()
+        for view in views:
+            view.close()
         self.handles.close()
         with self._guard:
             if self._memory is not None:

@@ -296,7 +296,8 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/folders/sync", "syncFolder", "Keep the memory in step with a folder of text files.", _GROUP,
-        run=_sync_folder, request=SyncFolderRequest, response=FolderSynced, writes=True,
+        permission="admin", everywhere=True, run=_sync_folder, request=SyncFolderRequest,
+        response=FolderSynced, writes=True,
         description="The folder is on the machine of the server, which names those that it may read in the setting "
         "`ingest.folders`. One sync is one change, which can be undone.",
         tool=Tool(

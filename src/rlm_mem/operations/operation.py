@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
+from rlm_mem.access.grants import Permission
 from rlm_mem.operations.context import CallCancelled, OpenMemory, Settings
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.memory import Memory
     from rlm_mem.operations.context import Handles
-    from rlm_mem.operations.runs import RunRegistry
+    from rlm_mem.operations.runs import ClientRuns
     from rlm_mem.operations.types import Request
 
 __all__ = ["EVENT_STREAM", "Context", "Method", "Operation", "Tool", "no_progress", "parts_of"]
@@ -35,10 +36,10 @@ class Context:
     """The context in which the function of an operation runs.
 
     Attributes:
-        opened: the open memory with the settings of the server and the handles of open recalls.
+        opened: the memory as the client may use it (``OpenMemory.admit``), with the handles of its open recalls.
         path: the parts of the address by name, each of its declared type.
         if_match, if_none_match: the header as received, or None.
-        kept_runs: runs of this server; None where there are none, as with MCP over stdio.
+        kept_runs: runs in the namespace of the client; None where there are none, as with MCP over stdio.
         progress: report (done, total, message).
         given_up: set when the client no longer waits.
     """
@@ -47,13 +48,13 @@ class Context:
     path: Mapping[str, str] = field(default_factory=dict)
     if_match: str | None = None
     if_none_match: str | None = None
-    kept_runs: RunRegistry | None = None
+    kept_runs: ClientRuns | None = None
     progress: Callable[[float, float | None, str], None] = no_progress
     given_up: threading.Event = field(default_factory=threading.Event)
 
     @property
     def memory(self) -> Memory:
-        """The open memory, confined to the server's namespace."""
+        """The open memory, confined to the namespace of the client."""
         return self.opened.memory
 
     @property
@@ -67,7 +68,7 @@ class Context:
         return self.opened.settings
 
     @property
-    def runs(self) -> RunRegistry:
+    def runs(self) -> ClientRuns:
         """The runs of this server."""
         assert self.kept_runs is not None, "runs are operations of the HTTP interface only"
         return self.kept_runs
@@ -131,6 +132,8 @@ class Operation:
         tool: how agents reach it; None: they do not.
         status: of success. ``others``: further statuses of success with the type of their bodies.
         writes: refused by a read-only server.
+        permission: that a client needs for it; None: write where it writes, read with GET, else admin.
+        everywhere: it concerns every namespace of the store, so that a client needs all of them.
         conditional: honours If-Match with the ETag of the chunk named in the address.
         tagged: gives an ETag and honours If-None-Match.
         paged: gives a Link header when there is a further page.
@@ -152,6 +155,8 @@ class Operation:
     status: int = 200
     others: Mapping[int, Any] = field(default_factory=dict)
     writes: bool = False
+    permission: Permission | None = None
+    everywhere: bool = False
     conditional: bool = False
     tagged: bool = False
     paged: bool = False
@@ -160,6 +165,15 @@ class Operation:
     most_bytes: int | None = None
     links: Mapping[int, Mapping[str, Mapping[str, str]]] = field(default_factory=dict)
     description: str = ""
+
+    @property
+    def needs(self) -> Permission:
+        """The permission that a client needs; that of the most trusted ones where the record leaves it open."""
+        if self.permission is not None:
+            return self.permission
+        if self.writes:
+            return "write"
+        return "read" if self.method == "GET" else "admin"
 
     @property
     def by_query(self) -> bool:

@@ -65,6 +65,7 @@ class Refused(Exception):
 #: Status and title by exception, the most specific first.
 _STATUS: tuple[tuple[type[BaseException], int, str], ...] = (
     (errors.NamespaceError, 403, "This namespace is not served here"),
+    (errors.AccessDenied, 403, "The token does not permit this"),
     (errors.InputError, 422, "The request says something that cannot be done"),
     (errors.NotFoundError, 404, "There is no such thing here"),
     (errors.ConflictError, 409, "Somebody else was first"),

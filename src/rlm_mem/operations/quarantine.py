@@ -87,6 +87,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/chunks/{chunk_id}/release", "releaseChunk", "Let a chunk out of quarantine.", _GROUP,
-        run=_release, request=ReleaseRequest, response=ChunkOut, writes=True,
+        permission="review", run=_release, request=ReleaseRequest, response=ChunkOut, writes=True,
     ),
 )  # fmt: skip

@@ -132,7 +132,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/receipts/verify", "verifyReceipt", "Say what still holds of a receipt.", _GROUP,
-        run=_verify, request=VerifyRequest, response=Verified,
+        permission="read", run=_verify, request=VerifyRequest, response=Verified,
         description="Its programs run in the sandbox: on the bundle where one is given, else on this memory.",
         tool=Tool(
             name="verify_receipt",

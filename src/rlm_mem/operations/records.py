@@ -403,7 +403,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/undo", "undoChange", "Undo the last change, whatever it was, or one by its id.", _GROUP,
-        run=_undo, request=UndoChange, response=UndoneOut, writes=True,
+        permission="review", run=_undo, request=UndoChange, response=UndoneOut, writes=True,
         description="Chunks, tiered memories, reviews and personas of one change are put back together, or not at all: "
         "409 where something was changed since, or its former state is not kept any more.",
         tool=Tool(

@@ -17,6 +17,7 @@ from rlm_mem.operations import (
     server,
     sessions,
     tiers,
+    tokens,
 )
 from rlm_mem.operations.operation import Operation
 
@@ -37,6 +38,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *records.OPERATIONS,
     *receipts.OPERATIONS,
     *moving.OPERATIONS,
+    *tokens.OPERATIONS,
 )
 
 #: Those that HTTP offers.

@@ -256,20 +256,20 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST", "/review/{case_id}/approve", "approveCase",
         "Make a memory part of the core, confirm that it holds, release it, or let it replace or contradict the other.",
         _GROUP,
-        run=_approve, request=DecideRequest, response=DecisionResponse, writes=True,
+        permission="review", run=_approve, request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/reject", "rejectCase",
         "Leave a memory where it is, move it back to the mid tier, archive it, or let both memories hold.", _GROUP,
-        run=_reject, request=DecideRequest, response=DecisionResponse, writes=True,
+        permission="review", run=_reject, request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/defer", "deferCase", "Decide later.", _GROUP,
-        run=_defer, request=DeferRequest, response=DecisionResponse, writes=True,
+        permission="review", run=_defer, request=DeferRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "", "", "decideCase", "Record what a reviewer decided.", _GROUP,
-        run=_decide, request=DecideArguments, response=DecisionSummary, writes=True,
+        permission="review", run=_decide, request=DecideArguments, response=DecisionSummary, writes=True,
         tool=Tool(
             name="review_decide",
             title="Write down a reviewer's decision",

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from rlm_mem.errors import ConflictError, NotFoundError, RlmMemError, SessionCancelled
-from rlm_mem.operations.context import CallCancelled, storable
+from rlm_mem.operations.context import CallCancelled, OpenMemory, storable
 from rlm_mem.operations.problems import problem_of
 from rlm_mem.sandbox.engine import Stop, stopped_by
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
 
-__all__ = ["Kind", "LiveRun", "RunKind", "RunEvent", "RunRegistry", "State"]
+__all__ = ["ClientRuns", "Kind", "LiveRun", "RunKind", "RunEvent", "RunRegistry", "State"]
 
 RunKind = Literal["recall", "reason"]
 State = Literal["running", "done", "failed", "cancelled"]
@@ -59,13 +59,15 @@ class LiveRun:
     """One recall or reasoning that runs, or ran, in this server.
 
     Attributes:
+        opened: the memory of the client that started it; None: that of the server.
         id: unique while the server runs.
         trajectory_id: of its record; None until it has ended.
         result: its result; None before the end, and when it failed. ``failure``: the exception that ended it.
         error: the failure as a problem, or None.
     """
 
-    def __init__(self, operation: RunKind, question: str) -> None:
+    def __init__(self, operation: RunKind, question: str, opened: OpenMemory | None = None) -> None:
+        self.opened = opened
         self.id = f"run-{secrets.token_hex(8)}"
         self.operation: RunKind = operation
         self.question = question
@@ -233,6 +235,7 @@ class RunRegistry:
         limits: Limits | None = None,
         schema: Mapping[str, Any] | None = None,
         as_of: str | None = None,
+        opened: OpenMemory | None = None,
     ) -> LiveRun:
         """Start a run; it continues without listeners.
 
@@ -242,31 +245,40 @@ class RunRegistry:
             limits: its budgets; None: as configured.
             schema: the form of a recall's answer, as a JSON Schema.
             as_of: answer from what held at this time; None: at present.
+            opened: the memory of the client that starts it; None: that of the server.
 
         Raises:
-            ConflictError: too many wait already.
+            ConflictError: too many wait already, of this client or of all.
         """
-        run = LiveRun(operation, question)
+        run = LiveRun(operation, question, opened)
         with self._guard:
-            if sum(other.state == "running" for other in self._runs.values()) >= self._most:
+            running = [other for other in self._runs.values() if other.state == "running"]
+            own = sum(other.opened is opened for other in running)
+            most = self._most if opened is None or opened.access.owner else self._most // 3
+            if len(running) >= self._most or own >= most:
                 raise ConflictError(
-                    f"{self._most} recalls run or wait already", hint="Wait for one of them, or cancel it."
+                    f"{self._most if own < most else most} recalls run or wait already",
+                    hint="Wait for one of them, or cancel it.",
                 )
-            ended = [name for name, other in self._runs.items() if other.state != "running"]
-            for name in ended[: max(0, len(self._runs) + 1 - self._keep)]:
+            same = [(name, other) for name, other in self._runs.items() if _share(other.opened, opened)]
+            ended = [name for name, other in same if other.state != "running"]
+            for name in ended[: max(0, len(same) + 1 - self._keep)]:
                 del self._runs[name]
             self._runs[run.id] = run
-        self._pool.submit(run.carry_out, self._memory, limits, schema, as_of)
+        memory = self._memory if opened is None else lambda: opened.memory
+        self._pool.submit(run.carry_out, memory, limits, schema, as_of)
         return run
+
+    def of(self, opened: OpenMemory) -> ClientRuns:
+        """The runs that a client may see and start."""
+        return ClientRuns(self, opened)
 
     def get(self, run_id: str) -> LiveRun:
         """The run of this id; raises NotFoundError."""
         with self._guard:
             run = self._runs.get(run_id)
         if run is None:
-            raise NotFoundError(
-                f"there is no run {run_id!r:.60}", hint="Runs are kept while the server lives, the latest 50."
-            )
+            raise _no_run(run_id)
         return run
 
     def list(self) -> list[LiveRun]:
@@ -279,6 +291,54 @@ class RunRegistry:
         for run in self.list():
             run.cancel()
         self._pool.shutdown(wait=True, cancel_futures=True)
+
+
+class ClientRuns:
+    """The runs of a server in the namespace of one client.
+
+    Args:
+        registry: of the server.
+        opened: the memory of the client.
+    """
+
+    def __init__(self, registry: RunRegistry, opened: OpenMemory) -> None:
+        self._registry = registry
+        self._opened = opened
+
+    def start(
+        self,
+        operation: RunKind,
+        question: str,
+        limits: Limits | None = None,
+        schema: Mapping[str, Any] | None = None,
+        as_of: str | None = None,
+    ) -> LiveRun:
+        """Start a run in the name of the client; arguments and errors are those of ``RunRegistry.start``."""
+        return self._registry.start(operation, question, limits, schema, as_of, self._opened)
+
+    def get(self, run_id: str) -> LiveRun:
+        """The run of this id; raises NotFoundError, also for one of another namespace."""
+        run = self._registry.get(run_id)
+        if not _share(run.opened, self._opened):
+            raise _no_run(run_id)
+        return run
+
+    def list(self) -> list[LiveRun]:
+        """The runs that are kept, newest first."""
+        return [run for run in self._registry.list() if _share(run.opened, self._opened)]
+
+
+def _share(one: OpenMemory | None, other: OpenMemory | None) -> bool:
+    """Whether two memories are of one namespace; None stands for that of the server alone."""
+    if one is None or other is None:
+        return one is other
+    return one.memory.store.namespace == other.memory.store.namespace
+
+
+def _no_run(run_id: str) -> NotFoundError:
+    return NotFoundError(
+        f"there is no run {run_id!r:.60}", hint="Runs are kept while the server lives, the latest 50."
+    )
 
 
 def _now() -> str:

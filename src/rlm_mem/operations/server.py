@@ -182,7 +182,7 @@ OPERATIONS: tuple[Operation, ...] = (
         "getStatus",
         "How much is remembered, and what answers.",
         _GROUP,
-        run=_status,
+        permission="read", run=_status,
         request=Bounded,
         response=Status,
         tool=Tool(
@@ -193,22 +193,22 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/check", "check", "Every integrity check over files, links and index.", _CHECKS,
-        run=_check, response=Checked,
+        permission="read", run=_check, response=Checked,
     ),
     Operation(
         "POST", "/repair", "repair", "Mend what can be mended without deleting content; by default a dry run.",
-        _CHECKS, run=_repair, request=DryRun, response=Repaired, writes=True,
+        _CHECKS, permission="admin", run=_repair, request=DryRun, response=Repaired, writes=True,
     ),
     Operation(
         "POST", "/checkpoint", "checkpoint", "Fold access counts into the files and write the JSON views.", _CHECKS,
-        run=_checkpoint, response=Checkpointed, writes=True,
+        permission="admin", everywhere=True, run=_checkpoint, response=Checkpointed, writes=True,
     ),
     Operation(
         "POST", "/sync", "sync", "Notice files changed by hand or by git.", _CHECKS,
-        run=_sync, response=Synced, writes=True,
+        permission="admin", everywhere=True, run=_sync, response=Synced, writes=True,
     ),
     Operation(
         "POST", "/rebuild", "rebuildIndex", "Build the index anew from the files.", _CHECKS,
-        run=_rebuild, response=Synced, writes=True,
+        permission="admin", everywhere=True, run=_rebuild, response=Synced, writes=True,
     ),
 )  # fmt: skip

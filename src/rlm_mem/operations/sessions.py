@@ -193,7 +193,7 @@ _HANDLE = dict.fromkeys(("session", "session_id", "recall_id", "id"), "handle")
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/sessions", "openSession", "Open a recall whose programs you write; no model is asked.", _GROUP,
-        run=_open, request=OpenRequest, response=SessionOut, status=201,
+        permission="read", run=_open, request=OpenRequest, response=SessionOut, status=201,
         links={201: dict.fromkeys(("runProgram", "finishSession", "closeSession"), _OPENED)},
         tool=Tool(
             name="recall_open",
@@ -208,7 +208,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/sessions/{handle}/programs", "runProgram", "Run a program in the sandbox of an open recall.",
-        _GROUP, run=_execute, request=ProgramRequest, response=ExecutionResponse[RecallAnswer],
+        _GROUP, permission="read", run=_execute, request=ProgramRequest, response=ExecutionResponse[RecallAnswer],
         tool=Tool(
             name="recall_exec",
             title="Run a program over the memory",
@@ -225,7 +225,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/sessions/{handle}/finish", "finishSession", "End an open recall with an answer, or without one.",
-        _GROUP, run=_finish, request=FinishRequest, response=RecallAnswer,
+        _GROUP, permission="read", run=_finish, request=FinishRequest, response=RecallAnswer,
         tool=Tool(
             name="recall_finish",
             title="Finish a recall",
@@ -244,6 +244,6 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "DELETE", "/sessions/{handle}", "closeSession", "End an open recall that has no answer.", _GROUP,
-        run=_close, status=204,
+        permission="read", run=_close, status=204,
     ),
 )  # fmt: skip

@@ -7,7 +7,6 @@ import logging
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 from rlm_mem.errors import RlmMemError
@@ -17,8 +16,8 @@ from rlm_mem.operations.runs import RunRegistry
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
+    from rlm_mem.access.grants import Caller, Permission
     from rlm_mem.memory import Memory
-    from rlm_mem.operations.changes import ChangeFeed
 
 __all__ = ["ServerState"]
 
@@ -38,13 +37,11 @@ class ServerState:
 
     Args:
         settings: of the server.
-        token: that clients must send.
         opened: the shared memory; by default opened by the settings.
     """
 
-    def __init__(self, settings: Settings, *, token: str, opened: OpenMemory | None = None) -> None:
+    def __init__(self, settings: Settings, *, opened: OpenMemory | None = None) -> None:
         self.settings = settings
-        self.token = token
         self.opened = opened or OpenMemory(settings)
         self.runs = RunRegistry(lambda: self.memory)
         self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem-http")
@@ -52,11 +49,12 @@ class ServerState:
         self._closed = False
         #: Run once before the first request, so that no request waits for it.
         self.at_start: list[Callable[[], object]] = [self._ask_once]
+        self._feeds: dict[str, ChangeFeed] = {}
         self._starting: asyncio.Future[None] | None = None
 
     @property
     def memory(self) -> Memory:
-        """The memory, confined to its namespace; opened when first asked for.
+        """The memory of the server, confined to its namespace; opened when first asked for.
 
         Raises:
             RlmMemError: it cannot be opened.
@@ -68,10 +66,21 @@ class ServerState:
         """Whether the server refuses writes."""
         return self.settings.read_only
 
-    @cached_property
-    def changes(self) -> ChangeFeed:
-        """The feed of changes by any process."""
-        return ChangeFeed(lambda: self.memory)
+    async def admit(self, client: Caller, needed: Permission, *, everywhere: bool = False) -> OpenMemory:
+        """The memory as a client may use it; arguments and errors are those of ``OpenMemory.admit``."""
+        if self.opened.is_open:
+            return self.opened.admit(client, needed, everywhere=everywhere)
+        return await self.run_in_worker(lambda: self.opened.admit(client, needed, everywhere=everywhere))
+
+    def changes_of(self, opened: OpenMemory) -> ChangeFeed:
+        """The feed of changes in the namespace of a client, by any process."""
+        with self._guard:
+            feed = self._feeds.get(opened.memory.store.namespace)
+            if feed is None:
+                for name in [name for name, one in self._feeds.items() if not one.listening]:
+                    del self._feeds[name]
+                feed = self._feeds[opened.memory.store.namespace] = ChangeFeed(lambda: opened.memory)
+        return feed
 
     async def work(self, task: Callable[[Memory], _T]) -> _T:
         """Run a function of the memory in a worker thread."""
@@ -82,8 +91,7 @@ class ServerState:
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)
 
     async def start(self) -> None:
-        """Start the change feed, and prepare for the first request; does not wait for a slow store."""
-        await self.changes.start()
+        """Prepare for the first request; does not wait for a slow store."""
         self._starting = asyncio.ensure_future(self.run_in_worker(self._prepare))
         await asyncio.wait({self._starting}, timeout=_PREPARATION)
 
@@ -104,7 +112,12 @@ class ServerState:
         """Stop what ``start`` started."""
         if self._starting is not None:
             await self._starting
-        await self.changes.stop()
+        await self.end_streams()
+
+    async def end_streams(self) -> None:
+        """End every stream of changes, so that its client connects again."""
+        for feed in list(self._feeds.values()):
+            await feed.stop()
 
     def close(self) -> None:
         """End every run and worker, then close the memory. The state cannot be used after that."""

@@ -451,7 +451,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/continuum/query", "queryMemories", "Search across tiers, weighted by tier and reliability.",
-        _GROUP, run=_query, request=TierQuery, response=MemoryHits,
+        _GROUP, permission="read", run=_query, request=TierQuery, response=MemoryHits,
     ),
     Operation(
         "POST", "/continuum/traces", "recordTrace", "Record what was done and how it went.", _GROUP,
@@ -491,7 +491,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/continuum/sync", "syncMemories", "Notice files of tiered memories that were edited by hand.",
-        _GROUP, run=_sync, response=SyncedTiers, writes=True,
+        _GROUP, permission="admin", everywhere=True, run=_sync, response=SyncedTiers, writes=True,
     ),
     Operation(
         "GET", "/continuum/state", "getState", "Working state of the execution that is going on.", _GROUP,
@@ -512,6 +512,6 @@ OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/continuum/transitions/{transition_id}/undo", "undoTransition",
         "Put the files of a transition back as they were.", _GROUP,
-        run=_undo, request=UndoTransition, response=Undone, writes=True,
+        permission="review", run=_undo, request=UndoTransition, response=Undone, writes=True,
     ),
 )  # fmt: skip

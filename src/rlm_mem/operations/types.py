@@ -246,6 +246,7 @@ PARTS: dict[str, Any] = {
     "transition_id": Annotated[
         str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]{0,79}$(?!\n)", description="The id of a transition.")
     ],
+    "token_id": Annotated[str, Meta(pattern=r"^[0-9a-f]{12}$(?!\n)", description="The id of a token.")],
     "slider": Annotated[
         str, Meta(pattern=r"^[A-Za-z][A-Za-z0-9_-]{0,63}$(?!\n)", description="The name of a slider.")
     ],

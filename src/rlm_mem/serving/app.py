@@ -9,16 +9,27 @@ from typing import TYPE_CHECKING
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
-from starlette.responses import PlainTextResponse
+from starlette.responses import JSONResponse, PlainTextResponse
 from starlette.routing import BaseRoute, Mount, Route
 
 from rlm_mem import dashboard as pages
+from rlm_mem.access.clients import client_of
+from rlm_mem.access.grants import PERMISSIONS
+from rlm_mem.errors import AccessDenied
+from rlm_mem.http.encoding import problem_response
 from rlm_mem.http.guard import API, LOOPBACK, Guard, Keys, login_routes
+from rlm_mem.http.limits import Buckets, ClientLimits
+from rlm_mem.http.metrics import MEDIA_TYPE, Metrics
 from rlm_mem.http.observed import Observed
+from rlm_mem.http.site import Site
+from rlm_mem.operations.problems import problem_of
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from starlette.requests import Request
     from starlette.responses import Response
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from rlm_mem.mcp.server import McpServer
     from rlm_mem.operations.state import ServerState
@@ -39,6 +50,8 @@ def create_app(
     dashboard: bool = False,
     rate: float = 50.0,
     burst: int = 200,
+    site: Site | None = None,
+    metrics: Metrics | None = None,
 ) -> Starlette:
     """Build the ASGI application.
 
@@ -47,20 +60,30 @@ def create_app(
         keys: the credentials that clients may use.
         port: that it will be served on.
         mcp: served at ``/mcp``. ``api``: serve ``/api/v1``. ``dashboard``: serve pages, and let browsers log in.
-        rate, burst: of the HTTP interface (see ``api_app``).
+        rate: sustained requests a second of one client of MCP and the HTTP interface; 0: no limit. ``burst``: at once.
+        site: the addresses of the server; by default those of the loopback interface.
+        metrics: counts requests, for ``/metrics``.
     """
-    routes: list[BaseRoute] = []
+    counting = metrics or Metrics()
+    limits = ClientLimits(Buckets(rate, burst))
+    where = site or Site(port)
+    routes: list[BaseRoute] = [Route("/metrics", _metrics(counting))]
+    if keys.oauth is not None:
+        # RFC 9728: the path of the resource follows the well-known part; clients also ask without it.
+        described = _resource(where, keys.oauth.issuer)
+        well_known = "/.well-known/oauth-protected-resource"
+        routes += [Route(well_known, described), Route(f"{well_known}/mcp", described)]
     manager = None
     if mcp is not None:
         # Stateless: what lasts from call to call has a handle, so any connection may continue it.
         manager = StreamableHTTPSessionManager(
             mcp.protocol, stateless=True, max_request_body_size=MAX_BODY_BYTES
         )
-        routes.append(Route("/mcp", endpoint=StreamableHTTPASGIApp(manager)))
+        routes.append(Route("/mcp", endpoint=_Limited(StreamableHTTPASGIApp(manager), limits)))
     if api:
         from rlm_mem.http.app import api_app
 
-        routes.append(Mount("/api/v1", app=api_app(state, rate=rate, burst=burst)))
+        routes.append(Mount("/api/v1", app=api_app(state, limits)))
     login_page = None
     if dashboard:
 
@@ -93,9 +116,49 @@ def create_app(
         exception_handlers={404: missing},
         middleware=[
             Middleware(Observed),
-            Middleware(Guard, keys=keys, port=port, login_page=login_page),
+            Middleware(Guard, keys=keys, site=where, metrics=counting, login_page=login_page),
         ],
         lifespan=lifespan,
     )
     app.state.server = state
     return app
+
+
+class _Limited:
+    """MCP within the limits of each client."""
+
+    def __init__(self, inner: ASGIApp, limits: ClientLimits) -> None:
+        self._inner = inner
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._limits.request(client_of(scope)) as refusal:
+            answer = self._inner if refusal is None else problem_response(refusal)
+            await answer(scope, receive, send)
+
+
+def _resource(site: Site, issuer: str) -> Callable[[Request], Awaitable[Response]]:
+    """The metadata of the protected resource (RFC 9728): where tokens for it come from."""
+    found = {
+        "resource": site.resource,
+        "resource_name": "RLM-MEM",
+        "authorization_servers": [issuer],
+        "scopes_supported": [f"rlm-mem:{name}" for name in PERMISSIONS],
+        "bearer_methods_supported": ["header"],
+    }
+
+    async def endpoint(_: Request) -> Response:
+        return JSONResponse(found, headers={"Cache-Control": "max-age=3600"})
+
+    return endpoint
+
+
+def _metrics(metrics: Metrics) -> Callable[[Request], Awaitable[Response]]:
+    async def endpoint(request: Request) -> Response:
+        try:
+            client_of(request.scope).access.check("metrics")
+        except AccessDenied as error:
+            return problem_response(problem_of(error))
+        return PlainTextResponse(metrics.text(), media_type=MEDIA_TYPE)
+
+    return endpoint

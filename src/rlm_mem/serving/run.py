@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import os
 import secrets
-import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from rlm_mem import telemetry
+from rlm_mem.access.clients import client_of
+from rlm_mem.access.tokens import TokenFile
 from rlm_mem.config import Config, locate
 from rlm_mem.errors import InvalidConfig, StorageError
-from rlm_mem.http.guard import LOOPBACK, Keys
+from rlm_mem.http.guard import Keys
+from rlm_mem.http.metrics import Metrics
 from rlm_mem.mcp.server import McpServer
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.state import ServerState
 from rlm_mem.serving.app import create_app
-
-if TYPE_CHECKING:
-    from starlette.applications import Starlette
-
-    from rlm_mem.operations.state import ServerState
+from rlm_mem.serving.handover import Predecessor, start_successor
+from rlm_mem.serving.network import Network, listening
+from rlm_mem.serving.running import Running
 
 __all__ = ["TOKEN_VARIABLE", "serve_all", "serve_http", "serve_stdio", "token_from"]
 
@@ -67,68 +66,121 @@ def serve_http(settings: Settings, port: int) -> None:
         InvalidConfig: the token in the environment is too short to protect anything.
         StorageError: the port is taken.
     """
-    _log_to_stderr()
-    _start_telemetry(settings)
-    token, token_source = token_from(None)
-    with _listening(port) as listening:
-        port = listening.getsockname()[1]
-        state = ServerState(settings, token=token)
-        server = McpServer(Service(state.opened))
-        print(f"MCP at http://{LOOPBACK}:{port}/mcp, {token_source}", file=sys.stderr, flush=True)
-        app = create_app(state, keys=Keys(token, port), port=port, mcp=server)
-        _run(app, listening, server, state)
+    _serve(settings, Network(port), api=False, dashboard=False)
 
 
 def serve_all(
     settings: Settings,
-    port: int,
+    network: Network,
     *,
     token_file: Path | None = None,
     dashboard: bool = True,
     open_browser: bool = False,
     rate: float = 50.0,
+    drain_seconds: float = 30.0,
 ) -> None:
     """Serve MCP, the HTTP interface and the dashboard until interrupted; prints addresses and login to stderr.
 
     Args:
-        port: 0 takes a free one.
+        network: where clients reach it.
         token_file: contains the token; a missing file is created with a new token, readable by this user only.
         open_browser: open the dashboard with a link that logs in once.
-        rate: sustained requests a second of one client of the HTTP interface; 0: no limit.
+        rate: sustained requests a second of one client; 0: no limit.
+        drain_seconds: how long requests may take to end when the server is stopped.
 
     Raises:
-        InvalidConfig: the token is too short to protect anything. StorageError: the port is taken.
+        InvalidConfig: the token is too short to protect anything, or other machines would get in without protection.
+        StorageError: the port is taken.
     """
+    _serve(
+        settings,
+        network,
+        token_file=token_file,
+        dashboard=dashboard,
+        open_browser=open_browser,
+        rate=rate,
+        drain_seconds=drain_seconds,
+    )
+
+
+def _serve(
+    settings: Settings,
+    network: Network,
+    *,
+    token_file: Path | None = None,
+    api: bool = True,
+    dashboard: bool = True,
+    open_browser: bool = False,
+    rate: float = 50.0,
+    drain_seconds: float = 30.0,
+) -> None:
     _log_to_stderr()
     _start_telemetry(settings)
-    token, token_source = token_from(token_file)
-    with _listening(port) as listening:
-        port = listening.getsockname()[1]
-        state = ServerState(settings, token=token)
-        server = McpServer(Service(state.opened))
-        keys = Keys(token, port)
+    predecessor = Predecessor.of_environment()
+    before: dict[str, Any] = predecessor.state if predecessor else {}
+    tokens = None if settings.tokens is None else TokenFile(settings.tokens)
+    network.check(tokens)
+    token, token_source = _owner_token(network, token_file, before)
+    with listening(network) if predecessor is None else predecessor.listening as socket_:
+        port = socket_.getsockname()[1]
+        site, metrics = network.site(port), Metrics()
+        state = ServerState(settings)
+        server = McpServer(Service(state.opened), client_of)
+        oauth = None
+        if network.oauth_issuer is not None:
+            from rlm_mem.access.oauth import ResourceServer
+
+            oauth = ResourceServer(network.oauth_issuer, site.resource)
+        keys = Keys(token, port, tokens=tokens, oauth=oauth, secure=site.secure)
+        keys.take_over(before.get("logins", {}))
         app = create_app(
             state,
             keys=keys,
             port=port,
             mcp=server,
-            api=True,
+            api=api,
             dashboard=dashboard,
             rate=rate,
             burst=max(1, round(4 * rate)),
+            site=site,
+            metrics=metrics,
         )
-        address = f"http://{LOOPBACK}:{port}"
-        lines = [f"HTTP at {address}/api/v1, {token_source}", f"MCP at {address}/mcp"]
-        if dashboard:
-            link = f"{address}/login?code={keys.new_code()}"
+        lines = [f"HTTP at {site.address}/api/v1, {token_source}"] if api else []
+        lines.append(f"MCP at {site.address}/mcp" if api else f"MCP at {site.address}/mcp, {token_source}")
+        link = f"{site.address}/login?code={keys.new_code()}" if dashboard and token is not None else None
+        if link is not None:
             lines.append(f"dashboard, by a link that works once: {link}")
-        print("\n".join(lines), file=sys.stderr, flush=True)
-        if dashboard and open_browser:
+        if predecessor is None:
+            print("\n".join(lines), file=sys.stderr, flush=True)
+        if link is not None and open_browser and predecessor is None:
             import webbrowser
 
             # The socket is listening: requests of the browser wait until the application has started.
             webbrowser.open(link)
-        _run(app, listening, server, state)
+
+        def hand_over() -> Awaitable[bool]:
+            told = {"token": token, "source": token_source, "logins": keys.logins()}
+            return start_successor(socket_, told)
+
+        running = Running(app, network, metrics, state, drain_seconds)
+        running.on_hangup = hand_over
+        if predecessor is not None:
+            running.on_ready = predecessor.ready
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        try:
+            asyncio.run(running.serve(sockets=[socket_]))
+        finally:
+            server.close()
+            state.close()
+
+
+def _owner_token(network: Network, path: Path | None, before: Mapping[str, Any]) -> tuple[str | None, str]:
+    """The token of the owner and its source; a server for other machines has one only where it is named."""
+    if before:
+        return before["token"], before["source"]
+    if network.local_only or path is not None or os.environ.get(TOKEN_VARIABLE):
+        return token_from(path)
+    return None, "named tokens (rlm-mem token list)"
 
 
 def token_from(path: Path | None) -> tuple[str, str]:
@@ -173,38 +225,6 @@ def _checked_token(token: str, where: str) -> str:
             hint="use a long random one, or leave it out for a new one at each start",
         )
     return token
-
-
-@contextlib.contextmanager
-def _listening(port: int) -> Iterator[socket.socket]:
-    """A socket that listens on the loopback interface: from here on clients may connect and wait."""
-    # asyncio sets TCP_NODELAY only on a socket with an explicit protocol: without it each answer waits 40 ms for
-    # the client's acknowledgement of its headers.
-    with socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((LOOPBACK, port))
-            listening.listen()
-        except OSError as error:
-            raise StorageError(
-                f"port {port} of {LOOPBACK} cannot be used: {error.strerror}",
-                hint="--port 0 takes a free one",
-            ) from None
-        yield listening
-
-
-def _run(app: Starlette, listening: socket.socket, server: McpServer, state: ServerState) -> None:
-    import uvicorn
-
-    config = uvicorn.Config(
-        app, log_config=None, access_log=False, lifespan="on", timeout_graceful_shutdown=3
-    )
-    sys.setswitchinterval(_SWITCH_SECONDS)
-    try:
-        asyncio.run(uvicorn.Server(config).serve(sockets=[listening]))
-    finally:
-        server.close()
-        state.close()
 
 
 def _start_telemetry(settings: Settings) -> None:

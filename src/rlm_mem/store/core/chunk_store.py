@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
+from threading import Event
 from types import TracebackType
 from typing import Any
 
@@ -88,7 +89,7 @@ class ChunkStore(ChunkReader):
             base_path, namespace=namespace, config=config, clock=clock, read_only=read_only, actor=actor,
             chunk_types=chunk_types, link_types=link_types, confined=confined,
         )  # fmt: skip
-        self._written = False
+        self._written = Event()
         self.on_secret: Callable[[str, Screened], None] = log_secrets
         """Called with a chunk id and what was found in its content; by default it says so in the log."""
 
@@ -222,7 +223,7 @@ class ChunkStore(ChunkReader):
         now = self.clock()
         chunk = self.draft(content, fields, extra, now, chunk_id=chunk_id, namespace=namespace)
         chunk.links = check_links(links, self.types, format_time(now), chunk.id)
-        self._written = True
+        self._written.set()
         made = self._writer.create(chunk, fixed_id=chunk_id is not None)
         self._report_secrets(made.id, found + more, on_secret)
         return made
@@ -268,7 +269,7 @@ class ChunkStore(ChunkReader):
 
     def add(self, chunk: Chunk) -> Chunk:
         """Store a draft. Its text was screened for secrets, and its links lead to chunks that exist."""
-        self._written = True
+        self._written.set()
         return self._writer.add(chunk)
 
     def _screened(self, content: Any, action: SecretAction | None) -> tuple[Any, list[Screened]]:
@@ -304,7 +305,7 @@ class ChunkStore(ChunkReader):
         self._other(chunk.namespace)
         chunk, found = screened_chunk(chunk, self.config.secrets, secrets)
         checked = check_complete(chunk, max_bytes=self.config.store.max_content_bytes)
-        self._written = True
+        self._written.set()
         self._writer.adopt(checked, archived=archived)
         self._report_secrets(checked.id, [found] if found.found else [])
         return checked
@@ -336,7 +337,7 @@ class ChunkStore(ChunkReader):
         (metadata, tags, links), more = self._screened_fields((metadata, tags, links), secrets)
         if not self.exists(chunk_id):
             return None
-        self._written = True
+        self._written.set()
         changed = self._writer.change(
             chunk_id,
             lambda chunk: revise_chunk(
@@ -362,12 +363,12 @@ class ChunkStore(ChunkReader):
         Returns:
             False where there is no such chunk (a permanent delete also finds archived ones).
         """
-        self._written = True
+        self._written.set()
         return self._writer.erase(chunk_id) if permanent else self._writer.archive(chunk_id)
 
     def restore_chunk(self, chunk_id: str) -> Chunk | None:
         """Bring a soft-deleted chunk back as it was; None where the archive has none."""
-        self._written = True
+        self._written.set()
         return self._writer.restore(chunk_id)
 
     def undo(self, chunk_id: str, *, to_revision: int | None = None) -> Chunk | None:
@@ -378,7 +379,7 @@ class ChunkStore(ChunkReader):
         Returns:
             The chunk as it is now, or None where there is no such chunk or no such version.
         """
-        self._written = True
+        self._written.set()
         return self._writer.undo(chunk_id, to_revision)
 
     def note_repetition(self, chunk_id: str) -> None:
@@ -454,7 +455,7 @@ class ChunkStore(ChunkReader):
         return self._quarantine_change(chunk_id, let_out, "release")
 
     def _quarantine_change(self, chunk_id: str, revise: Callable[[Chunk], Chunk], op: str) -> Chunk:
-        self._written = True
+        self._written.set()
         made = self._writer.change(chunk_id, revise, op=op)
         if made is None:
             raise NotFoundError(f"there is no chunk {chunk_id}", hint="search gives the ids")
@@ -488,7 +489,7 @@ class ChunkStore(ChunkReader):
             InvalidLink: unknown type, strength outside 0-1, missing chunk, or a chunk linked to itself.
         """
         reasoning, found = self._screened(reasoning, None)
-        self._written = True
+        self._written.set()
         made = self._writer.add_link(source_id, target_id, link_type, strength, reasoning)
         self._report_secrets(source_id, found)
         return made
@@ -524,7 +525,7 @@ class ChunkStore(ChunkReader):
 
     def remove_link(self, source_id: str, target_id: str, link_type: str | None = None) -> int:
         """Remove links from one chunk to another (of one type, or all); returns how many."""
-        self._written = True
+        self._written.set()
         return self._writer.remove_link(source_id, target_id, link_type)
 
     # --- the whole store --------------------------------------------------------------------------------
@@ -551,7 +552,7 @@ class ChunkStore(ChunkReader):
 
     def close(self) -> None:
         """Write the JSON views if something changed (below ``store.views_limit`` chunks) and let go of every file."""
-        if self._written and not self.backend.read_only:
+        if self._written.is_set() and not self.backend.read_only:
             self.backend.write_views(up_to=self.config.store.views_limit)
-            self._written = False
+            self._written.clear()
         self.backend.close()

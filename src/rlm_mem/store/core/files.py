@@ -118,16 +118,16 @@ def make_folder(path: Path) -> None:
         translate(error, str(path))
 
 
-def write_temp(folder: Path, name: str, data: bytes) -> Path:
+def write_temp(folder: Path, name: str, data: bytes, mode: int = 0o644) -> Path:
     """Write ``data`` to a fresh file in ``folder`` and return its path; not yet synced."""
     temp = folder / f"{name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
         try:
-            descriptor = os.open(temp, flags, 0o644)
+            descriptor = os.open(temp, flags, mode)
         except FileNotFoundError:
             make_folder(folder)
-            descriptor = os.open(temp, flags, 0o644)
+            descriptor = os.open(temp, flags, mode)
         try:
             view = memoryview(data)
             while view:
@@ -230,9 +230,9 @@ def remove(path: Path) -> None:
         path.unlink()
 
 
-def write_atomic(target: Path, data: bytes, *, durable: bool = True) -> None:
-    """Write a whole file so that a reader sees either the old or the new one."""
-    temp = write_temp(target.parent, f".{target.name}", data)
+def write_atomic(target: Path, data: bytes, *, durable: bool = True, mode: int = 0o644) -> None:
+    """Write a whole file so that a reader sees either the old or the new one; ``mode`` is that of a new file."""
+    temp = write_temp(target.parent, f".{target.name}", data, mode)
     try:
         if durable:
             sync_files([temp])

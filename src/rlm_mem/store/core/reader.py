@@ -179,6 +179,21 @@ class ChunkReader:
         view.clock = lambda: at
         return view
 
+    def confined_to(self, namespace: str, *, actor: str | None) -> Self:
+        """A store of another namespace on the same backend, confined to it; closing it closes the backend, too.
+
+        Args:
+            actor: who writes, for the audit log.
+
+        Raises:
+            NamespaceError: that is no namespace.
+        """
+        other = copy.copy(self)
+        other.namespace, other.actor, other.confined = check_namespace(namespace), actor, True
+        other.trust_levels = self.config.trust.levels(namespace)
+        other._writer = Writer(self.backend, namespace, self.types, self.clock, actor)
+        return other
+
     def _other(self, namespace: str | None) -> str:
         if namespace is None or namespace == self.namespace:
             return self.namespace

@@ -1,0 +1,5 @@
+"""Who may do what on a server: permissions, tokens with scopes, and memories confined to one namespace of a client.
+
+`grants` says what a client may do, `tokens` keeps the tokens of a brain, `oauth` reads those of an authorization
+server.
+"""

@@ -1,0 +1,183 @@
+"""What a client of a server may do: permissions and namespaces."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from rlm_mem.chunk import check_namespace
+from rlm_mem.errors import AccessDenied, InputError, NamespaceError
+
+__all__ = [
+    "NOBODY",
+    "OWNER",
+    "PERMISSIONS",
+    "Access",
+    "Caller",
+    "Permission",
+    "check_patterns",
+    "check_permissions",
+]
+
+Permission = Literal["read", "write", "review", "admin", "metrics"]
+
+#: What each permission includes; everything else is refused.
+PERMISSIONS: Mapping[Permission, frozenset[Permission]] = {
+    "read": frozenset({"read"}),
+    "write": frozenset({"read", "write"}),
+    "review": frozenset({"read", "review"}),
+    "admin": frozenset(get_args(Permission)),
+    "metrics": frozenset({"metrics"}),
+}
+
+_MOST_PATTERNS = 100
+
+
+@dataclass(frozen=True)
+class Access:
+    """What a client may do.
+
+    Attributes:
+        name: for the audit log, metrics and limits.
+        namespaces: names; ``team/*`` stands for all below ``team``, ``*`` for all.
+        permissions: with those that they include.
+        rate: requests a second that it may go on with; None: that of the server.
+        owner: the person who runs the server: the token of its start, or a client on stdin and stdout.
+    """
+
+    name: str
+    namespaces: tuple[str, ...] = ()
+    permissions: frozenset[Permission] = frozenset()
+    rate: float | None = None
+    owner: bool = False
+
+    @property
+    def actor(self) -> str:
+        """Who writes, for the audit log."""
+        return self.name if self.owner else f"token:{self.name}"
+
+    def permits(self, needed: Permission) -> bool:
+        """Whether an operation that needs this permission is allowed."""
+        return needed in self.permissions
+
+    def check(self, needed: Permission) -> None:
+        """Raise unless it is permitted.
+
+        Raises:
+            AccessDenied: the token lacks the permission.
+        """
+        if not self.permits(needed):
+            raise AccessDenied(
+                f"the token {self.name!r:.80} does not permit to {_VERBS[needed]}",
+                hint=f"use a token with the permission {needed}",
+                needed=needed,
+            )
+
+    def covers(self, namespace: str) -> bool:
+        """Whether the namespace is one of its own."""
+        return any(_covers(pattern, namespace) for pattern in self.namespaces)
+
+    def includes(self, namespaces: Iterable[str], permissions: Iterable[Permission] = ()) -> bool:
+        """Whether patterns and permissions are all within its own."""
+        return self.permissions.issuperset(permissions) and all(map(self.covers, namespaces))
+
+
+_VERBS: Mapping[Permission, str] = {
+    "read": "read",
+    "write": "write",
+    "review": "decide reviews",
+    "admin": "administer the server",
+    "metrics": "read the metrics",
+}
+
+#: The person who runs the server.
+OWNER = Access("server", ("*",), PERMISSIONS["admin"], owner=True)
+#: A client that has not shown who it is.
+NOBODY = Access("nobody")
+
+
+@dataclass(frozen=True)
+class Caller:
+    """A client of a server.
+
+    Attributes:
+        access: what it may do.
+        namespace: the one that it asks for; None: its default.
+        browser: it came with the cookie of a login.
+    """
+
+    access: Access = NOBODY
+    namespace: str | None = None
+    browser: bool = False
+
+    def namespace_of(self, default: str, served: Sequence[str] = ("*",)) -> str:
+        """The namespace that its requests concern.
+
+        Args:
+            default: of the server; used where it is allowed, else the first that the token names.
+            served: patterns of those that the server gives to anybody.
+
+        Raises:
+            NamespaceError: it is not the client's. InputError: it has to name one.
+        """
+        allowed = self.access.covers
+        server = Access("", tuple(served)).covers
+        if self.namespace is not None:
+            wanted = check_namespace(self.namespace)
+            if allowed(wanted) and server(wanted):
+                return wanted
+            raise NamespaceError(
+                f"the token {self.access.name!r:.80} does not reach the namespace {wanted!r}",
+                hint="name one of its own, or leave the name out",
+            )
+        for name in (default, *self.access.namespaces):
+            if "*" not in name and allowed(name) and server(name):
+                return name
+        if any(server(name) or _covers(name, default) for name in self.access.namespaces):
+            raise InputError(
+                f"the token {self.access.name!r:.80} reaches several namespaces: name one",
+                hint="send the header RLM-MEM-Namespace",
+            )
+        raise NamespaceError(f"the token {self.access.name!r:.80} reaches no namespace of this server")
+
+
+def check_permissions(names: Iterable[str]) -> tuple[Permission, ...]:
+    """The permissions of these names, in their order.
+
+    Raises:
+        InputError: one is not known, or there is none.
+    """
+    found: list[Permission] = []
+    for name in names:
+        known: list[Permission] = [one for one in PERMISSIONS if one == name]
+        if not known:
+            raise InputError(
+                f"the permission {name!r:.40} is not known", hint=f"use {', '.join(PERMISSIONS)}"
+            )
+        found += known
+    if not found:
+        raise InputError("a token needs a permission", hint=f"give some of {', '.join(PERMISSIONS)}")
+    return tuple(dict.fromkeys(found))
+
+
+def check_patterns(patterns: Iterable[str]) -> tuple[str, ...]:
+    """Namespaces and patterns such as ``team/*``, in their order.
+
+    Raises:
+        NamespaceError: one is neither. InputError: there are too many.
+    """
+    found = tuple(dict.fromkeys(patterns))
+    if len(found) > _MOST_PATTERNS:
+        raise InputError(f"a token names at most {_MOST_PATTERNS} namespaces", hint="use a pattern: team/*")
+    for one in found:
+        if one != "*":
+            check_namespace(one.removesuffix("/*") if isinstance(one, str) else one)
+    return found
+
+
+def _covers(pattern: str, namespace: str) -> bool:
+    """Whether a pattern covers a namespace, or another pattern."""
+    if pattern in ("*", namespace):
+        return True
+    return pattern.endswith("/*") and namespace.startswith(pattern[:-1])

@@ -1,0 +1,199 @@
+"""Tokens of an OAuth 2.1 authorization server: this server is the protected resource (RFC 9068, RFC 8707).
+
+A token is accepted when the authorization server has signed it for this very server (``aud``), and it has not expired.
+What it permits stands in it: scopes ``rlm-mem:read``, ``rlm-mem:write``, …, and the claim ``rlm_mem_namespaces``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+import httpx2
+import jwt
+
+from rlm_mem.access.grants import PERMISSIONS, Access, Permission, check_patterns
+from rlm_mem.errors import InputError, InvalidConfig, StorageError
+
+__all__ = ["NAMESPACES_CLAIM", "SCOPES", "ResourceServer"]
+
+NAMESPACES_CLAIM = "rlm_mem_namespaces"
+_SCOPE = "rlm-mem:"
+#: The scopes that a client may ask for.
+SCOPES = tuple(f"{_SCOPE}{name}" for name in PERMISSIONS)
+
+#: Signatures with a secret key are refused: whoever can verify one could also make one.
+_ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")
+_TYPES = {"jwt", "at+jwt", "application/at+jwt"}
+_SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@|:-]{0,63}\Z")
+_MOST_BYTES = 1_000_000
+_MOST_KNOWN = 2000
+_KNOWN_SECONDS = 60.0
+"""How long a verified token is not verified again; a key that is withdrawn is refused after that."""
+_KEYS_SECONDS = 600.0
+_RETRY_SECONDS = 5.0
+"""Least time between two looks for a key that is not known: anybody can send a token that names one."""
+_LEEWAY = 30.0
+
+_log = logging.getLogger(__name__)
+
+
+class ResourceServer:
+    """Reads the tokens that an authorization server gives out for this server.
+
+    Args:
+        issuer: its address, as the tokens name it in ``iss``.
+        resource: the identifier of this server, which ``aud`` has to name.
+        clock: seconds since 1970.
+
+    Raises:
+        InvalidConfig: the issuer is not an https address; http is taken on the loopback interface only.
+    """
+
+    def __init__(self, issuer: str, resource: str, clock: Callable[[], float] = time.time) -> None:
+        self.issuer = _checked(issuer, "--oauth-issuer")
+        self.resource = resource
+        self._clock = clock
+        self._keys: Mapping[str | None, jwt.PyJWK] = {}
+        self._keys_at = float("-inf")
+        self._tried_at = float("-inf")
+        self._fetching = asyncio.Lock()
+        self._known: OrderedDict[str, tuple[Access, float, float]] = OrderedDict()
+
+    async def access_of(self, token: str) -> Access | None:
+        """What a token permits; None for one that is not valid here.
+
+        Raises:
+            StorageError: the authorization server cannot be asked for its keys.
+        """
+        mark = _mark(token)
+        known = self._known.get(mark)
+        now = self._clock()
+        if known is not None and now < min(known[1], known[2]):
+            return known[0]
+        self._known.pop(mark, None)
+        try:
+            header = jwt.get_unverified_header(token)
+            algorithm = header.get("alg")
+            if algorithm not in _ALGORITHMS or str(header.get("typ", "JWT")).lower() not in _TYPES:
+                return None
+            key = await self._key(header.get("kid"))
+            if key is None:
+                return None
+            claims: dict[str, Any] = jwt.decode(
+                token,
+                key,
+                algorithms=[algorithm],
+                audience=[self.resource, f"{self.resource}/"],
+                issuer=self.issuer,
+                leeway=_LEEWAY,
+                options={"require": ["exp", "iss", "aud", "sub"]},
+            )
+            access = _access(claims)
+        except (jwt.PyJWTError, InputError, ValueError, TypeError, RecursionError) as error:
+            # The class alone: messages may quote the token.
+            _log.info("a token of %s is refused: %s", self.issuer, type(error).__name__)
+            return None
+        self._known[mark] = (access, float(claims["exp"]), now + _KNOWN_SECONDS)
+        while len(self._known) > _MOST_KNOWN:
+            self._known.popitem(last=False)
+        return access
+
+    def is_current(self, token: str) -> bool:
+        """Whether a token that was valid has not expired since."""
+        known = self._known.get(_mark(token))
+        return known is not None and self._clock() < known[1]
+
+    async def _key(self, name: object) -> jwt.PyJWK | None:
+        wanted = name if isinstance(name, str) else None
+        async with self._fetching:
+            now = self._clock()
+            stale = now - self._keys_at > _KEYS_SECONDS or self._find(wanted) is None
+            if stale and now - self._tried_at > _RETRY_SECONDS:
+                self._tried_at = now
+                try:
+                    self._keys = await self._fetch()
+                    self._keys_at = now
+                except (httpx2.HTTPError, ValueError, jwt.PyJWTError) as error:
+                    _log.warning("the keys of %s cannot be read: %s", self.issuer, type(error).__name__)
+            if not self._keys:
+                raise StorageError(
+                    f"the keys of {self.issuer} cannot be read", hint="check --oauth-issuer and the network"
+                )
+            return self._find(wanted)
+
+    def _find(self, name: str | None) -> jwt.PyJWK | None:
+        if name is None and len(self._keys) == 1:
+            return next(iter(self._keys.values()))
+        return self._keys.get(name)
+
+    async def _fetch(self) -> Mapping[str | None, jwt.PyJWK]:
+        async with httpx2.AsyncClient(timeout=10, follow_redirects=False) as client:
+            address = None
+            for metadata in _metadata_addresses(self.issuer):
+                answer = await client.get(metadata)
+                if answer.status_code == 200:
+                    found = _object(answer)
+                    if found.get("issuer") != self.issuer:
+                        raise ValueError("the metadata are of another issuer")
+                    address = _checked(str(found.get("jwks_uri")), "jwks_uri")
+                    break
+            if address is None:
+                raise ValueError("there are no metadata")
+            answer = await client.get(address)
+            answer.raise_for_status()
+            return {key.key_id: key for key in jwt.PyJWKSet.from_dict(_object(answer)).keys}
+
+
+def _metadata_addresses(issuer: str) -> tuple[str, ...]:
+    """Where an authorization server describes itself: RFC 8414, then OpenID Connect."""
+    parts = urlsplit(issuer)
+    path = parts.path.rstrip("/")
+    inserted = (
+        f"/.well-known/{name}{path}" for name in ("oauth-authorization-server", "openid-configuration")
+    )
+    found = dict.fromkeys((*inserted, f"{path}/.well-known/openid-configuration"))
+    return tuple(urlunsplit((parts.scheme, parts.netloc, one, "", "")) for one in found)
+
+
+def _object(answer: httpx2.Response) -> dict[str, Any]:
+    if len(answer.content) > _MOST_BYTES:
+        raise ValueError("the answer is too large")
+    found = answer.json()
+    if isinstance(found, dict):
+        return found
+    raise ValueError("the answer is not an object")
+
+
+def _checked(address: str, what: str) -> str:
+    parts = urlsplit(address)
+    local = parts.hostname in ("127.0.0.1", "localhost", "::1")
+    safe = parts.scheme == "https" or (parts.scheme == "http" and local)
+    if safe and parts.hostname and not parts.query and not parts.fragment:
+        return address
+    raise InvalidConfig(f"{what} {address!r:.200} is not an https address without a query")
+
+
+def _access(claims: Mapping[str, Any]) -> Access:
+    given = claims.get("scope", claims.get("scp", ""))
+    names = given.split() if isinstance(given, str) else [str(one) for one in given]
+    included = frozenset[Permission]().union(
+        *(PERMISSIONS[one] for one in PERMISSIONS if f"{_SCOPE}{one}" in names)
+    )
+    namespaces = claims.get(NAMESPACES_CLAIM, ())
+    patterns = check_patterns(namespaces.split() if isinstance(namespaces, str) else list(namespaces))
+    subject = str(claims["sub"])
+    if not _SUBJECT.match(subject):
+        subject = _mark(subject)[:32]
+    return Access(f"oauth:{subject}", patterns, included)
+
+
+def _mark(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()

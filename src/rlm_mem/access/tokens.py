@@ -1,0 +1,322 @@
+"""The named tokens of a brain: made, listed, expired and revoked, in a file that holds their hashes only.
+
+A token has 256 random bits, so that its SHA-256 hash can be neither guessed nor looked up in a table: a salt or a slow
+hash, which passwords need, would add nothing here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import re
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO
+
+import msgspec
+
+from rlm_mem.access.grants import (
+    PERMISSIONS,
+    Access,
+    Permission,
+    check_patterns,
+    check_permissions,
+)
+from rlm_mem.chunk import expiry, format_time
+from rlm_mem.errors import (
+    ConflictError,
+    InputError,
+    InvalidChunk,
+    InvalidConfig,
+    NotFoundError,
+    StorageError,
+)
+from rlm_mem.store.core.files import Signature, signature, write_atomic
+
+__all__ = ["PREFIX", "TokenFile", "TokenRecord", "token_path"]
+
+#: Begins every token, so that scanners for secrets find one that leaked.
+PREFIX = "rlm_mem_token_"
+
+_FORMAT = 1
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}\Z")
+_TOKEN = re.compile(rf"{PREFIX}([0-9a-f]{{12}})_[A-Za-z0-9_-]{{43}}\Z")
+_MOST = 10_000
+
+
+class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A token as it is kept.
+
+    Attributes:
+        id: identifies it in lists; part of the token, and no secret.
+        name: for the audit log; of several tokens of one name, only one is in force.
+        digest: SHA-256 of the token, hexadecimal.
+        namespaces, permissions: what it may do (``grants.Access``).
+        created_at, expires_at, revoked_at: UTC; None: never.
+        created_by, revoked_by: who.
+        rate: requests a second; None: as the server's.
+    """
+
+    id: str
+    name: str
+    digest: str
+    namespaces: tuple[str, ...]
+    permissions: tuple[Permission, ...]
+    created_at: str
+    created_by: str = ""
+    expires_at: str | None = None
+    revoked_at: str | None = None
+    revoked_by: str = ""
+    rate: float | None = None
+
+    def state(self, now: str) -> str:
+        """``active``, ``expired`` or ``revoked`` at a time."""
+        if self.revoked_at is not None:
+            return "revoked"
+        return "expired" if self.expires_at is not None and self.expires_at <= now else "active"
+
+    @property
+    def access(self) -> Access:
+        """What it permits."""
+        included = frozenset[Permission]().union(*(PERMISSIONS[one] for one in self.permissions))
+        return Access(self.name, self.namespaces, included, self.rate)
+
+
+class _Contents(msgspec.Struct, forbid_unknown_fields=True):
+    format: int
+    tokens: list[TokenRecord]
+
+
+def token_path(brain: Path | str, given: Path | None = None) -> Path:
+    """The file with the tokens of a brain.
+
+    Args:
+        brain: the folder, or a DSN.
+        given: named by the user.
+
+    Raises:
+        InvalidConfig: the brain is a database, and no file is named.
+    """
+    if given is not None:
+        return given
+    if isinstance(brain, str):
+        raise InvalidConfig(
+            "a database has no folder for the tokens of its server",
+            hint="name a file with --tokens FILE or RLM_MEM_TOKENS",
+        )
+    return brain / "tokens.json"
+
+
+class TokenFile:
+    """The tokens of a server, kept in one JSON file that several processes may use; safe for threads.
+
+    Each use looks whether the file is still the same, so a revoked token is refused from the next request on.
+
+    Args:
+        path: of the file; a missing one has no tokens.
+        clock: returns the present time with a time zone.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], datetime] = lambda: datetime.now(UTC)) -> None:
+        self.path = path
+        self._clock = clock
+        self._guard = threading.Lock()
+        self._seen: Signature | None = None
+        self._by_id: dict[str, TokenRecord] = {}
+
+    def create(
+        self,
+        name: str,
+        namespaces: Sequence[str],
+        permissions: Sequence[str],
+        *,
+        lasts: str | None = None,
+        rate: float | None = None,
+        by: str = "",
+    ) -> tuple[TokenRecord, str]:
+        """Make a token; it is told here and never again.
+
+        Args:
+            name: letters, digits, ``.``, ``_``, ``@``, ``-``; at most 64.
+            namespaces: names, or patterns such as ``team/*``; none for a token that reads metrics alone.
+            permissions: of read, write, review, admin, metrics.
+            lasts: how long (``90d``), or until when (a time); None: until it is revoked.
+            rate: requests a second that it may go on with; None: as the server's.
+            by: who makes it.
+
+        Returns:
+            The record, and the token.
+
+        Raises:
+            InputError: an argument is wrong. ConflictError: a token of this name is in force.
+            StorageError: the file cannot be used.
+        """
+        if not _NAME.match(name):
+            raise InputError(
+                f"{name!r:.80} cannot be the name of a token",
+                hint="use up to 64 letters, digits, . _ @ and -, beginning with a letter or digit",
+            )
+        allowed, reached = check_permissions(permissions), check_patterns(namespaces)
+        if not reached and set(allowed) != {"metrics"}:
+            raise InputError("a token needs a namespace", hint="name some, or use * for all of them")
+        if rate is not None and not 0 < rate <= 100_000:
+            raise InputError(f"a rate of {rate:g} requests a second is out of range", hint="0 to 100,000")
+        now = self._clock()
+        try:
+            ends = expiry(lasts, None, now) if _is_time(lasts) else expiry(None, lasts, now)
+        except InvalidChunk:
+            raise InputError(
+                f"a token cannot last {lasts!r:.60}", hint="say how long (90d), or a time that is to come"
+            ) from None
+        identity = secrets.token_hex(6)
+        token = f"{PREFIX}{identity}_{secrets.token_urlsafe(32)}"
+        record = TokenRecord(
+            identity, name, _digest(token), reached, allowed, format_time(now), by, ends, rate=rate
+        )
+        with self._changing() as tokens:
+            if any(one.name == name and one.state(format_time(now)) == "active" for one in tokens):
+                raise ConflictError(
+                    f"a token {name!r} is in force", hint="revoke it first, or take another name"
+                )
+            if len(tokens) >= _MOST:
+                raise ConflictError(
+                    f"there are {_MOST:,} tokens", hint=f"remove old ones from {self.path.name}"
+                )
+            tokens.append(record)
+        return record, token
+
+    def revoke(self, name: str, *, by: str = "", within: Access | None = None) -> TokenRecord:
+        """Revoke the token of a name or an id; of several of one name, the one in force.
+
+        Args:
+            by: who revokes it.
+            within: whoever revokes it; tokens that reach further do not exist for it.
+
+        Raises:
+            NotFoundError: there is none, or it was revoked already. StorageError: the file cannot be used.
+        """
+        now = format_time(self._clock())
+        with self._changing() as tokens:
+            found = [
+                place
+                for place, one in enumerate(tokens)
+                if name in (one.id, one.name)
+                and one.revoked_at is None
+                and (within is None or within.includes(one.namespaces, one.permissions))
+            ]
+            if not found:
+                raise NotFoundError(
+                    f"there is no token {name!r:.80} to revoke", hint="rlm-mem token list shows all"
+                )
+            # Expired tokens of the name come first in the file; the latest one is in force.
+            place = found[-1]
+            revoked: TokenRecord = msgspec.structs.replace(tokens[place], revoked_at=now, revoked_by=by)
+            tokens[place] = revoked
+        return revoked
+
+    def records(self) -> list[TokenRecord]:
+        """Every token, also expired and revoked ones, in the order in which they were made."""
+        return list(self._current().values())
+
+    def state_of(self, record: TokenRecord) -> str:
+        """``active``, ``expired`` or ``revoked`` at present."""
+        return record.state(format_time(self._clock()))
+
+    def in_force(self) -> bool:
+        """Whether a token can be used at present."""
+        return any(self.state_of(one) == "active" for one in self.records())
+
+    def find(self, token: str) -> TokenRecord | None:
+        """The record of a token in force; None for any other text."""
+        parts = _TOKEN.match(token)
+        record = self.get(parts[1]) if parts else None
+        if record is None or not hmac.compare_digest(record.digest, _digest(token)):
+            return None
+        return record
+
+    def get(self, identity: str) -> TokenRecord | None:
+        """The record of a token in force, by its id."""
+        record = self._current().get(identity)
+        return record if record is not None and self.state_of(record) == "active" else None
+
+    # --- the file -----------------------------------------------------------------------------------------
+
+    def _current(self) -> dict[str, TokenRecord]:
+        with self._guard:
+            try:
+                now = signature(self.path)
+            except OSError as error:
+                raise StorageError(
+                    f"{self.path} cannot be read: {error.strerror}", hint="check its permissions"
+                ) from None
+            if now != self._seen or now is None:
+                self._by_id = {one.id: one for one in ([] if now is None else self._read())}
+                self._seen = now
+            return self._by_id
+
+    def _read(self) -> list[TokenRecord]:
+        try:
+            if os.name == "posix" and self.path.stat().st_mode & 0o022:
+                raise StorageError(
+                    f"{self.path} can be written by others, who could make tokens of their own",
+                    hint=f"chmod 600 {self.path}",
+                )
+            contents = msgspec.json.decode(self.path.read_bytes(), type=_Contents)
+        except FileNotFoundError:
+            return []
+        except StorageError:
+            raise
+        except OSError as error:
+            raise StorageError(f"{self.path} cannot be read: {error.strerror}") from None
+        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+            raise StorageError(
+                f"{self.path} is damaged: {error}", hint="restore it from a backup, or make new tokens"
+            ) from None
+        if contents.format != _FORMAT:
+            raise StorageError(
+                f"{self.path} has the format {contents.format}, this version reads {_FORMAT}",
+                hint="use the version that wrote it, or a newer one",
+            )
+        return contents.tokens
+
+    @contextlib.contextmanager
+    def _changing(self) -> Iterator[list[TokenRecord]]:
+        """The tokens, under the lock between processes; written when the block ends without an error."""
+        with _locked(self.path.with_name(f".{self.path.name}.lock")):
+            tokens = self._read()
+            yield tokens
+            data = msgspec.json.format(msgspec.json.encode(_Contents(_FORMAT, tokens)), indent=1)
+            write_atomic(self.path, data + b"\n", mode=0o600)
+
+
+def _is_time(lasts: str | None) -> bool:
+    return lasts is not None and "-" in lasts
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    with contextlib.ExitStack() as held:
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            file = held.enter_context(path.open("ab"))
+        except OSError as error:
+            raise StorageError(f"{path} cannot be made: {error.strerror}") from None
+        _lock(file)
+        yield
+
+
+def _lock(file: IO[bytes]) -> None:
+    try:
+        import fcntl
+    except ImportError:  # a system without it: of two changes at the same moment, one may be lost
+        return
+    fcntl.flock(file.fileno(), fcntl.LOCK_EX)
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()

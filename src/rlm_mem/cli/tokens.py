@@ -1,0 +1,124 @@
+"""`rlm-mem token`: the named tokens of a server: make, list, revoke."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import typer
+from rich.table import Table
+
+from rlm_mem.access.tokens import TokenFile, TokenRecord, token_path
+from rlm_mem.cli.call import BrainCall
+from rlm_mem.cli.terminal import amount, messages, moment, print_json, screen, text
+
+File = Annotated[
+    Path | None,
+    typer.Option(
+        "--tokens",
+        metavar="FILE",
+        envvar="RLM_MEM_TOKENS",
+        help="The file with the tokens; by default tokens.json in the brain folder.",
+    ),
+]
+
+
+def create(
+    call: BrainCall,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what it is for: ana, ci, laptop-ben.")],
+    namespaces: Annotated[
+        list[str],
+        typer.Option(
+            "--in", metavar="NAMESPACE", help="A namespace, or team/* for all below team; * for all."
+        ),
+    ] = [],  # noqa: B006 - Typer makes a new list
+    allow: Annotated[
+        str,
+        typer.Option("--allow", metavar="LIST", help="Of read, write, review, admin and metrics, by commas."),
+    ] = "read,write",
+    lasts: Annotated[
+        str,
+        typer.Option("--expires", metavar="WHEN", help="How long it lasts (90d), a date, or never."),
+    ] = "90d",
+    rate: Annotated[
+        float | None,
+        typer.Option("--rate", metavar="N", help="Requests a second that it may go on with."),
+    ] = None,
+    tokens: File = None,
+) -> None:
+    """Make a token; it is printed here and never again. Its hash alone is kept."""
+    file = TokenFile(token_path(call.place, tokens))
+    record, token = file.create(
+        name,
+        namespaces,
+        [part.strip() for part in allow.split(",") if part.strip()],
+        lasts=None if lasts == "never" else lasts,
+        rate=rate,
+        by=f"cli:{_user()}",
+    )
+    if call.json:
+        print_json({"token": token, **_plain(file, record)})
+        return
+    # The token alone on stdout, for scripts.
+    print(token)
+    console = messages()
+    ends = f"until {moment(record.expires_at)}" if record.expires_at else "until it is revoked"
+    reached = ", ".join(record.namespaces) or "no namespace"
+    console.print(text(f"{record.name}: {', '.join(record.permissions)} in {reached}, {ends}", "dim"))
+
+
+def list_(call: BrainCall, tokens: File = None) -> None:
+    """List the tokens, expired and revoked ones too."""
+    file = TokenFile(token_path(call.place, tokens))
+    records = file.records()
+    if call.json:
+        print_json([_plain(file, one) for one in records])
+        return
+    table = Table(box=None, pad_edge=False)
+    for title in ("name", "id", "state", "permissions", "namespaces", "ends"):
+        table.add_column(title, header_style="dim")
+    for one in records:
+        ends = one.revoked_at or one.expires_at
+        table.add_row(
+            one.name,
+            one.id,
+            file.state_of(one),
+            ", ".join(one.permissions),
+            ", ".join(one.namespaces),
+            moment(ends) if ends else "never",
+        )
+    console = screen()
+    if records:
+        console.print(table)
+    console.print(text(amount(len(records), "token"), "dim"))
+
+
+def revoke(
+    call: BrainCall,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="The name or the id of a token.")],
+    tokens: File = None,
+) -> None:
+    """Revoke a token: servers that run refuse it from the next request on."""
+    file = TokenFile(token_path(call.place, tokens))
+    record = file.revoke(name, by=f"cli:{_user()}")
+    if call.json:
+        print_json(_plain(file, record))
+        return
+    screen().print(text(f"revoked {record.name} ({record.id})"))
+
+
+def _plain(file: TokenFile, record: TokenRecord) -> dict[str, Any]:
+    shown: dict[str, Any] = msgspec.to_builtins(msgspec.structs.replace(record, digest=""))
+    return {
+        "state": file.state_of(record),
+        **{name: value for name, value in shown.items() if name != "digest"},
+    }
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a user without a name, as in some containers
+        return "unknown"

@@ -1,0 +1,118 @@
+"""Figures of a server in the text format of Prometheus, at ``/metrics``."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+
+from rlm_mem import __version__
+
+__all__ = ["MEDIA_TYPE", "Metrics"]
+
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+#: Most names of tokens that are told apart: those of an authorization server may be any number.
+_MOST_NAMES = 1000
+
+
+class Metrics:
+    """Counts requests by token, route and status; safe for threads.
+
+    Args:
+        clock: seconds since 1970.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self._started = clock()
+        self._guard = threading.Lock()
+        self._names: set[str] = set()
+        self._requests: defaultdict[tuple[str, str, str, int], int] = defaultdict(int)
+        self._buckets: defaultdict[str, list[int]] = defaultdict(lambda: [0] * (len(_SECONDS) + 1))
+        self._sums: defaultdict[str, float] = defaultdict(float)
+        self._running = 0
+        self.draining = False
+        """The server ends as soon as its last request is answered; connections are closed after their answer."""
+        #: Further figures: name, help, and a function that returns the value.
+        self.gauges: list[tuple[str, str, Callable[[], float]]] = []
+
+    @property
+    def running(self) -> int:
+        """Requests that are being answered."""
+        return self._running
+
+    @contextlib.contextmanager
+    def in_flight(self) -> Iterator[None]:
+        """Count a request while it is answered."""
+        with self._guard:
+            self._running += 1
+        try:
+            yield
+        finally:
+            with self._guard:
+                self._running -= 1
+
+    def record(self, name: str, method: str, route: str, status: int, seconds: float) -> None:
+        """Count one answer.
+
+        Args:
+            name: of the token; empty: none. ``route``: the path with the names of its parameters, or empty.
+        """
+        method = method if method in _METHODS else "other"
+        with self._guard:
+            if name not in self._names:
+                if len(self._names) < _MOST_NAMES:
+                    self._names.add(name)
+                else:
+                    name = "(others)"
+            self._requests[name, method, route, status] += 1
+            buckets = self._buckets[route]
+            buckets[next((place for place, most in enumerate(_SECONDS) if seconds <= most), -1)] += 1
+            self._sums[route] += seconds
+
+    def text(self) -> str:
+        """Everything, as a scraper reads it."""
+        with self._guard:
+            requests = sorted(self._requests.items())
+            routes = [(route, list(counts), self._sums[route]) for route, counts in self._buckets.items()]
+            running = self._running
+        lines = _head("rlm_mem_info", "gauge", "The version that runs.")
+        lines.append(f"rlm_mem_info{_labels(version=__version__)} 1")
+        lines += _head("rlm_mem_start_time_seconds", "gauge", "When the server started, seconds since 1970.")
+        lines.append(f"rlm_mem_start_time_seconds {self._started:.3f}")
+        lines += _head("rlm_mem_requests_in_flight", "gauge", "Requests that are being answered.")
+        lines.append(f"rlm_mem_requests_in_flight {running}")
+        lines += _head("rlm_mem_draining", "gauge", "1 while the server ends.")
+        lines.append(f"rlm_mem_draining {int(self.draining)}")
+        lines += _head("rlm_mem_requests_total", "counter", "Requests by token, method, route and status.")
+        for (name, method, route, status), count in requests:
+            labels = _labels(token=name, method=method, route=route, status=str(status))
+            lines.append(f"rlm_mem_requests_total{labels} {count}")
+        lines += _head("rlm_mem_request_seconds", "histogram", "How long requests took, by route.")
+        for route, counts, total in sorted(routes):
+            below = 0
+            for most, count in zip((*map(str, _SECONDS), "+Inf"), counts, strict=True):
+                below += count
+                lines.append(f"rlm_mem_request_seconds_bucket{_labels(route=route, le=most)} {below}")
+            lines.append(f"rlm_mem_request_seconds_sum{_labels(route=route)} {total:.6f}")
+            lines.append(f"rlm_mem_request_seconds_count{_labels(route=route)} {below}")
+        for name, about, value in self.gauges:
+            lines += _head(name, "gauge", about)
+            lines.append(f"{name} {value():g}")
+        return "\n".join(lines) + "\n"
+
+
+def _head(name: str, kind: str, about: str) -> list[str]:
+    return [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+
+
+def _labels(**labels: str) -> str:
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

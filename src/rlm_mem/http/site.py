@@ -1,0 +1,150 @@
+"""The addresses of a server: the names that it answers to, and which connections count as safe."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from rlm_mem.errors import InvalidConfig
+
+if TYPE_CHECKING:
+    from starlette.datastructures import Headers
+    from starlette.types import Scope
+
+__all__ = ["LOOPBACK", "Site", "is_loopback", "proxy_networks"]
+
+#: The address that the server listens on by default.
+LOOPBACK = "127.0.0.1"
+
+_NAMES = (LOOPBACK, "localhost", "[::1]")
+
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+
+
+@dataclass(frozen=True)
+class Site:
+    """The addresses of a server.
+
+    Attributes:
+        port: that it listens on.
+        public_url: its address for clients of other machines, such as ``https://memory.example``; None: it has none.
+        proxies: networks of the reverse proxies that end TLS before it.
+        local_only: it listens on the loopback interface alone.
+        oauth: an authorization server gives out tokens for it.
+    """
+
+    port: int
+    public_url: str | None = None
+    proxies: tuple[Network, ...] = ()
+    local_only: bool = True
+    oauth: bool = False
+
+    @cached_property
+    def _local_hosts(self) -> frozenset[str]:
+        return frozenset(f"{name}:{self.port}" for name in _NAMES)
+
+    @cached_property
+    def _public_host(self) -> str | None:
+        return None if self.public_url is None else urlsplit(self.public_url).netloc.lower()
+
+    @cached_property
+    def _origins(self) -> frozenset[str]:
+        local = {f"{scheme}://{host}" for host in self._local_hosts for scheme in ("http", "https")}
+        return frozenset(local if self.public_url is None else {*local, self.public_url.lower()})
+
+    @cached_property
+    def address(self) -> str:
+        """The address that links begin with."""
+        return self.public_url or f"http://{LOOPBACK}:{self.port}"
+
+    @property
+    def resource(self) -> str:
+        """The identifier of the MCP server as an OAuth resource (RFC 8707): tokens must be issued for it."""
+        return f"{self.address}/mcp"
+
+    @property
+    def secure(self) -> bool:
+        """Whether browsers reach it over TLS."""
+        return self.address.startswith("https://")
+
+    def is_own_origin(self, origin: str) -> bool:
+        """Whether an Origin header names this server."""
+        return origin.lower() in self._origins
+
+    def refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
+        """Status and reason for a request that does not come by one of its addresses; None for one that does."""
+        host = headers.get("host", "").lower()
+        peer = _address(scope)
+        if host in self._local_hosts:
+            if self.local_only or (peer is not None and peer.is_loopback):
+                return None
+            return 421, "this name of the server is for its own machine"
+        if self._public_host is None:
+            return 421, "this server answers to 127.0.0.1 and localhost only"
+        if host != self._public_host:
+            return 421, f"this server answers to {self._public_host} only"
+        if scope.get("scheme") == "https":
+            return None
+        from_proxy = peer is not None and any(peer in network for network in self.proxies)
+        if not from_proxy:
+            return 403, "requests for this name come by TLS or by its proxy only"
+        if headers.getlist("x-forwarded-proto") != ["https"]:
+            return 403, "the proxy does not say that the client came by TLS: X-Forwarded-Proto: https"
+        return None
+
+    def challenge(self, error: str = "", scope: str = "") -> str:
+        """The value of WWW-Authenticate (RFC 6750, RFC 9728)."""
+        parts = {"error": error, "scope": scope}
+        if self.oauth:
+            parts["resource_metadata"] = f"{self.address}/.well-known/oauth-protected-resource/mcp"
+        if not self.oauth and not scope:
+            return "Bearer"
+        return "Bearer " + ", ".join(f'{name}="{value}"' for name, value in parts.items() if value)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches an address.
+
+    Raises:
+        InvalidConfig: it is not an IP address.
+    """
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        raise InvalidConfig(
+            f"--host {host!r:.80} is not an IP address", hint="use 0.0.0.0 for every IPv4 interface"
+        ) from None
+
+
+def proxy_networks(proxies: Iterable[str]) -> tuple[Network, ...]:
+    """The networks of proxies named by address or network (``10.0.0.0/24``).
+
+    Raises:
+        InvalidConfig: one is neither.
+    """
+    found: list[Network] = []
+    for one in proxies:
+        try:
+            found.append(ipaddress.ip_network(one))
+        except ValueError:
+            raise InvalidConfig(
+                f"--proxy {one!r:.80} is not an IP address or network", hint="for example --proxy 10.0.0.5"
+            ) from None
+    return tuple(found)
+
+
+def _address(scope: Scope) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    client = scope.get("client")
+    try:
+        found = ipaddress.ip_address(client[0]) if client else None
+    except ValueError:
+        return None
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+        return found.ipv4_mapped
+    return found

@@ -1,0 +1,132 @@
+"""The named tokens of a server: list, make, revoke."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from rlm_mem.access.grants import Permission, check_patterns, check_permissions
+from rlm_mem.access.tokens import TokenFile, TokenRecord
+from rlm_mem.errors import AccessDenied, NotFoundError
+from rlm_mem.operations.operation import Context, Operation
+from rlm_mem.operations.types import Request
+
+__all__ = ["OPERATIONS"]
+
+_GROUP = "tokens"
+
+
+class TokenOut(Struct):
+    """A token, without the token itself."""
+
+    id: str
+    name: str
+    state: str
+    namespaces: list[str]
+    permissions: list[Permission]
+    created_at: str
+    created_by: str
+    expires_at: str | None
+    revoked_at: str | None
+    rate: float | None
+
+
+class TokenList(Struct):
+    """The tokens that reach no further than the token that asks; expired and revoked ones too."""
+
+    tokens: list[TokenOut]
+
+
+class NewToken(Request, kw_only=True):
+    """A token to be made."""
+
+    name: Annotated[
+        str, Meta(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,63}$(?!\n)")
+    ]
+    namespaces: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=202)]],
+        Meta(max_length=100, description="Names; team/* for all below team, * for all."),
+    ]
+    permissions: Annotated[list[Permission], Meta(min_length=1, max_length=5)] = field(
+        default_factory=lambda: ["read", "write"]
+    )
+    expires: Annotated[str, Meta(max_length=40, description="A time, or how long it lasts: 90d.")] | None = (
+        "90d"
+    )
+    rate: Annotated[float, Meta(gt=0, le=100_000, description="Requests a second.")] | None = None
+
+
+class MadeToken(Struct):
+    """A new token; it is told this once."""
+
+    token: str
+    about: TokenOut
+
+
+def _file(context: Context) -> TokenFile:
+    if context.opened.tokens is None:
+        raise NotFoundError(
+            "this server has no named tokens", hint="name a file with rlm-mem serve --tokens FILE"
+        )
+    return context.opened.tokens
+
+
+def _out(file: TokenFile, one: TokenRecord) -> TokenOut:
+    return TokenOut(
+        one.id, one.name, file.state_of(one), list(one.namespaces), list(one.permissions), one.created_at,
+        one.created_by, one.expires_at, one.revoked_at, one.rate,
+    )  # fmt: skip
+
+
+def _list(context: Context, _: object) -> TokenList:
+    file, access = _file(context), context.opened.access
+    return TokenList(
+        [_out(file, one) for one in file.records() if access.includes(one.namespaces, one.permissions)]
+    )
+
+
+def _create(context: Context, request: NewToken) -> MadeToken:
+    file, access = _file(context), context.opened.access
+    wanted, reached = check_permissions(request.permissions), check_patterns(request.namespaces)
+    if not access.includes(reached, wanted):
+        raise AccessDenied(
+            f"the token {access.name!r:.80} cannot give more than it has",
+            hint="name namespaces within its own",
+            needed="admin",
+        )
+    record, token = file.create(
+        request.name, reached, wanted, lasts=request.expires, rate=request.rate, by=access.actor
+    )
+    _log(context, "token_create", record)
+    return MadeToken(token, _out(file, record))
+
+
+def _revoke(context: Context, _: object) -> TokenOut:
+    file, access = _file(context), context.opened.access
+    record = file.revoke(context.path["token_id"], by=access.actor, within=access)
+    _log(context, "token_revoke", record)
+    return _out(file, record)
+
+
+def _log(context: Context, op: str, record: TokenRecord) -> None:
+    context.memory.store.record_event(
+        op, token=record.id, name=record.name, namespaces=list(record.namespaces),
+        permissions=list(record.permissions),
+    )  # fmt: skip
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "GET", "/tokens", "listTokens", "The named tokens of this server.", _GROUP,
+        permission="admin", run=_list, response=TokenList,
+    ),
+    Operation(
+        "POST", "/tokens", "createToken", "Make a token; the answer alone tells it.", _GROUP,
+        permission="admin", run=_create, request=NewToken, response=MadeToken, status=201, writes=True,
+    ),
+    Operation(
+        "DELETE", "/tokens/{token_id}", "revokeToken", "Revoke a token by its id: it is refused from now on.", _GROUP,
+        permission="admin", run=_revoke, response=TokenOut, writes=True,
+    ),
+)  # fmt: skip

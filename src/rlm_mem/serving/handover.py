@@ -1,0 +1,110 @@
+"""Handing a server over to the next one: it inherits the listening socket, so that no connection is refused.
+
+The server starts the new one with the same arguments, tells it what lives in memory alone (the logins of browsers, and
+a token that was made at its start), waits until it is ready, and then drains. A new one that does not become ready
+changes nothing: the present one goes on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import logging
+import os
+import socket
+import subprocess
+import sys
+from typing import Any
+
+from rlm_mem.errors import StorageError
+
+__all__ = ["Predecessor", "start_successor"]
+
+_VARIABLE = "RLM_MEM_HANDOVER"
+_READY = b"ready"
+_START_SECONDS = 120.0
+_STATE_SECONDS = 30.0
+_MOST_STATE = 1 << 20
+
+_log = logging.getLogger(__name__)
+
+
+class Predecessor:
+    """The server that started this one to take its place.
+
+    Args:
+        listening: the socket, which both share.
+        channel: to the predecessor.
+        state: what it told.
+    """
+
+    def __init__(self, listening: socket.socket, channel: socket.socket, state: dict[str, Any]) -> None:
+        self.listening = listening
+        self._channel = channel
+        self.state = state
+
+    @classmethod
+    def of_environment(cls) -> Predecessor | None:
+        """The predecessor that the environment names; None for a server that was started in the usual way.
+
+        Raises:
+            StorageError: it has gone away meanwhile.
+        """
+        named = os.environ.pop(_VARIABLE, "")
+        if not named:
+            return None
+        try:
+            inherited, channel = (socket.socket(fileno=int(one)) for one in named.split(","))
+            for one in (inherited, channel):
+                one.set_inheritable(False)
+            channel.settimeout(_STATE_SECONDS)
+            received = b""
+            while not received.endswith(b"\n") and len(received) < _MOST_STATE:
+                part = channel.recv(65536)
+                if not part:
+                    raise ConnectionError("the channel was closed")
+                received += part
+            return cls(inherited, channel, json.loads(received))
+        except (OSError, ValueError) as error:
+            raise StorageError(f"{_VARIABLE} does not name a server that hands over: {error}") from None
+
+    def ready(self) -> None:
+        """Tell the predecessor to drain."""
+        with contextlib.suppress(OSError):  # it was stopped meanwhile: its socket is here
+            self._channel.sendall(_READY)
+            self._channel.close()
+
+
+async def start_successor(listening: socket.socket, state: dict[str, Any]) -> bool:
+    """Start a server with the arguments of this one; True as soon as it answers.
+
+    Args:
+        listening: the socket that it inherits.
+        state: what it has to know, as JSON.
+    """
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        handed = (listening.fileno(), theirs.fileno())
+        process = subprocess.Popen(
+            [sys.executable, "-m", "rlm_mem", *sys.argv[1:]],
+            pass_fds=handed,
+            env={**os.environ, _VARIABLE: ",".join(map(str, handed))},
+        )
+        theirs.close()
+        loop = asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(_START_SECONDS):
+                await loop.sock_sendall(ours, json.dumps(state).encode() + b"\n")
+                said = await loop.sock_recv(ours, len(_READY))
+        except (OSError, TimeoutError) as error:
+            said = b""
+            _log.error("the new server could not be told to start: %s", type(error).__name__)
+        if said == _READY:
+            return True
+        if process.poll() is None:
+            process.kill()
+        await asyncio.to_thread(process.wait)
+        _log.error("the new server did not start (status %s): this one goes on", process.returncode)
+        return False

@@ -1,0 +1,164 @@
+"""Where a server listens, and what it demands before it listens to other machines."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import ssl
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from rlm_mem.access.tokens import TokenFile
+from rlm_mem.errors import InvalidConfig, StorageError
+from rlm_mem.http.site import LOOPBACK, Site, is_loopback, proxy_networks
+
+__all__ = ["Network", "listening"]
+
+
+@dataclass(frozen=True)
+class Network:
+    """How clients reach a server.
+
+    Attributes:
+        port: 0 takes a free one.
+        host: address that it listens on; any but a loopback address needs tokens, and TLS or a proxy.
+        public_url: its address for other machines, such as ``https://memory.example``.
+        tls_cert, tls_key: PEM files with the certificate chain and its key.
+        proxies: addresses or networks of the reverse proxies that end TLS.
+        oauth_issuer: the authorization server whose tokens are accepted, too.
+    """
+
+    port: int = 0
+    host: str = LOOPBACK
+    public_url: str | None = None
+    tls_cert: Path | None = None
+    tls_key: Path | None = None
+    proxies: tuple[str, ...] = ()
+    oauth_issuer: str | None = None
+
+    @property
+    def local_only(self) -> bool:
+        """Whether only this machine can connect."""
+        return is_loopback(self.host)
+
+    def check(self, tokens: TokenFile | None) -> None:
+        """Refuse what would let other machines in without protection.
+
+        Args:
+            tokens: the named tokens.
+
+        Raises:
+            InvalidConfig: it would; the message says what is missing.
+        """
+        self.site(self.port)
+        self._check_certificate()
+        if self.local_only:
+            return
+        missing = []
+        if self.public_url is None:
+            missing.append("the address that clients use (--public-url https://…)")
+        if self.tls_cert is None and not self.proxies:
+            missing.append("TLS (--tls-cert and --tls-key, or --proxy ADDRESS of a proxy that ends TLS)")
+        if self.oauth_issuer is None and (tokens is None or not tokens.in_force()):
+            missing.append("a token (rlm-mem token create)")
+        if missing:
+            raise InvalidConfig(
+                f"--host {self.host} lets other machines connect, which needs {'; '.join(missing)}",
+                hint="Leave --host out to serve this machine alone.",
+            )
+
+    def site(self, port: int) -> Site:
+        """The addresses of the server on this port.
+
+        Raises:
+            InvalidConfig: the public address or a proxy is not one.
+        """
+        return Site(
+            port,
+            public_url=None if self.public_url is None else self._public(self.public_url),
+            proxies=proxy_networks(self.proxies),
+            local_only=self.local_only,
+            oauth=self.oauth_issuer is not None,
+        )
+
+    def _public(self, address: str) -> str:
+        try:
+            parts = urlsplit(address)
+            valid = bool(parts.hostname) and parts.port != 0
+        except ValueError:
+            valid = False
+        local = valid and self.local_only and parts.scheme == "http" and self.tls_cert is None
+        if not valid or parts.username or parts.path not in ("", "/") or parts.query or parts.fragment:
+            raise InvalidConfig(
+                f"--public-url {address!r:.120} is not an address", hint="for example https://memory.example"
+            )
+        if parts.scheme != "https" and not local:
+            raise InvalidConfig(f"--public-url {address!r:.120} does not begin with https://")
+        return f"{parts.scheme}://{parts.netloc}".lower()
+
+    def _check_certificate(self) -> None:
+        if (self.tls_cert is None) != (self.tls_key is None):
+            raise InvalidConfig("TLS needs both --tls-cert and --tls-key")
+        if self.tls_cert is None or self.tls_key is None:
+            return
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.tls_cert, self.tls_key)
+        except (OSError, ValueError) as error:  # SSLError is an OSError
+            reason = getattr(error, "strerror", None) or str(error)
+            raise InvalidConfig(
+                f"the certificate {self.tls_cert} with the key {self.tls_key} cannot be used: {reason}",
+                hint="give PEM files that belong together; the key without a password",
+            ) from None
+
+
+@contextlib.contextmanager
+def listening(network: Network) -> Iterator[socket.socket]:
+    """A socket that listens: from here on clients may connect and wait.
+
+    A service manager, or the server before this one, may have opened it: ``LISTEN_FDS`` and ``LISTEN_PID`` then say so.
+
+    Raises:
+        StorageError: the port cannot be used.
+    """
+    inherited = _inherited()
+    if inherited is not None:
+        with inherited:
+            yield inherited
+        return
+    # asyncio sets TCP_NODELAY only on a socket with an explicit protocol: without it each answer waits 40 ms for
+    # the client's acknowledgement of its headers.
+    host = LOOPBACK if network.host == "localhost" else network.host
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as made:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            made.bind((host, network.port))
+            made.listen(_BACKLOG)
+        except OSError as error:
+            raise StorageError(
+                f"port {network.port} of {host} cannot be used: {error.strerror}",
+                hint="--port 0 takes a free one",
+            ) from None
+        yield made
+
+
+#: Connections that wait for a server that restarts.
+_BACKLOG = 2048
+_FIRST_INHERITED = 3
+
+
+def _inherited() -> socket.socket | None:
+    if os.environ.get("LISTEN_FDS") != "1" or os.environ.get("LISTEN_PID") != str(os.getpid()):
+        return None
+    del os.environ["LISTEN_FDS"], os.environ["LISTEN_PID"]
+    try:
+        found = socket.socket(fileno=_FIRST_INHERITED)
+    except OSError as error:
+        raise StorageError(f"the socket of LISTEN_FDS cannot be used: {error.strerror}") from None
+    if found.type != socket.SOCK_STREAM or found.family not in (socket.AF_INET, socket.AF_INET6):
+        raise StorageError("the socket of LISTEN_FDS is no TCP socket", hint="use ListenStream= with a port")
+    found.set_inheritable(False)
+    return found

@@ -1,0 +1,106 @@
+"""The running server: it serves until a signal, then drains, so that no request that came in is lost."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import socket
+import time
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+import uvicorn
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+
+    from rlm_mem.http.metrics import Metrics
+    from rlm_mem.operations.state import ServerState
+    from rlm_mem.serving.network import Network
+
+__all__ = ["Running"]
+
+_LINGER_SECONDS = 2.0
+"""How long a connection without a request stays open while the server drains: a request that is on its way is
+answered, and the client told to connect again."""
+_STEP = 0.02
+
+_log = logging.getLogger(__name__)
+
+
+class Running(uvicorn.Server):
+    """A server that drains when it is stopped, and hands over to a new one on SIGHUP.
+
+    Args:
+        app: the application.
+        network: for the certificate.
+        metrics: counts running requests, and tells the application that it drains.
+        state: of the server.
+        drain_seconds: how long running requests may take to end.
+    """
+
+    def __init__(
+        self, app: Starlette, network: Network, metrics: Metrics, state: ServerState, drain_seconds: float
+    ) -> None:
+        config = uvicorn.Config(
+            app,
+            log_config=None,
+            access_log=False,
+            lifespan="on",
+            timeout_graceful_shutdown=3,
+            ssl_certfile=network.tls_cert,
+            ssl_keyfile=network.tls_key,
+            # The guard alone judges what a proxy says.
+            proxy_headers=False,
+            server_header=False,
+        )
+        super().__init__(config)
+        self._metrics = metrics
+        self._state = state
+        self._drain_seconds = drain_seconds
+        self._handing_over: asyncio.Task[None] | None = None
+        self.on_hangup: Callable[[], Awaitable[bool]] | None = None
+        """Starts a new server; True when it has taken over."""
+        self.on_ready: Callable[[], None] = lambda: None
+        """Called when requests are answered."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to serve."""
+        await super().startup(sockets)
+        if hasattr(signal, "SIGHUP"):
+            with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # not in the main thread
+                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
+        self.on_ready()
+
+    def _hang_up(self) -> None:
+        if self._handing_over is None and self.on_hangup is not None and not self.should_exit:
+            self._handing_over = asyncio.ensure_future(self._hand_over(self.on_hangup))
+
+    async def _hand_over(self, start: Callable[[], Awaitable[bool]]) -> None:
+        try:
+            self.should_exit = await start()
+        finally:
+            self._handing_over = None
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept no connection any more, answer the requests that have come in, then end."""
+        self._metrics.draining = True
+        for server in self.servers:
+            server.close()
+        for one in sockets or []:
+            one.close()
+        await self._state.end_streams()
+        began = time.monotonic()
+        while self.server_state.connections and not self.force_exit:
+            passed = time.monotonic() - began
+            if passed > self._drain_seconds:
+                _log.warning("%d requests did not end in time", self._metrics.running)
+                break
+            if not self._metrics.running and passed > _LINGER_SECONDS:
+                break
+            await asyncio.sleep(_STEP)
+        await super().shutdown(None)
+        # The process ends by itself, after it has closed the memory.
+        self._captured_signals = [one for one in self._captured_signals if one != signal.SIGTERM]
