@@ -52,12 +52,20 @@ class ResourceServer:
         issuer: its address, as the tokens name it in ``iss``.
         resource: the identifier of this server, which ``aud`` has to name.
         clock: seconds since 1970.
+        transport: by which the authorization server is asked; None: the network.
 
     Raises:
         InvalidConfig: the issuer is not an https address; http is taken on the loopback interface only.
     """
 
-    def __init__(self, issuer: str, resource: str, clock: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self,
+        issuer: str,
+        resource: str,
+        clock: Callable[[], float] = time.time,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._transport = transport
         self.issuer = _checked(issuer, "--oauth-issuer")
         self.resource = resource
         self._clock = clock
@@ -135,7 +143,9 @@ class ResourceServer:
         return self._keys.get(name)
 
     async def _fetch(self) -> Mapping[str | None, jwt.PyJWK]:
-        async with httpx2.AsyncClient(timeout=10, follow_redirects=False) as client:
+        async with httpx2.AsyncClient(
+            timeout=10, follow_redirects=False, transport=self._transport
+        ) as client:
             address = None
             for metadata in _metadata_addresses(self.issuer):
                 answer = await client.get(metadata)
