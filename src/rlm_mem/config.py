@@ -108,6 +108,9 @@ class UpdatesConfig:
     replace: tuple[
         str, ...
     ] = ()  # attributes ("phone number") of which a later value replaces an earlier one
+    judge: int = _ranged(
+        3, 0, 50
+    )  # of the proposals of one text, that a configured model decides: one short call each
     max_open: int = _ranged(200, 0, 100_000)  # proposals that wait for a reviewer; more are not queued
 
 

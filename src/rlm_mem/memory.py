@@ -196,7 +196,7 @@ class Memory:
         from rlm_mem.ingest.remember import remember
 
         finder = None if self.store.config.updates.find == "off" else self._finder()
-        return remember(
+        made = remember(
             self.store,
             text,
             conversation_id=conversation_id,
@@ -217,6 +217,7 @@ class Memory:
             again=again,
             finder=finder,
         )
+        return self.continuum.review.judged(made, lambda: self.llm) if made.proposed else made
 
     def sync_folder(
         self, path: str | Path, *, progress: Progress | None = None, **options: Unpack[FolderOptions]

@@ -131,6 +131,7 @@ _COMMANDS = (
     ("review show", "review:review_show", "Show a case: question, figures, evidence for and against."),
     ("review approve", "review:review_approve", "Approve a case: into the core, or it stays there."),
     ("review defer", "review:review_defer", "Decide later."),
+    ("review judge", "review:review_judge", "Let a model decide proposals, in its name."),
     ("review reject", "review:review_reject", "Reject a case: the memory stays where it is, or goes back."),
     ("state show", "traces:state_show", "Show plan, context, variables, history and constraints."),
     ("state set", "traces:state_set", "Replace one text of the working state."),

@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 import rlm_mem
+from rlm_mem.cli import options
 from rlm_mem.cli.call import Call, Where
 from rlm_mem.cli.ids import known_id
 from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, text
@@ -124,3 +125,19 @@ def review_reject(
     with call.open() as memory:
         change = memory.continuum.review.reject(_full(memory, case_id), reviewer=reviewer, reason=reason)
     screen().print(text(f"rejected; {_outcome(case_id, change, 'where it was')}"))
+
+
+def review_judge(
+    call: Where,
+    llm: options.Llm = None,
+    limit: Annotated[
+        int,
+        typer.Option("--limit", metavar="N", min=1, help="At most so many proposals, one short call each."),
+    ] = 10,
+) -> None:
+    """Let a model decide proposals, in its name: what it is sure of; the rest stays open."""
+    with call.open(llm=llm) as memory:
+        decided = memory.continuum.review.judge(memory.llm, limit)
+    for one in decided:
+        screen().print(text(f"{one.details['case']}: {one.reason}"))
+    screen().print(text(f"{amount(len(decided), 'proposal')} decided", "dim"))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,11 +24,20 @@ from rlm_mem.continuum.changes import Change, Changes, Edit
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
-from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError
+from rlm_mem.errors import (
+    ConflictError,
+    InputError,
+    InvalidConfig,
+    InvalidMemory,
+    NotFoundError,
+    RlmMemError,
+)
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.continuum.traces import Traces
+    from rlm_mem.ingest.remember import RememberResult
+    from rlm_mem.models.base import LLM
     from rlm_mem.proposals.finding import Proposal
     from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -38,14 +48,16 @@ _logger = logging.getLogger("rlm_mem.continuum")
 FOLDER = "system/review"
 AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
-_PROPOSED: dict[str, tuple[Literal["replace", "contradict"], str]] = {
+_PROPOSED: dict[str, tuple[Literal["replace", "contradict"], str, str]] = {
     "replace": (
         "replace",
         "Does the newer memory replace the older one? Approving lets it; rejecting leaves both as they are.",
+        "replaces",
     ),
     "contradict": (
         "contradict",
         "Do the two memories contradict each other? Approving links them; rejecting leaves both as they are.",
+        "contradicts",
     ),
 }
 NEW_USES = 20
@@ -212,6 +224,73 @@ class ReviewQueue:
                 len(proposals) - len(opened), self._store.config.updates.max_open,
             )  # fmt: skip
         return opened
+
+    def judge(self, llm: LLM, limit: int = 10, *, only: Sequence[str] | None = None) -> list[Change]:
+        """Let a model decide open proposals: one call each, of two sentences of at most 400 characters.
+
+        What it is sure of is decided in the name ``model NAME``, which ``undo`` takes back; the rest stays open, and so
+        does what a person alone may decide: a newer memory from elsewhere than a person or an agent, or trusted less.
+
+        Args:
+            limit: at most so many calls.
+            only: these cases; None: the oldest.
+
+        Raises:
+            InputError: ``limit`` is below 1. InvalidConfig: the model is the offline one, which cannot judge.
+            ModelError: the model failed; what was decided before stays.
+        """
+        from rlm_mem.proposals.finding import is_trusted_as_far
+        from rlm_mem.proposals.judging import judged
+
+        if limit < 1:
+            raise InputError(f"limit is {limit}; it must be at least 1")
+        if llm.name == "offline":
+            raise InvalidConfig(
+                "the offline model cannot judge proposals",
+                hint="name a model with --llm or the setting llm.model",
+            )
+        decided: list[Change] = []
+        calls = 0
+        for case in self.cases():
+            if calls >= limit or case.kind not in _PROPOSED or (only is not None and case.id not in only):
+                continue
+            newer, older = map(self._store.get_many(case.chunk_ids, track=False).get, case.chunk_ids)
+            if newer is None or older is None or older.metadata.superseded_by is not None:
+                continue
+            if not is_trusted_as_far(newer, older):
+                continue
+            calls += 1
+            sides = [one.partition("): ")[2] for one in (case.evidence[0], case.counter_evidence[0])]
+            verdict = judged(llm, *sides, timeout=self._store.config.llm.timeout_seconds)
+            by = {"reviewer": f"model {llm.name}", "reason": verdict.reason or verdict.word}
+            if verdict.word == "both":
+                decided.append(self.reject(case.id, **by))
+            elif verdict.word == _PROPOSED[case.kind][2]:
+                decided.append(self.approve(case.id, **by))
+        return decided
+
+    def judged(self, made: RememberResult, llm: Callable[[], LLM]) -> RememberResult:
+        """What was remembered, after the configured model decided up to ``updates.judge`` of its proposals.
+
+        Called after the transaction. A model that fails leaves the cases open, and the log says so.
+        """
+        limit = self._store.config.updates.judge
+        if not limit or self._store.backend.in_transaction:
+            return made
+        try:
+            model = llm()
+            if model.name == "offline":
+                return made
+            self.judge(model, limit, only=made.proposed)
+        except RlmMemError as error:
+            _logger.warning("proposals stay open, the model could not judge them: %s", error)
+        asked = [case for case in self.cases(None) if case.id in made.proposed]
+        approved = [case for case in asked if case.kind == "replace" and case.status == "approved"]
+        return replace(
+            made,
+            replaced=[*made.replaced, *(case.chunk_ids[1] for case in approved)],
+            proposed=[case.id for case in asked if case.status == "open"],
+        )
 
     def _room(self, wanted: int) -> int:
         """How many of so many proposals may be queued; decided ones give way when there are many."""

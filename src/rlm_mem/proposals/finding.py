@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["Finder", "Proposal"]
+__all__ = ["Finder", "Proposal", "is_trusted_as_far"]
 
 _LOOKUPS = 3
 """Sentences of one chunk that are looked up."""
@@ -272,13 +272,17 @@ class Finder:
         What came from elsewhere than a person or an agent may not, nor what is trusted less than the earlier chunk, nor
         what tells of a year before it.
         """
-        about = chunk.metadata
-        if self._settings.find != "apply" or about.source != _OWN_SOURCE or "path" in about.provenance:
-            return False
-        if about.origin not in _OWN_ORIGINS or rank(about.trust) < rank(old.metadata.trust):
+        if self._settings.find != "apply" or not is_trusted_as_far(chunk, old):
             return False
         year = int(old.metadata.at[:4])
         return not any(int(one) < year for one in _YEAR.findall(newer.text))
+
+
+def is_trusted_as_far(newer: Chunk, older: Chunk) -> bool:
+    """Whether a chunk came from a person or an agent, not from a file, and is trusted at least as far as another."""
+    about = newer.metadata
+    own = about.source == _OWN_SOURCE and about.origin in _OWN_ORIGINS and "path" not in about.provenance
+    return own and rank(about.trust) >= rank(older.metadata.trust)
 
 
 @cache
