@@ -2,6 +2,7 @@
 
     python -m tests.browser.pictures FOLDER                 # every page, both themes, three widths: a minute
     python -m tests.browser.pictures FOLDER --only graph    # the pages with this in their name
+    python -m tests.browser.pictures docs/pictures --docs --brain FOLDER    # those of the documentation
 
 The brain is made once, in `FOLDER/brain` (or `--brain`), and used again.
 """
@@ -201,6 +202,37 @@ def shoot(
                 context.close()
 
 
+def illustrate(brain: Path, folder: Path) -> None:
+    """Write the pictures of the documentation."""
+    named = pages(brain)
+    with browsing(brain) as (chromium, site, login):
+
+        def page(width: int, height: int, theme: str, path: str) -> Any:
+            opened = chromium.new_context(
+                base_url=site, storage_state=login, viewport={"width": width, "height": height},
+                color_scheme=theme, reduced_motion="reduce",
+            ).new_page()  # fmt: skip
+            opened.goto(path)
+            opened.wait_for_function(LOADED)
+            return opened
+
+        asked = page(1100, 620, "light", "/memories")
+        asked.get_by_label("Search memories").fill("When does the nightly backup start?")
+        asked.keyboard.press("Enter")
+        asked.locator("#answer .sheet").wait_for()
+        asked.wait_for_function("document.querySelectorAll('#results mark').length > 0")
+        shots = {
+            "memories": asked,
+            "graph": page(1100, 900, "light", named["graph"]),
+            "recall": page(1100, 900, "light", named["recall"]),
+            "tiers": page(1100, 560, "dark", named["tiers"]),
+            "phone": page(390, 700, "dark", named["card"]),
+        }
+        for name, shot in shots.items():
+            # As PNG the points and lines of the graph take three times as much.
+            shot.screenshot(path=folder / f"dashboard-{name}.{'jpg' if name == 'graph' else 'png'}")
+
+
 def main() -> None:
     """Make the brain where it is missing, then the pictures."""
     asked = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -209,11 +241,15 @@ def main() -> None:
     asked.add_argument("--only", default="", help="pages with this in their name")
     asked.add_argument("--theme", choices=THEMES)
     asked.add_argument("--width", type=int, choices=list(WIDTHS))
+    asked.add_argument("--docs", action="store_true", help="the pictures of the documentation alone")
     asked.add_argument("--screen", action="store_true", help="what a screen shows, not the whole page")
     given = asked.parse_args()
     brain = given.brain or given.folder / "brain"
     if not brain.exists():
         make(brain)
+    if given.docs:
+        illustrate(brain, given.folder)
+        return
     shoot(
         brain, given.folder, only=given.only, themes=(given.theme,) if given.theme else THEMES,
         widths=(given.width,) if given.width else tuple(WIDTHS), whole=not given.screen,
