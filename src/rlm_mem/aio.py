@@ -476,6 +476,7 @@ class AsyncMemory(_OnThreads[Memory]):
         return AsyncContinuum(self._wrapped.continuum, self._threads)
 
     remember = _threaded(Memory.remember)
+    remember_many = _threaded(Memory.remember_many)
     sync_folder = _threaded(Memory.sync_folder)
     recall = _threaded(Memory.recall)
     reason = _threaded(Memory.reason)

@@ -6,7 +6,7 @@ only call the packages below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -197,27 +197,30 @@ class Memory:
 
         finder = None if self.store.config.updates.find == "off" else self._finder()
         made = remember(
-            self.store,
-            text,
-            conversation_id=conversation_id,
-            tags=tags,
-            confidence=confidence,
-            chunk_type=chunk_type,
-            source=source,
-            occurred_at=occurred_at,
-            metadata=metadata,
-            provenance=provenance,
-            secrets=secrets,
-            progress=progress,
-            replaces=replaces,
-            origin=origin,
-            trust=trust,
-            expires=expires,
-            ttl=ttl,
-            again=again,
+            self.store, text, conversation_id=conversation_id, tags=tags, confidence=confidence, chunk_type=chunk_type,
+            source=source, occurred_at=occurred_at, metadata=metadata, provenance=provenance, secrets=secrets,
+            progress=progress, replaces=replaces, origin=origin, trust=trust, expires=expires, ttl=ttl, again=again,
             finder=finder,
-        )
+        )  # fmt: skip
         return self.continuum.review.judged(made, lambda: self.llm) if made.proposed else made
+
+    def remember_many(
+        self, items: Iterable[str | Mapping[str, Any]], *, batch: int = 500, progress: Progress | None = None
+    ) -> list[RememberResult]:
+        """Store many texts, as one after the other, in transactions of ``batch`` texts and of about a second at most.
+
+        An item is a text, or a mapping of ``text`` and arguments of :meth:`remember`. A finished transaction
+        is durable; ``progress`` is then called with the texts stored and those read so far. Others write in between.
+
+        Raises:
+            InvalidChunk, NotFoundError, ConflictError: a text cannot be stored: number N, counted from 0; those before
+                it are stored, within :meth:`batch` none. StorageError: earlier transactions are stored.
+        """
+        from rlm_mem.ingest.filling import remember_many
+
+        finder = None if self.store.config.updates.find == "off" else self._finder()
+        made = remember_many(self.store, items, batch=batch, finder=finder, progress=progress)
+        return [self.continuum.review.judged(one, lambda: self.llm) if one.proposed else one for one in made]
 
     def sync_folder(
         self, path: str | Path, *, progress: Progress | None = None, **options: Unpack[FolderOptions]

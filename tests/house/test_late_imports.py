@@ -49,6 +49,7 @@ LATE = {
     "rlm_mem.dashboard.rendering": Late(119, "dashboard"),
     "rlm_mem.http.app": Late(58, "serving.app"),
     "rlm_mem.ingest.chunking": Late(30, "interchange.derived interchange.importing"),
+    "rlm_mem.ingest.filling": Late(60, "memory"),
     "rlm_mem.ingest.remember": Late(40, "interchange.importing memory"),
     "rlm_mem.interchange.folders": Late(54, "memory"),
     "rlm_mem.memory": Late(47, "mcp.doctor operations.context"),

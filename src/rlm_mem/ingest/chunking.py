@@ -8,15 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
-from rlm_mem.chunk import check_tags
-from rlm_mem.errors import InputError
+from rlm_mem.chunk import check_content, check_tags
+from rlm_mem.config import IngestConfig, SecretAction, SecretsConfig
+from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.ingest.cuts import CutCosts, Cuts, Sizes, find_cuts, pack
 from rlm_mem.text import blocks as structure
+from rlm_mem.text.analysis import headings_at
 from rlm_mem.text.blocks import blocks, units
+from rlm_mem.text.secrets import Screened, screen
 from rlm_mem.text.tokens import count_many, count_tokens
 
-__all__ = ["ChunkResult", "ChunkingEngine", "detect_content_type"]
+__all__ = ["AnalysedText", "ChunkResult", "ChunkingEngine", "analyse", "detect_content_type"]
 
 _UNITS_PER_TARGET = 10  # a chunk of target size is put together from about this many units …
 _UNITS_PER_CHUNK = 32  # … and the largest from no more than about this many, which bounds the time
@@ -453,3 +457,62 @@ _PATTERN_WORDS = _words(
     fridays saturdays sundays once twice times
     """
 )
+
+
+# --- a whole text, ready to be stored ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class AnalysedText:
+    """A text ready to be stored: what is stored of it, its chunks, and the headings that each of them stands below."""
+
+    screened: Screened
+    pieces: list[ChunkResult]
+    headings: list[list[str]]
+
+
+_engine = lru_cache(maxsize=16)(ChunkingEngine)  # sizes are checked once
+
+
+def analyse(
+    text: str, sizes: IngestConfig, secrets: SecretsConfig, action: SecretAction | None = None
+) -> AnalysedText:
+    """Screen a text for secrets and cut it into chunks; asks no store.
+
+    Args:
+        text: not empty, and within ``sizes.max_content_bytes``.
+        sizes: of the chunks.
+        secrets, action: how to handle secrets; ``action`` None: as configured.
+
+    Raises:
+        InvalidChunk: there is nothing to remember, it is too long, or there is a secret and secrets are refused.
+    """
+    text = _checked_text(text, sizes.max_content_bytes)
+    # The whole text at once, since cutting could split a private key.
+    screened = screen(text, secrets, action)
+    engine = _engine(
+        sizes.min_tokens,
+        sizes.max_tokens,
+        target_tokens=sizes.target_tokens,
+        overlap_tokens=sizes.overlap_tokens,
+    )
+    pieces = engine.chunk(screened.text)
+    above: list[list[str]] = [[]]
+    if len(pieces) > 1:
+        above = headings_at(screened.text, [piece.start + piece.overlap for piece in pieces])
+    return AnalysedText(screened, pieces, above)
+
+
+def _checked_text(text: object, limit: int) -> str:
+    if not isinstance(text, str):
+        remedy = "decode it first: data.decode('utf-8')" if isinstance(text, bytes | bytearray) else None
+        raise InvalidChunk(f"the text to remember must be str, not {type(text).__name__}", hint=remedy)
+    if not text.strip():
+        raise InvalidChunk("there is nothing to remember: the text is empty")
+    # Counting characters first: a text of many gigabytes is refused without encoding it.
+    if len(text) > limit or len(check_content(text).encode()) > limit:
+        raise InvalidChunk(
+            f"content of {len(text):,} characters is larger than the {limit:,} bytes that one remember takes",
+            hint="split it, or raise ingest.max_content_bytes",
+        )
+    return text

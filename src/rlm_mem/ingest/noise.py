@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from rlm_mem.chunk import AUTO_LINK_TYPES, Chunk, ChunkLinks, parse_time
 from rlm_mem.errors import RlmMemError
-from rlm_mem.ingest.remember import of_one_stream
+from rlm_mem.ingest.linking import of_one_stream
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.findings import Finding

@@ -1,44 +1,37 @@
-"""REMEMBER: text of any length becomes typed, linked chunks in one transaction (docs/spec/operations.md).
-
-Every rule for automatic links makes a bounded query of the index, so linking costs the same in a store of a hundred
-chunks and of a million.
-"""
+"""REMEMBER: text of any length becomes typed, linked chunks in one transaction (docs/spec/operations.md)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
-from functools import lru_cache
-from operator import attrgetter, itemgetter
-from typing import Any, Protocol
+from dataclasses import dataclass, field
+from datetime import datetime
+from operator import attrgetter
+from typing import Any, Protocol, TypedDict
+
+from msgspec import Struct
 
 from rlm_mem.chunk import (
-    SIMILAR_TO,
     Chunk,
     ChunkLinks,
-    ChunkMetadata,
     check_chunk_ids,
     check_confidence,
-    check_content,
     check_tags,
     check_text,
     check_time,
     expiry,
     format_time,
-    parse_time,
 )
 from rlm_mem.chunk.types import Ttl, default_origin, rank
-from rlm_mem.config import Config, IngestConfig, SecretAction, SecretsConfig
+from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
-from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
+from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
+from rlm_mem.ingest.linking import AutoLinker, LinkIndex, add_manual_link
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.records import Summary
 from rlm_mem.store.core.writer import given_fields
 from rlm_mem.telemetry import ObservedOperation, count, observed
-from rlm_mem.text.analysis import headings_at
-from rlm_mem.text.secrets import Screened, SecretsFound, screen, screen_data
+from rlm_mem.text.secrets import Screened, SecretsFound, screen_data
+from rlm_mem.text.statements import Stated
 
 __all__ = [
     "AnalysedText",
@@ -55,212 +48,6 @@ __all__ = [
 ]
 
 
-_STEP = 0.9  # strength of the next nearest chunk, relative to the one before
-_TAGS_ASKED = 16  # tags of a new chunk that are looked up
-_TAGGED = 32  # newest chunks of each tag that are compared
-_ID, _ID_AND_TIME = itemgetter(0), itemgetter(0, 1)  # of a place of ``list_between``
-_engine = lru_cache(maxsize=16)(ChunkingEngine)  # sizes are checked once
-
-
-class AutoLinker:
-    """Links a new chunk to those before it (docs/spec/links.md, Automatic rules).
-
-    ``context_of``: the same conversation, nearest first. ``follows``: at most five minutes earlier in the same
-    conversation or by the same author, the nearer the stronger; what was imported without times of its own follows
-    only what stands before it in the same text. ``related_to``: shared tags, strength = Jaccard of the tag sets.
-    ``similar_to``: the same words except for case, space and punctuation. Of each type at most
-    ``ingest.max_links_per_type`` links are stored, strongest first, then newest.
-
-    Args:
-        chunk_store: an open store; ``chunk_store.config.ingest`` sets the bounds.
-        config: other bounds.
-    """
-
-    def __init__(self, chunk_store: ChunkStore, config: IngestConfig | None = None) -> None:
-        self._store = chunk_store
-        self._config = config or chunk_store.config.ingest
-
-    def link_on_create(self, chunk: Chunk) -> Chunk:
-        """Add automatic links to a new chunk; its existing links are kept.
-
-        Returns:
-            The chunk with its links. One that is stored is updated there; one that is not is left to the caller.
-        """
-        found = self.links_for(chunk)
-        present = {(link.target_id, link.type) for link in chunk.links}
-        added = [link for link in found if (link.target_id, link.type) not in present]
-        if not added:
-            return chunk
-        links = [*chunk.links, *added]
-        stored = self._store.update_chunk(chunk.id, links=links) if self._store.exists(chunk.id) else None
-        return stored or replace(chunk, links=links)
-
-    def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
-        """The automatic links of a chunk, which need not be stored yet; those that it has are not looked at."""
-        limit = self._config.max_links_per_type
-        if limit == 0:
-            return []
-        made_at = format_time(self._store.clock())
-        moment = parse_time(chunk.metadata.at or made_at)
-        said_before: dict[str, float] = {}
-        if chunk.metadata.conversation_id is not None:  # so far, newest first, as far as any rule looks back
-            said_before = self._before(chunk, None, moment, limit + 1)
-        links = [
-            *self._context(chunk, moment, said_before, limit),
-            *self._follows(chunk, moment, said_before, limit),
-            *(self._related(chunk.tags, chunk.id, limit) if chunk.tags else ()),
-            *self._similar(chunk.content, chunk.id, limit),
-        ]
-        for link in links:
-            link.created_at = made_at
-        return links
-
-    def add_manual_link(
-        self,
-        source_id: str,
-        target_id: str,
-        link_type: str,
-        strength: float = 0.5,
-        reasoning: str | None = None,
-    ) -> bool:
-        """Link two chunks on purpose, by any built-in or registered type.
-
-        Args:
-            strength: 0-1.
-            reasoning: why, in words.
-
-        Returns:
-            True; linking again changes strength and reasoning of the existing link.
-
-        Raises:
-            InvalidLink: unknown type, strength outside 0-1, a missing chunk, or a chunk linked to itself.
-            InvalidChunkId: an id that cannot be one.
-        """
-        return self._store.add_link(source_id, target_id, link_type, strength, reasoning)
-
-    def _before(self, chunk: Chunk, since: datetime | None, moment: datetime, limit: int) -> dict[str, float]:
-        """Other chunks of its conversation, or of all where it has none, with their times, newest first."""
-        found = self._store.list_between(
-            since, moment, limit, conversation_id=chunk.metadata.conversation_id, newest_first=True
-        )
-        places = dict(map(_ID_AND_TIME, found))
-        places.pop(chunk.id, None)
-        return places
-
-    def _context(
-        self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
-    ) -> list[ChunkLinks]:
-        conversation_id = chunk.metadata.conversation_id
-        if conversation_id is None:
-            return []
-        near = list(said_before)
-        if len(near) < limit:  # said before chunks that are stored already, as in an import out of order
-            later = self._store.list_between(moment, None, limit + 1, conversation_id=conversation_id)
-            near += map(_ID, later)
-        links: list[ChunkLinks] = []
-        for chunk_id in dict.fromkeys(near):
-            if chunk_id != chunk.id and len(links) < limit:
-                links.append(ChunkLinks(chunk_id, "context_of", round(_STEP ** len(links), 4)))
-        return links
-
-    def _follows(
-        self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
-    ) -> list[ChunkLinks]:
-        window = self._config.follows_seconds
-        alone = chunk.metadata.conversation_id is None
-        places = self._by_the_same(chunk, moment, limit) if alone else said_before
-        near: list[tuple[str, float]] = []
-        for chunk_id, at in places.items():
-            if len(near) < limit and moment.timestamp() - at <= window:
-                near.append((chunk_id, at))
-        if near and (alone or not has_own_time(chunk.metadata)):
-            bodies = self._store.get_many([chunk_id for chunk_id, _ in near])
-            near = [
-                (chunk_id, at)
-                for chunk_id, at in near
-                if chunk_id in bodies and of_one_stream(chunk.metadata, bodies[chunk_id].metadata)
-            ]
-        links: list[ChunkLinks] = []
-        for chunk_id, at in near:
-            gap = max(0.0, moment.timestamp() - at)
-            strength = (1.0 - gap / window if window else 1.0) * _STEP ** len(links)
-            if (rounded := round(strength, 4)) > 0.0:
-                links.append(ChunkLinks(chunk_id, "follows", rounded))
-        return links
-
-    def _by_the_same(self, chunk: Chunk, moment: datetime, limit: int) -> dict[str, float]:
-        """The latest chunks before this one that have no conversation either, and the same origin and source."""
-        about = chunk.metadata
-        try:
-            since = moment - timedelta(seconds=self._config.follows_seconds)
-        except OverflowError:  # the first minutes of the year 1
-            since = moment
-        recent = self._before(chunk, since, moment, 2 * limit + 1)
-        alike = {
-            other.id
-            for other in self._store.summaries(list(recent))
-            if other.conversation_id is None and (other.origin, other.source) == (about.origin, about.source)
-        }
-        return {chunk_id: at for chunk_id, at in recent.items() if chunk_id in alike}
-
-    def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
-        own = set(tags)
-        tagged: dict[str, Summary] = {}
-        for tag in list(dict.fromkeys(tags))[:_TAGS_ASKED]:
-            for summary in self._store.latest(max(limit + 1, _TAGGED), tag=tag):
-                tagged[summary.id] = summary
-        scored: list[tuple[float, float, str]] = []
-        for summary in tagged.values():
-            shared = own.intersection(summary.tags)
-            if summary.id != own_id and len(shared) >= self._config.min_shared_tags:
-                scored.append((len(shared) / len(own.union(summary.tags)), summary.at, summary.id))
-        scored.sort(reverse=True)
-        return [
-            ChunkLinks(target, "related_to", round(strength, 4)) for strength, _, target in scored[:limit]
-        ]
-
-    def _similar(self, content: str, own_id: str | None, limit: int) -> list[ChunkLinks]:
-        links: list[ChunkLinks] = []
-        for target in self._store.find_normalised(content, limit + 1):
-            if target != own_id and len(links) < limit:
-                links.append(ChunkLinks(target, SIMILAR_TO, 1.0))
-        return links
-
-
-def add_manual_link(
-    chunk_store: ChunkStore,
-    source_id: str,
-    target_id: str,
-    link_type: str,
-    strength: float = 0.5,
-    reasoning: str | None = None,
-) -> bool:
-    """Link two chunks on purpose; see ``AutoLinker.add_manual_link``."""
-    return chunk_store.add_link(source_id, target_id, link_type, strength, reasoning)
-
-
-def has_own_time(about: ChunkMetadata) -> bool:
-    """Whether the time of a chunk is its own; that of an import without ``occurred_at`` is the time of the import."""
-    return about.occurred_at is not None or about.origin not in ("import", "web")
-
-
-def of_one_stream(later: ChunkMetadata, earlier: ChunkMetadata) -> bool:
-    """Whether two chunks near in time may follow each other: one conversation, or one author outside of any.
-
-    What was imported without times of its own follows only what came from the same file or address.
-    """
-    if later.conversation_id != earlier.conversation_id:
-        return False
-    if not (has_own_time(later) and has_own_time(earlier)):
-        path = later.provenance.get("path")
-        return path is not None and path == earlier.provenance.get("path")
-    return later.conversation_id is not None or _author(later) == _author(earlier)
-
-
-def _author(about: ChunkMetadata) -> tuple[object, ...]:
-    return (about.origin, about.source, about.extra.get("author"), about.extra.get("speaker"))
-
-
 When = str | datetime | Callable[[int], "str | datetime | None"]
 """A time, or a function from a character position of the text to the time when that was said."""
 
@@ -269,10 +56,16 @@ class LinkFinder(Protocol):
     """Looks for what a chunk replaces or contradicts, within the transaction that stores it."""
 
     cases: list[str]  # of the review queue, that were opened
+    stated: dict[str, Sequence[Stated]]  # what texts state, where that was read ahead
+
     replaced: list[str]  # because the text says so
 
-    def begin(self, texts: Sequence[str]) -> None:
-        """Called with the contents of the chunks, before the transaction."""
+    def begin(self, texts: Sequence[str], index: LinkIndex | None = None) -> None:
+        """Called with the contents of the chunks of a text, before the transaction where there is none yet.
+
+        Args:
+            index: reads earlier chunks while many texts are stored; None: the store does.
+        """
         ...
 
     def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
@@ -322,44 +115,6 @@ class RememberResult:
         if self.proposed:
             said += f"; to review: {', '.join(self.proposed)}"
         return f"{said}\n{self.secrets}" if self.secrets else said
-
-
-@dataclass(frozen=True)
-class AnalysedText:
-    """A text ready to be stored: what is stored of it, its chunks, and the headings that each of them stands below."""
-
-    screened: Screened
-    pieces: list[ChunkResult]
-    headings: list[list[str]]
-
-
-def analyse(
-    text: str, sizes: IngestConfig, secrets: SecretsConfig, action: SecretAction | None = None
-) -> AnalysedText:
-    """Screen a text for secrets and cut it into chunks; asks no store.
-
-    Args:
-        text: not empty, and within ``sizes.max_content_bytes``.
-        sizes: of the chunks.
-        secrets, action: how to handle secrets; ``action`` None: as configured.
-
-    Raises:
-        InvalidChunk: there is nothing to remember, it is too long, or there is a secret and secrets are refused.
-    """
-    text = _checked_text(text, sizes.max_content_bytes)
-    # The whole text at once, since cutting could split a private key.
-    screened = screen(text, secrets, action)
-    engine = _engine(
-        sizes.min_tokens,
-        sizes.max_tokens,
-        target_tokens=sizes.target_tokens,
-        overlap_tokens=sizes.overlap_tokens,
-    )
-    pieces = engine.chunk(screened.text)
-    above: list[list[str]] = [[]]
-    if len(pieces) > 1:
-        above = headings_at(screened.text, [piece.start + piece.overlap for piece in pieces])
-    return AnalysedText(screened, pieces, above)
 
 
 def _amount(count: int, noun: str) -> str:
@@ -435,87 +190,187 @@ def remember(
         StorageError: it could not be written; nothing was changed.
     """
     settings = config or store.config
+    analysed = analyse(text, settings.ingest, settings.secrets, secrets)
+    ready = prepare(
+        store,
+        analysed,
+        settings,
+        {
+            "conversation_id": conversation_id, "tags": tags, "confidence": confidence, "chunk_type": chunk_type,
+            "source": source, "occurred_at": occurred_at, "metadata": metadata, "provenance": provenance,
+            "secrets": secrets, "replaces": replaces, "origin": origin, "trust": trust, "expires": expires,
+            "ttl": ttl, "again": again,
+        },
+    )  # fmt: skip
+    if finder is not None:
+        finder.begin(list(map(attrgetter("content"), analysed.pieces)))
+    with store.batch():
+        made = store_text(store, AutoLinker(store, settings.ingest), ready, finder=finder, progress=progress)
+    if made.duplicates or ready.found.found:
+        after_commit(store, ready, made)
+    return made
+
+
+class TextOptions(TypedDict, total=False):
+    """The arguments of :func:`remember` that say how a text is stored."""
+
+    conversation_id: str | None
+    tags: Sequence[str] | str | None
+    confidence: float
+    chunk_type: str | None
+    source: str
+    occurred_at: When | None
+    metadata: Mapping[str, Any] | None
+    provenance: Mapping[str, Any] | None
+    secrets: SecretAction | None
+    replaces: Sequence[str] | str | None
+    origin: str | None
+    trust: str | None
+    expires: str | datetime | None
+    ttl: Ttl | None
+    again: bool
+
+
+class PreparedText(Struct):
+    """A text whose arguments are checked, ready to be stored.
+
+    Attributes:
+        pieces: its chunks, each with its fields.
+        extra: goes into ``metadata.extra`` of each.
+        former: ids of the chunks that it replaces.
+        again: store it however often it is stored already.
+        found: what looks like a secret in it.
+    """
+
+    pieces: list[tuple[ChunkResult, dict[str, Any]]]
+    extra: dict[str, Any]
+    former: list[str]
+    again: bool
+    found: Screened
+
+
+def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: TextOptions) -> PreparedText:
+    """Check everything that is said of a text, without asking the index.
+
+    Raises:
+        InvalidChunk, InputError: an argument is wrong.
+    """
+    get: Callable[..., Any] = given.get
+    metadata, provenance, secrets = get("metadata"), get("provenance"), get("secrets")
     if provenance is not None and not isinstance(provenance, Mapping):
         raise InvalidChunk(f"provenance must be a dict, not {type(provenance).__name__}")
-    analysed = analyse(text, settings.ingest, settings.secrets, secrets)
-    screened, pieces = analysed.screened, analysed.pieces
-    tags, more = check_tags(tags), Screened("")
+    screened, tags, more = analysed.screened, check_tags(get("tags")), Screened("")
     if metadata or provenance or tags:
         (metadata, provenance, tags), more = screen_data(
             (metadata, provenance, tags), settings.secrets, secrets, where="what is stored with the text"
         )
-    spoken_at = occurred_at if callable(occurred_at) else None
+    when = get("occurred_at")
+    spoken_at = when if callable(when) else None
     fields, extra = given_fields(
         metadata,
         (
-            ("type", chunk_type),
-            ("conversation_id", conversation_id),
+            ("type", get("chunk_type")),
+            ("conversation_id", get("conversation_id")),
             ("tags", tags),
-            ("confidence", check_confidence(confidence)),
-            ("source", check_text(source, "source")),
-            ("occurred_at", None if spoken_at else occurred_at),
+            ("confidence", check_confidence(get("confidence", 0.7))),
+            ("source", check_text(get("source", "interaction"), "source")),
+            ("occurred_at", None if spoken_at else when),
             ("provenance", provenance or None),
-            ("origin", origin),
-            ("trust", trust),
-            ("expires_at", expiry(expires, ttl, store.clock())),
+            ("origin", get("origin")),
+            ("trust", get("trust")),
+            ("expires_at", expiry(get("expires"), get("ttl"), store.clock())),
         ),
     )
     if "type" in fields:
         store.types.check_chunk(fields["type"], extra)
-    former = check_chunk_ids(replaces) if replaces else []
-    linker = AutoLinker(store, settings.ingest)
+    replaces = get("replaces")
+    pieces = []
+    for piece, headings in zip(analysed.pieces, analysed.headings, strict=True):
+        own = {"type": piece.type, **fields, "tokens": piece.tokens}
+        own["provenance"] = provenance_of(piece, len(analysed.pieces), headings, fields.get("provenance"))
+        if spoken_at is not None:
+            said_at = spoken_at(screened.original(piece.start + piece.overlap))
+            own["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
+        pieces.append((piece, own))
+    found = Screened("", [*screened.found, *more.found], screened.hidden or more.hidden)
+    return PreparedText(
+        pieces, extra, check_chunk_ids(replaces) if replaces else [], bool(get("again")), found
+    )
+
+
+def store_text(
+    store: ChunkStore,
+    linker: AutoLinker,
+    text: PreparedText,
+    *,
+    finder: LinkFinder | None = None,
+    progress: Progress | None = None,
+    drafts: Sequence[Chunk | None] | None = None,
+) -> RememberResult:
+    """Store a text within the caller's transaction; ``after_commit`` must follow.
+
+    Args:
+        linker: of the store.
+        drafts: the chunks of its pieces, where they were made before.
+
+    Raises:
+        InvalidChunk, NotFoundError, ConflictError: what it is to replace is not there, replaced already or the same.
+    """
+    index, former, limit = linker.index, text.former, store.config.ingest.max_similar
     chunk_ids: list[str] = []
     new: list[Chunk] = []
     known: list[str] = []
     often = 0
+    for place, (piece, fields) in enumerate(text.pieces):
+        same = index.find_same(piece.content, fields.get("conversation_id"))
+        if same is not None and _out_of_date(store, same, former, fields.get("occurred_at")):
+            same = None  # it holds again, or is stated anew: a statement of its own
+        if same is None and not text.again and not former:
+            same = _said_often(store, index, piece.content, limit)
+            often += same is not None
+        if same is None:
+            draft = drafts[place] if drafts is not None else None
+            new.append(store_piece(store, linker, piece, fields, text.extra, finder=finder, draft=draft))
+            chunk_ids.append(new[-1].id)
+        else:
+            known.append(same)
+            chunk_ids.append(same)
+            if _said_again(store, same, fields) and linker.batch is not None:
+                linker.batch.changed(same)
+        if progress is not None:
+            progress(piece.index + 1, len(text.pieces))
+    for old_id in dict.fromkeys(former):
+        store.supersede(old_id, chunk_ids[0])
+        if linker.batch is not None:
+            linker.batch.changed(old_id)
     if finder is not None:
-        finder.begin(list(map(attrgetter("content"), pieces)))
-    with store.batch():
-        for piece, headings in zip(pieces, analysed.headings, strict=True):
-            if spoken_at is not None:
-                said_at = spoken_at(screened.original(piece.start + piece.overlap))
-                fields["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
-            same = store.find_same(piece.content, fields.get("conversation_id"))
-            if same is not None and _out_of_date(store, same, former, fields.get("occurred_at")):
-                same = None  # it holds again, or is stated anew: a statement of its own
-            if same is None and not again and not former:
-                same = _said_often(store, piece.content, settings.ingest.max_similar)
-                often += same is not None
-            if same is None:
-                place = provenance_of(piece, len(pieces), headings, fields.get("provenance"))
-                new.append(store_piece(store, linker, piece, place, fields, extra, finder=finder))
-                chunk_ids.append(new[-1].id)
-            else:
-                known.append(same)
-                chunk_ids.append(same)
-                _said_again(store, same, fields)
-            if progress is not None:
-                progress(piece.index + 1, len(pieces))
-        for old_id in dict.fromkeys(former):
-            store.supersede(old_id, chunk_ids[0])
-        if finder is not None:
-            finder.done()
-    for chunk_id in known:  # after the commit: a failed batch must change nothing
-        store.note_repetition(chunk_id)
-    report = SecretsFound()
-    if screened.found or more.found:
-        found = Screened("", [*screened.found, *more.found], screened.hidden or more.hidden)
-        store.on_secret(chunk_ids[0], found)
-        report = found.report()
+        finder.done()
     return RememberResult(
         chunk_ids=list(dict.fromkeys(chunk_ids)),
         created=len(new),
         duplicates=list(dict.fromkeys(known)),
         tokens=sum(map(attrgetter("tokens"), new)),
-        secrets=report,
+        secrets=text.found.report() if text.found.found else SecretsFound(),
         replaced=list(dict.fromkeys([*former, *(finder.replaced if finder is not None else ())])),
         proposed=finder.cases if finder is not None else [],
         not_stored=often,
     )
 
 
-def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> None:
-    """Let what was said again be trusted as far, and kept as long, as the better of the two ways in would have it."""
+def after_commit(store: ChunkStore, text: PreparedText, made: RememberResult) -> None:
+    """Record what was said again, and report secrets: only now, since a failed batch must change nothing."""
+    for chunk_id in made.duplicates:
+        store.note_repetition(chunk_id)
+    if text.found.found:
+        store.on_secret(made.chunk_ids[0], text.found)
+
+
+def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool:
+    """Let what was said again be trusted as far, and kept as long, as the better of the two ways in would have it.
+
+    Returns:
+        Whether the chunk was changed.
+    """
     (former,) = store.summaries([same])
     how = fields.get("origin") or default_origin(fields["source"])
     level = fields.get("trust") or store.trust_levels[how]
@@ -527,13 +382,14 @@ def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> None
         changed["expires_at"] = until
     if changed:
         store.update_chunk(same, metadata=changed)
+    return bool(changed)
 
 
-def _said_often(store: ChunkStore, content: str, limit: int) -> str | None:
+def _said_often(store: ChunkStore, index: LinkIndex, content: str, limit: int) -> str | None:
     """The newest chunk that says the same but for case, space and punctuation, where ``limit`` of them hold."""
     if not limit:
         return None
-    alike = store.find_normalised(content, limit + 1)
+    alike = index.find_normalised(content, limit + 1)
     if len(alike) < limit:
         return None
     holding = [one.id for one in store.summaries(alike) if one.superseded_by is None]
@@ -558,21 +414,6 @@ def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said: str 
     )
 
 
-def _checked_text(text: object, limit: int) -> str:
-    if not isinstance(text, str):
-        remedy = "decode it first: data.decode('utf-8')" if isinstance(text, bytes | bytearray) else None
-        raise InvalidChunk(f"the text to remember must be str, not {type(text).__name__}", hint=remedy)
-    if not text.strip():
-        raise InvalidChunk("there is nothing to remember: the text is empty")
-    # Counting characters first: a text of many gigabytes is refused without encoding it.
-    if len(text) > limit or len(check_content(text).encode()) > limit:
-        raise InvalidChunk(
-            f"content of {len(text):,} characters is larger than the {limit:,} bytes that one remember takes",
-            hint="split it, or raise ingest.max_content_bytes",
-        )
-    return text
-
-
 def provenance_of(
     piece: ChunkResult, parts: int, headings: Sequence[str], provenance: Mapping[str, Any] | None
 ) -> dict[str, Any]:
@@ -591,25 +432,26 @@ def store_piece(
     store: ChunkStore,
     linker: AutoLinker,
     piece: ChunkResult,
-    provenance: Mapping[str, Any],
     fields: Mapping[str, Any],
     extra: Mapping[str, Any],
     links: Sequence[ChunkLinks] = (),
     finder: LinkFinder | None = None,
+    draft: Chunk | None = None,
 ) -> Chunk:
     """Store one piece of a text with its automatic links, and further ones to chunks that exist.
 
     Args:
-        provenance: from ``provenance_of``.
-        fields, extra: from ``given_fields``.
+        fields: type, tokens, provenance and what ``given_fields`` returns; ``extra`` also from there.
+        draft: the chunk, where it was made before.
     """
-    own = {"type": piece.type, **fields, "tokens": piece.tokens, "provenance": dict(provenance)}
-    now = store.clock()
-    chunk = store.draft(piece.content, own, extra, now)
+    chunk = draft or store.draft(piece.content, fields, extra, store.clock())
     chunk.links = [*linker.links_for(chunk), *links]
     if finder is not None:
         chunk.links += finder.links_for(chunk)
-    return store.add(chunk)
+    store.add(chunk)
+    if linker.batch is not None:
+        linker.batch.added(chunk)
+    return chunk
 
 
 class RememberOperation:

@@ -14,16 +14,17 @@ import msgspec
 from rlm_mem.chunk import check_tags, content_hash
 from rlm_mem.config import Config, IngestConfig, SecretAction, SecretsConfig
 from rlm_mem.errors import InputError
-from rlm_mem.ingest.remember import AnalysedText, analyse, provenance_of
+from rlm_mem.ingest.chunking import AnalysedText, analyse
+from rlm_mem.ingest.remember import provenance_of
 from rlm_mem.interchange.folder_record import digest_of
 from rlm_mem.interchange.formats.instructions import holds_instructions, read_instructions
 from rlm_mem.interchange.formats.notes import read_note
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import SourceFile, clean
 from rlm_mem.interchange.records import ImportProblem, Note, conversation_of
+from rlm_mem.store.core.ahead import LocalTerms, local_terms
 from rlm_mem.store.core.records import surroundings
 from rlm_mem.store.core.writer import given_fields
-from rlm_mem.store.local.prepare import LocalTerms, local_terms
 from rlm_mem.store.local.workers import called
 from rlm_mem.text.secrets import screen_data
 
@@ -102,6 +103,12 @@ class DocumentText:
         piece = self.analysed.pieces[number]
         skipped = piece.overlap if piece.overlap < len(piece.content) else 0
         return piece.content, skipped, surroundings(self.origin(number))
+
+    def piece_fields(self, number: int) -> dict[str, Any]:
+        """The fields of a piece."""
+        piece = self.analysed.pieces[number]
+        more = {"tokens": piece.tokens, "provenance": self.origin(number)}
+        return {"type": piece.type, **self.fields, **more}
 
     def origin(self, number: int) -> dict[str, Any]:
         """The provenance of a piece."""
@@ -185,8 +192,8 @@ def analysed_documents(
     items = [json.dumps([msgspec.to_builtins(entry), digest]) for entry, digest in files]
     few = len(items) if sum(entry.size for entry, _ in files) >= _WORTH_PROCESSES else len(items) + 1
     return called(
-        f"{__name__}:analyse_documents", given, items, list[AnalysedDocument], lot=_LOT,
-        processes=config.store.processes, few=few,
+        f"{__name__}:analyse_documents", given, items, list[AnalysedDocument],
+        count=len(items), lot=_LOT, processes=config.store.processes, few=few,
     )  # fmt: skip
 
 

@@ -37,10 +37,9 @@ from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportProblem, conversation_of
 from rlm_mem.interchange.report import FolderReport, Ledger
 from rlm_mem.results import Progress
+from rlm_mem.store.core.ahead import LocalTerms, segments_ahead
 from rlm_mem.store.core.brain_files import LEDGER
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local.prepare import LocalTerms
-from rlm_mem.store.local.transaction import segments_ahead
 
 __all__ = ["FolderSync"]
 
@@ -570,7 +569,7 @@ class FolderSync:
                 return restored.id
         now = format_time(self._store.clock())
         chunk = store_piece(
-            self._store, self._linker, text.analysed.pieces[number], text.origin(number), text.fields, text.extra,
+            self._store, self._linker, text.analysed.pieces[number], text.piece_fields(number), text.extra,
             [ChunkLinks(old, SUPERSEDES, 1.0, now, reason) for old in olds],
         )  # fmt: skip
         self.report.chunks_created += 1

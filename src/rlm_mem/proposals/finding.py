@@ -25,6 +25,7 @@ from rlm_mem.text.statements import ME, Stated, statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
+    from rlm_mem.ingest.linking import LinkIndex
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.text.analysis import Analyser
@@ -39,6 +40,10 @@ _ASKED, _READ = 10, 5
 """Earlier chunks that the index names for a sentence, and of which the best are read."""
 _KEPT = 5_000
 """Chunks of this object, stored since it asked the index, that later ones are compared with; terms that it had."""
+_KEPT_FILLING = 20_000
+"""The same while many texts are stored at once."""
+_TEXTS = 2_000_000
+"""Characters of the texts whose statements are kept."""
 _RECENT = 100
 """The newest of them with a stem, that are looked at."""
 _FRESH = 2.0
@@ -103,17 +108,27 @@ class Finder:
         self._kept = 0
         self._told: set[str] = set()  # terms that the index had
         self._read: dict[str, tuple[list[Stated], Set[str]]] = {}
+        self._index: LinkIndex = store
+        self._is_filling = False
+        self._texts = 0
         self._proposals: list[Proposal] = []
         self.cases: list[str] = []
         self.replaced: list[str] = []
+        self.stated: dict[str, Sequence[Stated]] = {}
+        """What texts state, also where that was read ahead."""
 
-    def begin(self, texts: Sequence[str]) -> None:
+    def begin(self, texts: Sequence[str], index: LinkIndex | None = None) -> None:
         """Begin a text, given its chunks: before the transaction, where there is none yet.
 
         A chunk without a word in common with any earlier one costs a question to the index and no more. What the index
         knows is taken here once: within a transaction it would be brought up to date for each chunk.
+
+        Args:
+            index: reads earlier chunks while many texts are stored; None: the store does.
         """
         self._read, self._proposals, self.cases, self.replaced = {}, [], [], []
+        self._index = self._store if index is None else index
+        self._is_filling = index is not None
         if self._analyser.language != "english":
             return
         before: set[str] = set()
@@ -121,10 +136,16 @@ class Finder:
         for text in texts:
             if looked >= _CHUNKS or len(text) > _LONGEST or text in self._read:
                 continue
-            stems = set(self._analyser.indexed_terms(text))
             statements: list[Stated] = []
+            if text in self.stated:
+                statements = _worth(self.stated[text])
+                stems = {stem for one in statements for stem in (*one.topic, *one.value, *one.context)}
+                self._read[text] = statements, stems
+                looked += bool(statements)
+                continue
+            stems = set(self._analyser.indexed_terms(text))
             if not before.isdisjoint(stems) or self._may_share(text, stems):
-                statements = _worth(statements_in(text, self._analyser))
+                statements = _worth(self._stated_in(text, self._analyser))
                 stems = {stem for one in statements for stem in (*one.topic, *one.value, *one.context)}
                 looked += bool(statements)
             self._read[text] = statements, stems
@@ -135,7 +156,9 @@ class Finder:
     def refresh(self) -> None:
         """Take what the index knows, unless that is fresh or a transaction has begun."""
         now = monotonic()
-        if self._source is None or (now - self._taken > _FRESH and not self._store.backend.in_transaction):
+        # While many texts are stored, they are compared among themselves without the index, which changes all the time.
+        fresh = self._kept < _KEPT_FILLING if self._is_filling else now - self._taken <= _FRESH
+        if self._source is None or not (fresh or self._store.backend.in_transaction):
             self._source, self._taken = self._store.candidate_source(), now
             self._own, self._kept = {}, 0
 
@@ -163,7 +186,7 @@ class Finder:
         if chunk.metadata.trust == "quarantined":
             return []
         earlier = self._earlier(statements, chunk, self._analyser) if statements else []
-        if self._kept >= _KEPT:
+        if self._kept >= (_KEPT_FILLING if self._is_filling else _KEPT):
             self._own, self._kept = {}, 0
         self._kept += 1
         for stem in stems:
@@ -193,6 +216,16 @@ class Finder:
 
     # Parts.
 
+    def _stated_in(self, text: str, analyser: Analyser) -> Sequence[Stated]:
+        """The statements of a text, kept: the same earlier memories are compared again and again."""
+        found = self.stated.get(text)
+        if found is None:
+            self._texts += len(text)
+            if self._texts > _TEXTS:
+                self.stated, self._texts = {}, len(text)
+            found = self.stated[text] = statements_in(text, analyser)
+        return found
+
     def _earlier(self, statements: Sequence[Stated], chunk: Chunk, analyser: Analyser) -> list[Chunk]:
         """Chunks that may state something else of the same things, and have not been replaced."""
         ids: dict[str, None] = {}
@@ -203,7 +236,7 @@ class Finder:
         ids.pop(chunk.id, None)
         return [
             one
-            for one in self._store.get_many(list(ids)).values()
+            for one in self._index.get_many(list(ids)).values()
             if one.metadata.superseded_by is None
             and one.metadata.at <= chunk.metadata.at
             and len(one.content) <= _LONGEST
@@ -246,7 +279,7 @@ class Finder:
     def _compared(
         self, chunk: Chunk, statements: Sequence[Stated], old: Chunk, analyser: Analyser
     ) -> Proposal | None:
-        before = statements_in(old.content, analyser)
+        before = self._stated_in(old.content, analyser)
         pairs = list(differences(statements, before)) if before else []
         if not pairs:
             return None

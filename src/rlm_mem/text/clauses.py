@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 __all__ = [
     "ADVERBS",
@@ -170,6 +171,7 @@ class Complement:
     tokens: list[Token] = field(default_factory=list)
 
 
+@lru_cache(maxsize=8192)
 def family_of(form: str) -> str:
     """The family of a verb of state in one of its forms; empty for other words."""
     if form in _STATES:

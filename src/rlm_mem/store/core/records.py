@@ -165,6 +165,16 @@ def entry_of(chunk: Chunk) -> IndexEntry:
     )  # fmt: skip
 
 
+def summary_of(chunk: Chunk, at: float) -> Summary:
+    """The summary of a chunk; ``at`` is its time in epoch seconds."""
+    meta = chunk.metadata
+    return Summary(
+        chunk.id, chunk.type, tuple(sorted(chunk.tags)), chunk.tokens, meta.confidence, meta.conversation_id,
+        meta.created_at, meta.occurred_at, at, chunk.revision, meta.access_count, meta.valid_from, meta.valid_to,
+        meta.superseded_by, meta.source, meta.origin, meta.trust, meta.expires_at, chunk.namespace,
+    )  # fmt: skip
+
+
 def repeated_prefix(chunk: Chunk) -> int:
     """How many of a chunk's first characters repeat the chunk before it: they are not indexed twice."""
     overlap = chunk.metadata.provenance.get("overlap", 0)

@@ -7,60 +7,27 @@ This is nearly all the work of indexing a file, so it is what other processes do
 from __future__ import annotations
 
 import os
-import sys
-from array import array
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import msgspec
 
 from rlm_mem.chunk import content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk
+from rlm_mem.store.core.ahead import LocalTerms, local_terms
 from rlm_mem.store.core.files import Signature, signature
-from rlm_mem.store.core.records import IndexEntry, encode_content, entry_of, repeated_prefix, surroundings
+from rlm_mem.store.core.records import IndexEntry, entry_of, repeated_prefix, surroundings
 
 __all__ = [
-    "Ahead",
     "ExaminedFile",
-    "LocalTerms",
     "Prepared",
     "created_at",
     "examine",
-    "local_terms",
     "prepare",
 ]
 
 _VERSIONS = "archive/versions/"
 
 _CREATED = b'\n    "created_at": "'  # as canonical files have it: no text can hold a line break unescaped
-_HEAD, _PER_SEGMENT, _AUTHOR = 3, 6, 2  # of a segment blob, in words (store.segments)
-
-
-class LocalTerms(msgspec.Struct, array_like=True):
-    """Encoded segments whose terms are numbered by their places in ``terms``, in the order of their first use."""
-
-    blob: bytes
-    terms: list[str]
-
-    def numbered(self, term: Callable[[str], int]) -> bytes:
-        """The blob with the numbers of the index's own dictionary: what ``encode_segments`` gives with ``term``."""
-        numbers = [term(text) for text in self.terms]
-        words = array("I")
-        words.frombytes(self.blob)
-        if sys.byteorder == "big":
-            words.byteswap()
-        start = _HEAD + _PER_SEGMENT * words[1]
-        for place in range(_HEAD + _AUTHOR, start, _PER_SEGMENT):
-            if words[place]:
-                words[place] = numbers[words[place] - 1] + 1
-        words[start:] = array("I", [numbers[word] for word in words[start:]])
-        if sys.byteorder == "big":
-            words.byteswap()
-        return words.tobytes()
-
-
-Ahead = Mapping[tuple[str, int, str], LocalTerms]
-"""Segments that are encoded already, by content, length of the repeated prefix, and surroundings."""
 
 
 class Prepared(msgspec.Struct, array_like=True):
@@ -171,16 +138,6 @@ def prepare(base: str, path: str, language: str) -> Prepared:
         around = surroundings(chunk.metadata.provenance)
         found.segments = local_terms(chunk.content, repeated_prefix(chunk), around, language)
     return found
-
-
-def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
-    """The encoded segments of a content, with a numbering of terms of their own."""
-    places: dict[str, int] = {}
-
-    def place(text: str) -> int:
-        return places.setdefault(text, len(places))
-
-    return LocalTerms(encode_content(language, content, skip_before, around, place), list(places))
 
 
 def created_at(base: str, path: str) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 from msgspec import Struct
 
 from rlm_mem.chunk import Chunk, format_time
+from rlm_mem.store.core.ahead import Ahead
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.records import (
     ACTIVE,
@@ -39,7 +40,6 @@ from rlm_mem.store.core.records import (
     surroundings,
 )
 from rlm_mem.store.local.connections import Connections, healed
-from rlm_mem.store.local.prepare import Ahead
 
 __all__ = [
     "LocalRowWriter",
@@ -607,6 +607,14 @@ class Queries:
             (digest, ns, limit),
         )
         return list(map(itemgetter(0), rows))
+
+    @healed
+    def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
+        """Those of some normalised hashes that an active chunk has."""
+        connection, ns = self._namespace(namespace)
+        query = "SELECT norm_hash FROM chunks WHERE norm_hash IN (SELECT value FROM json_each(?))"
+        query += " AND +ns = ? AND +status = 0"
+        return {row[0] for row in connection.execute(query, (json.dumps(list(digests)), ns))}
 
     @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:

@@ -13,13 +13,11 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
+from collections.abc import Callable, Mapping
 from functools import partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from msgspec import Struct
@@ -27,34 +25,21 @@ from msgspec import Struct
 from rlm_mem.chunk import Chunk, encode_chunk, new_change_id
 from rlm_mem.errors import CorruptStore, StorageError
 from rlm_mem.store.core import files
+from rlm_mem.store.core.ahead import AHEAD
 from rlm_mem.store.core.changes import ChangeNotes
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import Layout
-from rlm_mem.store.local.prepare import Ahead
 from rlm_mem.store.local.queries import LocalRowWriter, find_row
 from rlm_mem.store.local.schema import sqlite_error
 
-__all__ = ["RACY_NS", "Transaction", "segments_ahead"]
+__all__ = ["RACY_NS", "Transaction"]
 
 _logger = logging.getLogger("rlm_mem.store")
 
 #: Folder times move in ticks of a few milliseconds: a time this young may hide a second change in the same tick.
 RACY_NS = 20_000_000
-
-
-_ahead: ContextVar[Ahead] = ContextVar("_ahead", default=MappingProxyType({}))
-
-
-@contextlib.contextmanager
-def segments_ahead(found: Ahead) -> Iterator[None]:
-    """Let transactions that begin inside take segments that other processes encoded already."""
-    token = _ahead.set(found)
-    try:
-        yield
-    finally:
-        _ahead.reset(token)
 
 
 class _Publish(Struct):
@@ -83,7 +68,7 @@ class Transaction:
     ) -> None:
         self.connection = rows.connection
         self.rows = rows
-        rows.ahead = _ahead.get()
+        rows.ahead = AHEAD.get()
         self.events: list[dict[str, Any]] = []
         self.change = ChangeNotes(new_change_id())
         self._layout = layout

@@ -83,7 +83,16 @@ def examined(
 
 
 def called(
-    function: str, given: str, items: Sequence[str], shape: Any, *, lot: int, processes: int = 0, few: int = 2
+    function: str,
+    given: str,
+    items: Iterable[str],
+    shape: Any,
+    *,
+    count: int,
+    lot: int,
+    processes: int = 0,
+    few: int = 2,
+    ahead: int = 0,
 ) -> Iterator[Any]:
     """What a function of this package, which asks no store, makes of each item, in their order.
 
@@ -91,10 +100,12 @@ def called(
         function: its name, ``package.module:function``; called with ``given`` and a list of items, it returns a list.
         given, items: plain texts.
         shape: type of the list that it returns.
+        count: how many items there are, at least.
         lot: items of one call.
         processes, few: as for ``prepared``.
+        ahead: calls that may be made ahead of the one whose items are asked for; more where there are many processes.
     """
-    return _answered(_requests("call", function, given, items, lot), shape, len(items), processes, few)
+    return _answered(_requests("call", function, given, items, lot), shape, count, processes, few, ahead)
 
 
 def in_order_of_making(
@@ -115,7 +126,7 @@ def _requests(task: str, base: str, language: str, paths: Iterable[str], size: i
 
 
 def _answered(
-    requests: Iterator[_Request], shape: Any, files: int, processes: int, few: int
+    requests: Iterator[_Request], shape: Any, files: int, processes: int, few: int, ahead: int = 0
 ) -> Iterator[Any]:
     """The answers to all requests in their order."""
     count = min(processes or _cores(), _MOST)
@@ -123,7 +134,7 @@ def _answered(
         for request in requests:
             yield from _work(request)
         return
-    pool = _Pool(count, msgspec.msgpack.Decoder(shape))
+    pool = _Pool(count, msgspec.msgpack.Decoder(shape), ahead)
     try:
         for answer in pool.answers(requests):
             yield from answer
@@ -140,14 +151,14 @@ def _cores() -> int:
 class _Pool:
     """Children, each driven by a thread of its own that does the work itself once its child is gone."""
 
-    def __init__(self, count: int, decoder: msgspec.msgpack.Decoder[Any]) -> None:
+    def __init__(self, count: int, decoder: msgspec.msgpack.Decoder[Any], ahead: int) -> None:
         self._decoder = decoder
         self._idle: queue.SimpleQueue[_Child | None] = queue.SimpleQueue()
         self._children = [child for child in (_started() for _ in range(count)) if child is not None]
         for number in range(count):
             self._idle.put(self._children[number] if number < len(self._children) else None)
         self._threads = ThreadPoolExecutor(count, thread_name_prefix="rlm-mem-reader")
-        self._ahead = 2 * count + 1
+        self._ahead = max(2 * count + 1, ahead)
 
     def answers(self, lots: Iterable[_Request]) -> Iterator[Any]:
         """The answers in the order of the lots; a few lots are worked on ahead of the one that is asked for."""

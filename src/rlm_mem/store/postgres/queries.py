@@ -319,6 +319,16 @@ class PostgresQueries:
         )
         return [row[0] for row in rows]
 
+    def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
+        """Those of some normalised hashes that an active chunk has."""
+        rows = self._rows(
+            namespace,
+            "SELECT DISTINCT c.norm_hash FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = ANY(%s::text[])"
+            " AND c.status = 0",
+            (namespace_key(namespace), list(digests)),
+        )
+        return {row[0] for row in rows}
+
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
         """Every chunk of the namespace, archived ones left out, that holds a link to ``chunk_id``."""
         ns = namespace_key(namespace)

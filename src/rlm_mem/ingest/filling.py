@@ -1,0 +1,527 @@
+"""Many texts at once: analysed ahead, by other processes where that is quicker, and stored in large transactions."""
+
+from __future__ import annotations
+
+import json
+from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import chain, count, islice
+from time import monotonic
+from typing import Any, cast
+
+import msgspec
+
+from rlm_mem.chunk import SUPERSEDES, Chunk, normalised_hash, parse_time
+from rlm_mem.config import Config, IngestConfig, SecretsConfig
+from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundError, RlmMemError
+from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
+from rlm_mem.ingest.linking import AutoLinker
+from rlm_mem.ingest.remember import (
+    LinkFinder,
+    PreparedText,
+    RememberResult,
+    TextOptions,
+    after_commit,
+    prepare,
+    provenance_of,
+    store_text,
+)
+from rlm_mem.results import Progress
+from rlm_mem.store.core.ahead import LocalTerms, local_terms, segments_ahead
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.records import Summary, repeated_prefix, summary_of, surroundings
+from rlm_mem.store.local.workers import called
+from rlm_mem.telemetry import observed
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.statements import Stated, statements_in
+
+__all__ = ["BATCH", "BatchIndex", "analyse_texts", "remember_many"]
+
+BATCH = 500
+"""Texts of one transaction, unless another number is given."""
+_MOST_CHARACTERS = 1_000_000
+"""Characters of one transaction, about."""
+_LONGEST_LOCK = 1.0
+"""Seconds after which a transaction ends though its batch is not done: others write, too."""
+_WORTH_PROCESSES = 600
+"""With fewer texts than this, starting processes takes longer than analysing the texts here."""
+_LOT = 50
+_HELD = 64
+"""Newest chunks of a conversation, and of a tag, that a batch keeps in memory."""
+_OPTIONS = TextOptions.__annotations__.keys()
+_MOST_KEPT = 10_000
+"""Chunks that are kept in memory from one transaction to the next."""
+_NOTHING = '["", null, null]'
+_NEW = 1 << 53
+"""Chunks of a batch are numbered from here on: later than all that are stored."""
+
+
+# --- analysis, which asks no store -----------------------------------------------------------------------------------
+
+
+class _Task(msgspec.Struct):
+    """What all texts of a filling have in common."""
+
+    ingest: IngestConfig
+    secrets: SecretsConfig
+    language: str
+    statements: bool
+
+
+class _Refused(msgspec.Struct, array_like=True, tag=True):
+    """Why a text cannot be stored."""
+
+    message: str
+    hint: str | None = None
+
+
+class _Analysed(msgspec.Struct, array_like=True, tag=True):
+    """A text, the encoded segments of its chunks, and what they state, where that is wanted."""
+
+    text: AnalysedText
+    segments: list[LocalTerms]
+    statements: list[list[Stated]]
+
+
+class _Text(msgspec.Struct):
+    """One of the texts to remember, with its arguments."""
+
+    text: str
+    options: TextOptions
+
+
+def analyse_texts(given: str, items: Sequence[str]) -> list[_Analysed | _Refused]:
+    """Analyse some texts: here, or in another process.
+
+    Args:
+        given: JSON of what they have in common.
+        items: JSON of each: the text, what to do with secrets, and its provenance.
+    """
+    task = msgspec.json.decode(given, type=_Task)
+    return [_analysed(task, *json.loads(item)) for item in items]
+
+
+def _analysed(
+    task: _Task, text: str, action: Any, provenance: Mapping[str, Any] | None
+) -> _Analysed | _Refused:
+    try:
+        found = analyse(text, task.ingest, task.secrets, action)
+    except InputError as error:
+        return _Refused(error.message, error.hint)
+    segments, statements = [], []
+    for piece, headings in zip(found.pieces, found.headings, strict=True):
+        if task.statements:
+            statements.append(statements_in(piece.content, get_analyser(task.language)))
+        around = surroundings(provenance_of(piece, len(found.pieces), headings, provenance))
+        segments.append(local_terms(piece.content, _repeated(piece), around, task.language))
+    return _Analysed(found, segments, statements)
+
+
+def _repeated(piece: ChunkResult) -> int:
+    return piece.overlap if piece.overlap < len(piece.content) else 0
+
+
+def _given(item: object) -> _Text | _Refused:
+    """One item as a text with its arguments."""
+    if isinstance(item, str):
+        return _Text(item, {})
+    if not isinstance(item, Mapping):
+        return _Refused(f"it must be str or a mapping with the key text, not {_kind(item)}")
+    options = dict(item)
+    text = options.pop("text", None)
+    unknown = next((name for name in options if name not in _OPTIONS), None)
+    if unknown is not None:
+        return _Refused(f"remember does not take {unknown!r:.60}", f"keys are text, {', '.join(_OPTIONS)}")
+    if not isinstance(text, str):
+        remedy = "decode it first: data.decode('utf-8')" if isinstance(text, bytes | bytearray) else None
+        return _Refused(f"the text to remember must be str, not {_kind(text)}", remedy)
+    return _Text(text, cast("TextOptions", options))
+
+
+def _kind(value: object) -> str:
+    return type(value).__name__
+
+
+def _for_analysis(item: _Text) -> str:
+    """ASCII, since a text may hold what no UTF-8 can; of the provenance only what is indexed."""
+    origin = item.options.get("provenance")
+    named = {
+        key: value
+        for key, value in (origin.items() if isinstance(origin, Mapping) else ())
+        if key in ("title", "path") and isinstance(value, str)
+    }
+    return json.dumps([item.text, item.options.get("secrets"), named or None], default=repr)
+
+
+def _analysed_ahead(
+    items: Iterable[object], settings: Config, ahead: int, *, statements: bool
+) -> Iterator[tuple[_Text, _Analysed | _Refused]]:
+    """The texts with their analysis, in order; some ``ahead`` of the one that is asked for."""
+    rest = iter(items)
+    first = list(islice(rest, _WORTH_PROCESSES))
+    taken: deque[_Text | _Refused] = deque()
+
+    def questions() -> Iterator[str]:
+        for item in chain(first, rest):
+            one = _given(item)
+            taken.append(one)
+            yield _NOTHING if isinstance(one, _Refused) else _for_analysis(one)
+
+    task = _Task(settings.ingest, settings.secrets, settings.search.language, statements)
+    answers: Iterator[_Analysed | _Refused] = called(
+        f"{__name__}:analyse_texts", json.dumps(msgspec.to_builtins(task)), questions(),
+        list[_Analysed | _Refused], lot=_LOT, processes=settings.store.processes, few=_WORTH_PROCESSES,
+        count=len(first), ahead=ahead // _LOT,
+    )  # fmt: skip
+    for answer in answers:
+        one = taken.popleft()
+        yield (_Text("", {}), one) if isinstance(one, _Refused) else (one, answer)
+
+
+# --- storing ---------------------------------------------------------------------------------------------------------
+
+
+class _Ready(msgspec.Struct):
+    """A text that only has to be stored, with its drafts; ``number`` counts from 0."""
+
+    number: int
+    text: PreparedText
+    drafts: list[Chunk]
+
+    @property
+    def contents(self) -> list[str]:
+        return [draft.content for draft in self.drafts]
+
+
+class _Refusal(Exception):
+    """A text of a batch cannot be stored; internal."""
+
+    def __init__(self, place: int, error: InputError | NotFoundError | ConflictError) -> None:
+        super().__init__(place)
+        self.place, self.error = place, error
+
+
+@observed("remember_many")
+def remember_many(
+    store: ChunkStore,
+    items: Iterable[str | Mapping[str, Any]],
+    *,
+    batch: int = BATCH,
+    finder: LinkFinder | None = None,
+    progress: Progress | None = None,
+    refused: Callable[[int, RlmMemError], None] | None = None,
+    config: Config | None = None,
+) -> list[RememberResult]:
+    """Store many texts, with the result of remembering one after the other, in transactions of many texts each.
+
+    Texts are analysed outside of the write lock, and by other processes where there are many (``store.processes``).
+    A transaction also ends after about a second, so that other writers get their turn. What a finished transaction
+    stored is durable: a process that is killed loses nothing but the batch that it is at.
+
+    Args:
+        store: where to.
+        items: texts, or mappings with the key ``text`` and the arguments of ``remember``; taken as they come.
+        batch: texts of one transaction, at most.
+        finder: looks for what the texts replace or contradict.
+        progress: called after each transaction with the number of texts stored, and of those read so far.
+        refused: called with the number (from 0) of a text that cannot be stored, and why; the others are stored. None:
+            that is an error.
+        config: settings; None takes the store's.
+
+    Returns:
+        What became of each text that was stored, in their order.
+
+    Raises:
+        InvalidChunk, NotFoundError, ConflictError: a text cannot be stored; the message says which. Those before it are
+            stored, those after it are not; within ``store.batch()`` nothing is.
+        StorageError: it could not be written; earlier transactions are stored.
+    """
+    if isinstance(batch, bool) or not isinstance(batch, int) or batch < 1:
+        raise InputError(f"batch must be a whole number from 1 up, not {batch!r:.40}")
+    if isinstance(items, str | bytes | Mapping):
+        raise InvalidChunk(f"items must be several texts, not {_kind(items)}", hint="put it into a list")
+    filling = _Filling(store, config or store.config, finder, progress, refused)
+    for number, (item, found) in enumerate(
+        _analysed_ahead(items, filling.settings, 2 * batch, statements=finder is not None)
+    ):
+        try:
+            if isinstance(found, _Refused):
+                raise InvalidChunk(found.message, hint=found.hint)
+            filling.add(number, item, found)
+        except InputError as error:
+            filling.flush()
+            filling.refuse(number, error)
+        if len(filling.waiting) >= batch or filling.characters >= _MOST_CHARACTERS:
+            filling.flush()
+    filling.flush()
+    return filling.results
+
+
+class _Filling:
+    """The texts that wait for the next transaction, and what became of those before."""
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        settings: Config,
+        finder: LinkFinder | None,
+        progress: Progress | None,
+        refused: Callable[[int, RlmMemError], None] | None,
+    ) -> None:
+        self.settings = settings
+        self.results: list[RememberResult] = []
+        self.waiting: list[_Ready] = []
+        self.characters = 0
+        self._store = store
+        self._finder = finder
+        self._progress = progress
+        self._refused = refused
+        self._ahead: dict[tuple[str, int, str], LocalTerms] = {}
+        self._index = BatchIndex(store)
+        self._linker = AutoLinker(store, settings.ingest, batch=self._index)
+
+    def add(self, number: int, item: _Text, found: _Analysed) -> None:
+        """Check the arguments of a text and make its drafts; raises InputError."""
+        store = self._store
+        text = prepare(store, found.text, self.settings, item.options)
+        drafts = [
+            store.draft(piece.content, fields, text.extra, store.clock()) for piece, fields in text.pieces
+        ]
+        for draft, segments in zip(drafts, found.segments, strict=True):
+            around = surroundings(draft.metadata.provenance)
+            self._ahead[draft.content, repeated_prefix(draft), around] = segments
+        for draft, stated in zip(drafts, found.statements, strict=False):
+            if self._finder is not None:
+                self._finder.stated[draft.content] = stated
+        self.waiting.append(_Ready(number, text, drafts))
+        self.characters += len(item.text)
+
+    def refuse(self, number: int, error: RlmMemError) -> None:
+        """Tell that a text cannot be stored, or raise it."""
+        if self._refused is None:
+            error.message = f"text {number}: {error.message}"
+            raise error
+        self._refused(number, error)
+
+    def flush(self) -> None:
+        """Store what waits."""
+        while self.waiting:
+            try:
+                self._store_some(len(self.waiting))
+            except _Refusal as refusal:
+                if self._store.backend.in_transaction:  # of the caller, whom the error makes undo it
+                    self.refuse(self.waiting[refusal.place].number, refusal.error)
+                while refusal.place:
+                    refusal.place -= self._store_some(refusal.place)
+                self.refuse(self.waiting.pop(0).number, refusal.error)
+        self._ahead.clear()
+        self.characters = 0
+
+    def _store_some(self, most: int) -> int:
+        """Store the first of those that wait in one transaction; how many."""
+        made = self._transaction(self.waiting[:most])
+        for one, result in zip(self.waiting, made, strict=False):
+            after_commit(self._store, one.text, result)
+        del self.waiting[: len(made)]
+        self.results += made
+        if self._progress is not None:
+            self._progress(len(self.results), len(self.results) + len(self.waiting))
+        return len(made)
+
+    def _transaction(self, texts: Sequence[_Ready]) -> list[RememberResult]:
+        store, finder = self._store, self._finder
+        made: list[RememberResult] = []
+        alone = not store.backend.in_transaction
+        if finder is not None:
+            finder.begin(texts[0].contents, self._index)
+        with segments_ahead(self._ahead), self._index.held([draft for one in texts for draft in one.drafts]):
+            until = monotonic() + _LONGEST_LOCK
+            for place, one in enumerate(texts):
+                if place and alone and monotonic() > until:
+                    break
+                if place and finder is not None:
+                    finder.begin(one.contents, self._index)
+                try:
+                    made.append(store_text(store, self._linker, one.text, finder=finder, drafts=one.drafts))
+                except (InputError, NotFoundError, ConflictError) as error:
+                    raise _Refusal(place, error) from error
+        return made
+
+
+class _Places:
+    """The newest chunks of a conversation, or of all, in order of time; ``complete``: there are no others."""
+
+    def __init__(self, newest: list[tuple[str, float, int]], *, complete: bool) -> None:
+        self._places = [(at, number, chunk_id) for chunk_id, at, number in reversed(newest)]
+        self._complete = complete
+
+    def add(self, at: float, number: int, chunk_id: str) -> None:
+        place = bisect_left(self._places, (at, number))
+        if place or self._complete:
+            self._places.insert(place, (at, number, chunk_id))
+            if len(self._places) > 4 * _HELD:
+                del self._places[: 2 * _HELD]
+                self._complete = False
+
+    def before(self, start: float | None, end: float, limit: int) -> list[tuple[str, float, int]] | None:
+        """The last ones from ``start`` on and below ``end``, newest first; None where older ones may be missing."""
+        last = bisect_left(self._places, (end,))
+        first = 0 if start is None else bisect_left(self._places, (start,))
+        if first == 0 and last < limit and not self._complete:
+            return None
+        return [
+            (chunk_id, at, number)
+            for at, number, chunk_id in reversed(self._places[max(first, last - limit) : last])
+        ]
+
+    def since(self, start: float, limit: int) -> list[tuple[str, float, int]] | None:
+        """The first ones from ``start`` on; None where older ones may be missing."""
+        first = bisect_left(self._places, (start,))
+        if first == 0 and not self._complete:
+            return None
+        return [(chunk_id, at, number) for at, number, chunk_id in self._places[first : first + limit]]
+
+
+class BatchIndex:
+    """Answers about the chunks before a new one, kept in memory and up to date while the write lock is held.
+
+    Args:
+        store: asked for what is not kept; within its transaction.
+    """
+
+    def __init__(self, store: ChunkStore) -> None:
+        self._store = store
+        self._version = -1
+        self._numbers = count(_NEW)
+        self._digests: dict[str, str] = {}
+        self._repeated: set[str] = set()
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        self._places: dict[str | None, _Places] = {}
+        self._tagged: dict[str, list[tuple[float, int, Summary]]] = {}
+        self._bounded: set[str] = set()
+        self._chunks: dict[str, Chunk] = {}
+        self._summaries: dict[str, Summary] = {}
+
+    @contextmanager
+    def held(self, drafts: Sequence[Chunk]) -> Iterator[None]:
+        """A transaction for some of these chunks; what others wrote since the one before is asked anew."""
+        store, version = self._store, self._version
+        self._version = -1
+        with store.batch():
+            if version != store.backend.version(store.namespace) or len(self._summaries) > _MOST_KEPT:
+                self._start_anew()
+            self._digests = {draft.content: normalised_hash(draft.content) for draft in drafts}
+            self._repeated = store.backend.queries.known_hashes(store.namespace, set(self._digests.values()))
+            yield
+            version = store.backend.version(store.namespace)
+        self._version = version
+
+    # --- what becomes of chunks ------------------------------------------------------------------------
+
+    def added(self, chunk: Chunk) -> None:
+        """A chunk was stored."""
+        at, number = parse_time(chunk.metadata.at).timestamp(), next(self._numbers)
+        self._repeated.add(self._digests.get(chunk.content) or normalised_hash(chunk.content))
+        for key in {None, chunk.metadata.conversation_id}:
+            if key in self._places:
+                self._places[key].add(at, number, chunk.id)
+        if chunk.metadata.trust == "quarantined":
+            return
+        summary = summary_of(chunk, at)
+        if chunk.metadata.expires_at is None:  # else the store says whether it is still there
+            self._chunks[chunk.id], self._summaries[chunk.id] = chunk, summary
+        for tag in chunk.tags:
+            self._tag(tag, at, number, summary)
+        for link in chunk.links:
+            if link.type == SUPERSEDES:
+                self._forget(link.target_id)
+
+    def _tag(self, tag: str, at: float, number: int, summary: Summary) -> None:
+        found = self._tagged.get(tag)
+        if found is None:
+            return
+        place = bisect_left(found, (-at, -number))
+        if place < len(found) or tag not in self._bounded:
+            found.insert(place, (-at, -number, summary))
+            if len(found) > 2 * _HELD:
+                del found[_HELD:]
+                self._bounded.add(tag)
+
+    def changed(self, chunk_id: str) -> None:
+        """A chunk was changed."""
+        self._forget(chunk_id)
+        self._tagged.clear()
+        self._bounded.clear()
+
+    def _forget(self, chunk_id: str) -> None:
+        self._chunks.pop(chunk_id, None)
+        self._summaries.pop(chunk_id, None)
+
+    # --- what the linker asks --------------------------------------------------------------------------
+
+    def find_same(self, content: str, conversation_id: str | None) -> str | None:
+        """As ``ChunkStore.find_same``."""
+        return self._store.find_same(content, conversation_id) if self._is_repeated(content) else None
+
+    def find_normalised(self, content: str, limit: int = 10) -> list[str]:
+        """As ``ChunkStore.find_normalised``."""
+        return self._store.find_normalised(content, limit) if self._is_repeated(content) else []
+
+    def _is_repeated(self, content: str) -> bool:
+        return self._digests.get(content) is None or self._digests[content] in self._repeated
+
+    def list_between(
+        self,
+        start: datetime | None,
+        end: datetime | None,
+        limit: int,
+        *,
+        conversation_id: str | None = None,
+        newest_first: bool = False,
+    ) -> list[tuple[str, float, int]]:
+        """As ``ChunkStore.list_between``."""
+        ask = self._store.list_between
+        if conversation_id not in self._places:
+            newest = ask(None, None, _HELD, conversation_id=conversation_id, newest_first=True)
+            self._places[conversation_id] = _Places(newest, complete=len(newest) < _HELD)
+        places = self._places[conversation_id]
+        found = None
+        if newest_first and end is not None:
+            first = None if start is None else start.timestamp()
+            found = places.before(first, end.timestamp() + 1e-6, limit)
+        elif not newest_first and start is not None and end is None:
+            found = places.since(start.timestamp(), limit)
+        if found is None:
+            found = ask(start, end, limit, conversation_id=conversation_id, newest_first=newest_first)
+        return found
+
+    def latest(self, limit: int, *, tag: str | None = None) -> list[Summary]:
+        """As ``ChunkStore.latest``."""
+        if tag is None or limit > _HELD:
+            return self._store.latest(limit, tag=tag)
+        found = self._tagged.get(tag)
+        if found is None:
+            newest = self._store.latest(_HELD, tag=tag)
+            if len(newest) == _HELD:
+                self._bounded.add(tag)
+            found = self._tagged[tag] = [(-one.at, place - _NEW, one) for place, one in enumerate(newest)]
+        return [one for _, _, one in found[:limit]]
+
+    def summaries(self, chunk_ids: Sequence[str]) -> list[Summary]:
+        """As ``ChunkStore.summaries``."""
+        missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in self._summaries]
+        if missing:
+            self._summaries |= {one.id: one for one in self._store.summaries(missing)}
+        return [self._summaries[chunk_id] for chunk_id in chunk_ids if chunk_id in self._summaries]
+
+    def get_many(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
+        """As ``ChunkStore.get_many``; chunks that the caller does not change."""
+        missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in self._chunks]
+        if missing:
+            self._chunks |= self._store.get_many(missing)
+        return {one: self._chunks[one] for one in chunk_ids if one in self._chunks}

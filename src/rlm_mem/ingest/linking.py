@@ -1,0 +1,260 @@
+"""Automatic links of a new chunk to those before it (docs/spec/links.md, Automatic rules).
+
+Every rule makes a bounded query of the index, so linking costs the same in a store of a hundred chunks and of a
+million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from operator import itemgetter
+from typing import Protocol
+
+from rlm_mem.chunk import SIMILAR_TO, Chunk, ChunkLinks, ChunkMetadata, format_time, parse_time
+from rlm_mem.config import IngestConfig
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.records import Summary
+
+__all__ = ["AutoLinker", "KeptIndex", "LinkIndex", "add_manual_link", "has_own_time", "of_one_stream"]
+
+_STEP = 0.9  # strength of the next nearest chunk, relative to the one before
+_TAGS_ASKED = 16  # tags of a new chunk that are looked up
+_TAGGED = 32  # newest chunks of each tag that are compared
+_ID, _ID_AND_TIME = itemgetter(0), itemgetter(0, 1)  # of a place of ``list_between``
+
+
+class LinkIndex(Protocol):
+    """What the linker asks of the index; the methods are those of ``ChunkStore``."""
+
+    def find_same(self, content: str, conversation_id: str | None) -> str | None: ...
+    def find_normalised(self, content: str, limit: int = 10) -> list[str]: ...
+    def list_between(
+        self,
+        start: datetime | None,
+        end: datetime | None,
+        limit: int,
+        *,
+        conversation_id: str | None = None,
+        newest_first: bool = False,
+    ) -> list[tuple[str, float, int]]: ...
+    def summaries(self, chunk_ids: Sequence[str]) -> list[Summary]: ...
+    def latest(self, limit: int, *, tag: str | None = None) -> list[Summary]: ...
+    def get_many(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]: ...
+
+
+class KeptIndex(LinkIndex, Protocol):
+    """The same for a batch: it answers from memory, and is told what becomes of chunks meanwhile."""
+
+    def added(self, chunk: Chunk) -> None:
+        """A chunk was stored."""
+        ...
+
+    def changed(self, chunk_id: str) -> None:
+        """A chunk was changed."""
+        ...
+
+
+class AutoLinker:
+    """Links a new chunk to those before it (docs/spec/links.md, Automatic rules).
+
+    ``context_of``: the same conversation, nearest first. ``follows``: at most five minutes earlier in the same
+    conversation or by the same author, the nearer the stronger; what was imported without times of its own follows
+    only what stands before it in the same text. ``related_to``: shared tags, strength = Jaccard of the tag sets.
+    ``similar_to``: the same words except for case, space and punctuation. Of each type at most
+    ``ingest.max_links_per_type`` links are stored, strongest first, then newest.
+
+    Args:
+        chunk_store: an open store; ``chunk_store.config.ingest`` sets the bounds.
+        config: other bounds.
+        batch: what is asked for the chunks before a new one, and told of new ones; None: the store.
+    """
+
+    def __init__(
+        self, chunk_store: ChunkStore, config: IngestConfig | None = None, *, batch: KeptIndex | None = None
+    ) -> None:
+        self._store = chunk_store
+        self._config = config or chunk_store.config.ingest
+        self.batch = batch
+        self.index: LinkIndex = chunk_store if batch is None else batch
+
+    def link_on_create(self, chunk: Chunk) -> Chunk:
+        """Add automatic links to a new chunk; its existing links are kept.
+
+        Returns:
+            The chunk with its links. One that is stored is updated there; one that is not is left to the caller.
+        """
+        found = self.links_for(chunk)
+        present = {(link.target_id, link.type) for link in chunk.links}
+        added = [link for link in found if (link.target_id, link.type) not in present]
+        if not added:
+            return chunk
+        links = [*chunk.links, *added]
+        stored = self._store.update_chunk(chunk.id, links=links) if self._store.exists(chunk.id) else None
+        return stored or replace(chunk, links=links)
+
+    def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
+        """The automatic links of a chunk, which need not be stored yet; those that it has are not looked at."""
+        limit = self._config.max_links_per_type
+        if limit == 0:
+            return []
+        made_at = format_time(self._store.clock())
+        moment = parse_time(chunk.metadata.at or made_at)
+        said_before: dict[str, float] = {}
+        if chunk.metadata.conversation_id is not None:  # so far, newest first, as far as any rule looks back
+            said_before = self._before(chunk, None, moment, limit + 1)
+        links = [
+            *self._context(chunk, moment, said_before, limit),
+            *self._follows(chunk, moment, said_before, limit),
+            *(self._related(chunk.tags, chunk.id, limit) if chunk.tags else ()),
+            *self._similar(chunk.content, chunk.id, limit),
+        ]
+        for link in links:
+            link.created_at = made_at
+        return links
+
+    def add_manual_link(
+        self,
+        source_id: str,
+        target_id: str,
+        link_type: str,
+        strength: float = 0.5,
+        reasoning: str | None = None,
+    ) -> bool:
+        """Link two chunks on purpose, by any built-in or registered type.
+
+        Args:
+            strength: 0-1.
+            reasoning: why, in words.
+
+        Returns:
+            True; linking again changes strength and reasoning of the existing link.
+
+        Raises:
+            InvalidLink: unknown type, strength outside 0-1, a missing chunk, or a chunk linked to itself.
+            InvalidChunkId: an id that cannot be one.
+        """
+        return self._store.add_link(source_id, target_id, link_type, strength, reasoning)
+
+    def _before(self, chunk: Chunk, since: datetime | None, moment: datetime, limit: int) -> dict[str, float]:
+        """Other chunks of its conversation, or of all where it has none, with their times, newest first."""
+        found = self.index.list_between(
+            since, moment, limit, conversation_id=chunk.metadata.conversation_id, newest_first=True
+        )
+        places = dict(map(_ID_AND_TIME, found))
+        places.pop(chunk.id, None)
+        return places
+
+    def _context(
+        self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
+    ) -> list[ChunkLinks]:
+        conversation_id = chunk.metadata.conversation_id
+        if conversation_id is None:
+            return []
+        near = list(said_before)
+        if len(near) < limit:  # said before chunks that are stored already, as in an import out of order
+            later = self.index.list_between(moment, None, limit + 1, conversation_id=conversation_id)
+            near += map(_ID, later)
+        links: list[ChunkLinks] = []
+        for chunk_id in dict.fromkeys(near):
+            if chunk_id != chunk.id and len(links) < limit:
+                links.append(ChunkLinks(chunk_id, "context_of", round(_STEP ** len(links), 4)))
+        return links
+
+    def _follows(
+        self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
+    ) -> list[ChunkLinks]:
+        window = self._config.follows_seconds
+        alone = chunk.metadata.conversation_id is None
+        places = self._by_the_same(chunk, moment, limit) if alone else said_before
+        near: list[tuple[str, float]] = []
+        for chunk_id, at in places.items():
+            if len(near) < limit and moment.timestamp() - at <= window:
+                near.append((chunk_id, at))
+        if near and (alone or not has_own_time(chunk.metadata)):
+            bodies = self.index.get_many([chunk_id for chunk_id, _ in near])
+            near = [
+                (chunk_id, at)
+                for chunk_id, at in near
+                if chunk_id in bodies and of_one_stream(chunk.metadata, bodies[chunk_id].metadata)
+            ]
+        links: list[ChunkLinks] = []
+        for chunk_id, at in near:
+            gap = max(0.0, moment.timestamp() - at)
+            strength = (1.0 - gap / window if window else 1.0) * _STEP ** len(links)
+            if (rounded := round(strength, 4)) > 0.0:
+                links.append(ChunkLinks(chunk_id, "follows", rounded))
+        return links
+
+    def _by_the_same(self, chunk: Chunk, moment: datetime, limit: int) -> dict[str, float]:
+        """The latest chunks before this one that have no conversation either, and the same origin and source."""
+        about = chunk.metadata
+        try:
+            since = moment - timedelta(seconds=self._config.follows_seconds)
+        except OverflowError:  # the first minutes of the year 1
+            since = moment
+        recent = self._before(chunk, since, moment, 2 * limit + 1)
+        alike = {
+            other.id
+            for other in self.index.summaries(list(recent))
+            if other.conversation_id is None and (other.origin, other.source) == (about.origin, about.source)
+        }
+        return {chunk_id: at for chunk_id, at in recent.items() if chunk_id in alike}
+
+    def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
+        own = set(tags)
+        tagged: dict[str, Summary] = {}
+        for tag in list(dict.fromkeys(tags))[:_TAGS_ASKED]:
+            for summary in self.index.latest(max(limit + 1, _TAGGED), tag=tag):
+                tagged[summary.id] = summary
+        scored: list[tuple[float, float, str]] = []
+        for summary in tagged.values():
+            shared = own.intersection(summary.tags)
+            if summary.id != own_id and len(shared) >= self._config.min_shared_tags:
+                scored.append((len(shared) / len(own.union(summary.tags)), summary.at, summary.id))
+        scored.sort(reverse=True)
+        return [
+            ChunkLinks(target, "related_to", round(strength, 4)) for strength, _, target in scored[:limit]
+        ]
+
+    def _similar(self, content: str, own_id: str | None, limit: int) -> list[ChunkLinks]:
+        links: list[ChunkLinks] = []
+        for target in self.index.find_normalised(content, limit + 1):
+            if target != own_id and len(links) < limit:
+                links.append(ChunkLinks(target, SIMILAR_TO, 1.0))
+        return links
+
+
+def add_manual_link(
+    chunk_store: ChunkStore,
+    source_id: str,
+    target_id: str,
+    link_type: str,
+    strength: float = 0.5,
+    reasoning: str | None = None,
+) -> bool:
+    """Link two chunks on purpose; see ``AutoLinker.add_manual_link``."""
+    return chunk_store.add_link(source_id, target_id, link_type, strength, reasoning)
+
+
+def has_own_time(about: ChunkMetadata) -> bool:
+    """Whether the time of a chunk is its own; that of an import without ``occurred_at`` is the time of the import."""
+    return about.occurred_at is not None or about.origin not in ("import", "web")
+
+
+def of_one_stream(later: ChunkMetadata, earlier: ChunkMetadata) -> bool:
+    """Whether two chunks near in time may follow each other: one conversation, or one author outside of any.
+
+    What was imported without times of its own follows only what came from the same file or address.
+    """
+    if later.conversation_id != earlier.conversation_id:
+        return False
+    if not (has_own_time(later) and has_own_time(earlier)):
+        path = later.provenance.get("path")
+        return path is not None and path == earlier.provenance.get("path")
+    return later.conversation_id is not None or _author(later) == _author(earlier)
+
+
+def _author(about: ChunkMetadata) -> tuple[object, ...]:
+    return (about.origin, about.source, about.extra.get("author"), about.extra.get("speaker"))

@@ -1,0 +1,77 @@
+"""Segments of chunks, encoded before their transaction: by other processes, and outside of the write lock."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from array import array
+from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
+from types import MappingProxyType
+
+import msgspec
+
+from rlm_mem.store.core.records import encode_content
+
+__all__ = ["AHEAD", "Ahead", "LocalTerms", "local_terms", "segments_ahead"]
+
+_HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # of a segment blob, in words (store.core.records)
+
+
+class LocalTerms(msgspec.Struct, array_like=True):
+    """Encoded segments whose terms are numbered by their places in ``terms``, in the order of their first use."""
+
+    blob: bytes
+    terms: list[str]
+
+    def numbered(self, term: Callable[[str], int]) -> bytes:
+        """The blob with the numbers of the index's own dictionary: what ``encode_segments`` gives with ``term``."""
+        numbers = [term(text) for text in self.terms]
+        words = self._words()
+        start = _HEAD + _PER_SEGMENT * words[1]
+        for place in range(_HEAD + _AUTHOR, start, _PER_SEGMENT):
+            if words[place]:
+                words[place] = numbers[words[place] - 1] + 1
+        words[start:] = array("I", [numbers[word] for word in words[start:]])
+        if sys.byteorder == "big":
+            words.byteswap()
+        return words.tobytes()
+
+    def figures(self) -> tuple[int, int]:
+        """Length of all segments in terms, and how many segments there are."""
+        words = self._words()
+        return sum(words[_HEAD + _LENGTH : _HEAD + _PER_SEGMENT * words[1] : _PER_SEGMENT]), words[1]
+
+    def _words(self) -> array[int]:
+        words = array("I")
+        words.frombytes(self.blob)
+        if sys.byteorder == "big":
+            words.byteswap()
+        return words
+
+
+Ahead = Mapping[tuple[str, int, str], LocalTerms]
+"""Segments that are encoded already, by content, length of the repeated prefix, and surroundings."""
+
+AHEAD: ContextVar[Ahead] = ContextVar("AHEAD", default=MappingProxyType({}))
+"""Those that are taken by transactions that begin now."""
+
+
+@contextlib.contextmanager
+def segments_ahead(found: Ahead) -> Iterator[None]:
+    """Let transactions that begin inside take segments that are encoded already."""
+    token = AHEAD.set(found)
+    try:
+        yield
+    finally:
+        AHEAD.reset(token)
+
+
+def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
+    """The encoded segments of a content, with a numbering of terms of their own."""
+    places: dict[str, int] = {}
+
+    def place(text: str) -> int:
+        return places.setdefault(text, len(places))
+
+    return LocalTerms(encode_content(language, content, skip_before, around, place), list(places))

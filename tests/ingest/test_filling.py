@@ -1,0 +1,267 @@
+"""Many texts at once: the result of one after the other, in transactions that others can write between."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.conftest import Clock
+
+from rlm_mem import Memory
+from rlm_mem.config import Config
+from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundError, RlmMemError
+from rlm_mem.ingest import filling
+from rlm_mem.results import Progress
+
+LONG = "\n\n".join(
+    f"## Part {number}\n\n"
+    + " ".join(f"Sentence {part} of {number} tells of pump {part}." for part in range(40))
+    for number in range(4)
+)
+
+
+def texts() -> Iterator[dict[str, Any]]:
+    """Conversations, loose notes, imports, repetitions, changes of fact, times out of order, and a long text."""
+    for number in range(60):
+        item: dict[str, Any] = {
+            "text": f"Valve {number} of hall {number % 4} was tested by Ines.",
+            "tags": [f"hall-{number % 4}", "valves"][: 1 + number % 2],
+            "occurred_at": f"2026-02-{1 + number * 7 % 28:02d}T10:{number:02d}:00Z",
+        }
+        if number % 3:
+            item["conversation_id"] = f"talk-{number // 9}"
+        if number % 5 == 0:
+            item |= {"source": "import", "provenance": {"path": f"log/{number % 2}.md", "title": "The log"}}
+        if number % 11 == 0:
+            item["trust"] = "quarantined"
+        if number % 13 == 0:
+            item["metadata"] = {"speaker": "Ines"}
+        yield item
+        if number % 7 == 0:
+            yield item  # word for word
+            later = item["occurred_at"].replace(
+                ":00Z", ":30Z"
+            )  # of equal times the order is that of ids, which are random
+            yield {**item, "text": item["text"].upper(), "conversation_id": None, "occurred_at": later}
+        if number % 10 == 0:
+            yield {
+                "text": f"Dana lives in {('Berlin', 'Hamburg', 'Kiel')[number // 10 % 3]}.",
+                "trust": "trusted",
+            }
+    yield {"text": LONG, "conversation_id": "manual", "metadata": {"title": "The manual"}}
+    yield {"text": "The key is AKIAIOSFODNN7EXAMPLE.", "tags": "keys"}
+
+
+def state(memory: Memory, made: Sequence[Any]) -> list[Any]:
+    """Everything of the chunks but ids and times of writing, with the order in which they are listed."""
+    ids = list(dict.fromkeys(chunk_id for one in made for chunk_id in one.chunk_ids))
+    place = {chunk_id: number for number, chunk_id in enumerate(ids)}
+    stored = memory.store.backend.chunks("default", ids)
+    chunks = []
+    for chunk_id in ids:
+        data = stored[chunk_id].to_dict()
+        meta = data["metadata"]
+        for name in ("created_at", "modified_at", "accessed_at"):
+            del meta[name]
+        links = [
+            (place[one["target_id"]], one["type"], one["strength"], one["reasoning"]) for one in data["links"]
+        ]
+        by = meta.pop("superseded_by")
+        chunks.append(
+            (
+                data["content"],
+                data["type"],
+                data["tokens"],
+                data["tags"],
+                data["revision"],
+                links,
+                meta,
+                place.get(by),
+            )
+        )
+    results = [
+        ([place[one] for one in result.chunk_ids], result.created, len(result.duplicates), result.tokens,
+         [place[one] for one in result.replaced], len(result.proposed), result.not_stored, dict(result.secrets.rules))
+        for result in made
+    ]  # fmt: skip
+    listed = [place[one] for one in memory.list_chunks()]
+    hits = [
+        sorted(round(hit.score, 9) for hit in memory.search(words, limit=8))
+        for words in ("valve hall", "pump", "Dana lives")
+    ]
+    return [chunks, results, listed, hits]
+
+
+class Standing(Clock):
+    """A clock that stands still, so that times do not depend on how often it is asked."""
+
+    def __call__(self) -> Any:
+        return self.now
+
+
+def opened(place: Path | str, namespace: str | None = None, **settings: Any) -> Memory:
+    return Memory.open(
+        place, clock=Standing(), namespace=namespace, config=Config.load(**settings) if settings else None
+    )
+
+
+@pytest.fixture
+def memory(place: Path | str) -> Iterator[Memory]:
+    with opened(place) as memory:
+        yield memory
+
+
+def test_many_texts_give_what_one_after_the_other_gives(place: Path | str, tmp_path: Path) -> None:
+    with opened(tmp_path / "single") as single:
+        wanted = state(single, [single.remember(**item) for item in texts()])
+    with opened(place) as memory:
+        made = memory.remember_many(texts(), batch=17)
+        assert state(memory, made) == wanted
+        assert memory.check() == []
+
+
+@pytest.mark.local_only("analysis does not depend on the store")
+def test_other_processes_give_the_same(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filling, "_WORTH_PROCESSES", 40)
+    started: list[int] = []
+    found = []
+    kept = filling.called
+
+    def called(*args: Any, **named: Any) -> Any:
+        started.append(named["processes"] if named["count"] >= named["few"] else 0)
+        return kept(*args, **named)
+
+    monkeypatch.setattr(filling, "called", called)
+    for processes in (1, 2):
+        with opened(place.with_name(f"brain-{processes}"), store={"processes": processes}) as memory:
+            found.append(state(memory, memory.remember_many(texts(), batch=50)))
+    assert started == [1, 2] and found[0] == found[1]
+
+
+def test_what_others_write_between_two_transactions_is_linked(memory: Memory, place: Path | str) -> None:
+    hums: list[str] = []
+    with opened(place) as other:
+
+        def write(stored: int, _: int) -> None:
+            if stored == 2:
+                hums.extend(other.remember("Pump 9 hums.", conversation_id="hall", tags="pumps").chunk_ids)
+
+        items = [{"text": f"Pump {n} runs.", "conversation_id": "hall", "tags": "pumps"} for n in range(4)]
+        made = memory.remember_many(items, batch=2, progress=write)
+    third = memory.get(made[2].chunk_ids[0])
+    assert third is not None
+    assert {link.type for link in third.links if link.target_id in hums} == {
+        "context_of",
+        "follows",
+        "related_to",
+    }
+
+
+def test_a_text_that_cannot_be_stored_is_named_and_those_before_it_are_stored(memory: Memory) -> None:
+    first = memory.remember("The first.").chunk_ids[0]
+    refused: list[tuple[object, type[RlmMemError], str]] = [
+        ("  ", InvalidChunk, "text 3: there is nothing to remember: the text is empty"),
+        (b"bytes", InvalidChunk, "text 3: it must be str or a mapping with the key text, not bytes"),
+        ({"text": 7}, InvalidChunk, "text 3: the text to remember must be str, not int"),
+        ({"text": "x", "colour": "red"}, InvalidChunk, "text 3: remember does not take 'colour'"),
+        ({"text": "x", "confidence": 2}, InvalidChunk, "text 3: confidence"),
+        ({"text": "x", "occurred_at": "yesterday"}, InvalidChunk, "text 3: occurred_at"),
+        ({"text": "x", "secrets": "shout"}, InputError, "text 3: "),
+        ({"text": "\ud800"}, InvalidChunk, "text 3: "),
+        ({"text": "x", "replaces": "chunk-2026-01-01-00000000"}, NotFoundError, "text 3: there is no chunk"),
+        ({"text": "The first.", "replaces": first}, InvalidChunk, f"text 3: {first} says the same"),
+    ]
+    for number, (item, kind, message) in enumerate(refused):
+        before = memory.stats().chunk_count
+        with pytest.raises(kind) as caught:
+            memory.remember_many([f"{number} a", f"{number} b", f"{number} c", item, f"{number} d"], batch=10)
+        assert str(caught.value).startswith(message)
+        assert memory.stats().chunk_count == before + 3
+    for wrong in ("one text", {"text": "a"}, b"x"):
+        with pytest.raises(InvalidChunk, match="items must be several texts"):
+            memory.remember_many(wrong)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="batch must be a whole number from 1 up, not 0"):
+        memory.remember_many(["a"], batch=0)
+
+
+def test_texts_that_cannot_be_stored_can_be_left_out(memory: Memory) -> None:
+    old = memory.remember("The gate is blue.").chunk_ids[0]
+    items = [
+        "a",
+        "",
+        {"text": "The gate is red.", "replaces": old},
+        {"text": "The gate is green.", "replaces": old},
+        "b",
+    ]
+    told: list[tuple[int, type[RlmMemError]]] = []
+    made = filling.remember_many(
+        memory.store, items, refused=lambda number, error: told.append((number, type(error)))
+    )
+    assert told == [(1, InvalidChunk), (3, ConflictError)]
+    contents = [memory.get(one.chunk_ids[0]) for one in made]
+    assert [one.content for one in contents if one] == ["a", "The gate is red.", "b"]
+
+
+def test_within_a_batch_all_of_them_are_stored_or_none(memory: Memory) -> None:
+    with pytest.raises(InvalidChunk, match="text 2: "), memory.batch():
+        memory.remember_many(["a", "b", ""], batch=1)
+    assert memory.stats().chunk_count == 0
+    with memory.batch():
+        memory.remember("before")
+        memory.remember_many(["a", "b", "c"], batch=1)
+    assert memory.stats().chunk_count == 4
+
+
+def test_a_transaction_ends_when_it_takes_long(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(filling, "_LONGEST_LOCK", 0.0)
+    told: list[tuple[int, int]] = []
+    memory.remember_many(
+        [f"Text {number}." for number in range(4)], progress=lambda *given: told.append(given)
+    )
+    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+@pytest.mark.local_only("looks at files")
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its victims: needs a POSIX system")
+def test_a_kill_loses_nothing_of_finished_transactions(place: Path) -> None:
+    with opened(place) as memory:  # modules are loaded before the forks
+        memory.remember_many(["The first of all."])
+    known = 1
+    for seed in range(2):
+        reader, writer = os.pipe()
+        pid = os.fork()
+        if not pid:
+            os.close(reader)
+            _fill_until_killed(place, writer, seed)
+        os.close(writer)
+        stored = 0
+        with os.fdopen(reader, "rb") as lines:
+            for line in lines:
+                stored = int(line)
+                if stored >= 16 + 8 * seed:
+                    os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        with opened(place) as memory:
+            found = memory.stats().chunk_count
+            assert found >= known + stored
+            assert (found - known) % 8 == 0  # whole transactions only
+            assert memory.check() == []
+            known = found
+
+
+def _fill_until_killed(place: Path, writer: int, seed: int) -> None:
+    """In a child: acknowledge each transaction; the child never returns into pytest."""
+    acknowledge: Progress = lambda stored, _: os.write(writer, f"{stored}\n".encode())  # noqa: E731
+    sys.stdout.flush()
+    try:
+        with opened(place) as memory:
+            memory.remember_many(
+                (f"Note {seed} {n} of pump {n % 9}." for n in range(100_000)), batch=8, progress=acknowledge
+            )
+    finally:
+        os._exit(1)
