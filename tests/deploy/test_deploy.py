@@ -23,6 +23,7 @@ from ruamel.yaml import YAML
 DEPLOY = Path(__file__).parents[2] / "deploy"
 COMMANDS = Path(sys.executable).parent
 PORT = "7412"
+SITE = "memory.example"
 TOKEN = "a token that is long enough"
 
 
@@ -48,7 +49,10 @@ def starts() -> dict[str, tuple[list[str], list[str]]]:
     assert line is not None
     assert memory["healthcheck"]["test"][0] == "CMD"
     return {
-        "compose": (["rlm-mem", *memory["command"]], memory["healthcheck"]["test"][1:]),
+        "compose": (
+            ["rlm-mem", *(word.replace("${MEMORY_SITE:-localhost}", SITE) for word in memory["command"])],
+            memory["healthcheck"]["test"][1:],
+        ),
         "kubernetes": (["rlm-mem", *container["args"]], container["readinessProbe"]["exec"]["command"]),
         "systemd": (["rlm-mem", *shlex.split(line[1])[1:]], []),
     }
@@ -81,7 +85,7 @@ def running(command: list[str], folder: Path) -> Iterator[int]:
     try:
         assert process.stderr is not None
         said = ""
-        while f":{port}" not in said:
+        while "MCP at " not in said:
             line = process.stderr.readline()
             assert line, said
             said += line
@@ -103,7 +107,9 @@ def test_the_server_that_a_file_starts_is_alive_as_the_file_asks_and_serves_the_
         for asks in [ready, LISTENS] if ready else []:
             wait_for([word.replace(PORT, str(port)) for word in asks], environ)
         token = TOKEN if ready else wait_for_text(tmp_path / "token")
-        headers = {"Host": f"127.0.0.1:{port}", "Authorization": f"Bearer {token}"}
+        headers = {"Authorization": f"Bearer {token}"}
+        if ready:  # as the proxy hands it on
+            headers |= {"Host": SITE, "X-Forwarded-Proto": "https"}
         request = urllib.request.Request(f"http://127.0.0.1:{port}/api/v1/stats", headers=headers)
         with urllib.request.urlopen(request, timeout=20) as answer:
             assert json.load(answer)
@@ -131,7 +137,7 @@ def test_every_proxy_leads_to_the_server_by_its_own_name() -> None:
     configured = next(one for one in documents("kubernetes.yaml") if one["kind"] == "ConfigMap")
     for text in ((DEPLOY / "Caddyfile").read_text(), configured["data"]["Caddyfile"]):
         assert f"reverse_proxy 127.0.0.1:{PORT} " in text
-        assert f"header_up Host 127.0.0.1:{PORT}" in text
+        assert "header_up Host" not in text, "the server asks for the name of the site"
         assert text.count("{\n") == len(re.findall(r"^\s*\}$", text, re.MULTILINE))
 
 
