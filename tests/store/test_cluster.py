@@ -110,7 +110,7 @@ class Killed:
         if self._after:
             self._connection.execute(statement)
         with psycopg.connect(self._dsn, autocommit=True) as other:
-            other.execute("SELECT pg_terminate_backend(%s, 5000)", (self._connection.info.backend_pid,))
+            other.execute("SELECT pg_terminate_backend(%s::int, 5000)", (self._connection.info.backend_pid,))
         return self._connection.execute("SELECT 1")
 
 

@@ -28,7 +28,7 @@ from rlm_mem.errors import (
 )
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
-from rlm_mem.store.postgres import migrate
+from rlm_mem.store.postgres import migrate, pool
 from rlm_mem.store.postgres.backend import PostgresBackend
 from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, TABLES, namespace_key
 from rlm_mem.store.postgres.transaction import PostgresTransaction
@@ -146,7 +146,7 @@ def test_tables_are_made_once_however_many_programs_open_an_empty_database_at_on
     dsn = databases.server.dsn(name)
     try:
         with ThreadPoolExecutor(8) as threads:
-            opened = list(threads.map(lambda _: ChunkStore(dsn, config=QUICK), range(8)))
+            opened = list(threads.map(lambda _: ChunkStore(dsn, config=PATIENT), range(8)))
         for one in opened:
             one.close()
         versions = [(number,) for number in range(1, SCHEMA_VERSION + 1)]
@@ -286,7 +286,7 @@ def test_a_writer_waits_for_the_lock_of_its_namespace_and_then_says_so(store: Ch
 def test_no_lock_outlives_the_process_that_held_it(store: ChunkStore, dsn: str) -> None:
     store.create_chunk("First.")
     held = holding(dsn)
-    sql(dsn, "SELECT pg_terminate_backend(%s)", held.info.backend_pid)
+    sql(dsn, "SELECT pg_terminate_backend(%s::int)", held.info.backend_pid)
     store.create_chunk("Second.")
     held.close()
 
@@ -464,7 +464,7 @@ def test_a_connection_lost_at_the_commit_has_the_true_result(
 
     def lose(self: PostgresTransaction, namespace: str) -> None:
         begin(self, namespace)
-        kill = lambda pid: sql(dsn, "SELECT pg_terminate_backend(%s, 5000)", pid)  # noqa: E731
+        kill = lambda pid: sql(dsn, "SELECT pg_terminate_backend(%s::int, 5000)", pid)  # noqa: E731
         self._connection = cast(Any, LostAt(self._connection, kill, after=after))
 
     monkeypatch.setattr(PostgresTransaction, "begin", lose)
@@ -582,7 +582,10 @@ def guarded(databases: Databases) -> Iterator[str]:
     databases.drop(name)
 
 
-def test_errors_are_one_sentence_without_the_password(databases: Databases, guarded: str) -> None:
+def test_errors_are_one_sentence_without_the_password(
+    databases: Databases, guarded: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_FIRST_CONNECT_TIMEOUT", 0.1)
     port = databases.server.dsn("x").rsplit(":", 1)[1].split("/")[0]
     secret = "hidden-pass-word"
 

@@ -30,7 +30,7 @@ _LOCK = f"SELECT {Head.columns()} FROM rlm_mem.namespaces WHERE ns = %s FOR NO K
 #: By itself: with a table in it, a worker of a cluster would answer with a number of its own.
 _NUMBER = "SELECT pg_current_xact_id()::text"
 #: Before a lock that a transaction in doubt may hold on a worker.
-_PATIENCE = ("SET LOCAL citus.propagate_set_commands = 'local'", "SET LOCAL lock_timeout = '10s'")
+_PATIENCE = ("SET LOCAL citus.propagate_set_commands = 'local'", "SET LOCAL lock_timeout = '5s'")
 _MAKE = "INSERT INTO rlm_mem.namespaces(ns, name, analysis) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 #: Between these numbers of chunks the planner's statistics are refreshed whenever a namespace has doubled. Below, every
 #: plan is good; above, autovacuum is soon enough; in between a bulk of writes ends before autovacuum runs.
@@ -357,7 +357,12 @@ def _outcome(
         return True if state == "committed" else None if pool.distributed else False
     if pool.distributed:
         # A worker may still be about to commit: until it has, it holds the locks.
-        pool.change([*((statement, ()) for statement in _PATIENCE), *((_LOCK, (ns,)) for ns in written)])
+        try:
+            pool.change([*((statement, ()) for statement in _PATIENCE), *((_LOCK, (ns,)) for ns in written)])
+        except (
+            StoreLocked
+        ):  # it waits for the second step of the commit, which follows what the coordinator did
+            return state == "committed" or bool(pool.rows(*proof))
     # A server that took over may reuse ids of transactions: the line in the audit log is the proof.
     return bool(pool.rows(*proof))
 
