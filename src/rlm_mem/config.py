@@ -349,15 +349,15 @@ def parse_setting(setting: str, text: str) -> Any:
     section, _, name = setting.partition(".")
     sections = {one.name for one in fields(Config)}
     if section not in sections:
-        raise InvalidConfig(f"there is no setting {setting!r:.60}", hint="rlm-mem config list names them.")
+        raise InvalidConfig(f"there is no setting {setting!r:.60}", hint="rlm-mem config list names them")
     hint = get_type_hints(_section_class(section)).get(name)
     if hint is None or section == "types":
         known = [one.name for one in fields(_section_class(section))] if section != "types" else []
         raise InvalidConfig(
             f"there is no setting {setting!r:.60} of one value",
-            hint=f"Use one of {', '.join(f'{section}.{one}' for one in known)}."
+            hint=f"use one of {', '.join(f'{section}.{one}' for one in known)}"
             if known
-            else "Types are tables of config.toml (docs/spec/chunk-format.md).",
+            else "types are tables of config.toml (docs/spec/chunk-format.md)",
         )
     return _from_text(text, hint, setting)
 
@@ -382,20 +382,20 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
     if isinstance(ingest, Mapping) and ingest.get("folders"):
         raise InvalidConfig(
             f"{where}: ingest.folders lets clients of a server read folders, which the file of a brain may not allow",
-            hint="Set RLM_MEM_INGEST_FOLDERS in your own environment instead.",
+            hint="set RLM_MEM_INGEST_FOLDERS in your own environment instead",
         )
     telemetry = layer.get("telemetry")
     if isinstance(telemetry, Mapping):
         if telemetry.get("content"):
             raise InvalidConfig(
                 f"{where}: telemetry.content would put memories into spans, which the file of a brain may not ask for",
-                hint="Set RLM_MEM_TELEMETRY_CONTENT=true in your own environment instead.",
+                hint="set RLM_MEM_TELEMETRY_CONTENT=true in your own environment instead",
             )
         if telemetry.get("endpoint") and not _is_loopback(str(telemetry["endpoint"])):
             raise InvalidConfig(
                 f"{where}: telemetry.endpoint={telemetry['endpoint']!r:.80} is another machine, which the file of a "
                 "brain may not ask for",
-                hint="Set OTEL_EXPORTER_OTLP_ENDPOINT in your own environment instead.",
+                hint="set OTEL_EXPORTER_OTLP_ENDPOINT in your own environment instead",
             )
     settings = layer.get("llm")
     if not isinstance(settings, Mapping):
@@ -412,7 +412,7 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
         return
     raise InvalidConfig(
         f"{where}: {refused}, which the file of a brain may not ask for",
-        hint="Set RLM_MEM_LLM_MODEL and RLM_MEM_LLM_BASE_URL in your own environment instead.",
+        hint="set RLM_MEM_LLM_MODEL and RLM_MEM_LLM_BASE_URL in your own environment instead",
     )
 
 
@@ -448,7 +448,7 @@ def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
             at_most = "" if most is False else f" (at most {most:g})"
             raise InvalidConfig(
                 f"{where}: {section}.{name} = {shown} is more than the file of a brain may ask for{at_most}",
-                hint=f"Set RLM_MEM_{section.upper()}_{name.upper()}={shown} in your own environment instead.",
+                hint=f"set RLM_MEM_{section.upper()}_{name.upper()}={shown} in your own environment instead",
             )
 
 

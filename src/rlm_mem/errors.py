@@ -85,8 +85,8 @@ class RlmMemError(Exception):
     """Root of everything RLM-MEM raises on purpose.
 
     Args:
-        message: one sentence that names the input and what is wrong with it.
-        hint: one sentence with the remedy, shown by the command line below the message.
+        message: a clause that names the input and what is wrong with it, in lower case and without a full stop.
+        hint: a clause of the same form with the remedy; the command line shows it below the message.
     """
 
     def __init__(self, message: str = "", *, hint: str | None = None) -> None:
@@ -97,6 +97,11 @@ class RlmMemError(Exception):
     def __str__(self) -> str:
         # Without this, the built-in base classes (OSError, KeyError) would format the arguments differently.
         return self.message
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong and the remedy, as one text."""
+        return f"{self.message}; {self.hint}" if self.hint else self.message
 
 
 class InputError(RlmMemError, ValueError):

@@ -1,10 +1,11 @@
-"""Messages of errors: one clause that starts in lower case, without a full stop."""
+"""Messages of errors and their remedies: a clause each that starts in lower case, without a full stop."""
 
 from __future__ import annotations
 
 import ast
 
 from rlm_mem import errors
+from rlm_mem.sandbox.hints import hint_for
 from tests.house.sources import MODULES, listed, named, tree
 
 ERRORS = {
@@ -12,6 +13,16 @@ ERRORS = {
     for name, value in vars(errors).items()
     if isinstance(value, type) and issubclass(value, errors.RlmMemError)
 }
+IN_PROGRAMS = [
+    ("NameError", "name 'dir' is not defined"),
+    ("NameError", "name 'walnut' is not defined"),
+    ("ModuleNotFoundError", "No module named 'contextlib'"),
+    ("ModuleNotFoundError", "No module named 'walnut'"),
+    ("KeyError", "'walnut'"),
+    ("TypeError", "object of type 'int' has no len()"),
+    ("RecursionError", "maximum recursion depth exceeded"),
+]
+"""Errors of programs for which there is a remedy, each another one."""
 
 
 def test_messages_start_in_lower_case_and_have_no_full_stop() -> None:
@@ -22,6 +33,22 @@ def test_messages_start_in_lower_case_and_have_no_full_stop() -> None:
         if isinstance(node, ast.Call) and _called(node) in ERRORS and node.args and _breaks_rule(node.args[0])
     ]
     assert not wrong, listed(wrong)
+
+
+def test_remedies_have_the_form_of_messages() -> None:
+    wrong = [
+        f"{named(path)}:{text.lineno}: {ast.unparse(text)}"
+        for path in MODULES
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.keyword)
+        and (node.arg == "hint" or (node.arg == "detail" and isinstance(node.value, ast.Constant)))
+        for text in _texts(node.value)
+        if _breaks_rule(text)
+    ]
+    assert not wrong, listed(wrong)
+    told = {hint_for(kind, message) for kind, message in IN_PROGRAMS} - {None}
+    assert len(told) == len(IN_PROGRAMS)
+    assert not [one for one in told if one and (one.endswith(".") or (one[0].isupper() and one[1].islower()))]
 
 
 def test_the_rule_refuses_what_it_is_for() -> None:
@@ -39,6 +66,15 @@ def test_the_rule_refuses_what_it_is_for() -> None:
         '"JSON is too deep"',
     ):
         assert not _breaks_rule(ast.parse(code, mode="eval").body)
+
+
+def _texts(value: ast.expr) -> list[ast.expr]:
+    """The texts that an expression may have as its value."""
+    if isinstance(value, ast.IfExp):
+        return [*_texts(value.body), *_texts(value.orelse)]
+    if isinstance(value, ast.BoolOp):
+        return [text for one in value.values for text in _texts(one)]
+    return [value] if isinstance(value, ast.Constant | ast.JoinedStr) else []
 
 
 def _called(node: ast.Call) -> str:

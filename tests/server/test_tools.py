@@ -96,7 +96,7 @@ def test_arguments_under_other_names_and_as_text_are_understood(ask: Ask) -> Non
 
 def test_what_is_wrong_is_said_in_words_with_the_remedy(ask: Ask, remembered: list[str]) -> None:
     assert "limit" in ask("search", query="x", limit=1000)
-    assert "no argument 'page'. There are: " in ask("search", query="x", page=2)
+    assert "no argument 'page'; there are: " in ask("search", query="x", page=2)
     assert "twice" in ask("search", query="x", q="y")
     assert "chunk id" in ask("get", ids=["../../etc/passwd"])
     assert "recall_open" in ask("recall_exec", handle="recall-0", code="1")

@@ -61,13 +61,13 @@ def install(
     if hooks:
         if client is None:
             raise InputError(
-                "the hooks of which client?", hint="Name one: rlm-mem install claude-code --hooks."
+                "the hooks of which client?", hint="name one: rlm-mem install claude-code --hooks"
             )
         _install_hooks(call, hook_client_named(client), project, remove, show)
         return
     known = clients.client_named(client) if client is not None else _chosen_client(call.json)
     if project and known.project is None:
-        raise InputError(f"{known.name} has no settings of a project", hint="Leave --project out.")
+        raise InputError(f"{known.name} has no settings of a project", hint="leave --project out")
     path = Path.cwd() / known.project if project and known.project else known.user(Path.home(), os.environ)
     if project:
         launcher, named = clients.shared_launcher(), _shared_brain(call, known)
@@ -121,7 +121,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         if call.named_brain is not None:
             raise InputError(
                 "the hooks of a project name no brain, since everybody who uses it has their own",
-                hint="Leave --brain or --project out.",
+                hint="leave --brain or --project out",
             )
         named: list[str] = []
     else:
@@ -167,7 +167,7 @@ def _chosen_client(as_json: bool) -> clients.Client:
             rows.add_row(*map(text, [str(number), *cells] if asks else cells))
         screen().print(rows)
     if not asks:
-        raise InputError("into which client?", hint="Name one with --client NAME.")
+        raise InputError("into which client?", hint="name one with --client NAME")
     first = next((number for number, found in enumerate(here.values(), 1) if found), None)
     chosen = typer.prompt("into which one (number or name)", default=first, type=str).strip()
     names = list(here)
@@ -193,7 +193,7 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
         if shown_dsn(named) != named.strip() or "@" in named:
             raise InputError(
                 f"{shown_place(named)} names a user or a password, and the settings of a project are committed",
-                hint="Name the database without them (PGUSER, PGPASSFILE), or leave --project out.",
+                hint="name the database without them (PGUSER, PGPASSFILE), or leave --project out",
             )
         return named
     if named is not None:
@@ -201,7 +201,7 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
         if inside is None:
             raise InputError(
                 f"{named} lies outside of the project, and the settings of a project are committed",
-                hint="Leave --brain out, so that everybody's own memory is used; or leave --project out.",
+                hint="leave --brain out, so that everybody's own memory is used; or leave --project out",
             )
         return inside
     place = locate(environ={**os.environ, "RLM_MEM_BRAIN": ""})

@@ -142,7 +142,7 @@ def unlink(
     if not removed:
         raise NotFoundError(
             f"there is no such link from {source_id} to {target_id}",
-            hint=f"rlm-mem link list {source_id} shows them.",
+            hint=f"rlm-mem link list {source_id} shows them",
         )
     if call.json:
         print_json({"removed": removed})
@@ -182,9 +182,7 @@ def update(
     if confidence is not None:
         changes["confidence"] = confidence
     if not changes:
-        raise InputError(
-            "nothing to change", hint="Give --content, --tag, --no-tags, --type or --confidence."
-        )
+        raise InputError("nothing to change", hint="give --content, --tag, --no-tags, --type or --confidence")
     _update(call, chunk_id, changes, revision, secrets)
 
 
@@ -197,7 +195,7 @@ def edit(
         chunk_id = full_id(memory, chunk_id)
         chunk = memory.get(chunk_id)
     if chunk is None:
-        raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
+        raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids")
     changed = _in_editor(chunk.content)
     if changed == chunk.content:
         note("nothing changed")
@@ -219,7 +217,7 @@ def _update(
             chunk_id, expected_revision=revision, secrets=secrets, on_secret=found.append, **changes
         )
     if changed is None:
-        raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
+        raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids")
     if call.json:
         print_json(changed.to_dict())
     else:
@@ -231,9 +229,7 @@ def _update(
 def _in_editor(content: str) -> str:
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
-        raise InputError(
-            "no editor is set", hint="Set EDITOR, or use rlm-mem chunk update ID --content TEXT."
-        )
+        raise InputError("no editor is set", hint="set EDITOR, or use rlm-mem chunk update ID --content TEXT")
     with tempfile.TemporaryDirectory(prefix="rlm-mem-") as folder:
         path = Path(folder) / "chunk.md"
         path.write_text(content, encoding="utf-8")
@@ -259,7 +255,7 @@ def delete(
     """Delete chunks; rlm-mem restore brings them back, unless --permanent."""
     if permanent and not yes:
         if not sys.stdin.isatty():
-            raise InputError("--permanent cannot be undone", hint="Add --yes to confirm it.")
+            raise InputError("--permanent cannot be undone", hint="add --yes to confirm it")
         typer.confirm(f"Remove {amount(len(chunk_ids), 'chunk')} for good?", abort=True, err=True)
     with call.open() as memory:
         ids = full_ids(memory, chunk_ids)
@@ -328,7 +324,7 @@ def undo(
     if chunk is None:
         raise NotFoundError(
             f"there is nothing to undo for {chunk_id}",
-            hint=f"rlm-mem chunk history {chunk_id} shows its versions.",
+            hint=f"rlm-mem chunk history {chunk_id} shows its versions",
         )
     if call.json:
         print_json(chunk.to_dict())
@@ -353,5 +349,5 @@ def _report(done: dict[str, bool], verb: str, key: str, as_json: bool) -> None:
     if missing:
         raise NotFoundError(
             f"not found: {', '.join(missing)}",
-            hint="rlm-mem list, or rlm-mem list --archived, shows the ids.",
+            hint="rlm-mem list, or rlm-mem list --archived, shows the ids",
         )

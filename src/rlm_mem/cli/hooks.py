@@ -83,7 +83,7 @@ def rules(
     if write:
         if not isinstance(place, Path):
             raise InputError(
-                "the rules of a database cannot be edited", hint="Only a brain folder has a file."
+                "the rules of a database cannot be edited", hint="only a brain folder has a file"
             )
         path = place / RULES_FILE
         try:
@@ -91,7 +91,7 @@ def rules(
             with path.open("x", encoding="utf-8") as file:
                 file.write(SHIPPED.read_text(encoding="utf-8"))
         except FileExistsError:
-            raise ConflictError(f"{path} is there already", hint="Edit it, or remove it first.") from None
+            raise ConflictError(f"{path} is there already", hint="edit it, or remove it first") from None
     found = load_rules(place if isinstance(place, Path) else None)
     if call.json:
         print_json(

@@ -77,6 +77,6 @@ def known_id(
         shown = ", ".join(about(one) for one in matches[:_SHOWN])
         more = f" and {len(matches) - _SHOWN:,} more" if len(matches) > _SHOWN else ""
         raise InputError(
-            f"{given} is the short form of {len(matches):,} {noun}s: {shown}{more}", hint="Type more of it."
+            f"{given} is the short form of {len(matches):,} {noun}s: {shown}{more}", hint="type more of it"
         )
     return matches[0]

@@ -51,7 +51,7 @@ def export(
             return
         if target is None or target == "-":
             raise InputError(
-                "where to?", hint="Name a folder, a file ending in .jsonl or .zip, or --chunk ID."
+                "where to?", hint="name a folder, a file ending in .jsonl or .zip, or --chunk ID"
             )
         named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
         with progress("exporting", quiet=call.json) as tell:
@@ -93,7 +93,7 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
         with path.open("wb" if overwrite else "xb") as handle:
             handle.write(made.encode("utf-8"))
     except FileExistsError:
-        raise InputError(f"{path} is there already", hint="--overwrite writes over it.") from None
+        raise InputError(f"{path} is there already", hint="--overwrite writes over it") from None
     screen().print(text(f"exported {chunk_id} to {path}"))
 
 

@@ -38,5 +38,5 @@ def log_lines(brain: Path | str | None, level: str | None, form: str | None) -> 
 
     for given, known, option in ((level, LEVELS, "--log-level"), (form, FORMATS, "--log-format")):
         if given is not None and given not in known:
-            raise InvalidConfig(f"{option} is {given!r:.40}", hint=f"Use one of {', '.join(known)}.")
+            raise InvalidConfig(f"{option} is {given!r:.40}", hint=f"use one of {', '.join(known)}")
     start_logging(level or settings.level, form or settings.format)

@@ -120,7 +120,7 @@ def every_tool(tools: str) -> bool:
         InputError: it names neither ``default`` nor ``all``.
     """
     if tools not in ("default", "all"):
-        raise InputError(f"--tools is {tools!r}", hint="Use default or all.")
+        raise InputError(f"--tools is {tools!r}", hint="use default or all")
     return tools == "all"
 
 

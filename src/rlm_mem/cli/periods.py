@@ -47,7 +47,7 @@ def day_of(given: str, option: str, today: date) -> str:
     if found is None:
         raise InvalidQuery(
             f"{option} {given!r:.60} is not a date",
-            hint="Use YYYY-MM-DD, yesterday, last week, 3 days ago, or a month such as May 2026.",
+            hint="use YYYY-MM-DD, yesterday, last week, 3 days ago, or a month such as May 2026",
         )
     return (found.last if option in ("--until", "--as-of") and not ago else found.first).isoformat()
 

@@ -161,7 +161,7 @@ def say(
         if not done:
             raise InvalidQuery(
                 f"{message!r:.80} is no command for the persona",
-                hint='Say "Set humor to 20%", "Max directness", "Min humor", "Reset sliders" or "Research mode".',
+                hint='say "Set humor to 20%", "Max directness", "Min humor", "Reset sliders" or "Research mode"',
             )
         _show_persona(persona, call.json, done)
 

@@ -60,7 +60,7 @@ def move(
     project = project_of(Path.cwd())
     if project is None and (to == "project" or not call.namespace):
         raise InputError(
-            "this folder belongs to no project", hint="Name the namespaces: --namespace FROM, --to NAMESPACE."
+            "this folder belongs to no project", hint="name the namespaces: --namespace FROM, --to NAMESPACE"
         )
     own = project.namespace if project is not None else ""
     origin = call.namespace or (None if to == "project" else own)

@@ -148,7 +148,7 @@ def show(
             chunk = memory.get(chunk_id, as_of=as_of)
             if chunk is None:
                 then = f"{chunk_id} did not hold on {as_of}" if as_of else f"there is no chunk {chunk_id}"
-                raise NotFoundError(then, hint="rlm-mem list shows the ids.")
+                raise NotFoundError(then, hint="rlm-mem list shows the ids")
             chunks.append(chunk)
     if call.json:
         shapes = [chunk.to_dict() for chunk in chunks]
@@ -338,7 +338,7 @@ def links(
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
         if not memory.store.exists(chunk_id):
-            raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids.")
+            raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids")
         found = memory.store.linked(chunk_id, kind, direction=direction, limit=limit)
     if call.json:
         print_json(found)
@@ -375,7 +375,7 @@ def history(
         chunk_id = full_id(memory, chunk_id)
         versions = memory.history(chunk_id)
     if not versions:
-        raise NotFoundError(f"there is no history of {chunk_id}", hint="rlm-mem list shows the ids.")
+        raise NotFoundError(f"there is no history of {chunk_id}", hint="rlm-mem list shows the ids")
     if call.json:
         print_json(versions)
         return

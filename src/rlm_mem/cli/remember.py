@@ -100,24 +100,24 @@ def remember(
             raise NotFoundError(f"there is no folder {one}")
     if not texts and not folder:
         raise InputError(
-            "there is nothing to remember", hint="Give a text, --file, --folder, or pipe something in."
+            "there is nothing to remember", hint="give a text, --file, --folder, or pipe something in"
         )
     for source in texts:
         if not source.text.strip():
             where = f"{source.path} is empty" if source.path is not None else "the text is empty"
             raise InputError(
                 f"{where}: there is nothing to remember",
-                hint="Give a text of at least one visible character.",
+                hint="give a text of at least one visible character",
             )
 
     if replaces and (folder or len(texts) != 1):
-        raise InputError("--replaces needs one text", hint="Give the text that replaces the chunk alone.")
+        raise InputError("--replaces needs one text", hint="give the text that replaces the chunk alone")
     if watch and (texts or len(folder or ()) != 1 or dry_run):
         raise InputError(
-            "--watch needs one folder", hint="Give --folder PATH, and no text, file or --dry-run."
+            "--watch needs one folder", hint="give --folder PATH, and no text, file or --dry-run"
         )
     if dry_run and (texts or not folder):
-        raise InputError("--dry-run needs a folder", hint="Give --folder PATH, and no text or file.")
+        raise InputError("--dry-run needs a folder", hint="give --folder PATH, and no text or file")
     started = time.perf_counter()
     with call.open(create=not dry_run) as memory:
         about_folder: dict[str, Any] = dict(

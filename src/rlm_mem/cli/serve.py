@@ -176,7 +176,7 @@ def _server() -> ModuleType:
     except ModuleNotFoundError as error:
         raise RlmMemError(
             f"the server needs the package {error.name}",
-            hint='Install it with: pip install "rlm-mem[server]"',
+            hint='install it with: pip install "rlm-mem[server]"',
         ) from None
     finally:
         gc.freeze()

@@ -31,7 +31,7 @@ def list_(
     settings = config.to_dict()
     if section is not None:
         if section not in settings:
-            raise InvalidConfig(f"there is no section {section!r}", hint=f"Use one of {', '.join(settings)}.")
+            raise InvalidConfig(f"there is no section {section!r}", hint=f"use one of {', '.join(settings)}")
         settings = {section: settings[section]}
     if call.json:
         print_json({"brain": shown_place(place), "settings": settings})
@@ -62,7 +62,7 @@ def _value(config: Config, setting: str) -> Any:
     section, _, name = setting.partition(".")
     values = config.to_dict().get(section, {})
     if name not in values:
-        raise InvalidConfig(f"there is no setting {setting!r:.60}", hint="rlm-mem config list names them.")
+        raise InvalidConfig(f"there is no setting {setting!r:.60}", hint="rlm-mem config list names them")
     return values[name]
 
 
@@ -106,12 +106,12 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
         variable = f"RLM_MEM_{setting.upper().replace('.', '_')}"
         raise InputError(
             f"{shown_place(place)} is a database, which has no config.toml",
-            hint=f"Set {variable} in the environment of the programs that open it.",
+            hint=f"set {variable} in the environment of the programs that open it",
         )
     if not place.is_dir():
         raise NotFoundError(
             f"there is no brain at {place}",
-            hint="rlm-mem store init makes one here; --brain PATH names another place.",
+            hint="rlm-mem store init makes one here; --brain PATH names another place",
         )
     path = place / "config.toml"
     before = read_text(path)

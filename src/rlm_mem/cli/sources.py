@@ -25,7 +25,7 @@ def typed(words: Sequence[str]) -> str:
         option = "--folder" if Path(given).is_dir() else "--file"
         raise InputError(
             f"{given!r} is the name of a {option[2:]} here",
-            hint=f"rlm-mem remember {option} {given} remembers what is in it.",
+            hint=f"rlm-mem remember {option} {given} remembers what is in it",
         )
     return given
 
@@ -40,7 +40,7 @@ def piped() -> str | None:
 def one_file(path: Path) -> InputText:
     """A file named by the user; raises when it cannot be read."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder", hint=f"rlm-mem remember --folder {path} takes a folder.")
+        raise InputError(f"{path} is a folder", hint=f"rlm-mem remember --folder {path} takes a folder")
     try:
         return InputText(_decoded(path.read_bytes(), str(path)), path)
     except FileNotFoundError:
@@ -52,10 +52,10 @@ def _decoded(data: bytes, name: str) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         raise InputError(
-            f"{name} is not text in UTF-8", hint="Convert it first; binary files are not remembered."
+            f"{name} is not text in UTF-8", hint="convert it first; binary files are not remembered"
         ) from None
     if "\0" in text:
         raise InputError(
-            f"{name} holds NUL characters: it is not text", hint="Binary files are not remembered."
+            f"{name} holds NUL characters: it is not text", hint="binary files are not remembered"
         )
     return text

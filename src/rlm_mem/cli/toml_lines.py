@@ -63,7 +63,7 @@ def toml_with_value(text: str, section: str, name: str, value: Any, *, where: st
     if not same:
         raise InvalidConfig(
             f"{where} has {section}.{name} in a form that cannot be changed by lines",
-            hint="Edit the file by hand.",
+            hint="edit the file by hand",
         )
     return after
 
@@ -72,7 +72,7 @@ def _loaded(text: str, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InvalidConfig(f"{where} is not valid TOML: {error}", hint="Edit the file by hand.") from None
+        raise InvalidConfig(f"{where} is not valid TOML: {error}", hint="edit the file by hand") from None
 
 
 def _edited(lines: list[str], section: str, name: str, made: str | None, end: str) -> list[str]:

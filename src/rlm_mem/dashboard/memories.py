@@ -117,7 +117,7 @@ def list_page(visit: Visit, suggestions: Suggestions) -> Response:
     try:
         rows = _found(visit.memory, wanted)
     except InputError as error:  # for example a half-typed date: show it in place of the results
-        rows, problem = [], f"{error}. {error.hint or ''}"
+        rows, problem = [], error.sentence
     here = address("/memories", **wanted.query)
     values: dict[str, Any] = {
         "wanted": wanted,

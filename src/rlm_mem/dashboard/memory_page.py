@@ -78,7 +78,7 @@ def present_or_archived(memory: Memory, chunk_id: str) -> tuple[Chunk, bool]:
     versions = memory.history(chunk_id)
     if not versions:
         raise NotFoundError(
-            f"there is no memory {chunk_id}", hint="It may have been removed for good, or never was."
+            f"there is no memory {chunk_id}", hint="it may have been removed for good, or never was"
         )
     return versions[-1].chunk, True
 
@@ -219,7 +219,7 @@ def edit_page(visit: Visit) -> Response:
     """The form with the memory as it is."""
     chunk, archived = present_or_archived(visit.memory, visit.part("chunk_id"))
     if archived:
-        raise InputError("an archived memory cannot be edited", hint="Restore it first.")
+        raise InputError("an archived memory cannot be edited", hint="restore it first")
     return _form(visit, chunk, _form_values(chunk))
 
 
@@ -232,7 +232,7 @@ def save(visit: Visit) -> Response:
     if before is None:
         raise NotFoundError(
             f"there is no memory {chunk_id} any more",
-            hint="It was archived or removed meanwhile; go back to copy your text.",
+            hint="it was archived or removed meanwhile; go back to copy your text",
         )
     try:
         confidence = float(given["confidence"] or before.metadata.confidence)
@@ -290,7 +290,7 @@ def act(visit: Visit) -> Response:
         given = {"type": visit.text("type", 100)}
     done = visit.carry_out(name, path, **given)
     if what == "unlink" and not done.removed:
-        raise NotFoundError("that link is not there any more", hint="Somebody else may have removed it.")
+        raise NotFoundError("that link is not there any more", hint="somebody else may have removed it")
     return visit.go("/memories" if what == "erase" else address("/memories", chunk_id), notice)
 
 

@@ -55,7 +55,7 @@ def change(visit: Visit) -> Response:
     elif what == "say":
         if not visit.carry_out("sayToPersona", message=visit.text("message", 1_000)).changed:
             raise InputError(
-                "the message is not a command for the persona", hint="Say for example: set verbosity to 80."
+                "the message is not a command for the persona", hint="say for example: set verbosity to 80"
             )
     else:
         # Only changed values; without scripts the form sends all of them.
@@ -113,4 +113,4 @@ def _hud(visit: Visit, persona: Persona) -> str:
         gauge = persona.library.gauge("LIVEHUD")
         return render_gauge(gauge, visit.memory.hud_figures(persona), _HUD_WIDTH)
     except RlmMemError as error:  # a hand-written gauge may be invalid: the rest of the page still works
-        return f"{error}. {error.hint or ''}"
+        return error.sentence

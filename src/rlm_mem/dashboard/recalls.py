@@ -129,7 +129,7 @@ def ask(visit: Visit) -> Response:
     operation: RunKind = "reason" if visit.text("operation", 20) == "reason" else "recall"
     if visit.state.read_only and visit.memory.store.backend.read_only:
         raise InputError(
-            "this store is only read, so runs cannot be recorded", hint="Ask with rlm-mem recall."
+            "this store is only read, so runs cannot be recorded", hint="ask with rlm-mem recall"
         )
     known = {info.id for info in visit.memory.trajectories(limit=20)}
     run = visit.runs.start(operation, question)

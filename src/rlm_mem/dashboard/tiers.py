@@ -113,7 +113,7 @@ def undo(visit: Visit) -> Response:
     """Put the files of one transition back as they were."""
     reason = visit.text("reason", 500).strip()
     if not reason:
-        raise InputError("undoing needs a reason", hint="It is written into the journal.")
+        raise InputError("undoing needs a reason", hint="it is written into the journal")
     visit.carry_out("undoTransition", {"transition_id": visit.text("transition", 200)}, reason=reason)
     return visit.go("/tiers", "undone")
 

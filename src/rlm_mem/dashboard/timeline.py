@@ -55,7 +55,7 @@ def timeline_page(visit: Visit) -> Response:
         )
         rows = rows_of(memory.store.get_many(ids).values())
     except InputError as error:
-        problem = f"{error}. {error.hint or ''}"
+        problem = error.sentence
     last = day(rows[limit - 1].at) if len(rows) > limit else ""
     query = {"since": since, "until": until}
     return visit.answer(

@@ -255,7 +255,7 @@ def _check_same_origin(request: Request) -> None:
     if said is not None and said not in ("same-origin", "none"):
         raise Refused(
             problem(
-                403, "this form was sent by another site", hint="Open the dashboard and send it from there."
+                403, "this form was sent by another site", hint="open the dashboard and send it from there"
             )
         )
 
@@ -265,7 +265,7 @@ async def _form(request: Request) -> tuple[tuple[str, str], ...]:
     async for piece in request.stream():
         data += piece
         if len(data) > MAX_FORM_BYTES:
-            raise InputError("the form is too large", hint="Use rlm-mem remember --file for long texts.")
+            raise InputError("the form is too large", hint="use rlm-mem remember --file for long texts")
     fields = parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200)
     # Browsers end the lines of text fields with CR LF; memories keep theirs.
     return tuple((name, value.replace("\r\n", "\n")) for name, value in fields)

@@ -54,7 +54,7 @@ def api_app(state: ServerState, limits: ClientLimits, *, most_bytes: int = MAX_B
 
 def nothing_there() -> Response:
     """The response for an unknown address."""
-    why = problem(404, "there is nothing at this address", hint="/api/v1/openapi.json lists every address.")
+    why = problem(404, "there is nothing at this address", hint="/api/v1/openapi.json lists every address")
     return problem_response(why, _HEADERS)
 
 

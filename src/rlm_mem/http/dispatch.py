@@ -68,7 +68,7 @@ class Resource:
     async def _answer(self, operation: Operation, request: Request) -> Response:
         state = self._state
         if operation.writes and state.read_only:
-            raise StoreReadOnly("this server was started to read only", hint="Start it without --read-only.")
+            raise StoreReadOnly("this server was started to read only", hint="start it without --read-only")
         # Before anything of the request is read: what the client may not do costs the server nothing.
         opened = await state.admit(client_of(request.scope), operation.needs, everywhere=operation.everywhere)
         path = {name: part(name, value) for name, value in request.path_params.items()}
@@ -125,7 +125,7 @@ def _problem(error: Exception, request: Request) -> Problem:
     if isinstance(error, PreconditionFailed):
         return problem(412, error.message, hint=error.hint or "")
     if isinstance(error, BodyTooLarge):
-        return problem(413, str(error), hint="Send it in parts, or import it from a file.")
+        return problem(413, str(error), hint="send it in parts, or import it from a file")
     if isinstance(error, ConflictError) and "if-match" in request.headers:
         return problem(412, error.message, hint=error.hint or "")
     if isinstance(error, AccessDenied):

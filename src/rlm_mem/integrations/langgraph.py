@@ -186,7 +186,7 @@ def _compares(value: Any, operator: str, bound: Any) -> bool:
         return bool(value != bound)
     if operator not in ("$gt", "$gte", "$lt", "$lte"):
         raise InvalidQuery(
-            f"{operator!r:.40} is not a filter operator", hint="Use $eq, $ne, $gt, $gte, $lt or $lte."
+            f"{operator!r:.40} is not a filter operator", hint="use $eq, $ne, $gt, $gte, $lt or $lte"
         )
     try:
         one, other = float(value), float(bound)

@@ -72,4 +72,4 @@ async def _refused(work: Any) -> Any:
     try:
         return await work
     except InputError as error:
-        raise ModelRetry(f"{error} {error.hint or ''}".strip()) from error
+        raise ModelRetry(error.sentence) from error

@@ -300,7 +300,7 @@ def _plain(value: Any) -> Any:
     except (TypeError, ValueError, RecursionError) as error:
         raise InvalidChunk(
             f"the value is not plain data: {error}",
-            hint="Give texts, numbers, true, false, null, lists and objects.",
+            hint="give texts, numbers, true, false, null, lists and objects",
         ) from error
 
 

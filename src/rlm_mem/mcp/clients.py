@@ -72,7 +72,7 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
         settings = read_commented(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
         raise InvalidConfig(
-            f"{where} is not JSON: {error}", hint="Use --print and put the entry in by hand."
+            f"{where} is not JSON: {error}", hint="use --print and put the entry in by hand"
         ) from None
     servers = settings.get(table, {}) if isinstance(settings, dict) else None
     if not isinstance(servers, dict):
@@ -93,7 +93,7 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     if read_commented(made) not in (wanted, {**wanted, table: servers}):
         raise InvalidConfig(
             f"{where} writes {table}.{name} in a form that cannot be edited safely",
-            hint="Use --print and change it by hand.",
+            hint="use --print and change it by hand",
         )
     return made
 
@@ -142,7 +142,7 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     if after.get(table, {}) != wanted or {k: v for k, v in after.items() if k != table} != others:
         raise InvalidConfig(
             f"{where} writes {table}.{name} in a form that cannot be edited safely",
-            hint="Use --print and change it by hand.",
+            hint="use --print and change it by hand",
         )
     return made
 
@@ -352,7 +352,7 @@ def client_named(name: str) -> Client:
             return client
     raise InputError(
         f"there is no client {name!r}",
-        hint=f"There are: {', '.join(NAMES)}. Others take the entry of --print.",
+        hint=f"there are: {', '.join(NAMES)}; others take the entry of --print",
     )
 
 

@@ -132,7 +132,7 @@ def hook_client_named(name: str) -> HookClient:
         if client.name == name:
             return client
     known = ", ".join(client.name for client in HOOK_CLIENTS)
-    raise InputError(f"there are no hooks for {name!r:.60}", hint=f"There are for: {known}.")
+    raise InputError(f"there are no hooks for {name!r:.60}", hint=f"there are for: {known}")
 
 
 def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
@@ -173,7 +173,7 @@ def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *,
         settings = json.loads(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
         raise InvalidConfig(
-            f"{where} is not plain JSON: {error}", hint="Use --print and put the hooks in by hand."
+            f"{where} is not plain JSON: {error}", hint="use --print and put the hooks in by hand"
         ) from None
     present = settings.get("hooks", {}) if isinstance(settings, dict) else None
     if not isinstance(present, dict) or not all(isinstance(groups, list) for groups in present.values()):

@@ -206,7 +206,7 @@ class Service:
         """
         tool = self.tools.get(name)
         if tool is None:
-            raise NotFoundError(f"there is no tool {name!r:.80}", hint=f"There are: {', '.join(self.tools)}.")
+            raise NotFoundError(f"there is no tool {name!r:.80}", hint=f"there are: {', '.join(self.tools)}")
         with operation("tool", tool=name) as current:
             answer = self._answer(tool, arguments, progress, given_up or threading.Event(), client)
             if answer.failed:

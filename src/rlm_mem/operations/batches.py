@@ -168,7 +168,7 @@ def _chunk(named: str, done: list[StepDone]) -> str:
 def _of_step(error: Exception, number: int, step: Step) -> Problem:
     """The problem of a step, with the number of the step; nothing of the batch was done."""
     if isinstance(error, PreconditionFailed):  # no header named the revision, so 412 would mislead
-        why = problem(409, error.message, hint="Read it again.")
+        why = problem(409, error.message, hint="read it again")
     else:
         why = problem_of(error)
     kind = type(step).__struct_config__.tag

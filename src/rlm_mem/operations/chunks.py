@@ -302,7 +302,7 @@ class IdsArguments(Request):
 
 def _found(chunk: Chunk | None, chunk_id: str) -> Chunk:
     if chunk is None:
-        raise NotFoundError(f"there is no chunk {chunk_id}", hint="A deleted one is below /archive.")
+        raise NotFoundError(f"there is no chunk {chunk_id}", hint="a deleted one is below /archive")
     return chunk
 
 
@@ -474,7 +474,7 @@ def undo(context: Context, request: UndoRequest) -> Reply:
     with matched(context, chunk_id):
         chunk = context.memory.undo(chunk_id, to_revision=request.to_revision)
     if chunk is None:
-        raise NotFoundError(f"{chunk_id} has no such version", hint="Its history lists those that were kept.")
+        raise NotFoundError(f"{chunk_id} has no such version", hint="its history lists those that were kept")
     return _reply(chunk)
 
 
@@ -541,7 +541,7 @@ def _by_agent(context: Context, chunk_id: str) -> dict[str, str] | None:
 
 def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
     if all(value is None for value in (request.content, request.tags, request.type, request.confidence)):
-        raise InputError("nothing to change", hint="Give content, tags, type or confidence.")
+        raise InputError("nothing to change", hint="give content, tags, type or confidence")
     found: list[Screened] = []
     chunk = context.memory.store.update_chunk(
         request.id,
@@ -555,7 +555,7 @@ def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
         on_secret=found.append,
     )
     if chunk is None:
-        raise NotFoundError(f"there is no memory {request.id}", hint="search gives the ids.")
+        raise NotFoundError(f"there is no memory {request.id}", hint="search gives the ids")
     shown = chunk_view(context.memory.store, chunk)
     shown.note = str(found[0].report()) if found else None
     return shown

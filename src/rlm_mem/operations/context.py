@@ -95,7 +95,7 @@ class Handles:
         if held is None:
             raise NotFoundError(
                 f"there is no open recall {handle!r:.60}",
-                hint=f"Call recall_open again; a handle ends after {self.idle_seconds / 60:.0f} minutes without use.",
+                hint=f"call recall_open again; a handle ends after {self.idle_seconds / 60:.0f} minutes without use",
             )
         return held.session
 
@@ -266,8 +266,7 @@ class OpenMemory:
 
 def in_words(error: RlmMemError) -> str:
     """The message of an error and the remedy, as one text; what UTF-8 cannot encode is replaced."""
-    message = f"{str(error).rstrip('.')}. {error.hint}" if error.hint else str(error)
-    return message.encode("utf-8", "replace").decode()
+    return error.sentence.encode("utf-8", "replace").decode()
 
 
 def storable(data: dict[str, Any]) -> dict[str, Any]:

@@ -94,14 +94,14 @@ def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None 
     if _size(given) > MAX_ARGUMENT_CHARS:
         raise InputError(
             f"the arguments hold more than {MAX_ARGUMENT_CHARS:,} characters",
-            hint="Send the text in several calls.",
+            hint="send the text in several calls",
         )
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
     known: dict[str, Any] = {}
     for name, value in given.items():
         field = (aliases or {}).get(name, name)
         if field not in fields:
-            known_names = f"There are: {', '.join(fields)}." if fields else "This tool takes none."
+            known_names = f"there are: {', '.join(fields)}" if fields else "this tool takes none"
             raise InputError(f"there is no argument {name!r:.80}", hint=known_names)
         if field in known:
             raise InputError(f"{field} is given twice (also as {name!r})")
@@ -133,7 +133,7 @@ def unknown_parameter(name: str, known: Iterable[str] = ()) -> Refused:
         problem(
             422,
             f"there is no parameter {name!r:.80} here",
-            hint=f"There are: {names}." if names else "This address takes none.",
+            hint=f"there are: {names}" if names else "this address takes none",
             fields=[FieldError("unknown", name[:80])],
         )
     )

@@ -241,7 +241,7 @@ def _sync_folder(context: Context, request: SyncFolderRequest) -> FolderSynced:
     if not any(path.is_relative_to(one) for one in allowed):
         raise InputError(
             f"{request.path} is not in a folder that this server may read",
-            hint="Start it with RLM_MEM_INGEST_FOLDERS=/the/folder (several with commas between).",
+            hint="start it with RLM_MEM_INGEST_FOLDERS=/the/folder (several with commas between)",
         )
     report = context.memory.sync_folder(
         path,

@@ -51,7 +51,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     @property
     def sentence(self) -> str:
         """What happened and the remedy, as one text: the error of a tool."""
-        return f"{self.detail.rstrip('.')}. {self.hint}" if self.hint else self.detail
+        return f"{self.detail}; {self.hint}" if self.hint else self.detail
 
 
 class Refused(Exception):

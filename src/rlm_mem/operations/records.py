@@ -318,7 +318,7 @@ def _last_changes(context: Context, request: ChangesArguments) -> ChangeList:
 def _undo(context: Context, request: UndoChange) -> UndoneOut:
     undone = context.memory.undo(change=request.change)
     if undone is None:
-        raise NotFoundError("there is nothing to undo", hint="The list of changes shows what was done.")
+        raise NotFoundError("there is nothing to undo", hint="the list of changes shows what was done")
     return UndoneOut(**to_builtins(asdict(undone)))
 
 

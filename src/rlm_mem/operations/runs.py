@@ -258,7 +258,7 @@ class RunRegistry:
             if len(running) >= self._most or own >= most:
                 raise ConflictError(
                     f"{self._most if own < most else most} recalls run or wait already",
-                    hint="Wait for one of them, or cancel it.",
+                    hint="wait for one of them, or cancel it",
                 )
             same = [(name, other) for name, other in self._runs.items() if _share(other.opened, opened)]
             ended = [name for name, other in same if other.state != "running"]
@@ -337,7 +337,7 @@ def _share(one: OpenMemory | None, other: OpenMemory | None) -> bool:
 
 def _no_run(run_id: str) -> NotFoundError:
     return NotFoundError(
-        f"there is no run {run_id!r:.60}", hint="Runs are kept while the server lives, the latest 50."
+        f"there is no run {run_id!r:.60}", hint="runs are kept while the server lives, the latest 50"
     )
 
 

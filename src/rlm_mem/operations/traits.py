@@ -77,7 +77,7 @@ def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Itera
         if "*" not in wanted and etag(chunk) not in wanted:
             raise PreconditionFailed(
                 f"{chunk_id} is at revision {chunk.revision} by now",
-                hint="Read it again, and send the ETag that comes with it.",
+                hint="read it again, and send the ETag that comes with it",
             )
         yield
 
@@ -104,7 +104,7 @@ def decode_cursor(kind: str, cursor: str, shape: Any) -> Any:
             return msgspec.convert(place, shape)
     except (binascii.Error, ValueError, RecursionError, msgspec.MsgspecError):
         pass  # refused below, like a cursor of another list
-    raise NotFoundError("there is no page at this cursor", hint="Use the next_cursor of a page of this list.")
+    raise NotFoundError("there is no page at this cursor", hint="use the next_cursor of a page of this list")
 
 
 def page_of(

@@ -193,7 +193,7 @@ def run_programs(
 def _nothing_to_run(names: str) -> SandboxViolation:
     return SandboxViolation(
         f"there was nothing to run: {names} is provided by the sandbox and cannot be defined",
-        hint="Call the functions as they are, with your own words as arguments.",
+        hint="call the functions as they are, with your own words as arguments",
     )
 
 
@@ -590,7 +590,7 @@ class RepeatedReply(SandboxViolation):
 def _repeated_reply() -> RepeatedReply:
     return RepeatedReply(
         "that is the reply of your last turn, which failed; it was not run again",
-        hint="Write a different program: shorter, with other words, or one step of it only.",
+        hint="write a different program: shorter, with other words, or one step of it only",
     )
 
 

@@ -107,10 +107,10 @@ class REPLSession(SandboxSession):
         """
         question = query if query is not None else self.query
         if question is None or not question.strip():
-            raise InputError("retrieve needs a question", hint="Call retrieve('…').")
+            raise InputError("retrieve needs a question", hint="call retrieve('…')")
         if self._final is not None:
             raise SessionComplete(
-                "the session is complete: FINAL was called", hint="Call reset(), or open another session."
+                "the session is complete: FINAL was called", hint="call reset(), or open another session"
             )
         if max_iterations is not None:
             check_positive("max_iterations", max_iterations)

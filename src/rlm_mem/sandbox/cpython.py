@@ -200,7 +200,7 @@ class CPythonEngine:
         if not seccomp.supported() and not limits.allow_weaker_isolation:
             raise errors.InvalidConfig(
                 "the cpython engine needs Linux on x86-64 or 64-bit ARM: elsewhere there is no system-call filter",
-                hint="Use engine='monty', or set sandbox.allow_weaker_isolation to run without the filter.",
+                hint="use engine='monty', or set sandbox.allow_weaker_isolation to run without the filter",
             )
         self._limits = limits
         self._busy = threading.Lock()
@@ -237,7 +237,7 @@ class CPythonEngine:
             self._handle.drop()
             raise errors.SandboxCrashed(
                 "the cpython sandbox could not be started and confined",
-                hint="Use engine='monty', or check that the kernel allows seccomp filters.",
+                hint="use engine='monty', or check that the kernel allows seccomp filters",
             ) from error
         finally:
             alarmed.cancel()
@@ -245,7 +245,7 @@ class CPythonEngine:
         if kind != protocol.HELLO or confined != wanted:
             self._handle.drop()
             raise errors.SandboxCrashed(
-                "the cpython sandbox did not confine itself", hint="Use engine='monty'."
+                "the cpython sandbox did not confine itself", hint="use engine='monty'"
             )
         return process
 
@@ -301,7 +301,7 @@ class CPythonEngine:
                     raise self._timeout() from None
                 raise errors.SandboxCrashed(
                     f"the sandbox was ended while running the program ({error}); {_STATE_NOTE}",
-                    hint="It asked for more memory than allowed, or for a forbidden system call.",
+                    hint="it asked for more memory than allowed, or for a forbidden system call",
                 ) from None
             finally:
                 alarmed.cancel()
@@ -404,7 +404,7 @@ class CPythonEngine:
     def _timeout(self) -> errors.TimeoutError:
         return errors.TimeoutError(
             f"the program ran longer than its time and was stopped; {_STATE_NOTE}",
-            hint="Do less in one program; check that every loop ends.",
+            hint="do less in one program; check that every loop ends",
         )
 
     def variables(self, reserved: frozenset[str]) -> dict[str, Any]:

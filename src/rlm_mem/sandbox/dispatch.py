@@ -238,7 +238,7 @@ def read_final(answer: Any = _MISSING, chunk_ids: Any = None, confidence: Any = 
 
 def final_refused(error: InputError) -> HostCallFailed:
     """The error that a program gets when its FINAL was not accepted."""
-    return HostCallFailed("ValueError", f"FINAL: {error}" + (f"; {error.hint}" if error.hint else ""))
+    return HostCallFailed("ValueError", f"FINAL: {error.sentence}")
 
 
 MAX_CALL_RECORDS = 500
@@ -298,7 +298,7 @@ class Dispatcher:
                 "RuntimeError",
                 f"the program made more than {self._max_calls:,} calls",
                 None,
-                "Call functions less often.",
+                "call functions less often",
             )
         began = time.perf_counter()
         outcome: Any = None

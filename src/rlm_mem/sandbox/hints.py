@@ -13,70 +13,70 @@ _BY_MESSAGE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     for pattern, hint in (
         (
             r"f-string: (?:expecting|unmatched|unterminated|invalid syntax)",
-            "Inside the braces of an f-string use the other kind of quotes, or put the value into a variable first.",
+            "inside the braces of an f-string use the other kind of quotes, or put the value into a variable first",
         ),
         (
             r"cannot suspend in this synchronous context",
-            "Host functions cannot be called from inside a built-in here: use a for loop or a list comprehension.",
+            "host functions cannot be called from inside a built-in here: use a for loop or a list comprehension",
         ),
         (
             r"support class inheritance",
-            "Classes cannot inherit here: write a plain class, a @dataclass, or a dict.",
+            "classes cannot inherit here: write a plain class, a @dataclass, or a dict",
         ),
         (
             r"support method decorators",
-            "No @property, @staticmethod or @classmethod here: write an ordinary method or a function.",
+            "no @property, @staticmethod or @classmethod here: write an ordinary method or a function",
         ),
         (
             r"support yield",
-            "Use 'yield' only as a statement of its own in a plain def, or build and return a list.",
+            "use 'yield' only as a statement of its own in a plain def, or build and return a list",
         ),
-        (r"support the 'del' statement", "Write d.pop(key), or assign None."),
-        (r"support async comprehensions|exception groups", "Write a plain for loop with try and except."),
-        (r"has no attribute '(?:VERBOSE|X)'", "Write the pattern on one line, without re.VERBOSE."),
+        (r"support the 'del' statement", "write d.pop(key), or assign None"),
+        (r"support async comprehensions|exception groups", "write a plain for loop with try and except"),
+        (r"has no attribute '(?:VERBOSE|X)'", "write the pattern on one line, without re.VERBOSE"),
         (
             r"object has no attribute '(?:get|items|keys|values)'",
-            "This is not a dict; look at type(value) first.",
+            "this is not a dict; look at type(value) first",
         ),
         (
             r"'dict' object has no attribute",
-            "Chunks and hits are dicts: write chunk['content'], hit['snippet'].",
+            "chunks and hits are dicts: write chunk['content'], hit['snippet']",
         ),
-        (r"'NoneType' object", "read_chunk returns None for an unknown id: test it before use."),
-        (r"'list' object is not an iterator", "Wrap it: next(iter(items), None)."),
+        (r"'NoneType' object", "read_chunk returns None for an unknown id: test it before use"),
+        (r"'list' object is not an iterator", "wrap it: next(iter(items), None)"),
         (
             r"not supported between instances",
-            "Classes cannot be ordered here: pass key=lambda item: item.field.",
+            "classes cannot be ordered here: pass key=lambda item: item.field",
         ),
         (
             r"object of type '[^']{0,200}' has no len|is not subscriptable",
-            "Look at type(value) first; use dicts and lists.",
+            "look at type(value) first; use dicts and lists",
         ),
         (
             r"name '(?:dir|vars|globals)' is not defined",
-            "Use the names you assigned; print what you want to see.",
+            "use the names you assigned; print what you want to see",
         ),
         (
             r"name '(?:super|issubclass|property|staticmethod|classmethod)' is not defined",
-            "Use functions and dicts.",
+            "use functions and dicts",
         ),
-        (r"name 'bytearray' is not defined", "Use bytes, or a list of numbers."),
+        (r"name 'bytearray' is not defined", "use bytes, or a list of numbers"),
         (
             r"name '\w{1,200}+' is not defined",
-            "Assign it first, or import its module; earlier programs' names persist.",
+            "assign it first, or import its module; earlier programs' names persist",
         ),
-        (r"Exceeds the limit \(\d{1,20} digits\)", "Work with smaller numbers."),
+        (r"Exceeds the limit \(\d{1,20} digits\)", "work with smaller numbers"),
     )
 )
 
 _BY_KIND: dict[str, str] = {
-    "TimeoutError": "Do less in one program; check that every loop ends.",
-    "MemoryError": "Keep less at a time: slice texts and lists, and print parts.",
-    "RecursionError": "Use a loop instead of recursion.",
-    "KeyError": "Use d.get(key), or print(list(d)) to see the keys.",
-    "IndexError": "The list may be empty: check len(items) first.",
-    "SyntaxError": "Send the whole program again, with closed brackets and quotes and even indentation.",
-    "PermissionError": "There is no file system, network or clock of the host in the sandbox.",
+    "TimeoutError": "do less in one program; check that every loop ends",
+    "MemoryError": "keep less at a time: slice texts and lists, and print parts",
+    "RecursionError": "use a loop instead of recursion",
+    "KeyError": "use d.get(key), or print(list(d)) to see the keys",
+    "IndexError": "the list may be empty: check len(items) first",
+    "SyntaxError": "send the whole program again, with closed brackets and quotes and even indentation",
+    "PermissionError": "there is no file system, network or clock of the host in the sandbox",
 }
 
 _LONGEST = 2_000
@@ -92,10 +92,10 @@ def hint_for(kind: str, message: str) -> str | None:
     if missing is not None:
         module = missing.group(1)
         if module in MODULES:
-            return f"{module} provides {', '.join(MODULES[module][0])}."
+            return f"{module} provides {', '.join(MODULES[module][0])}"
         if module == "contextlib":
-            return "contextlib provides suppress; otherwise write try and except."
-        return "Use one of the available modules, for example re, json, math, datetime or collections."
+            return "contextlib provides suppress; otherwise write try and except"
+        return "use one of the available modules, for example re, json, math, datetime or collections"
     for pattern, hint in _BY_MESSAGE:
         if pattern.search(message):
             return hint

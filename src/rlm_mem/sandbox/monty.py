@@ -136,7 +136,7 @@ class MontyPool:
         except TimeoutError:
             raise SandboxError(
                 f"all {self.max_processes} sandbox workers stayed busy",
-                hint="Close sessions that are no longer used, or run fewer at once.",
+                hint="close sessions that are no longer used, or run fewer at once",
             ) from None
         with self._lock:
             self._held += 1
@@ -220,8 +220,8 @@ def monty_pool(checkout_seconds: float = 10.0) -> MontyPool:
         if _pool is not None and _pool.pid != os.getpid():
             raise SandboxError(
                 "the sandbox was used before this process was forked, so it cannot be used here",
-                hint="Start processes with the 'spawn' method, fork before the first session, or use "
-                "engine='cpython'.",
+                hint="start processes with the 'spawn' method, fork before the first session, or use "
+                "engine='cpython'",
             )
         if _pool is None:
             _pool = MontyPool(max(16, 2 * (os.cpu_count() or 1)), checkout_seconds)
@@ -352,7 +352,7 @@ class MontyEngine:
         self._saved, self._saved_pieces = None, frozenset()
         raise errors.SandboxCrashed(
             "the names that earlier programs assigned could not be restored and are lost; this program did not run",
-            hint="Assign what is needed again, keep ids and short texts, and send the program again.",
+            hint="assign what is needed again, keep ids and short texts, and send the program again",
         ) from failure
 
     def _save(self, session: MontySession) -> None:
@@ -371,7 +371,7 @@ class MontyEngine:
                 "MemoryError",
                 "the variables that the program left behind are too large to keep; they are as before it",
                 None,
-                "Keep ids and short texts, and read chunks again when needed.",
+                "keep ids and short texts, and read chunks again when needed",
             )
         self._saved, self._saved_pieces = state, self._pieces
 
@@ -481,10 +481,10 @@ class MontyEngine:
         if watch.fired:
             return errors.TimeoutError(_TOO_LONG, hint=hint_for("TimeoutError", ""))
         if printed.flooded:
-            return program_error("OutputError", "the program printed without end", None, "Print less.")
+            return program_error("OutputError", "the program printed without end", None, "print less")
         made = errors.SandboxCrashed(
             f"the sandbox worker died while running the program; {_STATE_NOTE}",
-            hint="Write the program differently: return and print plain, small values.",
+            hint="write the program differently: return and print plain, small values",
         )
         made.__cause__ = error
         return made

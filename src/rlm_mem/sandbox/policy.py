@@ -436,7 +436,7 @@ def program_tree(code: str) -> ast.Module:
         return syntax_tree(code)
     except TooManyTokens as error:
         raise SandboxViolation(
-            str(error), hint="Write a loop instead of repeated statements, and read texts with read_chunk."
+            str(error), hint="write a loop instead of repeated statements, and read texts with read_chunk"
         ) from None
     except SyntaxError as error:
         message = str(error.msg or "invalid syntax")[:300]
@@ -484,7 +484,7 @@ def check_program(
     if len(code) > max_chars:
         raise SandboxViolation(
             f"the program has {len(code):,} characters; at most {max_chars:,} are accepted",
-            hint="Send a shorter program and read texts with read_chunk instead of pasting them.",
+            hint="send a shorter program and read texts with read_chunk instead of pasting them",
         )
     tree = program_tree(code)
     check_names(names_of(tree))

@@ -170,7 +170,7 @@ class SandboxSession:
         accept: Callable[[Any], Any] | None = None,
     ) -> None:
         if chunk_store is None:
-            raise InputError("a session needs a store", hint="Pass chunk_store=ChunkStore(folder).")
+            raise InputError("a session needs a store", hint="pass chunk_store=ChunkStore(folder)")
         check_positive("timeout_seconds", timeout_seconds)
         self.chunk_store = chunk_store
         self.timeout_seconds = timeout_seconds
@@ -234,7 +234,7 @@ class SandboxSession:
             if not name.isidentifier() or name.startswith("_") or not callable(function):
                 raise InputError(f"a host function needs a plain name and a callable; got {name!r}")
             if name in table:
-                raise InputError(f"the sandbox provides {name} itself", hint="Choose another name.")
+                raise InputError(f"the sandbox provides {name} itself", hint="choose another name")
             table[name] = function
         return table
 
@@ -275,13 +275,13 @@ class SandboxSession:
         if seconds > self._longest:
             raise InputError(
                 f"timeout is at most {self._longest:g} seconds in this session",
-                hint="Open the session with a larger timeout_seconds.",
+                hint="open the session with a larger timeout_seconds",
             )
         with self._busy("run a program"), self._stoppable():
             if self._final is not None:
                 raise errors.SessionComplete(
                     "the session is complete: FINAL was called",
-                    hint="Call reset(), or open another session.",
+                    hint="call reset(), or open another session",
                 )
             return self._perform(code, seconds)
 
@@ -449,11 +449,11 @@ class SandboxSession:
         if self._inside():
             return errors.SessionBusy(
                 f"this session is running a program, so a function that the program called cannot make it {what}",
-                hint="Use another session inside host functions.",
+                hint="use another session inside host functions",
             )
         return errors.SessionBusy(
             f"this session is running a program already, so it cannot {what}",
-            hint="Use one session per thread, or cancel() the program first.",
+            hint="use one session per thread, or cancel() the program first",
         )
 
     def seconds_left(self) -> float:
@@ -568,7 +568,7 @@ class SandboxSession:
         if self.seconds_left() <= 0:
             raise errors.TimeoutError(
                 "the program's time was up while a function read the memory",
-                hint="Ask for less at a time: a smaller limit, a period, or search instead of going through all.",
+                hint="ask for less at a time: a smaller limit, a period, or search instead of going through all",
             )
 
     def _help(self, name: Any = None) -> None:
@@ -625,7 +625,7 @@ class SandboxSession:
 
 
 def _no_model(*_: Any) -> Any:
-    raise ModelUnavailable("this session has no model", hint="Open a REPLSession, or pass ask=.")
+    raise ModelUnavailable("this session has no model", hint="open a REPLSession, or pass ask=")
 
 
 def _stub(name: str) -> Callable[..., Any]:

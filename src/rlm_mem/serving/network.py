@@ -67,7 +67,7 @@ class Network:
         if missing:
             raise InvalidConfig(
                 f"--host {self.host} lets other machines connect, which needs {'; '.join(missing)}",
-                hint="Leave --host out to serve this machine alone.",
+                hint="leave --host out to serve this machine alone",
             )
 
     def site(self, port: int) -> Site:

@@ -383,7 +383,7 @@ class ChunkReader:
         )
         if wanted.archived and (wanted.tags or wanted.any_tags):
             raise InvalidQuery(
-                "deleted chunks are not listed by tag in pages", hint="Leave out one of the two."
+                "deleted chunks are not listed by tag in pages", hint="leave out one of the two"
             )
         places = self.backend.queries.list_places(self.namespace, self._filter(wanted))
         here = places[:limit]

@@ -686,5 +686,5 @@ def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _damaged() -> CorruptStore:
     return CorruptStore(
         "the search index has a damaged entry",
-        hint="Run `rlm-mem store rebuild` to make it anew from the files.",
+        hint="run `rlm-mem store rebuild` to make it anew from the files",
     )

@@ -180,5 +180,5 @@ def _changes(values: Ints) -> Ints:
 def _damaged() -> CorruptStore:
     return CorruptStore(
         "the search index has a damaged entry",
-        hint="Run `rlm-mem store rebuild` to make it anew from the chunks.",
+        hint="run `rlm-mem store rebuild` to make it anew from the chunks",
     )
