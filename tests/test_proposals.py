@@ -51,6 +51,14 @@ SAID = [
     ("The test server is named Dove.", "The test server has been renamed Wagtail, it was Dove before."),
     ("Ilja studies in Dedham.", "Ilja transferred from the university in Dedham to the one in Merrow."),
     ("The code of the safe is 7063.", "New code of the safe: it is 9200 instead of 7063."),
+    ("Yara runs the Quill shop.", "Yara handed the Quill shop over to Zoltan."),
+    ("The café opens at 8:20.", "Instead of 8:20, the café opens at 9:45 from now on."),
+    ("The form is due on 3 July.", "The form was due on 3 July, but is now due on 10 November."),
+    (
+        "The choir prints its posters at Spindle.",
+        "The choir prints its posters at Linden instead of Spindle.",
+    ),
+    ("Theo is renting a flat in Orford.", "Theo gave up the flat in Orford and is renting one in Fox now."),
     ("We order tea from Fox.", "We stopped ordering tea from Fox; now we order it from Rivers."),
 ]
 ASKED = [
@@ -79,6 +87,7 @@ NEITHER = [
     ("The build takes 3 minutes.", "The build takes 3 minutes, down from 7."),
     ("We picked 24 kilos of apples.", "We picked 33 kilos of pears now."),
     ("Egil's office is in Deeping.", "Egil went from Deeping to Orford by train."),
+    ("Nikola's mother lives in Milton.", "Nikola moved from Milton to Coldham."),
     ("Vera bakes 2 cakes.", "Vera bakes 3 cakes now."),
 ]
 

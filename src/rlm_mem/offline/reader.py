@@ -171,7 +171,7 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
 def _is_asked_for(one: Stated, stems: Set[str]) -> bool:
     """Whether a statement says what is new of the thing and the verb of a question, and that it is a name."""
     verbs = (stem for verb in FAMILIES.get(one.attribute, ()) for stem in get_analyser("english").terms(verb))
-    told = one.sure and bool(one.news) and one.kind == "name"
+    told = one.sure and bool(one.news and one.value) and one.kind == "name"
     return told and one.topic - {ME} <= stems and any(stem in stems for stem in verbs)
 
 

@@ -41,6 +41,7 @@ __all__ = [
     "subject_of",
     "parts_of",
     "take_former",
+    "told_of",
     "verb_of",
     "without_news",
     "words",
@@ -121,7 +122,7 @@ _STATES = {
     "cost", "deploy": "deploy", "store": "store", "keep": "keep", "expect": "expect", "date": "date",
     "ship": "ship", "return": "return", "stand": "stand", "point": "point", "practise": "train",
     "practice": "train", "swim": "swim", "ride": "drive", "vote": "vote", "write": "write", "sing":
-    "sing", "help": "help", "share": "share", "watch": "watch", "cook": "cook", "order": "buy",
+    "sing", "get": "get", "help": "help", "share": "share", "watch": "watch", "cook": "cook", "order": "buy",
 }  # fmt: skip
 FAMILIES = {family: tuple(verb for verb in _STATES if _STATES[verb] == family) for family in _STATES.values()}
 """The verbs of each attribute: what an earlier statement of it may be said with."""
@@ -204,7 +205,7 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
             if before in DETERMINERS | POSSESSIVES:
                 continue
             return number, "change"
-        if low in ("has", "have") and _perfect(tokens[number + 1 :]):
+        if low in ("has", "have", "get", "gets") and _perfect(tokens[number + 1 :]):
             continue
         if low in _CHOSEN and number and kind_of(tokens[number + 1 : number + 3]) != "number":
             return number, _CHOSEN[low]
@@ -248,6 +249,8 @@ def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:
         or after.text[:1].isupper()
         or after.text[0].isdigit()
     )
+    if number > 1 and tokens[0].low in DETERMINERS | POSSESSIVES:
+        named, ahead = True, after.low in DETERMINERS | POSSESSIVES
     return named and ahead and low[-1] == "s" and low[-2] not in "su'" and low not in _CHOSEN
 
 
@@ -437,3 +440,15 @@ def kind_of(tokens: Sequence[Token]) -> str:
     ):
         return "name"
     return "word"
+
+
+def told_of(parts: Sequence[Complement], preposition: str) -> Complement | None:
+    """What a preposition leads in; of "the university in A" and "the one in B" the place."""
+    for number, one in enumerate(parts):
+        if one.preposition == preposition:
+            after = parts[number + 1] if number + 1 < len(parts) else None
+            both = any("one" in (word.low for word in part.tokens) for part in parts)
+            if both and after is not None and after.preposition in ("in", "at", "on", "near"):
+                return Complement(preposition, after.tokens)
+            return one
+    return None

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlm_mem.text.clauses import CHANGES, ENDS, NEWS, OTHER, REPLACES, words
+from rlm_mem.text.clauses import CHANGES, ENDS, NEWS, OTHER, PLACED, REPLACES, words
 from rlm_mem.text.statements import ME, UNKNOWN, Stated
 
 __all__ = ["MAY_END", "Conflict", "difference", "differences", "surest"]
@@ -14,7 +14,7 @@ __all__ = ["MAY_END", "Conflict", "difference", "differences", "surest"]
 MAY_END = re.compile(
     rf"\b(?:{'|'.join(sorted(CHANGES | ENDS | REPLACES | NEWS))}|from now|longer|any more|rather|used to|not|new|from"
     r"|over|out|before|previously|formerly|earlier|correction|corrected|updated?|edit"
-    r"|as of|since|starting|beginning|effective)\b",
+    r"|handed|passed|took|as of|since|starting|beginning|effective)\b",
     re.IGNORECASE,
 )
 """Finds a word in every text that says itself that something does not hold any more."""
@@ -170,6 +170,8 @@ def _succeeds(newer: Stated, older: Stated) -> bool:
 def _owned(newer: Stated, older: Stated) -> bool:
     """Whether the earlier statement is about the thing of somebody whom the later one does not name."""
     left = older.topic - newer.topic - newer.context - {ME}
+    if newer.news.split(" ")[0] in PLACED and older.head in left:
+        return True  # "Ana moved to Rome" tells nothing of Ana's mother
     owners = [match[1].lower() for match in _OWNER.finditer(older.text)]
     return any(owner.startswith(stem) for owner in owners for stem in left)
 

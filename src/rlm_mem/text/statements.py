@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
+from rlm_mem.text.analysis import fold
 from rlm_mem.text.blocks import said_in, sentences
 from rlm_mem.text.clauses import (
     ADVERBS,
@@ -46,6 +47,7 @@ from rlm_mem.text.clauses import (
     parts_of,
     subject_of,
     take_former,
+    told_of,
     verb_of,
     without_news,
 )
@@ -184,18 +186,6 @@ def _is_bare(tokens: Sequence[Token]) -> bool:
     return len(tokens) == 1 and tokens[0].text.islower() and tokens[0].low in _BARE
 
 
-def _told_of(parts: Sequence[Complement], preposition: str) -> Complement | None:
-    """What a preposition leads in; of "the university in A" and "the one in B" the place."""
-    for number, one in enumerate(parts):
-        if one.preposition == preposition:
-            after = parts[number + 1] if number + 1 < len(parts) else None
-            both = any("one" in (word.low for word in part.tokens) for part in parts)
-            if both and after is not None and after.preposition in ("in", "at", "on", "near"):
-                return Complement(preposition, after.tokens)
-            return one
-    return None
-
-
 class _Reader:
     """Reads one sentence."""
 
@@ -254,6 +244,10 @@ class _Reader:
     def _without_lead(self, tokens: list[Token]) -> tuple[list[Token], str]:
         """The sentence without "Correction:", "As of May," and the like, and what such words say."""
         news = ""
+        stop = next((number for number, one in enumerate(tokens[:10]) if one.text == ","), 0)
+        if stop > 2 and (tokens[0].low, tokens[1].low) in (("instead", "of"), ("rather", "than")):
+            last = len(tokens) - (not tokens[-1].text[0].isalnum())
+            tokens = [*tokens[stop + 1 : last], *tokens[:stop]]
         while len(tokens) > 2:
             low = tokens[0].low
             if (
@@ -326,6 +320,8 @@ class _Reader:
         """ "Bram took over the project from Greta" states of the project that Bram has it instead of Greta."""
         low = [one.low for one in tokens]
         for number in range(1, len(low) - 1):
+            if low[number] in ("handed", "passed"):
+                return self._handed_over(tokens[:number], tokens[number + 1 :])
             if low[number] in ("took", "taken", "takes") and low[number + 1] == "over":
                 subject = [one for one in tokens[:number] if one.low not in AUXILIARIES]
                 if not subject or any(one.low in UNSURE for one in subject):
@@ -340,9 +336,22 @@ class _Reader:
                                    shown_former=self._shown(source.tokens), news="took over")]  # fmt: skip
         return []
 
+    def _handed_over(self, subject: list[Token], rest: list[Token]) -> list[Stated]:
+        """ "Greta handed the project over to Bram" states of the project that Bram has it instead of Greta."""
+        parts = parts_of([one for one in rest if one.low not in ("over", "on")])
+        target = next((one for one in parts if one.preposition == "to"), None)
+        former = [one for one in subject if one.low not in AUXILIARIES]
+        if target is None or parts[0].preposition or not former or any(one.low in UNSURE for one in former):
+            return []
+        topic, _ = self._topic(parts[0].tokens)
+        return [self._made(topic, "change", target, frozenset(), former=self._value(former),
+                           shown_former=self._shown(former), news="handed over")]  # fmt: skip
+
     # One clause.
 
     def _clause(self, tokens: list[Token], news: str, unsure: bool) -> list[Stated]:
+        while tokens and tokens[0].low in ("but", "and", "so"):
+            tokens = tokens[1:]
         taken = self._taken_over(tokens)
         if taken:
             return taken
@@ -419,7 +428,7 @@ class _Reader:
         word = one.low.removesuffix("'s").rstrip(".")
         if word[:1].isdigit() or not word.isalpha():
             return [word]
-        return [self.analyser.stem(word)]
+        return [self.analyser.stem(fold(word))]
 
     def _value(self, tokens: Sequence[Token]) -> frozenset[str]:
         return frozenset(
@@ -453,7 +462,7 @@ class _Reader:
             rest = rest[: favour - 3]
         parts = parts_of(rest)
         named = {part.preposition: part for part in reversed(parts)}
-        target, source = _told_of(parts, "to"), _told_of(parts, "from")
+        target, source = told_of(parts, "to"), told_of(parts, "from")
         if verb == "renamed" and target is None and named.get(""):
             target, named = Complement("to", named[""].tokens), {**named, "": Complement("")}
         direct = named.get("", Complement(""))
@@ -547,6 +556,8 @@ class _Reader:
         if verb in ("i'm", "we're"):
             topic = self.speaker
         elif verb in ("it's", "he's", "she's", "they're"):
+            topic = self.carried
+        if not (topic or subject):
             topic = self.carried
         if not topic:
             return []

@@ -1,0 +1,120 @@
+"""A year of a diary with planted changes: what the memory answers after each of them, and what it replaced by itself.
+
+Each entry of a corpus plants a statement and, weeks or months later, another one (`newer`): `change` says itself
+what changed, `review` does not, and `trap` is about something else, a plan or hearsay and changes nothing. Between them
+stand everyday notes. The rules were written with `diary.jsonl`; `diary_apart.jsonl` was written in other words, and
+asked once, before the rules learned from it.
+
+    python benchmarks/diary.py             both
+    python benchmarks/diary.py --quick     the corpus for development only; records nothing
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import tempfile
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from rlm_mem import Memory
+from support import Report, arguments
+
+CORPORA = Path(__file__).parent / "corpora"
+_FIRST_DAY = date(2025, 1, 1)
+_DAYS = 365
+_NOTES = (
+    "Rain until {n} o'clock, then a walk by the canal.",
+    "Cooked lentils for {n} people, far too salty.",
+    "Repaired the gutter; {n} screws were missing.",
+    "Watched a film about bees, fell asleep after {n} minutes.",
+    "Called the plumber, he comes in {n} days.",
+    "Ran {n} kilometres along the dyke.",
+    "Planted {n} tulips behind the shed.",
+    "Meeting about the audit, {n} open questions.",
+    "Merged {n} pull requests, closed the old ones.",
+    "Lost at cards again, {n} to nothing.",
+)
+
+
+def share(part: int, whole: int) -> float | None:
+    """A share, rounded; None of nothing."""
+    return round(part / whole, 3) if whole else None
+
+
+def entries(rows: list[dict[str, str]], seed: int) -> list[tuple[date, str]]:
+    """The diary: planted statements in the first half of the year, what came later in the second, notes every day."""
+    chance = random.Random(seed)
+    found = [
+        (
+            _FIRST_DAY + timedelta(days=day),
+            chance.choice(_NOTES).format(n=chance.randrange(2, 40)) + f" ({day})",
+        )
+        for day in range(_DAYS)
+    ]
+    for row in rows:
+        found.append((_FIRST_DAY + timedelta(days=chance.randrange(0, 170)), row["older"]))
+        found.append((_FIRST_DAY + timedelta(days=chance.randrange(190, _DAYS)), row["newer"]))
+    return sorted(found, key=lambda one: one[0])
+
+
+def measured(rows: list[dict[str, str]], seed: int) -> dict[str, Any]:
+    """One corpus, remembered day by day and then asked."""
+    by_text = {text: row for row in rows for text in (row["older"], row["newer"])}
+    with tempfile.TemporaryDirectory() as place, Memory.open(Path(place) / "brain") as memory:
+        ids: dict[str, str] = {}
+        for day, text in entries(rows, seed):
+            made = memory.remember(text, occurred_at=day.isoformat())
+            if text in by_text:
+                ids[text] = made.chunk_ids[0]
+        replaced = {
+            (chunk.id, link.target_id)
+            for chunk in memory.store.iter_chunks()
+            for link in chunk.links
+            if link.type == "supersedes"
+        }
+        changes = [row for row in rows if row["kind"] == "change"]
+        wanted = {(ids[row["newer"]], ids[row["older"]]) for row in changes}
+        proposed = {tuple(case.chunk_ids) for case in memory.continuum.review.cases()}
+        asked = {(ids[row["newer"]], ids[row["older"]]) for row in rows if row["kind"] == "review"}
+        stale_first = stale_answer = answered = 0
+        for row in changes:
+            first = memory.search(row["ask"], limit=1)
+            stale_first += bool(first) and first[0].chunk_id == ids[row["older"]]
+            answer = memory.recall(row["ask"]).content
+            answered += bool(answer and row["now"].lower() in answer.lower())
+            stale_answer += bool(
+                answer and row["stale"].lower() in answer.lower() and row["now"].lower() not in answer.lower()
+            )
+        return {
+            "entries": _DAYS + 2 * len(rows),
+            "changes said": len(changes),
+            "replaced": len(replaced & wanted),
+            "replaced wrongly": len(replaced - wanted),
+            "precision": share(len(replaced & wanted), len(replaced)),
+            "of the others in review": share(len(proposed & asked), len(asked)),
+            "cases in review": len(proposed),
+            "stale first hits": stale_first,
+            "stale answers": stale_answer,
+            "new value told": share(answered, len(changes)),
+        }
+
+
+def main() -> None:
+    """Each corpus by itself."""
+    options = arguments(__doc__ or "").parse_args()
+    report = Report("diary", "A year of a diary with planted changes")
+    for name, file in (("development", "diary.jsonl"), ("apart", "diary_apart.jsonl"))[
+        : 1 if options.quick else 2
+    ]:
+        rows = [json.loads(line) for line in (CORPORA / file).read_text(encoding="utf-8").splitlines()]
+        report.add(corpus=name, **measured(rows, seed=len(name)))
+    if options.quick:
+        print(report)
+    else:
+        report.finish(options.output)
+
+
+if __name__ == "__main__":
+    main()
