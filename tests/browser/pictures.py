@@ -220,7 +220,7 @@ def illustrate(brain: Path, folder: Path) -> None:
         asked.get_by_label("Search memories").fill("When does the nightly backup start?")
         asked.keyboard.press("Enter")
         asked.locator("#answer .sheet").wait_for()
-        asked.wait_for_function("document.querySelectorAll('#results mark').length > 0")
+        asked.wait_for_function("() => document.querySelectorAll('#results mark').length > 0")
         shots = {
             "memories": asked,
             "graph": page(1100, 900, "light", named["graph"]),

@@ -150,7 +150,7 @@ def test_a_question_in_the_search_box_is_answered_above_the_results(open_page: O
     page.locator("#answer").get_by_role("link", name="How it was found").wait_for()
     assert page.locator("#answer .state").inner_text() in ("answered", "closest only")
     search.press_sequentially(" ")
-    page.wait_for_function("!document.querySelector('#answer > *')")
+    page.wait_for_function("() => !document.querySelector('#answer > *')")
 
 
 def test_hostile_text_is_shown_as_it_was_written(open_page: Open, brain: Path) -> None:
@@ -201,7 +201,7 @@ def test_the_keyboard_alone_finds_edits_and_saves_a_memory(open_page: Open, brai
     page.get_by_role("heading", name="Jonas: The clamp went on").wait_for()
     keys.press("n")
     page.get_by_label("Text").wait_for()
-    page.wait_for_function("document.activeElement.name === 'text'")
+    page.wait_for_function("() => document.activeElement.name === 'text'")
     keys.press("Control+k")
     keys.type("night trains")
     page.get_by_role("option", name=re.compile("^Sam drinks")).wait_for()
@@ -306,7 +306,7 @@ def test_a_slider_moves_and_the_prompt_changes_beside_it(open_page: Open, brain:
         assert memory.persona(keep=True).sliders["verbosity"] == int(wanted)
         memory.persona(keep=True).set("humor", 7)
     page.locator("#prompt").get_by_text("Humor 7%").wait_for()
-    page.wait_for_function("document.getElementById('slider-humor').value === '7'")
+    page.wait_for_function("() => document.getElementById('slider-humor').value === '7'")
 
 
 def test_the_graph_is_walked_with_the_keyboard_narrowed_and_filtered(open_page: Open, brain: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
@@ -28,6 +28,7 @@ MAX_RENDERED_CHARS = 20_000
 """Characters that are rendered; the rest is in the source."""
 _MAX_NESTING = 12
 """Levels of quotes and lists, two for each list; nested brackets take time that grows with this number."""
+_TEASER_LINES = 6
 _CELLS = 20_000
 """Lines times columns up to which tables are rendered: short rows are padded to the widest."""
 _WEB = ("https://", "http://", "mailto:")
@@ -85,9 +86,21 @@ def teaser(text: str, longest: int, shown: Callable[[str], Markup] = escape) -> 
     part = visible(text[: longest * 2])
     if not _MARKS.search(part):
         return shown(first_line(part, longest))
+    if shown is escape:
+        return _escaped_teaser(part, longest)
+    return _teaser(part, longest, shown)
+
+
+@lru_cache(maxsize=2_000)
+def _escaped_teaser(part: str, longest: int) -> Markup:
+    return _teaser(part, longest, escape)
+
+
+def _teaser(part: str, longest: int, shown: Callable[[str], Markup]) -> Markup:
+    begun = _beginning(part)
     made: list[Markup] = []
     room = longest
-    for start, pieces in _lines(_parser(tables=part.count("|") <= _CELLS).parse(part)):
+    for start, pieces in _lines(_parser(tables=begun.count("|") <= _CELLS).parse(begun)):
         line = [escape(start)]
         for kind, words in pieces:
             words, room = words[:room] + ("…" if len(words) > room else ""), room - len(words)
@@ -98,7 +111,21 @@ def teaser(text: str, longest: int, shown: Callable[[str], Markup] = escape) -> 
         made.append(Markup("").join(line))
         if room <= 0:
             break
+    else:
+        if len(begun) < len(part.rstrip()):
+            made.append(Markup("…"))
     return Markup("<br>").join(made) if made else shown(first_line(part, longest))
+
+
+def _beginning(part: str) -> str:
+    """The first lines that are not blank: a list shows no more, and parsing is what takes time."""
+    kept = 0
+    lines = part.splitlines(keepends=True)
+    for number, line in enumerate(lines):
+        kept += bool(line.strip())
+        if kept == _TEASER_LINES:
+            return "".join(lines[: number + 1])
+    return part
 
 
 _MARKS = re.compile(r"[*_`#\[|>~]|^\s*(?:[-+]|\d+[.)])\s", re.MULTILINE)
@@ -171,10 +198,11 @@ def _all(tokens: Sequence[Token]) -> Iterator[Token]:
 
 def _restrict(tokens: Sequence[Token]) -> None:
     """Restrict tokens to what the page's content policy and outline allow."""
+    highest = min((int(token.tag[1:]) for token in tokens if token.type == "heading_open"), default=1)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
-            # The page itself uses the first two levels.
-            token.tag = f"h{min(6, int(token.tag[1:]) + 2)}"
+            # Below the title of the page, however deep the text begins.
+            token.tag = f"h{min(6, int(token.tag[1:]) - highest + 2)}"
         elif token.type in ("th_open", "td_open") and "style" in token.attrs:
             token.attrs = {"class": str(token.attrs["style"]).replace("text-align:", "to-")}
         elif token.type == "fence":
