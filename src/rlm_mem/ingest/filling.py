@@ -417,6 +417,10 @@ class BatchIndex:
                 self._start_anew()
             self._digests = {draft.content: normalised_hash(draft.content) for draft in drafts}
             self._repeated = store.backend.queries.known_hashes(store.namespace, set(self._digests.values()))
+            with store.backend.transaction(store.namespace) as transaction:
+                transaction.expect(
+                    [draft for draft in drafts if self._digests[draft.content] not in self._repeated]
+                )
             yield
             version = store.backend.version(store.namespace)
         self._version = version

@@ -8,6 +8,7 @@ with their former and new contents, in the same transaction (docs/spec/store-lay
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -133,6 +134,10 @@ class WriteTransaction(Protocol):
 
     def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
         """Write a chunk, new or changed; the former version is kept unless told otherwise."""
+        ...
+
+    def expect(self, chunks: Sequence[Chunk]) -> None:
+        """Be told of new chunks that are about to be put, to ask for all of them at once what each would ask."""
         ...
 
     def keep(self, chunk: Chunk) -> None:

@@ -13,7 +13,7 @@ import os
 import secrets
 import sqlite3
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
@@ -124,6 +124,9 @@ class Transaction:
             self._drop_file(self._layout.absolute(row.path))
         self._pending[chunk.id] = _Publish(temp, self._layout.absolute(path), version)
         self._chunks[chunk.id] = chunk
+
+    def expect(self, chunks: Sequence[Chunk]) -> None:
+        """Nothing is asked ahead: a question to the index is a function call here."""
 
     def keep(self, chunk: Chunk) -> None:
         """Record a former version of a chunk as it is, in place of the one with its revision."""

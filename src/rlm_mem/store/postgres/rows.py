@@ -10,6 +10,7 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, encode_chunk
 from rlm_mem.errors import ConflictError
+from rlm_mem.store.core.ahead import AHEAD
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, entry_of, repeated_prefix, surroundings
 from rlm_mem.store.postgres.reads import touching
 from rlm_mem.store.postgres.schema import Head
@@ -89,6 +90,7 @@ class PostgresRowWriter:
         self._missing: set[str] = set()
         self._kept: set[str] = set()
         self._conversations: dict[str, int] = {}
+        self._unknown: set[str] = set()
         self._queue: list[tuple[str, tuple[Any, ...], str | None]] = []
         self._chunks: dict[str, tuple[Any, ...]] = {}
         self._bodies: list[tuple[Any, ...]] = []
@@ -117,6 +119,25 @@ class PostgresRowWriter:
             return ChunkRow(*found[0])
         self._missing.add(chunk_id)
         return None
+
+    def expect(self, chunks: Sequence[Chunk]) -> None:
+        """Look up what the puts of new chunks ask, all at once."""
+        ids = [chunk.id for chunk in chunks]
+        found = self._rows(
+            "SELECT id FROM rlm_mem.chunks WHERE ns = %s AND id = ANY(%s::text[])", (self.head.ns, ids)
+        )
+        self._missing.update(set(ids) - {row[0] for row in found} - self._chunks.keys())
+        talks = {chunk.metadata.conversation_id for chunk in chunks} - self._conversations.keys()
+        self._conversations.update(
+            self._rows(
+                "SELECT id, conversation FROM rlm_mem.conversations WHERE ns = %s AND id = ANY(%s::text[])",
+                (self.head.ns, [talk for talk in talks if talk is not None]),
+            )
+        )
+        self._unknown.update(talk for talk in talks if talk is not None and talk not in self._conversations)
+        ahead = AHEAD.get()
+        encoded = (ahead.get(_key(chunk)) for chunk in chunks)
+        self._terms.expect(text for one in encoded if one is not None for text in one.terms)
 
     def put(self, chunk: Chunk, status: int, *, keep_version: bool) -> None:
         """Write every row of a chunk, new or changed; it is collected first."""
@@ -281,11 +302,11 @@ class PostgresRowWriter:
             return former.segments, former.length, former.segment_count
         if status != ACTIVE:  # analysed when it is restored
             return b"", 0, 0
-        return self._terms.add(
-            doc,
-            conversation,
-            self._analyse(chunk.content, repeated_prefix(chunk), surroundings(chunk.metadata.provenance)),
-        )
+        key = _key(chunk)
+        encoded = AHEAD.get().get(key)
+        if encoded is not None:
+            return self._terms.add_encoded(doc, conversation, encoded)
+        return self._terms.add(doc, conversation, self._analyse(*key))
 
     def _next_doc(self) -> int:
         self.head.next_doc += 1
@@ -296,7 +317,7 @@ class PostgresRowWriter:
             return None
         number = self._conversations.get(conversation_id)
         if number is None:
-            found = self._rows(
+            found = conversation_id not in self._unknown and self._rows(
                 "SELECT conversation FROM rlm_mem.conversations WHERE ns = %s AND id = %s",
                 (self.head.ns, conversation_id),
             )
@@ -496,6 +517,11 @@ class PostgresRowWriter:
                 for row in self._bodies:
                     copy.write_row(row)
         self._chunks, self._bodies = {}, []
+
+
+def _key(chunk: Chunk) -> tuple[str, int, str]:
+    """What the segments of a chunk are made of: content, repeated prefix and surroundings."""
+    return chunk.content, repeated_prefix(chunk), surroundings(chunk.metadata.provenance)
 
 
 def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:

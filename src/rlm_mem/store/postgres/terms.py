@@ -6,7 +6,7 @@ round trips a flush. The namespace's lock is held, so no other process changes t
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +28,7 @@ from rlm_mem.store.postgres.parts import (
 from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor, shown, stored
 
 if TYPE_CHECKING:
+    from rlm_mem.store.core.ahead import LocalTerms
     from rlm_mem.store.postgres.schema import Head
     from rlm_mem.text.analysis import AnalysedSegment
 
@@ -59,6 +60,7 @@ class TermIndex:
         self._head = head
         self._numbers: dict[str, int] = {}
         self._new_terms: dict[str, int] = {}
+        self._unknown: set[str] = set()
         self._before: dict[int, Indexed | None] = {}
         self._after: dict[int, Indexed | None] = {}
         self._bytes = 0
@@ -75,6 +77,21 @@ class TermIndex:
         blob = encode_segments(segs, self._numbers.__getitem__)
         self._note(doc, None, (doc, conversation, blob))
         return blob, sum(seg.length for seg in segs), len(segs)
+
+    def add_encoded(self, doc: int, conversation: int | None, encoded: LocalTerms) -> tuple[bytes, int, int]:
+        """The same for a chunk whose segments are encoded already."""
+        self._look_up(encoded.terms)
+        blob = encoded.numbered(self._numbers.__getitem__)
+        self._note(doc, None, (doc, conversation, blob))
+        return blob, *encoded.figures()
+
+    def expect(self, texts: Iterable[str]) -> None:
+        """Look up the numbers of terms that are in the dictionary."""
+        missing = {text for text in texts if text not in self._numbers and text not in self._unknown}
+        if missing:
+            known = self._known(missing)
+            self._numbers.update(known)
+            self._unknown.update(missing - known.keys())
 
     def put_back(self, doc: int, conversation: int | None, blob: bytes) -> None:
         """Index a chunk whose segments have been encoded before: a restored one, or one in a new conversation."""
@@ -102,23 +119,30 @@ class TermIndex:
         missing = [text for text in wanted if text not in self._numbers]
         if not missing:
             return
+        self._numbers.update(self._known([text for text in missing if text not in self._unknown]))
+        for text in missing:
+            if text not in self._numbers:
+                self._unknown.discard(text)
+                self._numbers[text] = self._new_terms[text] = self._head.next_term
+                self._head.next_term += 1
+
+    def _known(self, texts: Collection[str]) -> dict[str, int]:
+        """The numbers of those that are in the dictionary."""
+        if not texts:
+            return {}
         with self._connection.cursor(binary=True) as cursor:
             found = cursor.execute(
                 "SELECT text, term FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[])",
-                (self._ns, [stored(text) for text in missing]),
+                (self._ns, [stored(text) for text in texts]),
             ).fetchall()
-        self._numbers.update((shown(text), number) for text, number in found)
-        for text in missing:
-            if text not in self._numbers:
-                self._numbers[text] = self._new_terms[text] = self._head.next_term
-                self._head.next_term += 1
+        return {shown(text): number for text, number in found}
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def flush(self) -> None:
         """Write everything collected but the head, so that statements of the connection see it."""
         self._write(last=True)
-        self._numbers = {}  # the caller may be about to empty the dictionary
+        self._numbers, self._unknown = {}, set()  # the caller may be about to empty the dictionary
 
     def _write(self, *, last: bool) -> None:
         """Write what is collected; unless it is the `last` time, figures of conversations wait for their rows."""

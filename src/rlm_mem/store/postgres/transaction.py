@@ -186,6 +186,12 @@ class PostgresTransaction:
         with self.translating():
             self.lock(chunk.namespace).put(chunk, status, keep_version=keep_version)
 
+    def expect(self, chunks: Sequence[Chunk]) -> None:
+        """Ask for ids, conversations and terms of new chunks in three questions, not in three for each."""
+        with self.translating():
+            for namespace in {chunk.namespace for chunk in chunks}:
+                self.lock(namespace).expect([chunk for chunk in chunks if chunk.namespace == namespace])
+
     def keep(self, chunk: Chunk) -> None:
         """Record a former version of a chunk as it is, in place of the one with its revision."""
         with self.translating():
