@@ -100,8 +100,6 @@ LATE = {
 }
 
 SMALL = {
-    "pydantic_monty": "sandbox.monty",
-    "rlm_mem.chunk": "search.ranking",
     "rlm_mem.recall.scaffold": "recall.recall",
     "rlm_mem.store.local.integrity": "store.local.local_backend",
     "rlm_mem.text.tokens": "store.core.writer store.core.integrity store.local.prepare",

@@ -331,8 +331,6 @@ class MontyEngine:
 
     def _restore(self, pool: MontyPool, limits: dict[str, Any]) -> None:
         """Load the last snapshot, if necessary with more memory: loading it at once takes more than building it up."""
-        from pydantic_monty import MontyError
-
         holding = self._handle
         assert self._saved is not None
         failure: MontyError | None = None

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, structs
 
+from rlm_mem.chunk import parse_time
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Floats, Scene, values
 from rlm_mem.search.query import Query
@@ -388,6 +389,4 @@ def _of_chunks(query: Query, candidates: CandidateSet) -> dict[str, Floats]:
 
 
 def _epoch(time: str) -> float:
-    from rlm_mem.chunk import parse_time
-
     return parse_time(time).timestamp()
