@@ -65,7 +65,7 @@ bench-peers: $(BIN)/python ## other memories, to be measured beside this one
 	@PYTHON=$(CURDIR)/$(BIN)/python sh tools/peers.sh
 
 site: $(VENV)/.installed-docs ## the documentation as a site, in build/site; every warning is an error
-	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet docs build/site
+	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env docs build/site
 	@echo "build/site/index.html"
 
 figures: $(BIN)/python ## fill docs/benchmarks.md from benchmarks/results

@@ -42,14 +42,38 @@ copybutton_copy_empty_lines = False
 html_theme = "furo"
 html_title = f"RLM-MEM {release}"
 html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "../src/rlm_mem/dashboard/static/icon.svg"
+html_theme_options = {  # the colours of the dashboard
+    "light_css_variables": {"color-brand-primary": "#17635f", "color-brand-content": "#17635f"},
+    "dark_css_variables": {"color-brand-primary": "#77c9c1", "color-brand-content": "#77c9c1"},
+}
 html_show_sphinx = False
 html_copy_source = False
 
 
+#: What the theme leaves out for readers who use a keyboard or a screen reader.
+_ACCESSIBLE = {
+    '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
+    '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
+    "<pre>": '<pre tabindex="0">',
+    '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
+    '<aside class="toc-drawer': '<aside aria-label="Headings of this page" class="toc-drawer',
+}
+
+
 def setup(app: Sphinx) -> None:
-    """Fill in what is made from the package before a page is read."""
+    """Fill in what is made from the package before a page is read; complete the finished pages for assistive tools."""
 
     def fill(_app: Sphinx, _page: str, source: list[str]) -> None:
         source[0] = filled(source[0])
 
+    def complete(built: Sphinx, problem: Exception | None) -> None:
+        for page in Path(built.outdir).rglob("*.html") if problem is None else ():
+            text = page.read_text(encoding="utf-8")
+            for found, better in _ACCESSIBLE.items():
+                text = text.replace(found, better)
+            page.write_text(text, encoding="utf-8")
+
     app.connect("source-read", fill)
+    app.connect("build-finished", complete)
