@@ -2,19 +2,22 @@
 
 ``folder.tar.gz`` and ``database.tar.gz`` are backups of the same memories in a folder and in a database.
 ``interrupted.tar.gz`` is a brain folder with two writes that were killed: a promotion whose record was pending, and a
-batch of chunks whose redo record was written.
+batch of chunks whose redo record was written. ``brain.tar.gz`` is a brain folder as 0.1.0 left it (d6a8052): two
+namespaces, a chunk with a former version, one that is archived, links, a tiered memory, a slider set by hand, a recall.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
+import sqlite3
 import tarfile
 from pathlib import Path
 
 import pytest
 
 from rlm_mem import Memory
-from rlm_mem.errors import ConflictError, CorruptStore
+from rlm_mem.errors import ConflictError, CorruptStore, StorageError
 from rlm_mem.store.backup import bring_back
 from rlm_mem.store.core.backup_archive import BackupInfo, packing
 
@@ -61,6 +64,58 @@ def test_writes_that_an_earlier_version_left_unfinished_are_finished(tmp_path: P
         memory.continuum.undo(transition)
         assert [entry.kind for entry in memory.continuum.files.entries()] == ["interaction"]
         assert memory.check() == []
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Path:
+    """The brain folder of 0.1.0."""
+    with tarfile.open(ARCHIVES / "brain.tar.gz") as archive:
+        archive.extractall(tmp_path / "brain", filter="data")
+    return tmp_path / "brain"
+
+
+def test_a_brain_of_an_earlier_version_is_opened_with_all_that_it_holds(brain: Path) -> None:
+    with Memory.open(brain) as memory:
+        assert memory.check() == []
+        assert (memory.stats().chunk_count, memory.stats().archived_count) == (8, 1)
+        assert memory.recall("When does the ledger go live?").content == "19 May"
+        (changed,) = memory.list_chunks(conversation_id="planning")
+        assert memory.history(changed)[0].chunk.content == "Priya: The ledger goes live on 12 May."
+        assert ("supports", "in") in {(one.type, one.direction) for one in memory.links(changed)}
+        (archived,) = memory.list_chunks(archived=True)
+        assert "blue door" in memory.restore(archived).content  # type: ignore[union-attr]
+        assert [entry.kind for entry in memory.continuum.files.entries()] == ["interaction"]
+        assert memory.persona(keep=True).sliders["humor"] == 70
+        assert len(list(memory.trajectories())) == 2
+        memory.undo(changed)
+        assert "12 May" in memory.get(changed).content  # type: ignore[union-attr]
+        memory.remember("Priya: The ledger moved to 26 May.", conversation_id="planning")
+        assert memory.check() == []
+    with Memory.open(brain, namespace="project/ledger") as memory:
+        assert memory.recall("On which day are deployments of the ledger?").outcome == "answered"
+
+
+def test_what_a_newer_version_wrote_is_refused_in_a_clear_sentence_and_kept(brain: Path) -> None:
+    with Memory.open(brain) as memory:
+        (linked,) = memory.list_chunks(conversation_id="planning")
+    (chunk,) = (brain / "memory" / "chunks").rglob(f"{linked}.json")
+    written = chunk.read_text().replace('"schema": "2.0"', '"schema": "3.0"')
+    chunk.write_text(written)
+    with Memory.open(brain) as memory:
+        memory.sync(full=True)
+        assert memory.get(linked) is None
+        (finding,) = memory.check()  # and no link to it is called dangling
+        assert finding.code == "newer-version"
+        assert finding.message.endswith("written by a newer version of this program (schema 3.0)")
+        memory.repair(dry_run=False)
+        assert memory.check() == [finding]
+    assert chunk.read_text() == written
+    with contextlib.closing(sqlite3.connect(brain / "memory" / "index" / "index.sqlite")) as index:
+        index.execute("PRAGMA user_version=1000")
+    with pytest.raises(
+        StorageError, match=r"the index has version 1000, this program supports versions up to \d+$"
+    ):
+        Memory.open(brain).stats()
 
 
 def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused_before_it_is_written(

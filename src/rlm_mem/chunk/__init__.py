@@ -48,6 +48,7 @@ __all__ = [
     "LINK_TYPES",
     "DEFAULT_NAMESPACE",
     "MANUAL_LINK_TYPES",
+    "NEWER_VERSION",
     "STATED_LINK_TYPES",
     "LinkType",
     "SCHEMA_VERSION",
@@ -294,6 +295,10 @@ def _from_dict(raw: Mapping[str, Any]) -> Chunk:
         raise InvalidChunk(f"{chunk_id}: {error.message}", hint=error.hint) from None
 
 
+NEWER_VERSION = "written by a newer version of this program"
+"""How the reason begins for which a chunk of a later major version is refused."""
+
+
 def _schema(given: object) -> str:
     """The schema to write the chunk back with: a later minor version, which only adds fields, is kept.
 
@@ -305,9 +310,7 @@ def _schema(given: object) -> str:
     major, _, minor = given.partition(".")
     known, _, _ = SCHEMA_VERSION.partition(".")
     if major.isascii() and major.isdigit() and (len(major) > 3 or int(major) > int(known)):
-        raise InvalidChunk(
-            f"written by a newer version of this program (schema {given:.20})", hint="upgrade rlm-mem"
-        )
+        raise InvalidChunk(f"{NEWER_VERSION} (schema {given:.20})", hint="upgrade rlm-mem")
     later = major == known and minor.isascii() and minor.isdigit()
     return given if later else SCHEMA_VERSION
 

@@ -16,6 +16,10 @@ CODES: dict[str, tuple[str, str]] = {
         "the file does not validate, but a former version of it does",
         "moves the damaged file to archive/damaged/ and brings the newest former version back",
     ),
+    "newer-version": (
+        "a later version of this program wrote it in a form that this one does not know",
+        "left as it is: upgrade rlm-mem",
+    ),
     "misnamed-file": ("the file name and the id inside differ", "renames the file, if that name is free"),
     "duplicate-id": ("two files hold the same id", "left in place for a person"),
     "content-hash": (

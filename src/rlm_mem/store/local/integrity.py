@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import decode_chunk, is_chunk_id
+from rlm_mem.chunk import NEWER_VERSION, decode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
@@ -173,7 +173,7 @@ def _file(
     if (row.path, row.signature, row.status, row.revision) != (path, found.signature, status, found.revision):
         yield Finding("index-outdated", f"{path} is not as the index recorded it", path, found.id)
     elif status == ACTIVE:
-        yield from _links(store, connection, found, row.doc, row.ns)
+        yield from _links(store, layout, connection, found, row.doc, row.ns)
 
 
 def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
@@ -181,13 +181,15 @@ def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
         return Finding("unreadable-file", f"{path}: {reason}", path)
     if "file name and id must agree" in reason:
         return Finding("misnamed-file", f"{path}: {reason}", path, stem)
+    if NEWER_VERSION in reason:
+        return Finding("newer-version", f"{path}: {reason}", path, stem)
     if former_versions(layout, stem, below=2**62):
         return Finding("unreadable-with-version", f"{path}: {reason}", path, stem)
     return Finding("unreadable-file", f"{path}: {reason}", path, stem)
 
 
 def _links(
-    store: ChunkStore, connection: sqlite3.Connection, found: ExaminedFile, doc: int, ns: int
+    store: ChunkStore, layout: Layout, connection: sqlite3.Connection, found: ExaminedFile, doc: int, ns: int
 ) -> Iterator[Finding]:
     path, chunk_id = found.path, found.id
     # The links of the index with the namespaces of their targets, in one question.
@@ -208,6 +210,10 @@ def _links(
             target = find_row(connection, target_id)
             targets[target_id] = None if target is None else target.ns
         if targets[target_id] is None:
+            if any(
+                (folder / f"{target_id}.json").exists() for folder in map(layout.absolute, layout.folders())
+            ):
+                continue  # its file is there and does not validate, which is a finding of its own
             yield Finding("dangling-link", f"{chunk_id}: {kind} → {target_id}, which is not there", *where)
         elif targets[target_id] != ns:
             yield Finding("namespace-crossing-link", f"{chunk_id}: {kind} → {target_id}", *where)

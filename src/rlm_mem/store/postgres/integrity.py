@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from rlm_mem.chunk import Chunk, decode_chunk
+from rlm_mem.chunk import NEWER_VERSION, Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.findings import Finding
@@ -127,6 +127,8 @@ def _chunk(
     except InvalidChunk as error:
         kept = rows("SELECT 1 FROM rlm_mem.versions WHERE ns = %s AND id = %s LIMIT 1", (ns, chunk_id))
         code = "unreadable-row-with-version" if kept else "unreadable-row"
+        if NEWER_VERSION in error.message:
+            code = "newer-version"
         yield Finding(code, f"{chunk_id}: {error.message}", None, chunk_id)
         return None
     yield from wrong_fields(store, chunk, None)
