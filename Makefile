@@ -18,7 +18,7 @@ WORKERS ?= $(if $(filter 1,$(CORES))$(filter -k% tests/%,$(ARGS)),0,$(CORES))
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-slow test-models test-integrations test-clients check format bench bench-peers site figures clean
+.PHONY: help install dev demo test test-slow test-models test-integrations test-clients check format bench bench-peers site wheels figures clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 22
@@ -67,6 +67,9 @@ bench-peers: $(BIN)/python ## other memories, to be measured beside this one
 site: $(VENV)/.installed-docs ## the documentation as a site, in build/site; every warning is an error
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env docs build/site
 	@echo "build/site/index.html"
+
+wheels: ## the wheel, tried in a clean environment of each Python that is here (ARGS="python3.12 …")
+	sh tools/wheels.sh $(ARGS)
 
 figures: $(BIN)/python ## fill docs/benchmarks.md from benchmarks/results
 	$(BIN)/python tools/figures.py

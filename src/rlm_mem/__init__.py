@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, Summary, SyncReport, Version
     from rlm_mem.text.secrets import SecretsFound
 
-__version__ = "0.1.0"
+__version__ = "1.0.0"
 
 __all__ = [
     "Memory",

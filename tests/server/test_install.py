@@ -337,15 +337,3 @@ def test_an_object_of_another_shape_is_refused() -> None:
     for text in ("[]", '{"mcpServers": []}', "{", "[" * 5000):
         with pytest.raises(InvalidConfig):
             json_with(text, "mcpServers", "rlm-mem", {"command": "a"}, where="f")
-
-
-def test_the_plugin_and_the_registry_file_name_what_is_there() -> None:
-    from rlm_mem import __version__
-
-    root = Path(__file__).parents[2]
-    plugin = root / "src" / "rlm_mem" / "plugins" / "claude-code"
-    assert json.loads((plugin / ".mcp.json").read_text(encoding="utf-8"))["mcpServers"]["rlm-mem"]
-    described = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text(encoding="utf-8"))
-    registry = json.loads((root / "server.json").read_text(encoding="utf-8"))
-    assert f"mcp-name: {registry['name']}" in (root / "README.md").read_text(encoding="utf-8")
-    assert {described["version"], registry["version"], registry["packages"][0]["version"]} == {__version__}
