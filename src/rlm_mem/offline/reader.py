@@ -193,10 +193,11 @@ def _read(question: Question, passages: Sequence[Passage], weights: Weights | No
         # The tables were fitted on questions about speakers; other questions must pass the rules for notes, too.
         return _checked_by_rules(question, passages, seen, answerable, confidence)
     by_rules = read_notes(question, passages)
-    if by_rules.answer is not None and by_rules.passages[0] not in seen.passages[:1]:
+    unsure = answerable < table.bar
+    if by_rules.answer is not None and (unsure or by_rules.passages[0] not in seen.passages[:1]):
         if _stated_by_another(question, by_rules.passages[0]):
             return by_rules
-        if by_rules.exact and question.kind in _FORMED and confidence < _UNSURE and answerable >= table.bar:
+        if by_rules.exact and question.kind in _FORMED and confidence < _UNSURE and not unsure:
             return Reading(
                 by_rules.answer, by_rules.passages, answerable, min(by_rules.confidence, _DISPUTED)
             )
