@@ -7,7 +7,7 @@ the process, but not that of a database server.
 
     git worktree add /tmp/before d6a8052     # and an environment in it
     python benchmarks/filling.py /tmp/before . --notes 100000
-    python benchmarks/filling.py /tmp/before . --store postgresql://localhost/bench
+    python benchmarks/filling.py /tmp/before . --stores postgresql://localhost/one postgresql://localhost/two
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ def _run(checkout: Path, store: str | None, job: dict[str, Any], folder: Path) -
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     if store is not None:
         job = job | {"place": store, "fresh": True}
-        environment["RLM_MEM_NAMESPACE"] = f"fill/{time.time_ns()}"
+        environment["RLM_MEM_STORE_NAMESPACE"] = f"fill/{time.time_ns()}"
     else:
         job = job | {"place": str(place)}
     done = subprocess.run(
@@ -184,7 +184,12 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=500, help="texts of one commit")
     parser.add_argument("--ways", default="each,many", help=f"of {', '.join(WAYS)}")
     parser.add_argument("--pairs", type=int, default=3)
-    parser.add_argument("--store", help="a DSN, instead of a temporary folder; an own namespace for each run")
+    parser.add_argument(
+        "--stores",
+        nargs=2,
+        metavar="DSN",
+        help="databases instead of a folder: each run has its own namespace there",
+    )
     options = parser.parse_args()
     report = Report("filling", "Filling an empty memory (texts per second, seconds of processor time)")
     scratch = Path(tempfile.mkdtemp(prefix="rlm-mem-filling-", dir=os.environ.get("TMPDIR")))
@@ -209,7 +214,10 @@ def _compare(report: Any, options: argparse.Namespace, scratch: Path, percentile
                 turn = [options.before, options.after]
                 if number % 2:
                     turn.reverse()
-                made = {place: _run(place, options.store, job, scratch) for place in turn}
+                stores = dict(
+                    zip((options.before, options.after), options.stores or (None, None), strict=True)
+                )
+                made = {place: _run(place, stores[place], job, scratch) for place in turn}
                 pairs.append((made[options.before], made[options.after]))
             before, after = pairs[-1]
             row: dict[str, Any] = {"what": kind, "way": way, "texts": count, "chunks": after["chunks"]}
