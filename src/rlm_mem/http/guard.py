@@ -45,6 +45,8 @@ NAMESPACE_HEADER = "RLM-MEM-Namespace"
 
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _LONGEST_FORM = 4096
+_SMALL = 1 << 20
+"""Bytes of an answer that is sent whole, even where its token is revoked while it is written."""
 _LONGEST_TOKEN = 8192
 _MOST_LOGINS = 1000
 _OPEN = ("/login", "/static/")
@@ -213,7 +215,7 @@ class Guard:
             return
         began, status, name = time.perf_counter(), 499, ""  # 499: the client left before there was an answer
         still_valid: Callable[[], bool] | None = None
-        sized = False  # the answer has said how long it is
+        sized: int | None = None  # bytes of the answer, where it has said how many
 
         async def counted(message: Message) -> None:
             nonlocal status, sized
@@ -225,8 +227,11 @@ class Guard:
                     MutableHeaders(scope=message)["WWW-Authenticate"] = challenge
                 if self._metrics.draining:
                     MutableHeaders(scope=message)["Connection"] = "close"
-                sized = "content-length" in Headers(raw=message.get("headers", []))
-            elif still_valid is not None and not still_valid():
+                declared = Headers(raw=message.get("headers", [])).get("content-length", "")
+                sized = int(declared) if declared.isdigit() else None
+            elif still_valid is None or (sized is not None and sized <= _SMALL):
+                pass  # a short answer is on its way already
+            elif not still_valid():
                 raise _Revoked
             await send(message)
 
@@ -245,7 +250,7 @@ class Guard:
                 await (refusal or self._app)(scope, receive, counted)
             except _Revoked:
                 _log.warning("an answer to %s ends early: its token is revoked", name)
-                if sized:  # the client must not take it for the whole
+                if sized is not None:  # the client must not take it for the whole
                     raise
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import os
 import secrets
+import signal
 import sys
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
@@ -115,6 +116,8 @@ def _serve(
     drain_seconds: float = 30.0,
 ) -> None:
     _log_to_stderr()
+    if hasattr(signal, "SIGUSR2"):  # asked to hand over before it serves: there is nothing to hand over
+        signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     _start_telemetry(settings)
     predecessor = Predecessor.of_environment()
     before: dict[str, Any] = predecessor.state if predecessor else {}
@@ -163,7 +166,7 @@ def _serve(
             return start_successor(socket_, told)
 
         running = Running(app, network, metrics, state, drain_seconds)
-        running.on_hangup = hand_over
+        running.on_replace = hand_over
         if predecessor is not None:
             running.on_ready = predecessor.ready
         sys.setswitchinterval(_SWITCH_SECONDS)

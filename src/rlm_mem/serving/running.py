@@ -31,7 +31,7 @@ _log = logging.getLogger(__name__)
 
 
 class Running(uvicorn.Server):
-    """A server that drains when it is stopped, and hands over to a new one on SIGHUP.
+    """A server that drains when it is stopped, and hands over to a new one on SIGUSR2.
 
     Args:
         app: the application.
@@ -61,7 +61,7 @@ class Running(uvicorn.Server):
         self._state = state
         self._drain_seconds = drain_seconds
         self._handing_over: asyncio.Task[None] | None = None
-        self.on_hangup: Callable[[], Awaitable[bool]] | None = None
+        self.on_replace: Callable[[], Awaitable[bool]] | None = None
         """Starts a new server; True when it has taken over."""
         self.on_ready: Callable[[], None] = lambda: None
         """Called when requests are answered."""
@@ -69,14 +69,14 @@ class Running(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve."""
         await super().startup(sockets)
-        if hasattr(signal, "SIGHUP"):
+        if hasattr(signal, "SIGUSR2"):
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):  # not in the main thread
-                asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._hang_up)
+                asyncio.get_running_loop().add_signal_handler(signal.SIGUSR2, self._replace)
         self.on_ready()
 
-    def _hang_up(self) -> None:
-        if self._handing_over is None and self.on_hangup is not None and not self.should_exit:
-            self._handing_over = asyncio.ensure_future(self._hand_over(self.on_hangup))
+    def _replace(self) -> None:
+        if self._handing_over is None and self.on_replace is not None and not self.should_exit:
+            self._handing_over = asyncio.ensure_future(self._hand_over(self.on_replace))
 
     async def _hand_over(self, start: Callable[[], Awaitable[bool]]) -> None:
         try:
