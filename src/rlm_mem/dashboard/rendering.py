@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
 from rlm_mem.chunk.types import strength_word
-from rlm_mem.dashboard import words
+from rlm_mem.dashboard import markdown, words
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -136,7 +136,8 @@ def _environment() -> Environment:
 
 
 def prepare() -> None:
-    """Compile every template, so that the first request of a page does not wait for it."""
+    """Compile every template and load the parser of Markdown, so that the first request of a page does not wait."""
+    markdown.render("*")
     environment = _environment()
     for name in environment.list_templates():
         environment.get_template(name)

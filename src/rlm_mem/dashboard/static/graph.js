@@ -348,7 +348,7 @@
     nodes.filter((node) => node.lit && (view.scale > 1.3 || search || chosen?.near.has(node)))
       .sort((a, b) => (chosen ? Number(chosen.near.has(b)) - Number(chosen.near.has(a)) : 0) || b.degree - a.degree)
       .slice(0, 250)
-      .forEach((node) => put(node.text, ...on(node), { room: 60 + 70 * view.scale, bare: true, colour: colours.soft }));
+      .forEach((node) => put(node.text, ...on(node), { room: search ? 180 : 60 + 70 * view.scale, bare: !search, colour: search ? colours.ink : colours.soft }));
   };
 
   // How many memories there are of each time; what is chosen stands out.
