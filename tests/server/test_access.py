@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -386,6 +387,37 @@ def test_a_browser_sees_what_its_token_permits(team: Team) -> None:
             ("/tiers/undo", {"transition": "x"}),
         ):  # fmt: skip
             assert browser.post(path, data=fields).status_code == 403, path
+
+
+def test_an_admin_makes_and_revokes_tokens_on_a_page(team: Team) -> None:
+    with TestClient(team.app, BASE, headers=OWN_PAGE) as browser:
+        reader = team.token("eva", "team/eva", allow="read")["Authorization"].partition(" ")[2]
+        browser.post("/login", data={"token": reader})
+        assert "/tokens" not in browser.get("/memories").text
+        assert browser.get("/tokens").status_code == 403
+        form = {
+            "do": "create",
+            "name": "bot",
+            "namespaces": "team/bot team/x/*",
+            "permission": ["read", "write"],
+        }
+        assert browser.post("/tokens", data=form).status_code == 403
+        browser.post("/login", data={"token": BEARER["Authorization"].partition(" ")[2]})
+        assert 'href="/tokens"' in browser.get("/memories").text
+        page = browser.post("/tokens", data={**form, "expires": "1h"}).text
+        found = re.search(r"rlm_mem_token_[0-9a-f]{12}_[A-Za-z0-9_-]{43}", page)
+        assert found is not None
+        record = team.file.find(found[0])
+        assert record is not None
+        assert (record.namespaces, record.permissions) == (("team/bot", "team/x/*"), ("read", "write"))
+        assert found[0] not in browser.get("/tokens").text
+        for wrong in ({"name": "a b"}, {"namespaces": "te*"}, {"permission": []}, {"expires": "soon"}, {}):
+            answer = browser.post("/tokens", data={**form, **wrong})
+            assert answer.status_code == 400
+            assert 'role="alert"' in answer.text
+        done = browser.post("/tokens", data={"do": "revoke", "token_id": record.id})
+        assert "Revoked" in done.text
+        assert team.file.find(found[0]) is None
 
 
 def test_the_owner_without_a_token_of_the_start_is_nobody(tmp_path: Path) -> None:

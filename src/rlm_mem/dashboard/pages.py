@@ -22,6 +22,7 @@ from rlm_mem.dashboard import (
     receipts,
     tiers,
     timeline,
+    tokens_page,
 )
 from rlm_mem.dashboard.rendering import HEADERS, static_file
 from rlm_mem.dashboard.visits import EachNamespace, Visit, screen
@@ -86,6 +87,9 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
             "/persona": personas.change,
         }
         reviewing = {"/tiers/undo": tiers.undo, "/review/{case}": tiers.decide}
+    tokens: dict[str, Callable[[Visit], Response]] = {}
+    if not state.read_only:
+        tokens = {"/tokens": tokens_page.change}
     return [
         Route("/", _to_memories, include_in_schema=False),
         Route("/static/{name:path}", _static, include_in_schema=False),
@@ -95,6 +99,8 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         *(screen(state, path, page) for path, page in reading.items()),
         *(screen(state, path, action, methods=("POST",)) for path, action in sending.items()),
         *(screen(state, path, action, methods=("POST",), needs="write") for path, action in writing.items()),
+        screen(state, "/tokens", tokens_page.tokens_page, needs="admin"),
+        *(screen(state, path, action, methods=("POST",), needs="admin") for path, action in tokens.items()),
         *(
             screen(state, path, action, methods=("POST",), needs="review")
             for path, action in reviewing.items()

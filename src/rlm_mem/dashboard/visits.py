@@ -53,6 +53,7 @@ NOTICES: Mapping[str, str] = {
     "rejected": "Rejected.",
     "undone": "The transition was undone: its files are as they were.",
     "persona": "The persona was changed.",
+    "token-revoked": "Revoked. The server refuses the token from now on.",
     "cancelled": "The run was asked to stop.",
 }
 
@@ -83,7 +84,7 @@ class Visit:
 
     # --- operations -----------------------------------------------------------------------------------
 
-    def carry_out(self, name: str, path: Mapping[str, str] | None = None, **given: Any) -> Any:
+    def carry_out(self, name: str, path: Mapping[str, str] | None = None, /, **given: Any) -> Any:
         """Run an operation with the fields of a form, with the types, bounds and functions of every interface.
 
         Args:
@@ -184,6 +185,7 @@ class Visit:
         return {
             "namespace": self.memory.store.namespace,
             "read_only": self.read_only,
+            "admin": self.client.access.permits("admin"),
             "notice": NOTICES.get(done, ""),
             **values,
         }
@@ -281,6 +283,7 @@ def _refusal(request: Request, state: ServerState, error: Exception) -> Response
         "hint": why.hint,
         "namespace": "",
         "read_only": state.read_only,
+        "admin": False,
     }
     if request.headers.get("hx-request") == "true":
         return fragment(request, "error.html", values, block="content", status=why.status)
