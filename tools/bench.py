@@ -77,6 +77,7 @@ ALL = (
     Benchmark("postgres_search", "Search on PostgreSQL"),
     Benchmark("dashboard", "The dashboard"),
     Benchmark("stalls", "Stalls"),
+    Benchmark("team", "A server for a team"),
     Benchmark("start", "Starting"),
     Benchmark("coding_month", "A month with coding agents"),
     Benchmark("soak", "Many processes for minutes"),

@@ -94,8 +94,10 @@ def test_each_operation_is_refused_over_http_without_its_permission(team: Team) 
         with team.client(team.token(permission, "*", allow=permission)) as client:
             for operation in ROUTES:
                 allowed = operation.needs in included
-                if allowed and operation.name in ("followChanges", "check", "repair", "rebuildIndex"):
-                    continue  # they take long
+                if allowed and (permission != "read" or operation.method != "GET"):
+                    continue  # that what is permitted works is for other tests
+                if allowed and operation.name == "followChanges":
+                    continue  # it has no end
                 answer = client.request(operation.method, address(operation), json={})
                 denied = answer.status_code == 403 and "does not permit" in answer.text
                 if denied is allowed:
