@@ -18,7 +18,17 @@ import numpy.typing as npt
 
 from rlm_mem.errors import CorruptStore
 
-__all__ = ["CONVERSATION_TERMS", "PART", "POSTINGS", "Lists", "PartTable", "lists_of", "pairs", "regrouped"]
+__all__ = [
+    "CONVERSATION_TERMS",
+    "PART",
+    "POSTINGS",
+    "Lists",
+    "PartTable",
+    "joined",
+    "lists_of",
+    "pairs",
+    "regrouped",
+]
 
 Ints = npt.NDArray[np.int64]
 
@@ -58,8 +68,15 @@ class PartTable:
 
     @property
     def whole(self) -> str:
-        """Every part of some lists; values: ns, owners."""
-        return f"SELECT {self.owner}, first, entries FROM {self.name} WHERE ns = %s AND {self.owner} = ANY(%s::int4[])"
+        """The entries of some stretches of lists, joined in no certain order; values: owners, lowest keys, ends, ns.
+
+        One value for each stretch: thousands of rows would cost several times as much to send and to take in.
+        """
+        return (
+            "SELECT k.owner, w.entries FROM unnest(%s::int4[], %s::int4[], %s::int4[]) AS k(owner, low, high)"
+            f" CROSS JOIN LATERAL (SELECT string_agg(p.entries, ''::bytea) AS entries FROM {self.name} p"
+            f" WHERE p.ns = %s AND p.{self.owner} = k.owner AND p.first >= k.low AND p.first < k.high) w"
+        )
 
     @property
     def put(self) -> str:
@@ -131,6 +148,21 @@ def lists_of(rows: Sequence[tuple[int, int, bytes]]) -> Lists:
     if len(pair) > 1 and not bool((pair[1:] > pair[:-1]).all()):
         raise _damaged()
     return Lists(owner, first, count, pair, words[:, 1:])
+
+
+def joined(pieces: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32]]:
+    """Keys, sorted, and figures of one list's entries, given in any order (`CorruptStore` if they are damaged)."""
+    blob = pieces[0] if len(pieces) == 1 else b"".join(pieces)
+    if len(blob) % (4 * _WORDS):
+        raise _damaged()
+    words = np.frombuffer(blob, "<u4").reshape(-1, _WORDS)
+    keys = words[:, 0].astype(np.int32)
+    if not bool((keys[1:] > keys[:-1]).all()):
+        order = np.argsort(keys, kind="stable")
+        keys, words = keys[order], words[order]
+        if bool((keys[1:] == keys[:-1]).any()):
+            raise _damaged()
+    return keys, words[:, 1:]
 
 
 def regrouped(

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.core.selection import places
-from rlm_mem.store.postgres.parts import PART, POSTINGS, Lists, lists_of, pairs
+from rlm_mem.store.postgres.parts import PART, POSTINGS, Lists, joined, lists_of, pairs
 
 __all__ = ["Rows", "PostgresTermPostings", "TermLists"]
 
@@ -22,6 +22,9 @@ Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 #: Entries that are read ahead in one statement; stores of usual size need just one.
 _AHEAD = 400_000
+#: Documents whose entries are read as one value: a value of PostgreSQL has less than a gigabyte.
+_STRETCH = 1 << 24
+_MOST = 2**31 - 1
 _KEY = 0xFFFFFFFF
 _NOTHING = np.zeros(0, np.int64)
 
@@ -99,9 +102,14 @@ class TermLists:
                 break
             chosen.append(other)
         terms = [each.term for each in chosen]
-        read = lists_of(self._rows(POSTINGS.whole, (self._ns, terms)))
+        lows = list(range(0, max(self._size, 1), _STRETCH))
+        ends = [*lows[1:], _MOST]
+        stretches = [(term, low, end) for term in terms for low, end in zip(lows, ends, strict=True)]
+        found: dict[int, list[bytes]] = {term: [] for term in terms}
+        for term, entries in self._rows(POSTINGS.whole, (*map(list, zip(*stretches, strict=True)), self._ns)):
+            found[term] += [] if entries is None else [entries]
         for each in chosen:
-            each.hold(*self._part(read, each.term))
+            each.hold(*self._noted(*joined(found[each.term])))
 
     def look_up(self, wanted: PostgresTermPostings, slots: Slots) -> tuple[Ints, Frequencies] | None:
         """`TermList.find` without reading the list; None where reading it costs no more."""
@@ -128,13 +136,14 @@ class TermLists:
         return [other for other in self._expected[at + 1 :] if other.slots is None]
 
     def _part(self, read: Lists, term: int) -> tuple[Slots, Frequencies]:
-        """One term's entries among those read; their lengths are noted."""
+        """One term's entries among those read."""
         lo, hi = np.searchsorted(read.pair, pairs(np.array([term, term + 1]), _NOTHING_BUT_ZERO))
-        slots = (read.pair[lo:hi] & _KEY).astype(np.int32)
-        figures = read.figures[lo:hi]
-        if len(slots) and slots[-1] >= self._size:
-            seen = slots < self._size
-            slots, figures = slots[seen], figures[seen]
+        return self._noted((read.pair[lo:hi] & _KEY).astype(np.int32), read.figures[lo:hi])
+
+    def _noted(self, slots: Slots, figures: npt.NDArray[np.uint32]) -> tuple[Slots, Frequencies]:
+        """Entries as scoring takes them, without those that are newer than the search; their lengths are noted."""
+        end = int(np.searchsorted(slots, self._size))
+        slots, figures = slots[:end], figures[:end]
         self.length[slots] = figures[:, 0]
         return slots, (figures[:, 1] >> 8).astype(np.uint8)
 
