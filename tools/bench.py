@@ -72,6 +72,7 @@ ALL = (
     ),
     Benchmark("offline_corpora", "The built-in writer on other text", quick=("--only", "notes")),
     Benchmark("consolidation", "Facts that change", needs_data=True),
+    Benchmark("diary", "A year of a diary"),
     Benchmark("continuum_year", "Tiers over a year"),
     Benchmark("continuum_scale", "Tiers at size"),
     Benchmark("postgres_search", "Search on PostgreSQL"),
@@ -81,6 +82,7 @@ ALL = (
     Benchmark("start", "Starting"),
     Benchmark("coding_month", "A month with coding agents"),
     Benchmark("soak", "Many processes for minutes"),
+    Benchmark("team", "A server for a team"),
     Benchmark("failover", "Failover"),
     Benchmark("telemetry", "Telemetry"),
     Benchmark("peers", "Beside other memories"),
@@ -90,6 +92,7 @@ ALL = (
 NO_BENCHMARKS = {
     "ranking_fit": "fits the weights of ranking",
     "offline_fit": "fits the tables of the built-in writer",
+    "filling": "fills memories of two checkouts, of which the other one has to be named",
     "paired": "compares two checkouts, of which the other one has to be named",
     "peer_worker": "is started by peers.py",
 }
