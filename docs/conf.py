@@ -57,6 +57,8 @@ _ACCESSIBLE = {
     '<p class="caption" role="heading">': '<p class="caption" role="heading" aria-level="2">',
     '<div class="table-wrapper': '<div tabindex="0" class="table-wrapper',
     "<pre>": '<pre tabindex="0">',
+    '<th class="head"><p></p></th>': "<td></td>",
+    '<div id="search-results">': '<h1>Search</h1><div id="search-results">',
     '<aside class="sidebar-drawer">': '<aside class="sidebar-drawer" aria-label="Pages">',
     '<aside class="toc-drawer': '<aside aria-label="Headings of this page" class="toc-drawer',
 }
