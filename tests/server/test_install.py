@@ -80,6 +80,19 @@ def test_the_entry_starts_this_server_on_this_brain(name: str, run: Run, brain: 
     assert str(settings_file(name)) in ran.out
 
 
+def test_a_client_that_starts_in_the_project_serves_the_project(run: Run) -> None:
+    for name in NAMES:
+        assert run("install", "--client", name).code == 0
+    served = {name for name in NAMES if "--project" in entries(name)["rlm-mem"]["args"]}
+    assert served == {"claude-code", "codex", "gemini-cli"}
+    for name in NAMES:
+        client = client_named(name)
+        if client.project:
+            printed = run("install", "--client", name, "--project", "--print", "--json").json["entry"]["args"]
+            named = ["--folder", "${workspaceFolder}"] if name in ("cursor", "vscode") else []
+            assert printed[printed.index("--project") :] == ["--project", *named]
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_installing_again_changes_nothing_and_removing_leaves_what_was_there(name: str, run: Run) -> None:
     file = settings_file(name)

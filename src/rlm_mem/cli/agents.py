@@ -73,7 +73,7 @@ def install(
         launcher, named = clients.shared_launcher(), _shared_brain(call, known)
     else:
         launcher, named = clients.launcher(), _own_brain(call)
-    arguments = _server_arguments(call, named, tools, read_only)
+    arguments = _server_arguments(call, known, named, tools, read_only, committed=project)
     entry = clients.entry_of(known, [*launcher, *arguments])
     if show:
         wanted = clients.planned(known, Path(os.devnull), entry) or ""
@@ -208,11 +208,15 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
     return clients.place_in_project(client, place, Path.cwd()) if isinstance(place, Path) else None
 
 
-def _server_arguments(call: Where, brain: str | None, tools: str, read_only: bool) -> list[str]:
+def _server_arguments(
+    call: Where, client: clients.Client, brain: str | None, tools: str, read_only: bool, *, committed: bool
+) -> list[str]:
     """The arguments of the server."""
     arguments = ["mcp", *(("--brain", brain) if brain is not None else ())]
     if call.namespace:
         arguments += ["--namespace", call.namespace]
+    else:
+        arguments += clients.project_arguments(client, committed=committed)
     if options.every_tool(tools):
         arguments += ["--tools", "all"]
     return [*arguments, "--read-only"] if read_only else arguments

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import gc
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated
@@ -11,9 +12,11 @@ from typing import Annotated
 import typer
 
 from rlm_mem.access.tokens import token_path
+from rlm_mem.capture.projects import project_of
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Where
-from rlm_mem.errors import RlmMemError
+from rlm_mem.config import Config, locate
+from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.operations.context import Settings
 
 NETWORK = "Other machines"
@@ -42,6 +45,19 @@ class ServerCall(Where):
 
 def mcp(
     call: ServerCall,
+    project: Annotated[
+        bool,
+        options.flag(
+            "--project",
+            help="Serve the project of the folder here: writes go to its namespace, reads see the shared one, too.",
+        ),
+    ] = False,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--folder", metavar="FOLDER", help="With --project: a folder of it, instead of the one here."
+        ),
+    ] = None,
     http: Annotated[
         bool, options.flag("--http", help="Serve over HTTP on 127.0.0.1 instead of stdin and stdout.")
     ] = False,
@@ -50,11 +66,32 @@ def mcp(
     ] = 7411,
 ) -> None:
     """Serve the memory to agents over MCP; clients start this themselves (rlm-mem install)."""
-    run, settings = _server(), call.settings("mcp")
+    settings = call.settings("mcp")
+    if project:
+        settings = _of_project(settings, folder)
+    elif folder is not None:
+        raise InputError("--folder goes with --project", hint="give both, or neither")
+    run = _server()
     if http:
         run.serve_http(settings, port)
     else:
         run.serve_stdio(settings)
+
+
+def _of_project(settings: Settings, folder: Path | None) -> Settings:
+    """The settings with the namespace of the project, and the configured one beside it; for a folder of no project
+    the configured one alone.
+    """
+    if settings.namespace is not None:
+        raise InputError("--project and --namespace name two namespaces", hint="give one of the two")
+    if folder is not None and not folder.is_dir():
+        raise InputError(f"{folder} is not a folder", hint="give --folder a folder of the project")
+    # Claude Code names the folder of the project, whatever folder it starts the server in.
+    project = project_of(folder or Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
+    if project is None:
+        return settings
+    shared = Config.load(locate(settings.brain)).store.namespace
+    return replace(settings, namespace=project.namespace, shared=shared)
 
 
 def serve(

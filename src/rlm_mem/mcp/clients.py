@@ -36,6 +36,7 @@ __all__ = [
     "launcher",
     "place_in_project",
     "planned",
+    "project_arguments",
     "read_text",
     "shared_launcher",
     "toml_with",
@@ -213,6 +214,7 @@ class Client:
         folder: the project's folder in an entry, with a trailing slash; empty: paths are relative to it.
         program: the client's own command.
         fixed: what every entry says beside the command.
+        in_project: it starts the server of the user's settings in the folder of the project, too.
         next_step: what the user has to do after the installation.
     """
 
@@ -224,6 +226,7 @@ class Client:
     folder: str = ""
     program: str = ""
     fixed: Mapping[str, str] = field(default_factory=dict)
+    in_project: bool = False
     next_step: str = "Restart the client."
 
 
@@ -272,6 +275,7 @@ CLIENTS: tuple[Client, ...] = (
         "mcpServers",
         folder="${CLAUDE_PROJECT_DIR:-.}/",
         program="claude",
+        in_project=True,
         fixed={"type": "stdio"},
         next_step="Start a new session; /mcp lists the servers.",
     ),
@@ -300,6 +304,7 @@ CLIENTS: tuple[Client, ...] = (
         "mcp_servers",
         form="toml",
         program="codex",
+        in_project=True,
         next_step="Start a new session. Codex reads the settings of a project only where you trust it.",
     ),
     Client(
@@ -325,6 +330,7 @@ CLIENTS: tuple[Client, ...] = (
         ".gemini/settings.json",
         "mcpServers",
         program="gemini",
+        in_project=True,
         next_step="Start a new session in a folder that you trust; /mcp lists the servers.",
     ),
     Client(
@@ -378,6 +384,20 @@ def place_in_project(client: Client, brain: Path, project: Path) -> str | None:
     except ValueError:
         return None
     return f"{client.folder}{inside.as_posix()}"
+
+
+def project_arguments(client: Client, *, committed: bool) -> list[str]:
+    """The options by which the server serves the project that a client starts it in; none where it cannot tell.
+
+    Args:
+        committed: the entry is in the settings of a project, whose servers clients start in its folder, unless its
+            entries have to name that.
+    """
+    if client.in_project:
+        return ["--project"]
+    if not committed:
+        return []
+    return ["--project", *(["--folder", client.folder.rstrip("/")] if client.folder else [])]
 
 
 def is_here(client: Client, home: Path, environ: Mapping[str, str]) -> bool:

@@ -157,7 +157,9 @@ class McpServer:
         self, context: Context, _: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
         client = self._client(context)
-        newest = await self._asked(lambda: resources.recent(self.service.opened.admit(client, "read").memory))
+        newest = await self._asked(
+            lambda: resources.recent(self.service.opened.admit(client, "read").reading.memory)
+        )
         return types.ListResourcesResult(
             resources=[
                 types.Resource(
@@ -187,7 +189,7 @@ class McpServer:
     ) -> types.ReadResourceResult:
         uri, client = str(params.uri), self._client(context)
         text = await self._asked(
-            lambda: resources.read_resource(self.service.opened.admit(client, "read").memory, uri)
+            lambda: resources.read_resource(self.service.opened.admit(client, "read").reading.memory, uri)
         )
         return types.ReadResourceResult(
             contents=[types.TextResourceContents(uri=uri, mime_type="application/json", text=text)]

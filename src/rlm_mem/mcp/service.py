@@ -223,6 +223,8 @@ class Service:
     ) -> Answer:
         try:
             opened = self.opened.admit(client, tool.needs, everywhere=tool.everywhere)
+            if tool.read_only:
+                opened = opened.reading
             request = from_agent(tool.request, arguments, tool.tool.aliases)
             context = Context(
                 opened=opened,

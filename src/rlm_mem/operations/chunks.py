@@ -326,6 +326,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         more = {"source": request.source, "provenance": request.provenance, "origin": request.origin}
         more |= {"trust": request.trust, "expires": request.expires}
         more["metadata"] = {"extra": request.extra} if request.extra else None
+    context.check_own([request.replaces] if isinstance(request.replaces, str) else request.replaces or ())
     made = context.memory.remember(
         request.text,
         conversation_id=request.conversation_id,
@@ -525,6 +526,7 @@ def _get_several(context: Context, request: GetArguments) -> ChunkViews:
 
 def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
     ids = list(dict.fromkeys(request.ids))
+    context.check_own(ids)
     with context.memory.batch():  # an invalid id must not leave it half done
         done = {chunk_id: context.memory.delete(chunk_id) for chunk_id in ids}
     return Forgotten([one for one in ids if done[one]], [one for one in ids if not done[one]])
@@ -542,6 +544,7 @@ def _by_agent(context: Context, chunk_id: str) -> dict[str, str] | None:
 def _update_one(context: Context, request: UpdateArguments) -> ChunkView:
     if all(value is None for value in (request.content, request.tags, request.type, request.confidence)):
         raise InputError("nothing to change", hint="give content, tags, type or confidence")
+    context.check_own([request.id])
     found: list[Screened] = []
     chunk = context.memory.store.update_chunk(
         request.id,

@@ -129,6 +129,7 @@ class Settings:
     Attributes:
         brain: the brain folder or a DSN; None: the default of the command line.
         namespace: the only one that clients reach; None: the configured one, and those that a client's token names.
+        shared: read beside ``namespace``, never written: the namespace that all projects share.
         llm: the model that writes the programs of recall and reason; None: the configured model.
         read_only: offer only tools that change no memory.
         every_tool: offer all tools instead of the default ones.
@@ -138,6 +139,7 @@ class Settings:
 
     brain: Path | str | None = None
     namespace: str | None = None
+    shared: str | None = None
     llm: str | None = None
     read_only: bool = False
     every_tool: bool = False
@@ -183,6 +185,7 @@ class OpenMemory:
         self._whole = whole
         self._views: OrderedDict[tuple[Access, str], OpenMemory] = OrderedDict()
         self._memory: Memory | None = None
+        self._reading: OpenMemory | None = None
         self._guard = threading.Lock()
 
     @property
@@ -216,13 +219,33 @@ class OpenMemory:
         with self._guard:
             view = self._views.pop((access, namespace), None)
             if view is None:
-                settings = replace(self.settings, namespace=namespace, actor=access.actor)
+                settings = replace(self.settings, namespace=namespace, shared=None, actor=access.actor)
                 view = OpenMemory(settings, access=access, whole=self)
             self._views[access, namespace] = view
             ended = self._views.popitem(last=False)[1] if len(self._views) > _MOST_VIEWS else None
         if ended is not None:
             ended.close()
         return view
+
+    @property
+    def reading(self) -> OpenMemory:
+        """The memory for operations that only read: with the shared namespace, where the settings name one.
+
+        Raises:
+            RlmMemError: it cannot be opened.
+        """
+        shared, own = self.settings.shared, self.memory
+        if shared is None or shared == own.store.namespace:
+            return self
+        with self._guard:
+            if self._reading is None:
+                from rlm_mem.access.confined import JoinedMemory
+
+                self._reading = OpenMemory(
+                    replace(self.settings, shared=None), self.handles, access=self.access
+                )
+                self._reading._memory = JoinedMemory(own, shared)
+            return self._reading
 
     @property
     def memory(self) -> Memory:

@@ -188,6 +188,7 @@ def link(context: Context, request: LinkRequest) -> Reply:
     source, target, kind = context.path["chunk_id"], context.path["target_id"], context.path["link_type"]
     if source == target:
         raise Refused(problem(409, f"{source} cannot be linked to itself"))
+    context.check_own([source, target])
     with matched(context, source):
         _there(context, source)
         _there(context, target)

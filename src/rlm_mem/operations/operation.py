@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlm_mem.access.grants import Permission
+from rlm_mem.errors import NamespaceError
 from rlm_mem.operations.context import CallCancelled, OpenMemory, Settings
 
 if TYPE_CHECKING:
@@ -72,6 +73,19 @@ class Context:
         """The runs of this server."""
         assert self.kept_runs is not None, "runs are operations of the HTTP interface only"
         return self.kept_runs
+
+    def check_own(self, chunk_ids: Iterable[str]) -> None:
+        """Raise when one of these chunks is in the shared namespace, which the server of a project only reads.
+
+        Raises:
+            NamespaceError: one of them is.
+        """
+        found = self.opened.reading.memory.store.elsewhere(list(chunk_ids))
+        for chunk_id, namespace in found.items():
+            raise NamespaceError(
+                f"{chunk_id} is in the namespace {namespace!r}, which the server of a project only reads",
+                hint=f"a person moves it into the project: rlm-mem project move {chunk_id} --to project",
+            )
 
     def check(self) -> None:
         """Raise when the client no longer waits.

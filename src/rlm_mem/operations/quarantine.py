@@ -53,6 +53,7 @@ class Quarantined(MayBeCut):
 
 
 def _put(context: Context, request: QuarantineRequest) -> ChunkOut:
+    context.check_own([context.path["chunk_id"]])
     return chunk_out(context.memory.quarantine(context.path["chunk_id"], request.reason))
 
 

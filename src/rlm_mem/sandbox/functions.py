@@ -321,6 +321,8 @@ class StoreFunctions(LineFunctions):
             },
             **outside(metadata.origin, metadata.trust),
         }
+        if chunk.namespace != self._store.namespace:
+            shown["namespace"] = chunk.namespace
         if len(chunk.content) > MAX_CONTENT_CHARS:
             shown["content_truncated"] = len(chunk.content)
         try:

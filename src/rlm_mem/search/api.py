@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import date, datetime
+from heapq import merge
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from rlm_mem.chunk import format_time
 from rlm_mem.chunk.types import is_untrusted, rank, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather
+from rlm_mem.search.joined import gather_both
 from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
 from rlm_mem.search.query import (
     EVERYDAY,
@@ -26,6 +28,7 @@ from rlm_mem.search.query import (
     with_related,
 )
 from rlm_mem.search.ranking import Ranked, ranked
+from rlm_mem.store.core.joined import JoinedSource
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.lookup import CandidateSource
+    from rlm_mem.store.core.reader import ChunkReader
 
 __all__ = [
     "Filters",
@@ -219,9 +223,9 @@ def search(
     now = store.clock()
 
     def found() -> list[Hit]:
-        source = store.candidate_source()
         if not query.strip():
-            return [] if unrestricted else _newest(store, source, wanted, limit)
+            return [] if unrestricted else _newest(store, wanted, limit)
+        source = store.candidate_source()
         analyser = get_analyser(store.config.search.language)
         question = question_for(source, query, analyser.language, now)
         read = max(limit, _COMPARED)
@@ -308,9 +312,11 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
     def found() -> list[str]:
         source = store.candidate_source()
         wanted = with_authors(rarest(words, source.term_counts), source.authors())
-        candidates = gather(
-            source, wanted, _then(store, Filters()), max(store.config.search.candidates, 2 * limit)
-        )
+        filters, most = _then(store, Filters()), max(store.config.search.candidates, 2 * limit)
+        if isinstance(source, JoinedSource):
+            candidates = gather_both(source, wanted, filters, most)
+        else:
+            candidates = gather(source, wanted, filters, most)
         return [
             result.chunk_id for result in islice(ranked(wanted, candidates, "chunk", with_word=True), limit)
         ]
@@ -328,13 +334,20 @@ def question_for(source: CandidateSource, query: str, language: str, now: dateti
 
 
 def _ranked(
-    store: ChunkStore, source: CandidateSource, question: Query, filters: Filters, limit: int, by: str
+    store: ChunkStore,
+    source: CandidateSource,
+    question: Query,
+    filters: Filters,
+    limit: int,
+    by: str,
 ) -> Iterator[Ranked]:
 
     wanted = max(store.config.search.candidates, 2 * limit)
     if question.authors and not _knows(source, question):
         # What the people say whom it names, or what is said of them, is all there is: "use" or "like" tell nothing.
         question = by_names(question, get_analyser(store.config.search.language))
+    if isinstance(source, JoinedSource):
+        return ranked(question, gather_both(source, question, filters, wanted), by)
     return ranked(question, gather(source, question, filters, wanted), by)
 
 
@@ -367,7 +380,7 @@ def _hits(
             return
         ids = list(dict.fromkeys(result.chunk_id for result in best))
         chunks = store.get_many(ids, track=False)
-        present = chunks if store.as_of is None else store.backend.chunks(store.namespace, ids)
+        present = chunks if store.as_of is None else _present(store, ids)
         for result in best:
             chunk = chunks.get(result.chunk_id)
             if chunk is not None:
@@ -377,6 +390,14 @@ def _hits(
                 same = now is chunk or now.content == chunk.content
                 place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                 yield _hit(chunk, place, question, analyser, explain)
+
+
+def _present(store: ChunkStore, chunk_ids: list[str]) -> dict[str, Chunk]:
+    """The chunks as they are now, whatever the time of the view."""
+    found: dict[str, Chunk] = {}
+    for part in store.parts:
+        found |= part.backend.chunks(part.namespace, chunk_ids)
+    return found
 
 
 def _with_what_holds_first(hits: list[Hit], analyser: Analyser) -> list[Hit]:
@@ -450,8 +471,14 @@ def _with_neighbours(store: ChunkStore, hits: list[Hit], by: str, count: int) ->
     return [replace(hit, neighbours=found) for hit, found in zip(there, beside, strict=True)]
 
 
-def _newest(store: ChunkStore, source: CandidateSource, filters: Filters, limit: int) -> list[Hit]:
+def _newest(store: ChunkStore, filters: Filters, limit: int) -> list[Hit]:
     """The newest chunks that pass, each with its first segment."""
+    found = [_newest_of(part, filters, limit) for part in store.parts]
+    return list(islice(merge(*found, key=lambda hit: hit.at, reverse=True), limit))
+
+
+def _newest_of(store: ChunkReader, filters: Filters, limit: int) -> list[Hit]:
+    source = store.candidate_source()
     rows, decoded = source.rows(source.newest(limit, filters))
     chunks = store.get_many(list(rows.chunk_id), track=False)
     hits = []

@@ -194,6 +194,15 @@ class ChunkReader:
         other._writer = Writer(self.backend, namespace, self.types, self.clock, actor)
         return other
 
+    @property
+    def parts(self) -> tuple[ChunkReader, ...]:
+        """The stores that this one reads, each of one namespace: itself, unless two are read as one."""
+        return (self,)
+
+    def elsewhere(self, chunk_ids: Sequence[str] | str) -> dict[str, str]:  # noqa: ARG002 - that of two reads it
+        """Of these chunks those that are read from another namespace than its own, with its name."""
+        return {}
+
     def _other(self, namespace: str | None) -> str:
         if namespace is None or namespace == self.namespace:
             return self.namespace
@@ -378,16 +387,22 @@ class ChunkReader:
 
         A place stays good whatever is written meanwhile: chunks that stay where they are come once each.
         """
+        places = self.places(page(limit, "limit") + 1, after=after, **filters)
+        here = places[:limit]
+        return [place[0] for place in here], here[-1][1:] if here and len(places) > limit else None
+
+    def places(
+        self, limit: int | None, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
+    ) -> list[tuple[str, float, int]]:
+        """Ids as list_chunks gives them, each with its place: time and insertion."""
         wanted = structs.replace(
-            _list_filter(**{**_NO_FILTER, **filters}, limit=page(limit, "limit") + 1, offset=0), after=after
+            _list_filter(**{**_NO_FILTER, **filters}, limit=limit, offset=0), after=after
         )
         if wanted.archived and (wanted.tags or wanted.any_tags):
             raise InvalidQuery(
                 "deleted chunks are not listed by tag in pages", hint="leave out one of the two"
             )
-        places = self.backend.queries.list_places(self.namespace, self._filter(wanted))
-        here = places[:limit]
-        return [place[0] for place in here], here[-1][1:] if here and len(places) > limit else None
+        return self.backend.queries.list_places(self.namespace, self._filter(wanted))
 
     def iter_chunks(
         self,

@@ -1,0 +1,240 @@
+"""Two namespaces of one backend, read as one: a project's own, and the one that all projects of a person share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from datetime import date, datetime
+from heapq import merge
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Unpack
+
+from rlm_mem.chunk import Chunk, check_chunk_ids
+from rlm_mem.errors import InputError
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.reader import Listing, MoreFilters
+from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, Summary, Version
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.lookup import CandidateSource
+
+__all__ = ["JoinedSource", "JoinedStore"]
+
+_LOT = 200
+_SUMMED = (
+    "chunk_count", "total_tokens", "storage_size_mb", "archived_count", "tags", "conversations", "links",
+)  # fmt: skip
+
+
+class JoinedSource:
+    """The indexes of two namespaces, as far as a question is analysed with them.
+
+    Numbers of documents and terms are those of one index, so each is asked for its own candidates (``search.joined``).
+    """
+
+    def __init__(self, sources: Sequence[CandidateSource]) -> None:
+        self.sources = sources
+
+    def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
+        """How many chunks of both hold each of ``terms``."""
+        counts: Counter[str] = Counter()
+        for source in self.sources:
+            counts.update(source.term_counts(terms))
+        return dict(counts)
+
+    def authors(self) -> frozenset[str]:
+        """The names of those who speak in either."""
+        return frozenset(name for source in self.sources for name in source.authors())
+
+
+class JoinedStore(ChunkStore):
+    """A store that reads its own namespace together with another one.
+
+    Ids are found in both. Files, the audit log and the archive are those of its own namespace, and nothing can be
+    written to the other. No call reaches a third namespace. Closing it closes nothing.
+
+    Args:
+        own: whose files and settings are used.
+        other: read beside it; on the same backend.
+    """
+
+    def __init__(self, own: ChunkStore, other: ChunkStore) -> None:
+        # A view, as `held_at` makes one: everything that is not overridden is that of its own namespace.
+        self.__dict__.update(vars(own))
+        self.confined = True
+        self._parts = (own, other)
+
+    @property
+    def parts(self) -> tuple[ChunkStore, ...]:
+        """The stores that are read: its own namespace, then the other."""
+        return self._parts
+
+    def held_at(self, as_of: str | date | datetime) -> JoinedStore:
+        """A view of both as of a time."""
+        return JoinedStore(*(part.held_at(as_of) for part in self._parts))
+
+    def close(self) -> None:
+        """Do nothing: the store whose view this is stays open."""
+
+    # --- single chunks ------------------------------------------------------------------------------------
+
+    def get_many(self, chunk_ids: Sequence[str] | str, *, track: bool = False) -> dict[str, Chunk]:
+        """Those of the chunks that exist in either namespace, by id; reads count where the chunk is."""
+        left = check_chunk_ids(chunk_ids)
+        found: dict[str, Chunk] = {}
+        for part in self._parts:
+            found |= part.get_many(left, track=track)
+            left = [one for one in left if one not in found]
+            if not left:
+                break
+        return found
+
+    def exists(self, chunk_id: str) -> bool:
+        """Whether there is an active chunk with this id in either namespace."""
+        return any(part.exists(chunk_id) for part in self._parts)
+
+    def elsewhere(self, chunk_ids: Sequence[str] | str) -> dict[str, str]:
+        """Of these chunks those of the other namespace, with its name."""
+        other = self._parts[1]
+        return {one.id: other.namespace for one in other.summaries(check_chunk_ids(chunk_ids))}
+
+    def history(self, chunk_id: str) -> list[Version]:
+        """Every kept version, oldest first."""
+        return self._first(lambda part: part.history(chunk_id))
+
+    def _first(self, ask: Callable[[ChunkStore], list[Any]]) -> list[Any]:
+        """The first answer that is not empty: a chunk is in one namespace."""
+        return next((found for part in self._parts if (found := ask(part))), [])
+
+    # --- listings -----------------------------------------------------------------------------------------
+
+    def list_chunks(
+        self,
+        conversation_id: str | None = None,
+        start_date: str | None = None,
+        end_date: str | None = None,
+        tags: Sequence[str] | str | None = None,
+        chunk_type: str | None = None,
+        **more: Unpack[MoreFilters],
+    ) -> list[str]:
+        """Ids of both namespaces in order of time; archived ones of its own alone."""
+        if more.get("namespace") is not None or more.get("archived"):
+            return super().list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
+        limit, offset = more.get("limit"), more.get("offset", 0)
+        if not isinstance(offset, int) or offset < 0:
+            raise InputError(f"offset must be a whole number from 0, not {offset!r:.40}")
+        filters: dict[str, Any] = {
+            name: more[name] for name in ("any_tags", "newest_first", "origin", "trust") if name in more
+        }
+        wanted: dict[str, Any] = {"conversation_id": conversation_id, "start": start_date, "end": end_date}
+        wanted |= {"tags": tags, "chunk_type": chunk_type, **filters}
+        places = self._places(None if limit is None else limit + offset, wanted)
+        return [place[0] for place in islice(places, offset, None if limit is None else offset + limit)]
+
+    def list_page(
+        self, limit: int, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
+    ) -> tuple[list[str], tuple[float, int] | None]:
+        """A page of list_chunks, and the place to give as ``after`` for the next one (None: this was the last)."""
+        if filters.get("archived"):
+            return super().list_page(limit, after=after, **filters)
+        places = list(islice(self._places(limit + 1, dict(filters), after), limit + 1))
+        here = places[:limit]
+        return [place[0] for place in here], here[-1][1:] if here and len(places) > limit else None
+
+    def _places(
+        self, limit: int | None, filters: dict[str, Any], after: tuple[float, int] | None = None
+    ) -> Iterator[tuple[str, float, int]]:
+        newest_first = bool(filters.get("newest_first"))
+        found = (part.places(limit, after=after, **filters) for part in self._parts)
+        return merge(*found, key=lambda place: place[1:], reverse=newest_first)
+
+    def iter_chunks(
+        self,
+        conversation_id: str | None = None,
+        start_date: str | None = None,
+        end_date: str | None = None,
+        tags: Sequence[str] | str | None = None,
+        chunk_type: str | None = None,
+        **more: Unpack[MoreFilters],
+    ) -> Iterator[Chunk]:
+        """The chunks themselves, with the filters of list_chunks."""
+        if more.get("namespace") is not None or more.get("archived"):
+            yield from super().iter_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
+            return
+        ids = self.list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
+        for start in range(0, len(ids), _LOT):
+            lot = ids[start : start + _LOT]
+            found = self.get_many(lot)
+            yield from (found[one] for one in lot if one in found)
+
+    def summaries(self, chunk_ids: Sequence[str] | str) -> list[Summary]:
+        """Metadata from the index, no file read; unknown ids are left out."""
+        wanted = check_chunk_ids(chunk_ids)
+        return [one for part in self._parts for one in part.summaries(wanted)]
+
+    def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
+        """Summaries by time."""
+        found = (part.timeline(start, end, limit) for part in self._parts)
+        return list(islice(merge(*found, key=lambda one: one.at), limit))
+
+    def latest(
+        self,
+        limit: int,
+        *,
+        conversation_id: str | None = None,
+        since: str | None = None,
+        tag: str | None = None,
+    ) -> list[Summary]:
+        """The newest chunks."""
+        found = (
+            part.latest(limit, conversation_id=conversation_id, since=since, tag=tag) for part in self._parts
+        )
+        return list(islice(merge(*found, key=lambda one: one.at, reverse=True), limit))
+
+    # --- relations ----------------------------------------------------------------------------------------
+
+    def linked(
+        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int = 50
+    ) -> list[LinkedChunk]:
+        """Chunks linked with a chunk, strongest first; links do not leave a namespace."""
+        return self._first(lambda part: part.linked(chunk_id, link_type, direction, limit))
+
+    def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
+        """Ids before and after a chunk in its conversation, both in reading order; of its namespace."""
+        for part in self._parts:
+            earlier, later = part.neighbours(chunk_id, before, after)
+            if earlier or later:
+                return earlier, later
+        return [], []
+
+    def candidate_source(self) -> JoinedSource:  # type: ignore[override]
+        """What search asks of both, at this moment."""
+        return JoinedSource([part.candidate_source() for part in self._parts])
+
+    # --- figures ------------------------------------------------------------------------------------------
+
+    def tag_counts(self, limit: int | None = None) -> list[tuple[str, int]]:
+        """Tags with the number of chunks that carry them, commonest first."""
+        counts: Counter[str] = Counter()
+        for part in self._parts:
+            counts.update(dict(part.tag_counts()))
+        return sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:limit]
+
+    def conversations(self, limit: int | None = None) -> list[ConversationInfo]:
+        """Conversations, the most recently active first."""
+        found = (part.conversations(limit) for part in self._parts)
+        return list(islice(merge(*found, key=lambda one: one.last_at, reverse=True), limit))
+
+    def get_stats(self) -> dict[str, Any]:
+        """Counts of both namespaces together; ``namespace`` is its own."""
+        own, other = (part.get_stats() for part in self._parts)
+        first, last = ([one[name] for one in (own, other) if one[name]] for name in ("first_at", "last_at"))
+        by_type = Counter(own["by_type"])
+        by_type.update(other["by_type"])
+        return {
+            **own,
+            **{name: own[name] + other[name] for name in _SUMMED},
+            "by_type": dict(by_type),
+            "first_at": min(first, default=None),
+            "last_at": max(last, default=None),
+        }
