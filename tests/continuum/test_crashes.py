@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
@@ -17,6 +16,7 @@ from rlm_mem.errors import StorageError
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
+from tests import killed
 
 from .conftest import (
     DAY_1,
@@ -89,21 +89,7 @@ def end_state(continuum: Continuum) -> dict[str, object]:
 
 def dies_at(number: int, after: bool) -> None:
     """Patch every file operation: the process is killed just before (or after) the given one."""
-    count = 0
-
-    def patched(original: Callable[..., object]) -> Callable[..., object]:
-        def call(*args: object, **more: object) -> object:
-            nonlocal count
-            count += 1
-            mine = count
-            if mine == number and not after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            result = original(*args, **more)
-            if mine == number and after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
-
-        return call
+    patched = killed.at_call(number, after)
 
     for name in OPERATIONS:
         setattr(files, name, patched(getattr(files, name)))

@@ -16,6 +16,7 @@ from rlm_mem.chunk import decode_chunk
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
+from tests import killed
 from tests.waiting import takes
 
 pytestmark = [
@@ -145,21 +146,7 @@ OPERATIONS = ("write_temp", "sync_files", "publish", "sync_folder", "link_or_cop
 
 def dies_at(number: int, after: bool) -> Callable[[], None]:
     """Patch every file operation of the store: the process is killed just before (or after) the given one."""
-    count = 0
-
-    def patched(original: Callable[..., object]) -> Callable[..., object]:
-        def call(*args: object, **more: object) -> object:
-            nonlocal count
-            count += 1
-            mine = count  # operations call each other
-            if mine == number and not after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            result = original(*args, **more)
-            if mine == number and after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
-
-        return call
+    patched = killed.at_call(number, after)
 
     def install() -> None:
         for name in OPERATIONS:

@@ -6,7 +6,6 @@ from __future__ import annotations
 import copy
 import os
 import shutil
-import signal
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
@@ -31,6 +30,7 @@ from hypothesis.stateful import (
 from rlm_mem.config import Config
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
+from tests import killed
 from tests.store.test_crashes import dies_at, in_child
 
 TAGS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=3, unique=True)
@@ -289,21 +289,7 @@ def dies_at_statement(number: int, after: bool) -> Callable[[], None]:
     """Patch the database's client: the process is killed just before (or after) it sends the given statement."""
     import psycopg
 
-    count = 0
-
-    def patched(original: Callable[..., object]) -> Callable[..., object]:
-        def call(*args: object, **more: object) -> object:
-            nonlocal count
-            count += 1
-            mine = count
-            if mine == number and not after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            result = original(*args, **more)
-            if mine == number and after:
-                os.kill(os.getpid(), signal.SIGKILL)
-            return result
-
-        return call
+    patched = killed.at_call(number, after)
 
     def install() -> None:
         for kind in (psycopg.Connection, psycopg.Cursor):

@@ -43,6 +43,14 @@ class ImportOptions:
     trust: str | None = None
 
 
+def _count_secrets(report: FolderReport | ImportReport, screened: Screened | SecretsFound) -> None:
+    found = screened.report() if isinstance(screened, Screened) else screened
+    for rule, count in found.rules.items():
+        report.secrets[rule] = report.secrets.get(rule, 0) + count
+    if found.hidden:
+        report.secrets_hidden += found.count
+
+
 @dataclass
 class FolderReport:
     """What bringing the memory in line with a folder did, or with ``dry_run`` would do.
@@ -112,11 +120,7 @@ class FolderReport:
 
     def found(self, screened: Screened | SecretsFound) -> None:
         """Add secrets by rule, and whether they were hidden."""
-        report = screened.report() if isinstance(screened, Screened) else screened
-        for rule, count in report.rules.items():
-            self.secrets[rule] = self.secrets.get(rule, 0) + count
-        if report.hidden:
-            self.secrets_hidden += report.count
+        _count_secrets(self, screened)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -207,11 +211,7 @@ class ImportReport:
 
     def found(self, screened: Screened | SecretsFound) -> None:
         """Add secrets by rule, and whether they were hidden."""
-        report = screened.report() if isinstance(screened, Screened) else screened
-        for rule, count in report.rules.items():
-            self.secrets[rule] = self.secrets.get(rule, 0) + count
-        if report.hidden:
-            self.secrets_hidden += report.count
+        _count_secrets(self, screened)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data, for JSON."""

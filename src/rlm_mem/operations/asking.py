@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field, to_builtins
+from msgspec import Meta, Struct, convert, field, to_builtins
 
 from rlm_mem import recall
 from rlm_mem.chunk.types import is_untrusted
@@ -321,10 +321,7 @@ def _hit(hit: Hit) -> HitOut:
     return HitOut(
         hit.chunk_id, float(hit.score), hit.snippet, int(hit.start), int(hit.end), int(hit.segment_no),
         hit.conversation_id, hit.at, hit.type, list(hit.tags), hit.author, parts,
-        [
-            AdjacentSegmentOut(one.offset, one.chunk_id, one.text, one.start, one.end, one.author, one.at)
-            for one in hit.neighbours
-        ],
+        [convert(one, AdjacentSegmentOut, from_attributes=True) for one in hit.neighbours],
         hit.superseded_by, list(hit.replaces), hit.origin, hit.trust,
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct, structs
+from msgspec import Meta, Struct, convert, structs
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
@@ -138,21 +138,7 @@ class DecisionSummary(Struct):
 
 
 def _out(case: Case) -> CaseOut:
-    return CaseOut(
-        id=case.id,
-        kind=case.kind,
-        entry=case.entry,
-        title=case.title,
-        status=case.status,
-        opened_at=case.opened_at,
-        question=case.question,
-        figures=case.figures,
-        evidence=case.evidence,
-        counter_evidence=case.counter_evidence,
-        history=case.history,
-        decisions=[DecisionOut(one.reviewer, one.decision, one.reason, one.at) for one in case.decisions],
-        defer_until=case.defer_until,
-    )
+    return convert(case, CaseOut, from_attributes=True)
 
 
 def _list(context: Context, request: CaseQuery) -> CasePage:
@@ -197,22 +183,7 @@ def _defer(context: Context, request: DeferRequest) -> DecisionResponse:
 
 def _review(context: Context, request: ReviewArguments) -> ReviewCases:
     cases = context.memory.continuum.review.cases(None if request.status == "all" else request.status)
-    return ReviewCases(
-        [
-            ReviewCase(
-                id=case.id,
-                kind=case.kind,
-                entry=case.entry,
-                title=case.title,
-                status=case.status,
-                opened_at=case.opened_at,
-                question=case.question,
-                evidence=list(case.evidence),
-                counter_evidence=list(case.counter_evidence),
-            )
-            for case in cases[:_LISTED]
-        ]
-    )
+    return ReviewCases([convert(case, ReviewCase, from_attributes=True) for case in cases[:_LISTED]])
 
 
 def _decide(context: Context, request: DecideArguments) -> DecisionSummary:

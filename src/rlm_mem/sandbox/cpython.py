@@ -30,6 +30,7 @@ from rlm_mem.sandbox.engine import (
     HostCallFailed,
     Printed,
     alarm,
+    detached,
     program_error,
     unwatch,
     watch,
@@ -64,19 +65,12 @@ class _Process:
         self.host_pid = os.getpid()
         self._request = 0
         self._cpu_seconds = 0
-        self._popen = subprocess.Popen(
+        self._popen = detached(
             [
                 *(sys.executable, "-I", "-S", "-B", "-X", "utf8", str(folder / "cpython_worker.py")),
                 *(str(folder), str(memory_mb), str(_OUTPUT_CHARS), "filter" if confined else "plain"),
             ],
-            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            env={},
-            cwd="/",
-            close_fds=True,
-            start_new_session=True,
-            bufsize=0,
         )
         watch(self._popen.pid)
 

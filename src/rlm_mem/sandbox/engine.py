@@ -27,7 +27,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -532,6 +532,24 @@ _SHELL = "/bin/sh"
 _SCRIPT = 'trap "" INT TERM HUP; while read -r pids; do last=$pids; done; [ -z "$last" ] || kill -9 $last'
 
 
+def detached(command: Sequence[str], *, stdout: int) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own, with an empty environment and no open file but its pipes.
+
+    ``stdin`` is a pipe; ``stdout`` is ``subprocess.PIPE`` or ``subprocess.DEVNULL``. Raises OSError.
+    """
+    return subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=stdout,
+        stderr=subprocess.DEVNULL,
+        env={},
+        cwd="/",
+        close_fds=True,
+        start_new_session=True,
+        bufsize=0,
+    )
+
+
 class _Reaper:
     def __init__(self) -> None:
         self.pid = os.getpid()
@@ -563,17 +581,7 @@ class _Reaper:
             # Windows: only the time limits of the workers apply.
             return
         with suppress(OSError):
-            self._shell = subprocess.Popen(
-                [_SHELL, "-c", _SCRIPT],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-                env={},
-                cwd="/",
-                close_fds=True,
-                start_new_session=True,
-                bufsize=0,
-            )
+            self._shell = detached([_SHELL, "-c", _SCRIPT], stdout=subprocess.DEVNULL)
             atexit.register(_end, self._shell)
 
 

@@ -48,7 +48,8 @@ from rlm_mem.store.local.snapshot_build import make_snapshot
 
 __all__ = ["PostingsIndex", "folder_lock"]
 
-Progress = Callable[[int], None]
+_Written = Callable[[int], None]
+"""Called with the number of chunks written so far."""
 
 #: With more altered chunks than this, and than a quarter of all, everything is read anew instead.
 _FLOOD = 20_000
@@ -119,7 +120,7 @@ class PostingsIndex:
             return False
         return self.merge(connection)
 
-    def merge(self, connection: sqlite3.Connection, progress: Progress | None = None) -> bool:
+    def merge(self, connection: sqlite3.Connection, progress: _Written | None = None) -> bool:
         """Make a new snapshot of everything now; False if another process is at it."""
         view = self.view(connection)
         if view.generation is not None and not view.waiting:
@@ -133,7 +134,7 @@ class PostingsIndex:
                 self._outdated = True
                 return self._rebuilt(connection, last_change(connection), progress)
 
-    def rebuild(self, connection: sqlite3.Connection, progress: Progress | None = None) -> None:
+    def rebuild(self, connection: sqlite3.Connection, progress: _Written | None = None) -> None:
         """Make the snapshot anew from the segment blobs, whatever is there."""
         with self._lock, self._folder_lock(wait=True):
             self._rebuilt(connection, last_change(connection), progress)
@@ -277,7 +278,7 @@ class PostingsIndex:
         if self._stop.is_set():
             raise _Stopped
 
-    def _write(self, connection: sqlite3.Connection, view: View, progress: Progress | None) -> bool:
+    def _write(self, connection: sqlite3.Connection, view: View, progress: _Written | None) -> bool:
         """Make and publish the snapshot of `view`; the folder lock is held."""
         if view.generation is None and not view.snapshot.size and not self._is_small(connection):
             return self._rebuilt(connection, view.seq, progress)
@@ -288,7 +289,7 @@ class PostingsIndex:
         part = (delta.columns, terms, delta.author_terms.astype(np.int64))
         return self._published(connection, view.snapshot, view.gone, iter([part]), view.seq, progress)
 
-    def _rebuilt(self, connection: sqlite3.Connection, seq: int, progress: Progress | None) -> bool:
+    def _rebuilt(self, connection: sqlite3.Connection, seq: int, progress: _Written | None) -> bool:
         rows = load_rows(connection, self._ns)
         return self._published(connection, empty_snapshot(), None, rows, seq, progress)
 
@@ -299,7 +300,7 @@ class PostingsIndex:
         gone: npt.NDArray[np.bool_] | None,
         parts: Iterator[tuple],  # type: ignore[type-arg]  # see make_snapshot
         seq: int,
-        progress: Progress | None,
+        progress: _Written | None,
     ) -> bool:
         generation = secrets.token_hex(8)
         folder = snapshot_folder(self._directory, self._ns, generation)
