@@ -31,7 +31,7 @@ from rlm_mem.store.core.records import (
     encode_segments,
     time_range,
 )
-from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, scorers, top, union
+from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
 from rlm_mem.store.postgres.term_lists import PostgresTermPostings, Rows, TermLists
@@ -51,6 +51,9 @@ _FEW = 10_000
 #: So many times the wanted number of best chunks are tried against a filter that lets many pass, and so many at most.
 _SPARE = 4
 _MOST_TRIED = 10_000
+#: Where very many chunks have the same score, the newest of them are looked for among the newest chunks of all: so many
+#: times the number of these that is to be expected must be fewer than those chunks.
+_ALIKE = 4
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
 _NONE = np.zeros(0, np.int64)
 
@@ -264,11 +267,18 @@ class PostgresSource:
         values: tuple[object, ...] = (),
     ) -> tuple[Ints, Floats]:
         """The best of these that are there (and pass), best first and equal ones newest first."""
-        found = self._rows(
-            "SELECT c.doc, c.at, c.superseded_by IS NOT NULL FROM rlm_mem.chunks c"
-            f" WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[]){sql}",
-            (self._ns, docs.tolist(), *values),
-        )
+        least = scores == scores.min() if len(scores) else np.zeros(0, np.bool_)
+        found = None
+        alike = int(np.count_nonzero(least))
+        if alike and alike * alike > _ALIKE * limit * self._head.chunks:
+            found = self._newest_of(docs[least], limit, sql, values)
+            if found is not None:
+                newest = np.fromiter((row[0] for row in found), docs.dtype, len(found))
+                chosen = ~least | contained(docs, newest)
+                docs, scores, least = docs[chosen], scores[chosen], least[chosen]
+                found += self._those(docs[~least], sql, values)
+        if found is None:
+            found = self._those(docs, sql, values)
         at: dict[int, float] = {doc: when for doc, when, _ in found}
         self._in_force.update(doc for doc, _, superseded in found if not superseded)
         there = np.fromiter((doc in at for doc in docs.tolist()), np.bool_, len(docs))
@@ -276,6 +286,29 @@ class PostgresSource:
         when = np.fromiter((at[doc] for doc in left.tolist()), np.float64, len(left))
         order = np.lexsort((-left, -when, -scores))[:limit]
         return left[order], scores[order].astype(np.float64)
+
+    def _those(
+        self, docs: npt.NDArray[np.int32], sql: str, values: tuple[object, ...]
+    ) -> list[tuple[int, float, bool]]:
+        """Those of the documents that are there and pass, each with its time and whether it is superseded."""
+        return self._rows(
+            "SELECT c.doc, c.at, c.superseded_by IS NOT NULL FROM rlm_mem.chunks c"
+            f" WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[]){sql}",
+            (self._ns, docs.tolist(), *values),
+        )
+
+    def _newest_of(
+        self, docs: npt.NDArray[np.int32], limit: int, sql: str, values: tuple[object, ...]
+    ) -> list[tuple[int, float, bool]] | None:
+        """The newest of many documents that pass; None where these are not among the newest chunks."""
+        rows = self._rows(
+            "SELECT c.doc, c.at, c.superseded_by IS NOT NULL FROM rlm_mem.chunks c"
+            f" WHERE c.ns = %s AND c.status = 0{sql} ORDER BY c.at DESC, c.doc DESC LIMIT %s",
+            (self._ns, *values, 2 * limit * max(self._head.chunks, len(docs)) // len(docs)),
+        )
+        among = contained(np.fromiter((row[0] for row in rows), docs.dtype, len(rows)), docs)
+        found = [row for row, wanted in zip(rows, among.tolist(), strict=True) if wanted][:limit]
+        return found if len(found) == limit else None
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.in_period`."""

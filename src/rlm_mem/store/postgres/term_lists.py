@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.core.selection import places
-from rlm_mem.store.postgres.parts import PART, POSTINGS, Lists, joined, lists_of, pairs
+from rlm_mem.store.postgres.parts import POSTINGS, Lists, joined, lists_of, pairs
 
 __all__ = ["Rows", "PostgresTermPostings", "TermLists"]
 
@@ -22,6 +22,8 @@ Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 
 #: Entries that are read ahead in one statement; stores of usual size need just one.
 _AHEAD = 400_000
+#: To look up one entry takes as long as to read so many of a whole list.
+_A_LOOK = 512
 #: Documents whose entries are read as one value: a value of PostgreSQL has less than a gigabyte.
 _STRETCH = 1 << 24
 _MOST = 2**31 - 1
@@ -115,7 +117,7 @@ class TermLists:
         """`TermList.find` without reading the list; None where reading it costs no more."""
         if self._looked_up is None:
             others = [wanted, *self._missing(wanted)]
-            if sum(other.df for other in others) < PART * len(others) * len(slots):
+            if sum(other.df for other in others) < _A_LOOK * len(others) * len(slots):
                 return None
             terms = np.repeat(np.array([other.term for other in others]), len(slots))
             docs = np.tile(slots, len(others))
