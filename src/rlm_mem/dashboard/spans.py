@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from rlm_mem.recall.loop import LoopStep
-from rlm_mem.recall.trajectory import SubCall
+if TYPE_CHECKING:
+    from rlm_mem.recall.loop import LoopStep
+    from rlm_mem.recall.trajectory import SubCall
 
 __all__ = ["Span", "did", "spans"]
 

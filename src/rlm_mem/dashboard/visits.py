@@ -185,7 +185,7 @@ class Visit:
         return {
             "namespace": self.memory.store.namespace,
             "read_only": self.read_only,
-            "admin": self.client.access.permits("admin"),
+            "admin": self.state.opened.tokens is not None and self.client.access.permits("admin"),
             "notice": NOTICES.get(done, ""),
             **values,
         }
