@@ -1,4 +1,4 @@
-"""JSON with comments and final commas, as settings of editors have it: reading it, and changing one entry of an object.
+"""JSON with comments and trailing commas, as in settings of editors: reading it, and changing one entry of an object.
 
 Everything else of the text stays as it is: comments, order, indentation.
 """
@@ -25,9 +25,9 @@ def read_commented(text: str) -> Any:
     """The value of the text.
 
     Raises:
-        ValueError, RecursionError: it is not JSON, even without comments and commas at the end.
+        ValueError, RecursionError: it is not JSON, even without comments and trailing commas.
     """
-    return json.loads(_without_final_commas(_without_comments(text)))
+    return json.loads(_without_trailing_commas(_without_comments(text)))
 
 
 def with_entry(text: str, table: str, name: str, entry: dict[str, Any] | None) -> str:
@@ -92,7 +92,7 @@ def _without_comments(text: str) -> str:
         if found[0] == '"':
             rest = _REST_OF_STRING.match(text, found.end())
             if rest is None:
-                raise ValueError("a text that is not closed")
+                raise ValueError("a string that is not closed")
             position = rest.end()
             parts.append(text[found.start() : position])
             continue
@@ -104,7 +104,7 @@ def _without_comments(text: str) -> str:
     return "".join(parts) + text[position:]
 
 
-def _without_final_commas(plain: str) -> str:
+def _without_trailing_commas(plain: str) -> str:
     return _STRING_OR_COMMA.sub(lambda found: " " if found[0] == "," else found[0], plain)
 
 
@@ -112,7 +112,7 @@ def _members(plain: str, start: int) -> _Object:
     """The members of the object that begins here in a text without comments."""
     if plain[start : start + 1] != "{":
         raise ValueError("an object was expected")
-    plain = _without_final_commas(plain)
+    plain = _without_trailing_commas(plain)
     members: list[_Member] = []
     position = start + 1
     while True:

@@ -30,7 +30,7 @@ _WORDS: tuple[_Word, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a model says of two notes.
+    """A model's judgement of two notes.
 
     Attributes:
         word: ``replaces``, ``contradicts``, ``both`` (hold) or ``unsure``, also where the answer is none of them.
@@ -62,7 +62,7 @@ def judged(llm: LLM, newer: str, older: str, *, timeout: float | None = None) ->
         temperature=0.0,
         timeout=timeout,
     )
-    said, _, reason = made.text.strip().partition(":")
-    low = said.strip(" *`\"'.").lower()
-    word: _Word = next((one for one in _WORDS if low == one), "unsure")
+    first, _, reason = made.text.strip().partition(":")
+    answer = first.strip(" *`\"'.").lower()
+    word: _Word = next((one for one in _WORDS if answer == one), "unsure")
     return Verdict(word, " ".join(reason.split())[:_REASON], made.usage.total_tokens)
