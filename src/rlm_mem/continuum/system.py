@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.continuum.changes import Change, Changes
+from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles
 from rlm_mem.continuum.mirror import Mirror
 from rlm_mem.continuum.prune import Pruner
@@ -20,6 +21,7 @@ from rlm_mem.continuum.reports import (
     health,
 )
 from rlm_mem.continuum.review import ReviewQueue
+from rlm_mem.continuum.traces import Traces
 from rlm_mem.continuum.undoing import recorded_changes, undo
 from rlm_mem.continuum.workspace import Workspace
 from rlm_mem.errors import InvalidMemory, RlmMemError
@@ -33,8 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
     from rlm_mem.continuum.answers import Hint
-    from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
-    from rlm_mem.continuum.traces import Traces
     from rlm_mem.models.base import LLM
     from rlm_mem.results import RecordedChange, UndoneChange
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -70,8 +70,6 @@ class Continuum:
     @cached_property
     def traces(self) -> Traces:
         """Logs, traces, patterns and entries; and their uses."""
-        from rlm_mem.continuum.traces import Traces
-
         return Traces(self.store, self.files, self.changes, self.mirror)
 
     @cached_property
@@ -91,8 +89,6 @@ class Continuum:
 
     def agent(self, llm: LLM | None = None) -> MemoryConsolidationAgent:
         """MemoryConsolidationAgent; ``llm`` writes generalisations, None: none are written."""
-        from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
-
         return MemoryConsolidationAgent(self, llm)
 
     # --- the usual calls ---------------------------------------------------------------------------------------------

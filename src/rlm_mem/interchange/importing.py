@@ -14,6 +14,8 @@ from rlm_mem.chunk import Chunk
 from rlm_mem.chunk.types import check_trust
 from rlm_mem.config import SecretAction, locate
 from rlm_mem.errors import InputError
+from rlm_mem.ingest.chunking import ChunkingEngine
+from rlm_mem.ingest.remember import remember
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
 from rlm_mem.interchange.detection import Detector, format_named, unknown_reason
@@ -400,8 +402,6 @@ class _Import:
         if self._options.dry_run:
             self._count_chunks(record, text)
             return
-        from rlm_mem.ingest.remember import remember
-
         try:
             result = remember(
                 self._store,
@@ -446,8 +446,6 @@ class _Import:
                 self.report.archived += self._store.delete_chunk(chunk_id)
 
     def _count_chunks(self, record: Dialogue | Note, text: str) -> None:
-        from rlm_mem.ingest.chunking import ChunkingEngine
-
         settings = self._store.config.ingest
         try:
             screened = screen(text, self._store.config.secrets, self._options.secrets)

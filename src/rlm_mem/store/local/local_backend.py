@@ -32,6 +32,7 @@ from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.sync import fold_reads, unsaved_reads
 from rlm_mem.store.local.transaction import Transaction
+from rlm_mem.store.local.vacuum import vacuum_folder
 from rlm_mem.store.local.views import status_of, write_views
 from rlm_mem.telemetry import operation, waiting
 
@@ -419,7 +420,5 @@ class LocalBackend(LocalIndex):
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:  # noqa: ARG002 - one index
         """Merge what waits beside the postings, and pack the SQLite index."""
-        from rlm_mem.store.local.vacuum import vacuum_folder
-
         self.flush_reads(wait=True)
         return vacuum_folder(self, progress=progress)
