@@ -16,6 +16,7 @@ from rlm_mem.store.core import erasing
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
 from rlm_mem.store.core.integrity import check
 from tests.conftest import Clock
+from tests.server.api import client_of
 
 NAME = "Zyxanna O'Brien-Ünal"
 SAYS = f"{NAME} told the committee that the lighthouse of Port Lowan needs a new lens before the winter."
@@ -51,9 +52,9 @@ def test_a_person_is_gone_from_every_byte_and_the_report_verifies_it(place: Path
     with Memory.open(place, clock=clock) as memory:
         ids = filled(memory)
         kept = memory.remember("Zyxannas are butterflies of Port Lowan.").chunk_ids[0]
-        planned = erase(memory.store, person=NAME)
+        planned = memory.erase(person=NAME)
         assert planned.dry_run and memory.get(ids["says"]) is not None
-        assert verify_erasure(memory.store, planned)
+        assert memory.verify_erasure(planned)
         report = erase(memory.store, person=f"  {NAME.lower()} ", dry_run=False)
         assert set(report.chunk_ids) == set(planned.chunk_ids) == set(ids.values())
         assert report.remaining and report.files and report.events
@@ -92,6 +93,28 @@ def test_a_source_is_gone_with_what_lies_below_it(place: Path | str) -> None:
             None,
         ]
         assert len(erase(memory.store, source="talk-7", dry_run=False).chunk_ids) == 1
+
+
+def test_an_admin_erases_over_http_in_every_namespace(tmp_path: Path) -> None:
+    """The report that comes back verifies it; a server of one namespace refuses."""
+    brain = tmp_path / "brain"
+    with Memory.open(brain) as memory, Memory.open(brain, namespace="team/b") as other:
+        ids = [one.remember(f"{SAYS} {place}").chunk_ids[0] for one, place in ((memory, "a"), (other, "b"))]
+    with client_of(brain) as client:
+        planned = client.post("erase", json={"person": NAME}).json()
+        assert planned["dry_run"] and set(planned["chunk_ids"]) == set(ids)
+        assert client.get(f"chunks/{ids[0]}").status_code == 200
+        done = client.post("erase", json={"person": NAME, "dry_run": False}).json()
+        assert set(done["chunk_ids"]) == set(ids) and done["remaining"]
+        assert client.get(f"chunks/{ids[0]}").status_code == 404
+        assert client.post("erase/verify", json={"report": done["report"]}).json() == {"left": []}
+        assert client.post("erase/verify", json={"report": "{}"}).status_code == 422
+        for wrong in ({}, {"person": "x y", "source": "b"}, {"person": "a"}):
+            assert client.post("erase", json=wrong).status_code == 422
+        client.post("remember", json={"text": SAYS})
+        assert client.post("erase/verify", json={"report": done["report"]}).json()["left"]
+    with client_of(brain, namespace="team/b") as client:
+        assert "one namespace" in client.post("erase", json={"person": NAME}).json()["detail"]
 
 
 def test_killed_in_the_middle_it_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -494,6 +494,8 @@ class AsyncMemory(_OnThreads[Memory]):
     get = _threaded(Memory.get)
     update = _threaded(Memory.update)
     delete = _threaded(Memory.delete)
+    erase = _threaded(Memory.erase)
+    verify_erasure = _threaded(Memory.verify_erasure)
     restore = _threaded(Memory.restore)
     history = _threaded(Memory.history)
 

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from rlm_mem.receipts import Bundle, Receipt, Verification
     from rlm_mem.results import Checkpoint, Event, Hud, Progress, RecordedChange, Stats, UndoneChange
     from rlm_mem.search import Hit
+    from rlm_mem.store.core.erasing import ErasureReport
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import Filters
     from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version
@@ -280,13 +281,8 @@ class Memory:
         """
         from rlm_mem.recall.recall import RecallOperation
 
-        operation = RecallOperation(
-            self.store,
-            self.llm,
-            engine=engine,
-            functions={**self.continuum.functions, **(functions or {})},
-            as_of=as_of,
-        )
+        offered = {**self.continuum.functions, **(functions or {})}
+        operation = RecallOperation(self.store, self.llm, engine=engine, functions=offered, as_of=as_of)
         found = operation.recall(question, result=result, limits=limits, on_step=on_step, on_text=on_text)
         return found if max_tokens is None else found.within(max_tokens)
 
@@ -336,16 +332,10 @@ class Memory:
         from rlm_mem.recall.host_session import recall_session
 
         return recall_session(
-            self.store,
-            query,
-            limits=limits,
-            llm=llm,
-            config=config,
-            engine=engine,
-            functions={**self.continuum.functions, **(functions or {})},
-            keep=keep,
+            self.store, query, limits=limits, llm=llm, config=config, engine=engine,
+            functions={**self.continuum.functions, **(functions or {})}, keep=keep,
             result=result,
-        )
+        )  # fmt: skip
 
     def receipt(
         self,
@@ -417,15 +407,9 @@ class Memory:
             neighbours: turns or sentences on each side returned with each hit (`Hit.neighbours`), 0 to 10.
         """
         found = searching.search(
-            self.store,
-            query,
-            limit=limit,
-            filters=filters,
-            by=by,
-            as_of=as_of,
-            explain=explain,
+            self.store, query, limit=limit, filters=filters, by=by, as_of=as_of, explain=explain,
             neighbours=neighbours,
-        )
+        )  # fmt: skip
         return found if max_tokens is None else searching.hits_within(found, max_tokens)
 
     # --- single memories -------------------------------------------------------------------------------
@@ -470,16 +454,9 @@ class Memory:
     ) -> Chunk | None:
         """Change a chunk (see ``ChunkStore.update_chunk``) and keep the former version; None where there is none."""
         return self.store.update_chunk(
-            chunk_id,
-            content,
-            metadata,
-            links,
-            tags,
-            confidence=confidence,
-            chunk_type=chunk_type,
-            expected_revision=expected_revision,
-            secrets=secrets,
-        )
+            chunk_id, content, metadata, links, tags, confidence=confidence, chunk_type=chunk_type,
+            expected_revision=expected_revision, secrets=secrets,
+        )  # fmt: skip
 
     def quarantine(self, chunk_id: str, reason: str | None = None) -> Chunk:
         """Hide a chunk from everything that reads until it is released (see ``ChunkStore.quarantine``)."""
@@ -492,6 +469,29 @@ class Memory:
     def delete(self, chunk_id: str, permanent: bool = False) -> bool:
         """Move a chunk to the archive, or remove it for good."""
         return self.store.delete_chunk(chunk_id, permanent)
+
+    def erase(
+        self,
+        *,
+        person: str | None = None,
+        source: str | None = None,
+        dry_run: bool = True,
+        progress: Progress | None = None,
+    ) -> ErasureReport:
+        """Erase a person or a source in every namespace; by default only report what would go (see ``erasing.erase``).
+
+        Raises:
+            InputError: neither or both are named, or the name cannot be erased. ConflictError: within a batch.
+        """
+        from rlm_mem.store.core.erasing import erase
+
+        return erase(self.store, person=person, source=source, dry_run=dry_run, progress=progress)
+
+    def verify_erasure(self, report: ErasureReport) -> list[str]:
+        """Where anything of what a report tells of is still found, by the bytes of every file or row."""
+        from rlm_mem.store.core.erasing import verify_erasure
+
+        return verify_erasure(self.store, report)
 
     def restore(self, chunk_id: str) -> Chunk | None:
         """Bring a chunk back from the archive."""

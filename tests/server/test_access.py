@@ -71,7 +71,8 @@ def address(operation: Operation) -> str:
 
 #: What a token may do with one permission in one namespace; an operation that is missing here fails the test.
 NEEDS = {
-    "admin": "checkpoint createToken listTokens rebuildIndex repair revokeToken sync syncFolder syncMemories",
+    "admin": "checkpoint createToken erase listTokens rebuildIndex repair revokeToken sync syncFolder syncMemories "
+    "verifyErasure",
     "review": "approveCase decideCase deferCase rejectCase releaseChunk undoChange undoTransition",
     "write": "batch clearState consolidate createChunk deleteChunk deleteChunks deleteLinks importFile prune "
     "putLink putState quarantineChunk recordTrace recordUse remember resetSlider resetSliders restoreChunk "
@@ -113,7 +114,7 @@ def test_what_concerns_every_namespace_needs_all_of_them(team: Team) -> None:
             answer = client.request(operation.method, address(operation), json={})
             assert ("every namespace" in answer.text) is operation.everywhere, (operation.name, answer.text)
     assert {one.name for one in ROUTES if one.everywhere} == {
-        "checkpoint", "sync", "rebuildIndex", "syncFolder", "syncMemories",
+        "checkpoint", "sync", "rebuildIndex", "syncFolder", "syncMemories", "erase", "verifyErasure",
     }  # fmt: skip
 
 

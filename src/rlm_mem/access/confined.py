@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rlm_mem.models.base import LLM
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["ConfinedMemory", "JoinedMemory"]
+__all__ = ["ConfinedMemory", "JoinedMemory", "WholeMemory"]
 
 
 class _View(Memory):
@@ -54,3 +54,14 @@ class JoinedMemory(_View):
     def __init__(self, whole: Memory, shared: str) -> None:
         other = whole.store.confined_to(shared, actor=whole.store.actor)
         super().__init__(whole, JoinedStore(whole.store, other))
+
+
+class WholeMemory(_View):
+    """A memory that may name every namespace of the store, for operations that concern all of them.
+
+    Args:
+        confined: the open memory of a client that reaches every namespace; it stays open when this one is closed.
+    """
+
+    def __init__(self, confined: Memory) -> None:
+        super().__init__(confined, confined.store.released())

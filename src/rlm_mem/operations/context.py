@@ -228,6 +228,11 @@ class OpenMemory:
         return view
 
     @property
+    def bound(self) -> bool:
+        """Whether the server was started for one namespace."""
+        return (self._whole or self).settings.namespace is not None
+
+    @property
     def reading(self) -> OpenMemory:
         """The memory for operations that only read: with the shared namespace, where the settings name one.
 

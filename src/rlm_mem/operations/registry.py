@@ -7,6 +7,7 @@ from rlm_mem.operations import (
     asking,
     batches,
     chunks,
+    erasing,
     links,
     moving,
     personas,
@@ -38,6 +39,7 @@ OPERATIONS: tuple[Operation, ...] = (
     *records.OPERATIONS,
     *receipts.OPERATIONS,
     *moving.OPERATIONS,
+    *erasing.OPERATIONS,
     *tokens.OPERATIONS,
 )
 

@@ -194,6 +194,12 @@ class ChunkReader:
         other._writer = Writer(self.backend, namespace, self.types, self.clock, actor)
         return other
 
+    def released(self) -> Self:
+        """This store, without being confined: for what concerns every namespace, where that is allowed."""
+        other = copy.copy(self)
+        other.confined = False
+        return other
+
     @property
     def parts(self) -> tuple[ChunkReader, ...]:
         """The stores that this one reads, each of one namespace: itself, unless two are read as one."""

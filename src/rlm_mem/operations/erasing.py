@@ -1,0 +1,97 @@
+"""Erasing over HTTP: a person or a source in every namespace, and whether anything of it is left."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct, json
+
+from rlm_mem.access.confined import WholeMemory
+from rlm_mem.errors import AccessDenied
+from rlm_mem.memory import Memory
+from rlm_mem.operations.operation import Context, Operation
+from rlm_mem.operations.types import DryRun, Line, Request
+from rlm_mem.store.core.erasing import read_report
+
+__all__ = ["OPERATIONS"]
+
+_GROUP = "care"
+_MOST_CHARS = 50_000_000
+
+
+class EraseRequest(DryRun):
+    """The person or the source to erase: one of the two."""
+
+    person: Annotated[Line, Meta(description="The name, as whole words in any case.")] | None = None
+    source: (
+        Annotated[Line, Meta(description="A conversation, a path, or a word of `source`, exactly.")] | None
+    ) = None
+
+
+class Erased(Struct):
+    """What was erased, or would be. ``report`` is the content of the report: keep it apart, since it names the person
+    or the source; with it anybody verifies the erasure. ``remaining`` says where it may still be.
+    """
+
+    dry_run: bool
+    chunk_ids: list[str]
+    files: list[str]
+    events: int
+    remaining: list[str]
+    report: str
+
+
+class VerifyErasure(Request):
+    """The report of an erasure."""
+
+    report: Annotated[str, Meta(max_length=_MOST_CHARS, description="The content that `erase` gave.")]
+
+
+class Left(Struct):
+    """Files or rows in which anything of it is found; empty: nowhere."""
+
+    left: list[str]
+
+
+def _everything(context: Context) -> Memory:
+    """The memory with every namespace.
+
+    Raises:
+        AccessDenied: the server serves one namespace alone.
+    """
+    if context.opened.bound:
+        raise AccessDenied(
+            "this server serves one namespace, and erasing concerns all of them",
+            hint="use rlm-mem erase, or a server without --namespace",
+        )
+    return WholeMemory(context.memory)
+
+
+def _erase(context: Context, request: EraseRequest) -> Erased:
+    made = _everything(context).erase(
+        person=request.person,
+        source=request.source,
+        dry_run=request.dry_run,
+        progress=lambda done, total: context.progress(done, total, f"looked at {done} of {total} chunks"),
+    )
+    return Erased(
+        made.dry_run, made.chunk_ids, made.files, made.events, made.remaining, json.encode(made).decode()
+    )
+
+
+def _verify(context: Context, request: VerifyErasure) -> Left:
+    return Left(_everything(context).verify_erasure(read_report(request.report.encode())))
+
+
+OPERATIONS: tuple[Operation, ...] = (
+    Operation(
+        "POST", "/erase", "erase", "Erase a person or a source everywhere; by default a dry run.", _GROUP,
+        permission="admin", everywhere=True, run=_erase, request=EraseRequest, response=Erased, writes=True,
+        description="It cannot be undone. Where the server is stopped in the middle, the same request goes on.",
+    ),
+    Operation(
+        "POST", "/erase/verify", "verifyErasure", "Look for what is left of what the report of an erasure tells of.",
+        _GROUP, permission="admin", everywhere=True, run=_verify, request=VerifyErasure, response=Left,
+        most_bytes=4 * _MOST_CHARS,
+    ),
+)  # fmt: skip
