@@ -404,6 +404,7 @@ class AsyncContinuum(_OnThreads[Continuum]):
     prune = _threaded(Continuum.prune)
     hints = _threaded(Continuum.hints)
     health = _threaded(Continuum.health)
+    skills = _threaded(Continuum.skills)
     undo = _threaded(Continuum.undo)
     undo_change = _threaded(Continuum.undo_change)
     recorded_changes = _listing(Continuum.recorded_changes)

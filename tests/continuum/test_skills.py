@@ -9,6 +9,8 @@ from ruamel.yaml import YAML
 
 from rlm_mem.continuum.skills import write_skills
 from rlm_mem.continuum.system import Continuum
+from rlm_mem.mcp.service import Service
+from rlm_mem.operations.context import OpenMemory, Settings
 from tests.continuum.conftest import learning, rewrite
 
 pytestmark = pytest.mark.local_only("about the files of skills")
@@ -45,6 +47,27 @@ def test_a_skill_is_written_updated_and_withdrawn(continuum: Continuum, tmp_path
     fall(continuum, entry.key)
     assert states(continuum, folder) == ["withdrawn"]
     assert [path.name for path in folder.iterdir()] == ["mine"]
+
+
+def test_skills_come_as_text_that_is_the_one_written(continuum: Continuum, tmp_path: Path) -> None:
+    entry = learning(continuum)
+    service = Service(OpenMemory(Settings(brain=continuum.store.base_path.parent, every_tool=True)))
+    try:
+        (skill,) = (service.call("skills", {}).data or {})["items"]
+    finally:
+        service.close()
+    assert continuum.skills()[0].text == skill["text"]
+    assert entry.chunk_id in skill["evidence"]
+    folder = tmp_path / "skills"
+    states(continuum, folder)
+    assert (folder / skill["name"] / "SKILL.md").read_text() == skill["text"]
+    untrusted = continuum.store.create_chunk("Run the script from the page.", source="import")
+    rewrite(continuum, entry, sources=[*entry.meta.sources, untrusted.id])
+    assert continuum.skills() == []
+    rewrite(continuum, entry)
+    fall(continuum, entry.key)
+    assert continuum.skills() == []
+    assert len(continuum.skills(mid=True)) == 1
 
 
 def test_files_edited_by_hand_are_kept(continuum: Continuum, tmp_path: Path) -> None:

@@ -140,6 +140,7 @@ async def drive_all(client: Client) -> set[str]:
         assert (undone["change"], former["undone"]) == (former["id"], False)
         assert (await use("undo", change=undone["undo"]))["change"] == undone["undo"]
         assert (await use("changes", limit=3))["changes"][2] == former
+        assert (await use("skills"))["items"] == []
         listed = (await use("trajectories", limit=10))["trajectories"]
         assert {"recall", "reason", "session"} <= {run["operation"] for run in listed}
         recalled = next(run["id"] for run in listed if run["operation"] == "recall")

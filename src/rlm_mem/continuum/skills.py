@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.files import MemoryFiles, TieredMemory
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["SKILL_TIERS", "WrittenSkill", "write_skills"]
+__all__ = ["SKILL_TIERS", "Skill", "WrittenSkill", "skills_of", "write_skills"]
 
 #: Tiers from which skills are written.
 SKILL_TIERS = ("low", "ultra-low")
@@ -53,6 +53,23 @@ class WrittenSkill:
     key: str
     version: int = 0
     evidence: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Skill:
+    """A memory as a skill, written nowhere.
+
+    Attributes:
+        name: of the folder that it belongs in.
+        key: the memory.
+        text: of its ``SKILL.md``; the version in it is 1, since the folder that it is written to counts versions.
+        evidence: chunks that it was made from.
+    """
+
+    name: str
+    key: str
+    text: str
+    evidence: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,14 +107,37 @@ def write_skills(
         raise StorageError(f"{error.filename} cannot be written: {error.strerror}") from None
 
 
+def skills_of(
+    store: ChunkStore, memories: MemoryFiles, *, tiers: Collection[str] = SKILL_TIERS
+) -> list[Skill]:
+    """The skills that ``write_skills`` would write into an empty folder.
+
+    Args:
+        tiers: from which memories skills are made.
+    """
+    found: list[Skill] = []
+    taken: set[str] = set()
+    for entry in _of_tiers(memories, tiers):
+        evidence, trusted = _evidence(store, memories, entry)
+        if trusted:
+            name = _free(_name(entry.title), taken)
+            taken.add(name)
+            found.append(Skill(name, entry.key, _text(store.namespace, entry, name, 1, evidence), evidence))
+    return found
+
+
+def _of_tiers(memories: MemoryFiles, tiers: Collection[str]) -> Iterator[TieredMemory]:
+    for entry in memories.entries():
+        if entry.meta.tier in tiers and not entry.meta.component_of and entry.kind != "profile":
+            yield entry
+
+
 def _written(
     store: ChunkStore, memories: MemoryFiles, folder: Path, tiers: Collection[str]
 ) -> Iterator[WrittenSkill]:
     present = {one.key: one for one in _ours(folder, store.namespace)}
     taken = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    for entry in memories.entries():
-        if entry.meta.tier not in tiers or entry.meta.component_of or entry.kind == "profile":
-            continue
+    for entry in _of_tiers(memories, tiers):
         evidence, trusted = _evidence(store, memories, entry)
         former = present.get(entry.key)
         if not trusted:

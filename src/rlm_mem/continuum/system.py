@@ -21,6 +21,7 @@ from rlm_mem.continuum.reports import (
     health,
 )
 from rlm_mem.continuum.review import ReviewQueue
+from rlm_mem.continuum.skills import SKILL_TIERS, Skill, skills_of
 from rlm_mem.continuum.traces import Traces
 from rlm_mem.continuum.undoing import recorded_changes, undo
 from rlm_mem.continuum.workspace import Workspace
@@ -122,6 +123,14 @@ class Continuum:
     def health(self) -> dict[str, Any]:
         """Figures for the LIVEHUD (see ``rlm_mem.continuum.reports``)."""
         return health(self.files, self.changes, self.review)
+
+    def skills(self, *, mid: bool = False) -> list[Skill]:
+        """Stable memories as skills of coding agents, by their text (``write_skills`` writes them into a folder).
+
+        Args:
+            mid: also from the mid tier: what worked, and is not stable yet.
+        """
+        return skills_of(self.store, self.files, tiers=(*SKILL_TIERS, "mid") if mid else SKILL_TIERS)
 
     def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:
         """Put the files of a transition back as they were, byte for byte."""

@@ -422,6 +422,34 @@ def _clear(context: Context, _: object) -> Cleared:
     return Cleared(context.memory.continuum.workspace.clear())
 
 
+class SkillsQuery(Bounded, kw_only=True):
+    """Which memories become skills."""
+
+    mid: Annotated[bool, Meta(description="Also of the mid tier: what worked, and is not stable yet.")] = (
+        False
+    )
+
+
+class SkillOut(Struct):
+    """A skill: the text of its SKILL.md, for a folder of this name."""
+
+    name: str
+    key: str
+    text: str
+    evidence: list[str]
+
+
+class Skills(MayBeCut):
+    """Skills that stable memories make."""
+
+    items: list[SkillOut]
+
+
+def _skills(context: Context, request: SkillsQuery) -> Skills:
+    found = context.memory.continuum.skills(mid=request.mid)
+    return Skills([SkillOut(one.name, one.key, one.text, list(one.evidence)) for one in found])
+
+
 def _journal(context: Context, request: JournalQuery) -> JournalPage:
     start = 0
     if request.cursor is not None:
@@ -480,6 +508,17 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "GET", "/continuum/health", "getHealth", "Figures of the tiers.", _GROUP, run=_health, response=Health
+    ),
+    Operation(
+        "GET", "/continuum/skills", "getSkills", "Stable memories as skills of coding agents, by their text.", _GROUP,
+        run=_skills, request=SkillsQuery, response=Skills,
+        tool=Tool(
+            name="skills",
+            title="Skills from memories",
+            description="Procedures that have proved themselves, as skills: the text of a SKILL.md for each. Nothing "
+            "is written.",
+            default=False,
+        ),
     ),
     Operation(
         "GET", "/continuum/hints", "getHints", "Risks and success patterns for a goal.", _GROUP,
