@@ -33,11 +33,11 @@ stored of it are two functions, so that many texts are checked outside of the wr
 
 FIND_FILES, FIND_FUNCTIONS = 28, 230
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 31, 300
+ASK_FILES, ASK_FUNCTIONS = 31, 301
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
 RECALL_FILES = 45
-RECALL_FUNCTIONS = 700
+RECALL_FUNCTIONS = 701
 """One question, answered by the embedded offline model in its first program; some of them keep to what held at a time,
 say what was replaced, and look for numbered statements; a passage comes with the lines around it (`text.blocks`)."""
 

@@ -360,7 +360,8 @@ class LineFunctions:
         wanted = count("limit", limit, 1, MAX_PASSAGES)
         near = count("neighbours", neighbours, 0, 5)
         queries = [query_words("passages", one) for one in wanted_texts("query", query)]
-        hits = self._hits(queries, wanted)
+        read: dict[str, Chunk] = {}
+        hits = self._hits(queries, wanted, read)
         whole = [
             chunk_id
             for words in queries[:1]
@@ -378,12 +379,13 @@ class LineFunctions:
                 # The score stays that of the first text: those of two texts cannot be compared.
                 found.setdefault((chunk.id, start), (line, end, float(hit.score)))
         best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2]))[:wanted]
-        links = self._links(list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_CLOSE])
+        links = self._links(list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_CLOSE], read)
         shown = [
-            self._passage(line, start, end, score, near, number < _CLOSE) | {"links": links.get(chunk_id, [])}
+            self._passage(line, start, end, score, near, read if number < _CLOSE else None)
+            | {"links": links.get(chunk_id, [])}
             for number, ((chunk_id, start), (line, end, score)) in enumerate(best)
         ]
-        return shown + self._followed(shown, links)
+        return shown + self._followed(shown, links, read)
 
     def instructions(self, limit: Any = 50) -> list[dict[str, Any]]:
         """Standing wishes of the user, newest first."""
@@ -445,21 +447,26 @@ class LineFunctions:
         text = f"{'…' if left > first else ''}{words[left:right].strip()}{'…' if right < last else ''}"
         return self._shown(line, text) | {"match": words[start : min(end, start + _MATCH_CHARS)]}
 
-    def _hits(self, queries: Iterable[str], limit: int) -> list[tuple[Hit, Chunk]]:
+    def _read_once(self, chunk_ids: Iterable[str], read: dict[str, Chunk]) -> dict[str, Chunk]:
+        """Add those of the chunks that exist to what the same call has ``read``, and return it."""
+        missing = set(chunk_ids) - read.keys()
+        if missing:
+            read.update(self._store.get_many(sorted(missing), track=False))
+        return read
+
+    def _hits(self, queries: Iterable[str], limit: int, read: dict[str, Chunk]) -> list[tuple[Hit, Chunk]]:
         """Turns and sentences found for each of the texts, with their chunks."""
-        hits = [
-            hit
-            for words in queries
-            if words
-            for hit in searching.search(self._store, words, limit=limit, by="segment")
-        ]
-        chunks = self._store.get_many(list(dict.fromkeys(hit.chunk_id for hit in hits)), track=False)
+        hits: list[Hit] = []
+        for words in queries:
+            if words:
+                hits += searching.search(self._store, words, limit=limit, by="segment")
+        chunks = self._read_once((hit.chunk_id for hit in hits), read)
         return [(hit, chunks[hit.chunk_id]) for hit in hits if hit.chunk_id in chunks]
 
     def _passage(
-        self, line: Line, start: int, end: int, score: float, near: int, beyond: bool
+        self, line: Line, start: int, end: int, score: float, near: int, read: dict[str, Chunk] | None
     ) -> dict[str, Any]:
-        """A stretch of a line; with ``beyond`` the lines around it may stand in other chunks."""
+        """A stretch of a line; unless ``read`` is None, the lines around it may stand in other chunks."""
         chunk = line.chunk
         self._on_read(chunk.id)
         headings = [match for match in _HEADING.finditer(chunk.content, 0, end) if match.start() <= start]
@@ -467,7 +474,7 @@ class LineFunctions:
             # A heading alone says nothing: its section is what bears on the question.
             end = _section_end(chunk.content, headings[-1].end())
         text = chunk.content[max(start, line.said[line.number].body) : end] or chunk.content[start:end]
-        before, after = self._around(line, near, beyond)
+        before, after = self._around(line, near, read)
         if start > line.said[line.number].body:
             above = chunk.content[line.said[line.number].body : start].strip()
             before = (
@@ -491,11 +498,10 @@ class LineFunctions:
             **outside(chunk.metadata.origin, chunk.metadata.trust),
         }
 
-    def _links(self, chunk_ids: list[str]) -> dict[str, list[dict[str, Any]]]:
+    def _links(self, chunk_ids: list[str], read: dict[str, Chunk]) -> dict[str, list[dict[str, Any]]]:
         """What each of these chunks is linked with, the strongest links first."""
         linked = {one: self._store.linked(one, direction="both", limit=_MAX_LINKS) for one in chunk_ids}
-        wanted = dict.fromkeys(link.chunk_id for links in linked.values() for link in links)
-        others = self._store.get_many(list(wanted), track=False)
+        others = self._read_once((link.chunk_id for links in linked.values() for link in links), read)
         return {
             chunk_id: [
                 {
@@ -511,7 +517,7 @@ class LineFunctions:
         }
 
     def _followed(
-        self, shown: list[dict[str, Any]], links: dict[str, list[dict[str, Any]]]
+        self, shown: list[dict[str, Any]], links: dict[str, list[dict[str, Any]]], read: dict[str, Chunk]
     ) -> list[dict[str, Any]]:
         """Passages of the chunks that bear on what the best three chunks say."""
         followed: dict[str, float] = {}
@@ -525,23 +531,25 @@ class LineFunctions:
             for other in others:
                 if other and all(one["chunk_id"] != other for one in shown):
                     followed.setdefault(other, score)
-        chunks = self._store.get_many(list(followed), track=False)
+        chunks = self._read_once(followed, read)
         return [
-            self._passage(line, 0, _FOLLOWED_CHARS, score, 0, False) | {"links": []}
+            self._passage(line, 0, _FOLLOWED_CHARS, score, 0, None) | {"links": []}
             for chunk_id, score in followed.items()
             if chunk_id in chunks and (line := next(self._lines.lines(chunks[chunk_id]), None)) is not None
         ]
 
-    def _around(self, line: Line, near: int, beyond: bool) -> tuple[list[str], list[str]]:
-        """The lines before and after, of the same chunk or (``beyond``) of those beside it in the conversation."""
+    def _around(self, line: Line, near: int, read: dict[str, Chunk] | None) -> tuple[list[str], list[str]]:
+        """The lines before and after, of the same chunk or (unless ``read`` is None) of those beside it in the
+        conversation.
+        """
         if not near:
             return [], []
         content, said, number = line.chunk.content, line.said, line.number
         before = [content[one.start : one.end] for one in said[max(0, number - near) : number]]
         after = [content[one.start : one.end] for one in said[number + 1 : number + 1 + near]]
-        if beyond and (len(before) < near or len(after) < near):
+        if read is not None and (len(before) < near or len(after) < near):
             earlier, later = self._store.neighbours(line.chunk.id, before=near, after=near)
-            chunks = self._store.get_many([*earlier, *later], track=False)
+            chunks = self._read_once([*earlier, *later], read)
             if len(before) < near:
                 outside = [text for one in earlier if one in chunks for text in _texts(chunks[one])]
                 before = [*outside[len(before) - near :], *before]
@@ -557,7 +565,7 @@ class LineFunctions:
         found: dict[tuple[str, int], Line] = {}
         chats: dict[str | None, bool] = {None: False}
         assisted = bool(users_of(self._store))
-        for hit, chunk in self._hits([subject], _STATEMENTS):
+        for hit, chunk in self._hits([subject], _STATEMENTS, {}):
             line = self._lines.at(chunk, hit.start)
             if line is None or is_assistant(line.speaker):
                 continue
