@@ -3,7 +3,7 @@
 The shapes are those of Hindsight 0.8 to 0.10: the transfer archive of schema version 1
 (``engine/transfer/schema.py`` of its repository: ``documents/NUMBER.json``, ``observations.json``,
 ``mental_models.json``), and its API reference (``memories/list`` with ``items``, recall with ``results``).
-Settings of the bank, web hooks and records of operations in the archive are no memories.
+Settings of the bank, webhooks and records of operations in the archive are not memories.
 """
 
 from __future__ import annotations
