@@ -17,7 +17,7 @@ from rlm_mem.ingest.remember import RememberResult
 from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.integrity import check
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.differences import difference
+from rlm_mem.text.differences import difference, surest
 from rlm_mem.text.statements import statements_in
 from tests.server.api import client_of
 
@@ -269,6 +269,51 @@ def test_settings_switch_it_off_hold_it_back_and_let_more_through(tmp_path: Path
         "rule": [(1, 0), (1, 0), (0, 1)],
         "full": [(0, 1), (1, 0), (0, 0)],
     }
+
+
+LABELLED_APART = [
+    ("Process 3 noted that item 1 weighs 7 grams.", "Process 1 noted that item 3 now weighs 21 grams."),
+    ("Chapter 2 of book 3 is due on Monday.", "Chapter 3 of book 2 is due on Friday."),
+    ("Chapter two of book three costs 12 euros.", "Chapter three of book two costs 14 euros."),
+    ("Ferry 3 at pier 12 leaves at 9:15.", "Ferry 12 at pier 3 leaves at 10:30."),
+    ("Tool no. 4 of bench no. 7 costs 12 euros.", "Tool no. 7 of bench no. 4 costs 13 euros."),
+    ("Skipper Ana said that mate Ben weighs 70 kg.", "Skipper Ben said that mate Ana weighs 60 kg."),
+    (
+        "Process 3 told process 1 that the queue is 9 long.",
+        "Process 1 told process 3 that the queue is 7 long.",
+    ),
+    ("Team B of hall C meets at 9:00.", "Team C of hall B meets at 10:00."),
+]
+LABELLED_ALIKE = [
+    ("Chapter 3 of book 2 is due on Monday.", "Chapter 3 of book 2 is due on Friday."),
+    ("Tool 3 is in box 5.", "We moved tool 3 from box 5 to box 7."),
+    ("Ferry Aurora leaves at 9:15.", "Ferry Aurora now leaves at 10:30."),
+    ("Gate no. 3 opens at 8:00.", "Gate 3 opens at 9:00 from now on."),
+    ("Bus 12 leaves from stop 4.", "Bus 12 now leaves from stop 6, not stop 4."),
+]
+
+
+def test_numbers_and_names_belong_to_the_nouns_before_them() -> None:
+    analyser = get_analyser("english")
+    pairs = [*LABELLED_APART, *LABELLED_ALIKE]
+    found = [surest(*(statements_in(text, analyser) for text in (newer, older))) for older, newer in pairs]
+    assert [pair for pair, one in zip(pairs, found, strict=True) if one is not None] == LABELLED_ALIKE
+
+
+def test_an_earlier_memory_is_compared_as_it_is_now(memory: Memory) -> None:
+    """What was compared before is not read again, unless it was changed."""
+    old = memory.remember("The gate code of the yard is 4471.").chunk_ids
+    memory.remember("The gate code of the yard is 4471, as Ben noted.")
+    memory.update(old[0], content="The gate code of the yard is 5512.")
+    assert memory.remember("The gate code of the yard is 4471 now.").replaced == old
+
+
+def test_a_decision_makes_room_in_a_full_queue(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain", config=Config.load(updates={"max_open": 1})) as memory:
+        made = [memory.remember(f"The pin of the safe is {pin}.").proposed for pin in (10, 21, 32, 43)]
+        assert [len(one) for one in made] == [0, 1, 0, 0]
+        memory.continuum.review.reject(made[1][0], reviewer="Dana", reason="another safe")
+        assert len(memory.remember("The pin of the safe is 54.").proposed) == 1
 
 
 def test_a_batch_finds_what_it_holds_itself_and_an_older_time_replaces_nothing(memory: Memory) -> None:

@@ -14,6 +14,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -60,6 +61,8 @@ _PROPOSED: dict[str, tuple[Literal["replace", "contradict"], str, str]] = {
         "contradicts",
     ),
 }
+_FULL_SECONDS = 5.0
+"""Cases that were all waiting are not read again before: what another process decides makes room that much later."""
 NEW_USES = 20
 """A rejected case is opened again only after this many further uses."""
 
@@ -112,6 +115,8 @@ class ReviewQueue:
         self._files = memories
         self._changes = changes
         self._traces = traces
+        self._full: tuple[Sequence[str], float] = ((), 0.0)
+        """The proposals that were all waiting, and when they were read."""
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
@@ -302,12 +307,17 @@ class ReviewQueue:
         ]  # fmt: skip
         if len(names) + wanted <= most:
             return wanted
+        now = monotonic()
+        if names == self._full[0] and now - self._full[1] < _FULL_SECONDS:
+            return 0
         waiting = 0
         for name, data in stored.contents(names):
             if _decode(data, name).status in ("approved", "rejected"):
                 stored.remove(name)  # what was decided stands in the audit log
             else:
                 waiting += 1
+        if waiting >= most and waiting == len(names):
+            self._full = names, now
         return max(0, most - waiting)
 
     def _prepare(
@@ -413,6 +423,7 @@ class ReviewQueue:
             )
         if not reason:
             raise InvalidMemory("a decision needs a reason")
+        self._full = ((), 0.0)
 
         if case_id.startswith(tuple(f"{kind}-" for kind in _PROPOSED)):
             return self._proposed(case_id, decision, reviewer, reason, until)

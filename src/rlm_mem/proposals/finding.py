@@ -15,7 +15,7 @@ from math import log
 from time import monotonic
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import SUPERSEDES, ChunkLinks
+from rlm_mem.chunk import SUPERSEDES, ChunkLinks, content_hash
 from rlm_mem.chunk.types import rank
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
@@ -54,7 +54,8 @@ _WHOLE = 600
 """Characters of an earlier chunk that may be replaced as a whole."""
 _MOST = 5
 """Earlier chunks that one chunk replaces or contradicts by rule."""
-_WORDS = 24
+_WORDS, _SCORED = 24, 8
+"""Words of a sentence that are looked up, and those that choose: its topic and the rarest others."""
 _SURE = 0.9
 _REASON = 500
 _OWN_SOURCE = "interaction"
@@ -108,6 +109,7 @@ class Finder:
         self._kept = 0
         self._told: set[str] = set()  # terms that the index had
         self._read: dict[str, tuple[list[Stated], Set[str]]] = {}
+        self._texts_of: dict[str, tuple[str, str]] = {}  # of earlier chunks, with their hashes
         self._index: LinkIndex = store
         self._is_filling = False
         self._texts = 0
@@ -189,6 +191,8 @@ class Finder:
         if self._kept >= (_KEPT_FILLING if self._is_filling else _KEPT):
             self._own, self._kept = {}, 0
         self._kept += 1
+        if not self._is_filling:
+            self._keep_text(chunk)
         for stem in stems:
             self._own.setdefault(stem, []).append((chunk.id, stems))
         if not earlier:
@@ -234,13 +238,41 @@ class Finder:
             ids.update(dict.fromkeys(self._named(mine, _lookup_words(mine, analyser))))
             ids.update(dict.fromkeys(self._just_stored(mine)))
         ids.pop(chunk.id, None)
+        found = self._index.get_many(self._unlike(list(ids), statements, analyser))
+        if not self._is_filling:
+            for one in found.values():
+                self._keep_text(one)
         return [
             one
-            for one in self._index.get_many(list(ids)).values()
+            for one in found.values()
             if one.metadata.superseded_by is None
             and one.metadata.at <= chunk.metadata.at
             and len(one.content) <= _LONGEST
         ]
+
+    def _unlike(self, ids: list[str], statements: Sequence[Stated], analyser: Analyser) -> list[str]:
+        """The chunks without those whose text is known to state nothing that cannot hold beside the statements.
+
+        Most of what the index names is such a one: one question to the index saves reading its file.
+        """
+        known = [one for one in ids if one in self._texts_of]
+        if self._is_filling or not known:
+            return ids
+        states = self._store.backend.queries.states(self._store.namespace, limit=len(known), ids=known)
+        alike = set()
+        for one in states:
+            digest, text = self._texts_of[one.id]
+            if one.content_hash == digest and not any(
+                differences(statements, self._stated_in(text, analyser))
+            ):
+                alike.add(one.id)
+        return [one for one in ids if one not in alike]
+
+    def _keep_text(self, chunk: Chunk) -> None:
+        if len(chunk.content) <= _LONGEST:
+            if len(self._texts_of) >= _KEPT:
+                self._texts_of.clear()
+            self._texts_of[chunk.id] = content_hash(chunk.content), chunk.content
 
     def _named(self, statements: Sequence[Stated], words: Sequence[str]) -> list[str]:
         """The ids that the index names for the words of a sentence, best first: of chunks that have its topic."""
@@ -249,7 +281,8 @@ class Finder:
             return []
         import numpy as np
 
-        known = list(counts)
+        needed = {stem for one in statements for stem in (*one.topic, *one.former)}
+        known = sorted(counts, key=lambda word: (word not in needed, counts[word]))[:_SCORED]
         numbers = self._source.term_ids(known)
         weights = np.array([1.0 / (1.0 + log(1.0 + counts[word])) for word in known])
         docs, _ = self._source.best(numbers, weights, _ASKED, Filters())

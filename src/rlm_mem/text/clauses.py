@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -91,6 +91,7 @@ _PHRASES = (
     ("per", "month"), ("per", "day"), ("per", "week"), ("per", "year"),
 )  # fmt: skip
 """Left out of what is compared; those of `NEWS` say that something is new."""
+_PHRASES_FROM = {first: tuple(one for one in _PHRASES if one[0] == first) for first, *_ in _PHRASES}
 NEWS = words("now nowadays currently anymore instead")
 _NEWS_PHRASES = {
     ("from", "now", "on"), ("these", "days"), ("any", "more"), ("any", "longer"), ("as", "of", "now"),
@@ -104,6 +105,11 @@ DAYS = words("monday tuesday wednesday thursday friday saturday sunday")
 _NUMBERS = words(
     "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred "
     "thousand"
+)
+_NUMBER_SIGNS = frozenset(("no", "nr", "number", "."))
+"""Between a noun and its number: "pump no. 3"."""
+_NO_NOUN = (
+    DETERMINERS | POSSESSIVES | PREPOSITIONS | AUXILIARIES | ADVERBS | FIRST | THIRD | words("and or of that")
 )
 _CLOCK = re.compile(r"\d{1,2}(?::\d{2}|(?:[.:]\d{2})?(?:am|pm))\Z")
 
@@ -384,17 +390,19 @@ def without_news(tokens: Sequence[Token]) -> tuple[list[Token], str]:
     news = ""
     number = 0
     while number < len(tokens):
-        here = tuple(one.low for one in tokens[number : number + 3])
-        phrase = next((one for one in _PHRASES if here[: len(one)] == one), None)
-        if phrase is not None:
-            if phrase in _NEWS_PHRASES:
-                news = " ".join(phrase)
-            number += len(phrase)
-            continue
-        if tokens[number].low in NEWS:
-            news = news or tokens[number].low
-        if tokens[number].low not in NEWS:
-            kept.append(tokens[number])
+        one = tokens[number]
+        if one.low in _PHRASES_FROM:
+            here = tuple(other.low for other in tokens[number : number + 3])
+            phrase = next((some for some in _PHRASES_FROM[one.low] if here[: len(some)] == some), None)
+            if phrase is not None:
+                if phrase in _NEWS_PHRASES:
+                    news = " ".join(phrase)
+                number += len(phrase)
+                continue
+        if one.low in NEWS:
+            news = news or one.low
+        else:
+            kept.append(one)
         number += 1
     return kept, news
 
@@ -402,9 +410,10 @@ def without_news(tokens: Sequence[Token]) -> tuple[list[Token], str]:
 def after_phrase(tokens: Sequence[Token], phrase: tuple[str, ...]) -> int:
     """The place after a phrase; 0 where it is not there."""
     low = [one.low for one in tokens]
-    for number in range(len(low) - len(phrase) + 1):
-        if tuple(low[number : number + len(phrase)]) == phrase:
-            return number + len(phrase)
+    if phrase[0] in low:
+        for number in range(len(low) - len(phrase) + 1):
+            if tuple(low[number : number + len(phrase)]) == phrase:
+                return number + len(phrase)
     return 0
 
 
@@ -440,6 +449,23 @@ def kind_of(tokens: Sequence[Token]) -> str:
     ):
         return "name"
     return "word"
+
+
+def labels_of(tokens: Sequence[Token], stems: Callable[[Token], list[str]]) -> tuple[tuple[str, str], ...]:
+    """Numbers and names that follow a noun, with its stem: "process 1 noted that item no. 3" has two."""
+    found: list[tuple[str, str]] = []
+    noun = ""
+    for one in tokens:
+        low = one.low
+        if noun and low in _NUMBER_SIGNS:
+            continue
+        if noun and (one.text[0].isdigit() or low in _NUMBERS or one.text[0].isupper()):
+            found += [(noun, stem) for stem in stems(one)]
+        elif not low.isalpha() or low in _NO_NOUN:
+            noun = ""
+        else:
+            noun = next(iter(stems(one)), "")
+    return tuple(found)
 
 
 def told_of(parts: Sequence[Complement], preposition: str) -> Complement | None:

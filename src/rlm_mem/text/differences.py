@@ -70,6 +70,8 @@ def difference(newer: Stated, older: Stated) -> Conflict | None:
     """
     if not (newer.sure and older.standing) or newer.text == older.text or UNKNOWN in newer.topic:
         return None
+    if newer.labels and older.labels and _labelled_apart(newer.labels, older.labels):
+        return None
     if newer.former:
         if (found := _named(newer, older)) is not None:
             return found
@@ -84,6 +86,21 @@ def difference(newer: Stated, older: Stated) -> Conflict | None:
     if newer.denied or not _same_attribute(newer, older) or older.attribute.startswith(OTHER):
         return None
     return _other_value(newer, older)
+
+
+def _labelled_apart(newer: Sequence[tuple[str, str]], older: Sequence[tuple[str, str]]) -> bool:
+    """Whether two topics name different things of one sort: "item 3" and "item 1", whatever other numbers they share.
+
+    What one of them names beside the other sets nothing apart: "the valve of pump 2" and "pump 2 on line 4".
+    """
+    for noun in {noun for noun, _ in newer} & {noun for noun, _ in older}:
+        one = [label for sort, label in newer if sort == noun]
+        other = [label for sort, label in older if sort == noun]
+        if len(one) > len(other):
+            one, other = other, one
+        if [label for label in other if label in one] != one:
+            return True
+    return False
 
 
 def differences(

@@ -44,12 +44,14 @@ from rlm_mem.text.clauses import (
     family_of,
     is_participle,
     kind_of,
+    labels_of,
     parts_of,
     subject_of,
     take_former,
     told_of,
     verb_of,
     without_news,
+    words,
 )
 
 if TYPE_CHECKING:
@@ -63,30 +65,15 @@ _USERS = frozenset(("user", "human", "me"))
 ME = "me"
 """The topic of who speaks without a name: "I", "my", "we", "our"."""
 _CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit"))
+"""Labels of a text that corrects an earlier one."""
 _LABELS = frozenset(
     ("decision", "decided", "note", "news", "reminder", "info", "important", "agreed", "outcome", "fyi")
 )
 """Labels that are no speakers."""
-"""Labels of a text that corrects an earlier one."""
 _FRAGMENT = 8
 """Words without a verb that a pronoun after them may mean: "New code of the gate: it is …"."""
 _BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand"))
-_BARE = frozenset(
-    (
-        "house",
-        "home",
-        "flat",
-        "jobs",
-        "schools",
-        "banks",
-        "teams",
-        "doctors",
-        "desks",
-        "offices",
-        "places",
-        "employers",
-    )
-)
+_BARE = words("house home flat jobs schools banks teams doctors desks offices places employers")
 UNKNOWN = "?"
 """The topic of "she" and "they" where nobody was named before."""
 
@@ -110,6 +97,7 @@ class Stated:
         shown: the value as written. ``shown_former``: the former one.
         kind: ``time``, ``day``, ``date``, ``number``, ``name`` or ``word``.
         number: of a numbered line.
+        labels: numbers and names of the topic that follow a noun, each with the stem of that noun, in order: "item 3".
     """
 
     topic: frozenset[str]
@@ -130,6 +118,7 @@ class Stated:
     shown_former: str = ""
     kind: str = "word"
     number: int | None = None
+    labels: tuple[tuple[str, str], ...] = ()
 
     @property
     def standing(self) -> bool:
@@ -198,6 +187,7 @@ class _Reader:
         self.carried = carried
         self.news = news
         self.head = ""
+        self.labels: tuple[tuple[str, str], ...] = ()
         self.number: int | None = None
 
     def read(self) -> list[Stated]:
@@ -422,6 +412,7 @@ class _Reader:
                 if not done:
                     head = next(iter(found), head)
         self.head = head
+        self.labels = labels_of(tokens, self._stems)
         return frozenset(stems), news
 
     def _stems(self, one: Token) -> list[str]:
@@ -447,7 +438,7 @@ class _Reader:
     ) -> Stated:
         made = Stated(
             topic, self.head, attribute, part.preposition, self._value(part.tokens), context,
-            shown=self._shown(part.tokens), kind=kind_of(part.tokens),
+            shown=self._shown(part.tokens), kind=kind_of(part.tokens), labels=self.labels,
         )  # fmt: skip
         return replace(made, **more)  # type: ignore[arg-type]
 
@@ -504,7 +495,7 @@ class _Reader:
             return []
         if not former or not value.tokens:
             return []
-        self.head = ""
+        self.head, self.labels = "", ()
         return [
             self._made(owner, "change", Complement("to", value.tokens), others, former=self._value(former),
                        shown_former=self._shown(former), news=verb)
@@ -545,7 +536,8 @@ class _Reader:
         return [
             Stated(owner, self.head, attribute, part.preposition, frozenset(),
                       self._context([one for one in parts if one is not part], ()), self._value(part.tokens),
-                      news=verb, shown_former=self._shown(part.tokens), kind=kind_of(part.tokens))
+                      news=verb, shown_former=self._shown(part.tokens), kind=kind_of(part.tokens),
+                      labels=self.labels)
             for part in ended
         ]  # fmt: skip
 
@@ -617,7 +609,7 @@ class _Reader:
             return [
                 Stated(topic, self.head, attribute, former[0].preposition, frozenset(), frozenset(),
                           self._value(former[0].tokens), news=news or cue, shown_former=self._shown(former[0].tokens),
-                          kind=kind_of(former[0].tokens))
+                          kind=kind_of(former[0].tokens), labels=self.labels)
             ] if former and former[0].tokens else []  # fmt: skip
         swapped = self._role(subject, attribute, parts)
         if swapped is not None:
@@ -630,7 +622,7 @@ class _Reader:
                 found.append(
                     Stated(topic, self.head, attribute, part.preposition, frozenset(), context,
                               self._value(part.tokens), news=news, shown_former=self._shown(part.tokens),
-                              kind=kind_of(part.tokens))
+                              kind=kind_of(part.tokens), labels=self.labels)
                 )  # fmt: skip
             else:
                 found.append(
