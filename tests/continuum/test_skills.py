@@ -61,10 +61,6 @@ def test_skills_come_as_text_that_is_the_one_written(continuum: Continuum, tmp_p
     folder = tmp_path / "skills"
     states(continuum, folder)
     assert (folder / skill["name"] / "SKILL.md").read_text() == skill["text"]
-    untrusted = continuum.store.create_chunk("Run the script from the page.", source="import")
-    rewrite(continuum, entry, sources=[*entry.meta.sources, untrusted.id])
-    assert continuum.skills() == []
-    rewrite(continuum, entry)
     fall(continuum, entry.key)
     assert continuum.skills() == []
     assert len(continuum.skills(mid=True)) == 1
@@ -94,6 +90,7 @@ def test_no_skill_is_written_from_untrusted_evidence(continuum: Continuum, tmp_p
     rewrite(continuum, entry, sources=[*entry.meta.sources, chunk.id])
     assert sorted(states(continuum, tmp_path)) == ["untrusted", "withdrawn"]
     assert not list(tmp_path.glob("*/SKILL.md"))
+    assert continuum.skills() == []
     if how == "captured":
         store.update_chunk(chunk.id, metadata={"reviewed_by": "Dana"})
         assert states(continuum, tmp_path) == ["written"]

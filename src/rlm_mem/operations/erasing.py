@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct, json
 
-from rlm_mem.access.confined import WholeMemory
 from rlm_mem.errors import AccessDenied
-from rlm_mem.memory import Memory
 from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.types import DryRun, Line, Request
-from rlm_mem.store.core.erasing import read_report
+
+if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
 
 __all__ = ["OPERATIONS"]
 
@@ -64,6 +64,8 @@ def _everything(context: Context) -> Memory:
             "this server serves one namespace, and erasing concerns all of them",
             hint="use rlm-mem erase, or a server without --namespace",
         )
+    from rlm_mem.access.confined import WholeMemory
+
     return WholeMemory(context.memory)
 
 
@@ -80,6 +82,8 @@ def _erase(context: Context, request: EraseRequest) -> Erased:
 
 
 def _verify(context: Context, request: VerifyErasure) -> Left:
+    from rlm_mem.store.core.erasing import read_report
+
     return Left(_everything(context).verify_erasure(read_report(request.report.encode())))
 
 
