@@ -67,7 +67,7 @@ class Memory:
         store: an open chunk store.
         llm: the model that writes the programs of recall and reason: a name such as ``"openai:…"`` or
             ``"cli:claude"``, an object with ``complete()``, a callable, or None for the configured model (by default
-            the embedded offline one, which needs no key and no network).
+            the built-in offline one, which needs no key and no network).
     """
 
     def __init__(self, store: ChunkStore, llm: object = None) -> None:

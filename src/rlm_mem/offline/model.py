@@ -183,7 +183,7 @@ _NO_ANSWER = "The text does not say."
 
 
 class OfflineLLM:
-    """The embedded default model: deterministic, free, works with no key and no network.
+    """The built-in default model: deterministic, free, works with no key and no network.
 
     Asked with a ``<question>`` it answers with a program in a ```` ```repl ```` block, and goes on from the
     program's ``<output>``; asked anything else (a sub-call such as ``llm_query(prompt, context)``) it answers from
