@@ -16,7 +16,8 @@ import pytest
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
-from rlm_mem.search import search  # noqa: E402 - below what may skip the module
+from rlm_mem.ingest.remember import remember  # noqa: E402 - below what may skip the module
+from rlm_mem.search import search  # noqa: E402
 from rlm_mem.store.core import selection  # noqa: E402
 from rlm_mem.store.core.chunk_store import ChunkStore  # noqa: E402
 from rlm_mem.store.core.lookup import CandidateSource, Filters  # noqa: E402
@@ -382,6 +383,25 @@ def test_answers_are_alike_where_every_list_is_long_and_every_filter_wide(
     compare_hits(both)
 
 
+def test_the_newest_of_many_equal_matches_come_first(both: Both, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookup, "_ALIKE", 0)
+    for store in both.stores:
+        with store.batch():
+            for number in range(60):
+                store.create_chunk(
+                    "A walnut in the garden." if number % 10 else "Two walnuts, one walnut tree.",
+                    TYPES[number % 3],
+                    occurred_at=START + timedelta(minutes=number * 37 % 60),
+                    chunk_id=f"chunk-2026-01-05-{number:08x}",
+                )
+    word = vocabulary()[0]
+    for limit in (1, 7, 20, 70):
+        for filters, every in ((Filters(), 60), (Filters(chunk_type="fact"), 20)):
+            local, far = (side.best([word], [1.0], limit, filters) for side in both.sources())
+            assert local == far
+            assert len(far) == min(limit, every)
+
+
 def test_a_row_of_single_turns_among_long_chunks_is_walked_far_enough(both: Both) -> None:
     for store in both.stores:
         with store.batch():
@@ -594,6 +614,40 @@ def test_namespaces_share_neither_hits_nor_figures(dsn: str) -> None:
         assert source.term_counts(["walnut"]) == {"walnut": 1}
         assert set(source.authors()) == {"Ann"}
         assert source.statistics(source.term_ids(["walnut"])).chunks == 1
+
+
+def test_a_remember_takes_six_round_trips(dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[Any] = []
+    connect = psycopg.connect
+
+    def noted(*given: Any, **options: Any) -> Any:
+        opened.append(connect(*given, **options))
+        return opened[-1]
+
+    with monkeypatch.context() as patched:
+        patched.setattr(psycopg, "connect", noted)
+        store = ChunkStore(dsn)
+    with store:
+        for conversation, most in (
+            ("here", 6),
+            (None, 8),
+        ):  # outside of a conversation: what may have come before it
+            for number in range(5):
+                text = f"Note {number}: the supplier moved the delivery of the brackets to week {number}."
+                record = tmp_path / f"{conversation}-{number}"
+                with record.open("wb") as file:
+                    for connection in opened:
+                        connection.pgconn.trace(file.fileno())
+                    remember(store, text, conversation_id=conversation, tags=["parts"])
+                    for connection in opened:
+                        connection.pgconn.untrace()
+                lines = record.read_text(errors="replace").splitlines()
+                sides = "".join(line.split("\t")[1] for line in lines if line.count("\t") > 1)
+                sent = sides.replace("B", " ").split()
+                assert number == 0 or 0 < len(sent) <= most, (
+                    conversation,
+                    number,
+                )  # the first makes the namespace
 
 
 def test_a_search_takes_few_statements(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

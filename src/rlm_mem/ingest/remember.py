@@ -205,10 +205,28 @@ def remember(
     if finder is not None:
         finder.begin(list(map(attrgetter("content"), analysed.pieces)))
     with store.batch():
-        made = store_text(store, AutoLinker(store, settings.ingest), ready, finder=finder, progress=progress)
+        linker = AutoLinker(store, settings.ingest)
+        single = store.backend.is_far and len(ready.pieces) == 1
+        drafts = _read_ahead(store, linker, ready) if single else None
+        made = store_text(store, linker, ready, finder=finder, progress=progress, drafts=drafts)
     if made.duplicates or ready.found.found:
         after_commit(store, ready, made)
     return made
+
+
+def _read_ahead(store: ChunkStore, linker: AutoLinker, text: PreparedText) -> list[Chunk]:
+    """The chunk of a text of one piece, after the store was told what storing it is going to ask."""
+    ((piece, fields),) = text.pieces
+    draft = store.draft(piece.content, fields, text.extra, store.clock())
+
+    def reading() -> None:
+        store.find_same(piece.content, fields.get("conversation_id"))
+        linker.links_for(draft)
+        if limit := store.config.ingest.max_similar:
+            store.find_normalised(piece.content, limit + 1)
+
+    store.backend.read_ahead(draft, reading)
+    return [draft]
 
 
 class TextOptions(TypedDict, total=False):

@@ -85,6 +85,7 @@ class Backend(Protocol):
     """Where chunks live."""
 
     read_only: bool
+    is_far: bool  # whether each question takes a round trip to a server
 
     @property
     def location(self) -> str:
@@ -237,6 +238,11 @@ class Backend(Protocol):
 
     def candidate_source(self, namespace: str) -> CandidateSource:
         """What search asks, at this moment."""
+        ...
+
+    def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
+        """Prepare, inside a transaction, for storing a new chunk: where each question takes a round trip, ask at once
+        what that needs and what ``reading`` asks, which is run with empty answers."""
         ...
 
     def retried(self, ask: Callable[[], _T]) -> _T:

@@ -28,6 +28,7 @@ from rlm_mem.store.local.transaction import RACY_NS, Transaction
 from rlm_mem.text import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.local.postings import PostingsIndex
 
@@ -122,6 +123,8 @@ class LocalIndex:
         config: settings.
         read_only: never write, not even the index.
     """
+
+    is_far = False
 
     def __init__(self, base: Path, config: Config, *, read_only: bool = False) -> None:
         self.layout = Layout(base.absolute())
@@ -265,6 +268,9 @@ class LocalIndex:
         return self._thread.transaction is not None
 
     # --- asking ----------------------------------------------------------------------------------------
+
+    def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
+        """Nothing: a question of the index takes no round trip."""
 
     @healed
     def retried(self, ask: Callable[[], _T]) -> _T:

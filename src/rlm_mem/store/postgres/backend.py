@@ -52,6 +52,7 @@ class _ThreadState(threading.local):
     """What belongs to one thread."""
 
     transaction: PostgresTransaction | None = None
+    noted: list[tuple[str, Sequence[object]]] | None = None
 
 
 class PostgresBackend:
@@ -65,6 +66,8 @@ class PostgresBackend:
     Raises:
         StorageError: there is no server, it refuses the connection, it is too old, or its schema is too new.
     """
+
+    is_far = True
 
     def __init__(self, dsn: str, config: Config, *, read_only: bool = False) -> None:
         self.config = config
@@ -90,10 +93,25 @@ class PostgresBackend:
 
     def rows(self, namespace: str, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of a reading statement about a namespace, wherever it is; open writes of this thread are seen."""
+        if self._local.noted is not None:
+            self._local.noted.append((statement, values))
+            return []
         transaction = self._local.transaction
         if transaction is not None:
             return transaction.rows(statement, values)
         return self._routes.of(namespace).rows(statement, values)
+
+    def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
+        """Ask, in one round trip, what storing a new chunk asks and what `reading` asks where every answer is empty."""
+        transaction = self._local.transaction
+        assert transaction is not None, "outside of a transaction"
+        noted: list[tuple[str, Sequence[object]]] = []
+        self._local.noted = noted
+        try:
+            reading()
+        finally:
+            self._local.noted = None
+        transaction.expect([chunk], noted)
 
     def change(
         self, namespace: str, statement: str, values: Sequence[object] = (), *, apart: bool = False
@@ -106,6 +124,7 @@ class PostgresBackend:
         self._check_writable()
         transaction = self._local.transaction
         if transaction is not None and not apart:
+            transaction.forget()
             return transaction.rows(statement, values)
         return self._routes.of(namespace).change([(statement, values)])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +14,12 @@ from rlm_mem.store.core.ahead import AHEAD
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, entry_of, repeated_prefix, surroundings
 from rlm_mem.store.postgres.reads import touching
 from rlm_mem.store.postgres.schema import Head
+from rlm_mem.store.postgres.terms import texts_of
+from rlm_mem.store.postgres.values import array_cursor
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.records import Reads
-    from rlm_mem.store.postgres.terms import TermIndex
+    from rlm_mem.store.postgres.terms import Question, TermIndex
     from rlm_mem.text.analysis import AnalysedSegment
 
 __all__ = ["FIND", "Analyse", "PostgresRowWriter", "VersionRecord"]
@@ -100,6 +102,7 @@ class PostgresRowWriter:
         self._counts: dict[int, tuple[int, str]] = {}
         self._totals: dict[tuple[int, str], list[int]] = {}
         self._changed_conversations: set[int] = set()
+        self._segments: dict[tuple[str, int, str], Sequence[AnalysedSegment]] = {}
         self._written = head.counters()
         self._changed = False
         self._touched = False
@@ -120,24 +123,36 @@ class PostgresRowWriter:
         self._missing.add(chunk_id)
         return None
 
-    def expect(self, chunks: Sequence[Chunk]) -> None:
-        """Look up what the puts of new chunks ask, all at once."""
-        ids = [chunk.id for chunk in chunks]
-        found = self._rows(
-            "SELECT id FROM rlm_mem.chunks WHERE ns = %s AND id = ANY(%s::text[])", (self.head.ns, ids)
-        )
-        self._missing.update(set(ids) - {row[0] for row in found} - self._chunks.keys())
-        talks = {chunk.metadata.conversation_id for chunk in chunks} - self._conversations.keys()
-        self._conversations.update(
-            self._rows(
+    def expect(self, chunks: Sequence[Chunk]) -> list[Question]:
+        """What asks for all that the puts of new chunks need to know, and takes it in."""
+        ns, ids = self.head.ns, [chunk.id for chunk in chunks]
+        talks = {chunk.metadata.conversation_id for chunk in chunks} - self._conversations.keys() - {None}
+
+        def take_ids(found: list[tuple[Any, ...]]) -> None:
+            self._missing.update(set(ids) - {row[0] for row in found} - self._chunks.keys())
+
+        def take_conversations(found: list[tuple[Any, ...]]) -> None:
+            self._conversations.update(found)
+            self._unknown.update(talk for talk in talks if talk is not None)
+
+        return [
+            ("SELECT id FROM rlm_mem.chunks WHERE ns = %s AND id = ANY(%s::text[])", (ns, ids), take_ids),
+            (
                 "SELECT id, conversation FROM rlm_mem.conversations WHERE ns = %s AND id = ANY(%s::text[])",
-                (self.head.ns, [talk for talk in talks if talk is not None]),
-            )
-        )
-        self._unknown.update(talk for talk in talks if talk is not None and talk not in self._conversations)
-        ahead = AHEAD.get()
-        encoded = (ahead.get(_key(chunk)) for chunk in chunks)
-        self._terms.expect(text for one in encoded if one is not None for text in one.terms)
+                (ns, list(talks)),
+                take_conversations,
+            ),
+            self._terms.expect([text for chunk in chunks for text in self._texts(chunk)]),
+        ]
+
+    def _texts(self, chunk: Chunk) -> Iterable[str]:
+        """The terms of a chunk that is about to be put; what its analysis gives is kept until then."""
+        key = _key(chunk)
+        encoded = AHEAD.get().get(key)
+        if encoded is not None:
+            return encoded.terms
+        self._segments[key] = self._analyse(*key)
+        return texts_of(self._segments[key])
 
     def put(self, chunk: Chunk, status: int, *, keep_version: bool) -> None:
         """Write every row of a chunk, new or changed; it is collected first."""
@@ -306,7 +321,8 @@ class PostgresRowWriter:
         encoded = AHEAD.get().get(key)
         if encoded is not None:
             return self._terms.add_encoded(doc, conversation, encoded)
-        return self._terms.add(doc, conversation, self._analyse(*key))
+        segs = self._segments.pop(key, None)
+        return self._terms.add(doc, conversation, self._analyse(*key) if segs is None else segs)
 
     def _next_doc(self) -> int:
         self.head.next_doc += 1
@@ -427,16 +443,25 @@ class PostgresRowWriter:
         return [self.head.write()]
 
     def _send_all(self) -> None:
-        self.send()
+        rows = self.send(self._terms.begin_flush() if self._changed else None)
         if self._changed:
-            self._terms.flush()
+            self._terms.flush(rows)
             self._changed = False
 
-    def send(self) -> None:
-        """Write the collected rows but those of the term index, in one round trip unless there are many new chunks."""
+    @property
+    def pending(self) -> bool:
+        """Whether rows are collected that statements of the connection do not see yet."""
         parts = (self._queue, self._chunks, self._totals, self._new_conversations, self._counts, self._tags)
-        if not any(parts) and not self._links:
-            return
+        return any(parts) or bool(self._links)
+
+    def send(self, wanted: tuple[str, tuple[object, ...]] | None = None) -> list[tuple[Any, ...]]:
+        """Write the collected rows but those of the term index, in one round trip unless there are many new chunks.
+
+        Args:
+            wanted: a statement about the term index that is asked with them, whose rows are returned.
+        """
+        if not self.pending and wanted is None:
+            return []
         if len(self._chunks) >= _COPY_FROM:
             self._copy()
         queue, self._queue = self._queue, []
@@ -446,12 +471,14 @@ class PostgresRowWriter:
             ]
             for statement, values in self._collected():
                 self._connection.execute(statement, values)
+            asked = None if wanted is None else array_cursor(self._connection).execute(*wanted)
         for cursor, changes in results:
             if changes is not None and cursor.rowcount != 1:
                 raise ConflictError(
                     f"{changes} was changed by another process meanwhile: nothing was changed",
                     hint="read it again and repeat the change",
                 )
+        return [] if asked is None else asked.fetchall()
 
     def _collected(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         ns = self.head.ns

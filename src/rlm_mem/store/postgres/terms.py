@@ -1,12 +1,13 @@
 """The term index in a write transaction: the dictionary, postings and every figure that search reads.
 
-Added and removed chunks are collected as encoded segments and turned into changes of sorted lists all at once, in two
-round trips a flush. The namespace's lock is held, so no other process changes these rows meanwhile.
+Added and removed chunks are collected as encoded segments and turned into changes of sorted lists all at once: one
+statement asks for the parts of lists that change, another writes them. The namespace's lock is held, so no other
+process changes these rows meanwhile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,9 +33,14 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.schema import Head
     from rlm_mem.text.analysis import AnalysedSegment
 
-__all__ = ["TermIndex"]
+__all__ = ["Question", "TermIndex", "texts_of"]
 
 Ints = npt.NDArray[np.int64]
+
+Question = tuple[str, Sequence[object], Callable[[list[tuple[Any, ...]]], None]]
+"""A statement, its values, and what takes in its rows."""
+
+Statement = tuple[str, tuple[object, ...]]
 
 #: With so many bytes of segments collected, they are written: memory stays bounded in a batch of any size.
 _MOST_BYTES = 8_000_000
@@ -42,6 +48,7 @@ _MOST_BYTES = 8_000_000
 _MOST_TERMS = 500_000
 
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
+_KNOWN = "SELECT text, term FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[])"
 _KEY = 0xFFFFFFFF
 
 
@@ -66,6 +73,7 @@ class TermIndex:
         self._bytes = 0
         self._edge = head.next_doc  # documents from here on are in no list yet
         self._conversations: dict[int, tuple[int, int]] = {}
+        self._changes: IndexDifference | None = None
 
     # -- chunks added and removed ----------------------------------------------------------------------------------
 
@@ -73,7 +81,7 @@ class TermIndex:
         self, doc: int, conversation: int | None, segs: Sequence[AnalysedSegment]
     ) -> tuple[bytes, int, int]:
         """Index an active chunk; the blob of its segments, its length in terms and the number of segments."""
-        self._look_up(_texts(segs))
+        self._look_up(texts_of(segs))
         blob = encode_segments(segs, self._numbers.__getitem__)
         self._note(doc, None, (doc, conversation, blob))
         return blob, sum(seg.length for seg in segs), len(segs)
@@ -85,13 +93,16 @@ class TermIndex:
         self._note(doc, None, (doc, conversation, blob))
         return blob, *encoded.figures()
 
-    def expect(self, texts: Iterable[str]) -> None:
-        """Look up the numbers of terms that are in the dictionary."""
+    def expect(self, texts: Iterable[str]) -> Question:
+        """What asks for the numbers of terms that are in the dictionary, and takes them in."""
         missing = {text for text in texts if text not in self._numbers and text not in self._unknown}
-        if missing:
-            known = self._known(missing)
+
+        def take(found: list[tuple[Any, ...]]) -> None:
+            known = {shown(text): number for text, number in found}
             self._numbers.update(known)
             self._unknown.update(missing - known.keys())
+
+        return _KNOWN, (self._ns, [stored(text) for text in missing]), take
 
     def put_back(self, doc: int, conversation: int | None, blob: bytes) -> None:
         """Index a chunk whose segments have been encoded before: a restored one, or one in a new conversation."""
@@ -107,7 +118,7 @@ class TermIndex:
         self._after[doc] = after
         self._bytes += sum(len(indexed[2]) for indexed in (before, after) if indexed is not None)
         if self._bytes > _MOST_BYTES and after is not None:
-            self._write(last=False)
+            self._write_early()
 
     # -- the dictionary --------------------------------------------------------------------------------------------
 
@@ -131,31 +142,44 @@ class TermIndex:
         if not texts:
             return {}
         with self._connection.cursor(binary=True) as cursor:
-            found = cursor.execute(
-                "SELECT text, term FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[])",
-                (self._ns, [stored(text) for text in texts]),
-            ).fetchall()
+            found = cursor.execute(_KNOWN, (self._ns, [stored(text) for text in texts])).fetchall()
         return {shown(text): number for text, number in found}
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def flush(self) -> None:
-        """Write everything collected but the head, so that statements of the connection see it."""
-        self._write(last=True)
+    def begin_flush(self) -> Statement | None:
+        """The statement whose rows `flush` needs; None where nothing is collected."""
+        self._changes = self._collected(last=True)
+        return None if self._changes is None else self._holding_parts(self._changes)
+
+    def flush(self, rows: list[tuple[Any, ...]]) -> None:
+        """Write everything collected but the head, so that statements of the connection see it.
+
+        Args:
+            rows: of the statement of `begin_flush`.
+        """
+        if self._changes is not None:
+            self._write(self._changes, rows, last=True)
+            self._changes = None
         self._numbers, self._unknown = {}, set()  # the caller may be about to empty the dictionary
 
-    def _write(self, *, last: bool) -> None:
-        """Write what is collected; unless it is the `last` time, figures of conversations wait for their rows."""
+    def _collected(self, *, last: bool) -> IndexDifference | None:
+        """The changes that are collected, to be written now; None where there are none."""
         before, after = self._before, self._after
         removed = [old for doc, old in before.items() if old is not None and old != after[doc]]
         inserted = [new for doc, new in after.items() if new is not None and new != before[doc]]
         self._before, self._after, self._bytes = {}, {}, 0
         if not (removed or inserted or self._new_terms or (last and self._conversations)):
-            return
+            return None
         changes = changes_of(removed, inserted)
         self._add_figures(changes)
+        return changes
+
+    def _write(self, changes: IndexDifference, rows: list[tuple[Any, ...]], *, last: bool) -> None:
+        """Write changes; unless it is the `last` time, figures of conversations wait for their rows."""
+        postings = lists_of([row[1:] for row in rows if not row[0]])
+        words = lists_of([row[1:] for row in rows if row[0]])
         with array_cursor(self._connection) as cursor:
-            postings, words = self._load(cursor, changes)
             pair, figures, held = summed(words, changes)
             statements = [
                 *self._parts(POSTINGS, *regrouped(POSTINGS, postings, *replaced(postings, changes))),
@@ -163,9 +187,16 @@ class TermIndex:
                 *self._terms(changes, held),
             ]
             moved = self._figures_of_conversations() if last else None
-            rows = _run_together(cursor, statements, moved)
-        self._head.conversations += sum((now > 0) - (now - more > 0) for now, more in rows)
+            counted = _run_together(cursor, statements, moved)
+        self._head.conversations += sum((now > 0) - (now - more > 0) for now, more in counted)
         self._edge, self._new_terms = self._head.next_doc, {}
+
+    def _write_early(self) -> None:
+        changes = self._collected(last=False)
+        if changes is not None:
+            with array_cursor(self._connection) as cursor:
+                rows = cursor.execute(*self._holding_parts(changes)).fetchall()
+            self._write(changes, rows, last=False)
 
     def _add_figures(self, changes: IndexDifference) -> None:
         self._head.segments += changes.segments
@@ -189,18 +220,15 @@ class TermIndex:
             (Integers(np.array(numbers)), Integers(figures[:, 0]), Integers(figures[:, 1]), self._ns),
         )
 
-    def _load(self, cursor: psycopg.Cursor[Any], changes: IndexDifference) -> tuple[Lists, Lists]:
-        """The parts of both tables that hold, or would hold, what changes."""
+    def _holding_parts(self, changes: IndexDifference) -> Statement:
+        """The statement for the parts of both tables that hold, or would hold, what changes."""
         every = np.concatenate([changes.posting, changes.removed])
         # Documents that no list holds yet belong at the end of each: one look per term finds the place of all.
         place = distinct(pairs(every >> 32, np.minimum(every & _KEY, self._edge)))
-        rows = cursor.execute(
+        return (
             f"SELECT 0, a.* FROM ({POSTINGS.holding}) a UNION ALL"
             f" SELECT 1, b.* FROM ({CONVERSATION_TERMS.holding}) b",
             (*self._holding(place), *self._holding(changes.word)),
-        ).fetchall()
-        return lists_of([row[1:] for row in rows if not row[0]]), lists_of(
-            [row[1:] for row in rows if row[0]]
         )
 
     def _holding(self, place: Ints) -> tuple[object, ...]:
@@ -259,7 +287,7 @@ class TermIndex:
         return statements
 
 
-def _texts(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
+def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
     """Every entry of the dictionary that these segments need, in order of appearance."""
     texts: dict[str, None] = {}
     for seg in segs:

@@ -23,6 +23,7 @@ from rlm_mem.store.postgres.schema import Head, namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
+    from rlm_mem.store.postgres.terms import Question
 
 __all__ = ["Moved", "PostgresTransaction"]
 
@@ -84,6 +85,7 @@ class PostgresTransaction:
         self._xid: str | None = None
         self._first_docs: dict[int, int] = {}
         self.doubled = False
+        self._ahead: dict[tuple[str, str], list[tuple[Any, ...]]] = {}
 
     @property
     def connection(self) -> psycopg.Connection[Any]:
@@ -127,9 +129,9 @@ class PostgresTransaction:
                     if not self._durable:
                         connection.execute("SET LOCAL synchronous_commit = off")
                     number = connection.execute(_NUMBER)
-                    found = connection.execute(_LOCK, (namespace_key(namespace),)).fetchone()
+                    locked = connection.execute(_LOCK, (namespace_key(namespace),))
                 (self._xid,) = number.fetchone() or (None,)
-                self._hold(connection, namespace, found)
+                self._hold(connection, namespace, locked.fetchone())
             except BaseException:
                 undo(connection)
                 raise
@@ -183,27 +185,54 @@ class PostgresTransaction:
 
     def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
         """Write a chunk, new or changed; the former version is kept unless ``keep_version`` is False."""
+        self.forget()
         with self.translating():
             self.lock(chunk.namespace).put(chunk, status, keep_version=keep_version)
 
-    def expect(self, chunks: Sequence[Chunk]) -> None:
-        """Ask for ids, conversations and terms of new chunks in three questions, not in three for each."""
+    def expect(self, chunks: Sequence[Chunk], reads: Sequence[tuple[str, Sequence[object]]] = ()) -> None:
+        """Ask, in one round trip, for ids, conversations and terms of new chunks, and what is about to be read.
+
+        Args:
+            reads: statements whose rows are kept for when they are asked, until something is written.
+        """
         with self.translating():
+            questions: list[Question] = []
             for namespace in {chunk.namespace for chunk in chunks}:
-                self.lock(namespace).expect([chunk for chunk in chunks if chunk.namespace == namespace])
+                writer = self.lock(namespace)
+                writer.send()
+                questions += writer.expect([chunk for chunk in chunks if chunk.namespace == namespace])
+            with self.connection.pipeline():
+                asked = [self._ask(statement, values) for statement, values, _ in questions]
+                ahead = [self._ask(statement, values) for statement, values in reads]
+            for cursor, (_, _, take) in zip(asked, questions, strict=True):
+                take(cursor.fetchall())
+            self._ahead = {
+                (statement, repr(values)): cursor.fetchall()
+                for cursor, (statement, values) in zip(ahead, reads, strict=True)
+            }
+
+    def forget(self) -> None:
+        """Forget what was read ahead: something is about to be written."""
+        self._ahead = {}
+
+    def _ask(self, statement: str, values: Sequence[object]) -> psycopg.Cursor[Any]:
+        return self.connection.cursor(binary=True).execute(statement, values or None)
 
     def keep(self, chunk: Chunk) -> None:
         """Record a former version of a chunk as it is, in place of the one with its revision."""
+        self.forget()
         with self.translating():
             self.lock(chunk.namespace).keep(chunk)
 
     def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:  # noqa: ARG002 - read anew under the lock
         """Archive or restore a chunk as it is."""
+        self.forget()
         with self.translating():
             self.lock(chunk.namespace).move(chunk, status)
 
     def erase(self, row: ChunkRow) -> None:
         """Remove a chunk for good, its versions included."""
+        self.forget()
         with self.translating():
             self._writers[row.ns].erase(row.id)
 
@@ -235,6 +264,9 @@ class PostgresTransaction:
         self, statement: str, values: Sequence[object] = (), *, terms: bool = False
     ) -> list[tuple[Any, ...]]:
         """Rows of a statement that sees what this transaction wrote, in the tables of terms only with ``terms``."""
+        known = self._ahead.get((statement, repr(values))) if self._ahead else None
+        if known is not None:
+            return known
         if terms:
             self.flush()
         with self.translating():
@@ -251,7 +283,7 @@ class PostgresTransaction:
         connection = self.connection
         proof: tuple[str, tuple[Any, ...]] | None = None
         with self.translating():
-            if connection.info.transaction_status == TransactionStatus.INERROR:
+            if _failed(connection):
                 raise StorageError(
                     f"{self.pool.shown}: a statement of this batch failed before: nothing was changed",
                     hint="do not go on with a batch after an error",
@@ -262,15 +294,19 @@ class PostgresTransaction:
             if self.events:
                 statements, proof = event_statement(self.events)
                 last += statements
-            with connection.pipeline():
-                for statement, values in last:
-                    connection.execute(statement, values)
         self.doubled = any(
             _is_doubled(self._first_docs[ns], writer.head.next_doc) for ns, writer in self._writers.items()
         )
         try:
-            ended = connection.execute("COMMIT").statusmessage
+            with connection.pipeline():
+                for statement, values in last:
+                    connection.execute(statement, values)
+                end = connection.execute("COMMIT")
+            ended = end.statusmessage
         except psycopg.Error as error:
+            if _failed(connection):  # before COMMIT
+                with self.translating():
+                    raise
             self._settle(error, proof)
             return
         if ended != "COMMIT":
@@ -318,6 +354,11 @@ class PostgresTransaction:
 
 class _BeingMoved(Exception):
     """The namespace is being moved to another server: writers wait."""
+
+
+def _failed(connection: psycopg.Connection[Any]) -> bool:
+    """Whether a statement of the open transaction has failed."""
+    return connection.info.transaction_status == TransactionStatus.INERROR
 
 
 def _is_doubled(before: int, after: int) -> bool:
