@@ -110,6 +110,8 @@ _PLACE = (
     r"village|coast|state|woods|trail)\b)"
 )
 _QUOTED = r"[\"“”«»„][^\"“”«»„]{2,}[\"“”«»]|(?<!\w)'[A-Z][^']{2,}'(?!\w)|`[^`]+`|\*[^*\s][^*]*\*"
+_QUOTE_MARKS = frozenset("\"“”«»„'`*")
+"""A quotation has one of these."""
 _CAPITAL = r"(?<![.!?:\n])(?<![.!?:]\s)(?<=\s)[\"“'‘(]?(?!I\b|I['’])[A-Z][\w'’&-]+"
 _NUMERAL = r"\d|\b(?:one|once|twice|both|first|second|third|" + _NUMBER_WORDS + r")\b"
 _FIRST = r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]ur|[Uu]s|I'm|I've|I'd)\b"
@@ -243,6 +245,8 @@ def segment_flags(text: str) -> int:
         if pattern.search(uncased):
             flags |= bit
     for pattern, bit in cased:
+        if bit == QUOTES and _QUOTE_MARKS.isdisjoint(window):
+            continue
         if pattern.search(window):
             flags |= bit
     times = len(time.findall(uncased))
@@ -431,6 +435,7 @@ class Analyser:
         """
         analysed: list[AnalysedSegment] = []
         above = self.indexed_terms(around) if around else []
+        below = list(dict.fromkeys(above))[:_MAX_AROUND]
         headings: Headings | None = None
         for segment in split_segments(content):
             if segment.end <= skip_before:
@@ -442,25 +447,18 @@ class Analyser:
             if segment.kind == "heading":
                 headings = headings or Headings()
                 headings.enter(content[segment.start : segment.end])
-            elif segment.kind != "turn" and (above or headings):
-                texts = headings.texts() if headings else ()
-                below = [*above, *(term for text in texts for term in self.indexed_terms(text))]
-                counts.update(term for term in list(dict.fromkeys(below))[:_MAX_AROUND] if term not in counts)
+                terms = [*above, *(term for text in headings.texts() for term in self.indexed_terms(text))]
+                below = list(dict.fromkeys(terms))[:_MAX_AROUND]
+            elif segment.kind != "turn":
+                for term in below:
+                    counts.setdefault(term, 1)
             flags = segment_flags(body) | _KIND_FLAGS.get(segment.kind, 0)
             if not analysed:
                 flags |= OPENS
             if length < 4:
                 flags |= SHORT
-            analysed.append(
-                AnalysedSegment(
-                    max(segment.start, skip_before),
-                    segment.end,
-                    segment.author,
-                    flags,
-                    length,
-                    dict(counts),
-                )
-            )
+            start = max(segment.start, skip_before)
+            analysed.append(AnalysedSegment(start, segment.end, segment.author, flags, length, dict(counts)))
         return analysed
 
 

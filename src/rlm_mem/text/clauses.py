@@ -74,6 +74,9 @@ UNSURE = words(
     "tries trying tried decided decide need needed wanted"
 )
 PREPOSITIONS = words("at on in to from with for as by into onto via under over near behind inside")
+_OWNERS = DETERMINERS | POSSESSIVES
+_BEFORE_NOUNS = _OWNERS | PREPOSITIONS | {"of", "new", "to"}
+_BEFORE_OBJECTS = _OWNERS | PREPOSITIONS
 _CUT = words(
     "because since while when after before until so which who that where although though but if whereas "
     "due and or than"
@@ -200,7 +203,7 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
         before = tokens[number - 1].low if number else ""
         if low in BE and low not in AUXILIARIES:
             after = next((other.low for other in tokens[number + 1 :] if other.low not in ADVERBS), "")
-            if after in CHANGES | REPLACES and low != "'s" and not BE[low]:
+            if (after in CHANGES or after in REPLACES) and low != "'s" and not BE[low]:
                 continue  # "is moved": the participle is what counts
             return number, "be"
         if low == "used" and number + 2 < len(tokens) and tokens[number + 1].low == "to":
@@ -208,7 +211,7 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
         if low in CHANGES or low in REPLACES or low in ENDS:
             if low == "got" and not (number + 1 < len(tokens) and tokens[number + 1].low == "rid"):
                 continue
-            if before in DETERMINERS | POSSESSIVES:
+            if before in DETERMINERS or before in POSSESSIVES:
                 continue
             return number, "change"
         if low in ("has", "have", "get", "gets") and _perfect(tokens[number + 1 :]):
@@ -220,11 +223,7 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
         family = family_of(low)
         if not family and _may_be_a_verb(tokens, number):
             return number, f"{OTHER}{_plain(low)}"
-        if (
-            not family
-            or not number
-            or before in DETERMINERS | POSSESSIVES | PREPOSITIONS | {"of", "new", "to"}
-        ):
+        if not family or not number or before in _BEFORE_NOUNS:
             continue
         third = (
             (low != "has" and low.endswith("s") and low[:-1] in _STATES) or low == "has" or low.endswith("es")
@@ -248,15 +247,11 @@ def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:
         return False
     if before.low in ("doesn't", "don't", "longer"):
         return low not in PREPOSITIONS
-    named = number == 1 and before.text[:1].isupper() and before.low not in DETERMINERS | POSSESSIVES
+    named = number == 1 and before.text[:1].isupper() and before.low not in _OWNERS
     after = tokens[number + 1]
-    ahead = (
-        after.low in PREPOSITIONS | DETERMINERS | POSSESSIVES
-        or after.text[:1].isupper()
-        or after.text[0].isdigit()
-    )
-    if number > 1 and tokens[0].low in DETERMINERS | POSSESSIVES:
-        named, ahead = True, after.low in DETERMINERS | POSSESSIVES
+    ahead = after.low in _BEFORE_OBJECTS or after.text[:1].isupper() or after.text[0].isdigit()
+    if number > 1 and tokens[0].low in _OWNERS:
+        named, ahead = True, after.low in _OWNERS
     return named and ahead and low[-1] == "s" and low[-2] not in "su'" and low not in _CHOSEN
 
 

@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ME", "UNKNOWN", "Stated", "statements_in"]
 
+_NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
 LONGEST = 400
 """Characters of a sentence that is read; a longer one states nothing."""
 _USERS = frozenset(("user", "human", "me"))
@@ -402,9 +403,9 @@ class _Reader:
                 news = "new"
             elif low in NEWS:
                 news = low
-            elif low in DETERMINERS | AUXILIARIES | ADVERBS or low in BE or not low[:1].isalnum():
+            elif low in _NO_TOPIC or low in BE or not low[:1].isalnum():
                 continue
-            elif low in ("of", *PREPOSITIONS):
+            elif low == "of" or low in PREPOSITIONS:
                 done = True
             elif low not in ("no", "longer", "not", "never", "don't", "doesn't", "do", "does", "any", "more"):
                 found = self._stems(one)
