@@ -5,6 +5,7 @@ The limits go down when a path becomes shorter. A change that needs more has to 
 
 from __future__ import annotations
 
+import gc
 import re
 import sys
 import tempfile
@@ -31,7 +32,7 @@ REMEMBER_FUNCTIONS = 123
 whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
 stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file."""
 
-FIND_FILES, FIND_FUNCTIONS = 28, 230
+FIND_FILES, FIND_FUNCTIONS = 27, 230
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
 ASK_FILES, ASK_FUNCTIONS = 31, 301
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
@@ -52,11 +53,13 @@ class Walk:
         self.functions: Counter[tuple[str, str]] = Counter()
         """How often each was called, by file and name."""
         former = sys.getprofile()
+        gc.disable()  # else what is collected meanwhile, such as a worker of an earlier recall, is counted, too
         sys.setprofile(self._note)
         try:
             call()
         finally:
             sys.setprofile(former)
+            gc.enable()
 
     def _note(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
