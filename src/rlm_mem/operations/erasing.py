@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 from msgspec import Meta, Struct, json
 
-from rlm_mem.errors import AccessDenied
+from rlm_mem.errors import AccessDenied, InputError
 from rlm_mem.operations.operation import Context, Operation
+from rlm_mem.operations.problems import Refused, problem
 from rlm_mem.operations.types import DryRun, Line, Request
 
 if TYPE_CHECKING:
@@ -69,13 +72,24 @@ def _everything(context: Context) -> Memory:
     return WholeMemory(context.memory)
 
 
+@contextmanager
+def _stated() -> Iterator[None]:
+    """Refuse with 409 what a schema cannot express: one of two names, words that cannot be erased, a report."""
+    try:
+        yield
+    except InputError as error:
+        raise Refused(problem(409, error.message)) from None
+
+
 def _erase(context: Context, request: EraseRequest) -> Erased:
-    made = _everything(context).erase(
-        person=request.person,
-        source=request.source,
-        dry_run=request.dry_run,
-        progress=lambda done, total: context.progress(done, total, f"looked at {done} of {total} chunks"),
-    )
+    whole = _everything(context)
+    with _stated():
+        made = whole.erase(
+            person=request.person,
+            source=request.source,
+            dry_run=request.dry_run,
+            progress=lambda done, total: context.progress(done, total, f"looked at {done} of {total} chunks"),
+        )
     return Erased(
         made.dry_run, made.chunk_ids, made.files, made.events, made.remaining, json.encode(made).decode()
     )
@@ -84,7 +98,9 @@ def _erase(context: Context, request: EraseRequest) -> Erased:
 def _verify(context: Context, request: VerifyErasure) -> Left:
     from rlm_mem.store.core.erasing import read_report
 
-    return Left(_everything(context).verify_erasure(read_report(request.report.encode())))
+    whole = _everything(context)
+    with _stated():
+        return Left(whole.verify_erasure(read_report(request.report.encode("utf-8", "replace"))))
 
 
 OPERATIONS: tuple[Operation, ...] = (
