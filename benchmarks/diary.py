@@ -2,10 +2,11 @@
 
 Each entry of a corpus plants a statement and, weeks or months later, another one (`newer`): `change` says itself
 what changed, `review` does not, and `trap` is about something else, a plan or hearsay and changes nothing. Between them
-stand everyday notes. The rules were written with `diary.jsonl`; `diary_apart.jsonl` was written in other words, and
-asked once, before the rules learned from it.
+stand everyday notes. The rules were written with `diary.jsonl`. `diary_apart.jsonl` was written in other words; it was
+corrected after its first result, and the rules were mended on kinds that it had shown: it is no longer unseen.
+`diary_second.jsonl` was written afterwards, in other words again, and asked once; no rule was changed on it.
 
-    python benchmarks/diary.py             both
+    python benchmarks/diary.py             all
     python benchmarks/diary.py --quick     the corpus for development only; records nothing
 """
 
@@ -22,6 +23,11 @@ from rlm_mem import Memory
 from support import Report, arguments
 
 CORPORA = Path(__file__).parent / "corpora"
+_CORPORA = (
+    ("development", "diary.jsonl"),
+    ("apart", "diary_apart.jsonl"),
+    ("apart, second", "diary_second.jsonl"),
+)
 _FIRST_DAY = date(2025, 1, 1)
 _DAYS = 365
 _NOTES = (
@@ -105,9 +111,7 @@ def main() -> None:
     """Each corpus by itself."""
     options = arguments(__doc__ or "").parse_args()
     report = Report("diary", "A year of a diary with planted changes")
-    for name, file in (("development", "diary.jsonl"), ("apart", "diary_apart.jsonl"))[
-        : 1 if options.quick else 2
-    ]:
+    for name, file in _CORPORA[: 1 if options.quick else None]:
         rows = [json.loads(line) for line in (CORPORA / file).read_text(encoding="utf-8").splitlines()]
         report.add(corpus=name, **measured(rows, seed=len(name)))
     if options.quick:
