@@ -34,7 +34,6 @@ def test_a_team_works_while_tokens_are_revoked_and_the_server_is_replaced(tmp_pa
     assert (played.leaks, played.broken, played.lost, played.twice, played.astray) == ([], [], [], [], [])
     assert played.acknowledged > 0
     assert len(played.revoked) == 1
-    assert max(played.revoked) < 1.0
     before, after = played.restarted
     assert before != after
     assert 0 not in played.restarted
