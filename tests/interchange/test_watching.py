@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ import pytest
 
 from rlm_mem.cli import main
 from rlm_mem.errors import InputError
-from rlm_mem.interchange import import_source, importing
+from rlm_mem.ingest.filling import remember_many
+from rlm_mem.ingest.remember import store_text
+from rlm_mem.interchange import import_source
 from rlm_mem.interchange.importing import watch
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -84,26 +87,25 @@ def test_only_a_folder_can_be_watched(store: ChunkStore, tmp_path: Path) -> None
 def test_an_interrupted_import_goes_on_where_it_stopped(
     open_store: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(importing, "_RECORDS_PER_COMMIT", 5)
+    monkeypatch.setattr("rlm_mem.interchange.importing.remember_many", partial(remember_many, batch=5))
     talks = [
         {"uuid": f"u{n}", "chat_messages": [{"sender": "human", "text": f"Gate {n} opens at {n}."}]}
         for n in range(40)
     ]
     (tmp_path / "c.json").write_text(json.dumps(talks))
     one, two = open_store("one"), open_store("two")
-    original = importing._Import._dialogue
-    calls: list[str] = []
+    calls: list[None] = []
 
-    def interrupted(self: Any, dialogue: Any) -> None:
-        calls.append(dialogue.key)
+    def interrupted(*args: Any, **options: Any) -> Any:
+        calls.append(None)
         if len(calls) == 23:
             raise KeyboardInterrupt
-        original(self, dialogue)
+        return store_text(*args, **options)
 
-    monkeypatch.setattr(importing._Import, "_dialogue", interrupted)
+    monkeypatch.setattr("rlm_mem.ingest.filling.store_text", interrupted)
     with pytest.raises(KeyboardInterrupt):
         import_source(one, tmp_path / "c.json")
-    monkeypatch.setattr(importing._Import, "_dialogue", original)
+    monkeypatch.setattr("rlm_mem.ingest.filling.store_text", store_text)
     assert len(one.list_chunks()) == 20, "whole commits, nothing of the one that was cut off"
     report = import_source(one, tmp_path / "c.json")
     assert (report.created, report.known) == (20, 20)

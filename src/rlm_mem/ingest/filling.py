@@ -213,6 +213,7 @@ def remember_many(
     finder: LinkFinder | None = None,
     progress: Progress | None = None,
     refused: Callable[[int, RlmMemError], None] | None = None,
+    stored: Callable[[int, RememberResult], None] | None = None,
     config: Config | None = None,
 ) -> list[RememberResult]:
     """Store many texts, with the result of remembering one after the other, in transactions of many texts each.
@@ -229,6 +230,8 @@ def remember_many(
         progress: called after each transaction with the number of texts stored, and of those read so far.
         refused: called with the number (from 0) of a text that cannot be stored, and why; the others are stored. None:
             that is an error.
+        stored: called with the number (from 0) of a text, and what became of it, once that is durable; before
+            ``progress``.
         config: settings; None takes the store's.
 
     Returns:
@@ -243,7 +246,7 @@ def remember_many(
         raise InputError(f"batch must be a whole number from 1 up, not {batch!r:.40}")
     if isinstance(items, str | bytes | Mapping):
         raise InvalidChunk(f"items must be several texts, not {_kind(items)}", hint="put it into a list")
-    filling = _Filling(store, config or store.config, finder, progress, refused)
+    filling = _Filling(store, config or store.config, finder, progress, refused, stored)
     for number, (item, found) in enumerate(
         _analysed_ahead(items, filling.settings, 2 * batch, statements=finder is not None)
     ):
@@ -270,6 +273,7 @@ class _Filling:
         finder: LinkFinder | None,
         progress: Progress | None,
         refused: Callable[[int, RlmMemError], None] | None,
+        stored: Callable[[int, RememberResult], None] | None,
     ) -> None:
         self.settings = settings
         self.results: list[RememberResult] = []
@@ -279,6 +283,7 @@ class _Filling:
         self._finder = finder
         self._progress = progress
         self._refused = refused
+        self._stored = stored
         self._ahead: dict[tuple[str, int, str], LocalTerms] = {}
         self._index = BatchIndex(store)
         self._linker = AutoLinker(store, settings.ingest, batch=self._index)
@@ -325,6 +330,8 @@ class _Filling:
         made = self._transaction(self.waiting[:most])
         for one, result in zip(self.waiting, made, strict=False):
             after_commit(self._store, one.text, result)
+            if self._stored is not None:
+                self._stored(one.number, result)
         del self.waiting[: len(made)]
         self.results += made
         if self._progress is not None:

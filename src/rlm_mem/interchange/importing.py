@@ -7,15 +7,18 @@ import os
 import time
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.chunk.types import check_trust
 from rlm_mem.config import SecretAction, locate
-from rlm_mem.errors import InputError
+from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine
-from rlm_mem.ingest.remember import remember
+from rlm_mem.ingest.filling import remember_many
+from rlm_mem.ingest.remember import RememberResult
 from rlm_mem.interchange.adopting import Adopter
 from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_place, layout_of
 from rlm_mem.interchange.detection import Detector, format_named, unknown_reason
@@ -55,6 +58,9 @@ _DOCUMENTS = {NOTES.name, instructions.FORMAT.name}
 """Formats whose files are kept in step where they are in a folder."""
 _RECORDS_PER_COMMIT = 500
 _CHARS_PER_COMMIT = 250_000
+_TEXTS_AT_ONCE = 10_000
+"""Texts that are held at most before they are stored, in several transactions; analysed by several processes."""
+_CHARS_AT_ONCE = 4_000_000
 _STEPS = 200  # calls of a progress function, about
 
 
@@ -338,9 +344,15 @@ class _Import:
         elif isinstance(record, ImportedVersion | ImportedEvent):
             self._take_history(record)
         else:
+            whole = isinstance(record, ImportedChunk)
+            if self._waiting and whole != isinstance(self._waiting[0], ImportedChunk):
+                self._flush()
             self._waiting.append(record)
             self._waiting_chars += _size(record)
-            if len(self._waiting) >= _RECORDS_PER_COMMIT or self._waiting_chars >= _CHARS_PER_COMMIT:
+            most, longest = (
+                (_RECORDS_PER_COMMIT, _CHARS_PER_COMMIT) if whole else (_TEXTS_AT_ONCE, _CHARS_AT_ONCE)
+            )
+            if len(self._waiting) >= most or self._waiting_chars >= longest:
                 self._flush()
 
     def _take_history(self, record: ImportedVersion | ImportedEvent) -> None:
@@ -357,67 +369,57 @@ class _Import:
         waiting, self._waiting, self._waiting_chars = self._waiting, [], 0
         if not waiting:
             return
-        if self._options.dry_run:
-            for record in waiting:
-                self._store_one(record)
-            return
-        with self._store.batch():
-            for record in waiting:
-                self._store_one(record)
+        if isinstance(waiting[0], ImportedChunk):
+            with nullcontext() if self._options.dry_run else self._store.batch():
+                for record in waiting:
+                    if isinstance(record, ImportedChunk):
+                        self._adopter.adopt(record)
+        else:
+            self._remember([_text(record) for record in waiting if not isinstance(record, ImportedChunk)])
         self._ledger.flush()
 
-    def _store_one(self, record: ImportedChunk | Dialogue | Note) -> None:
-        if isinstance(record, ImportedChunk):
-            self._adopter.adopt(record)
-        elif isinstance(record, Dialogue):
-            self._dialogue(record)
-        else:
-            self._remember(record, record.text, _unit(record), lambda _position: record.at)
+    def _remember(self, texts: Sequence[_Text]) -> None:
+        """Store notes and dialogues, in this order; one that takes the place of another by itself."""
+        new: dict[str, _Text] = {}
+        for text in texts:
+            if isinstance(text.record, Dialogue):
+                self.report.messages += len(text.record.messages)
+            if text.unit in new:
+                self._remember_new(list(new.values()))
+                new.clear()
+            former = self._ledger.ids(text.unit)
+            if self._ledger.mark(text.unit) == text.mark and not self._options.again:
+                self.report.known += len(former)
+            elif self._options.dry_run:
+                self._count_chunks(text.record, text.text)
+            elif former:
+                self._remember_new(list(new.values()))
+                new.clear()
+                with self._store.batch():
+                    self._remember_new([text])
+            else:
+                new[text.unit] = text
+        self._remember_new(list(new.values()))
 
-    def _dialogue(self, dialogue: Dialogue) -> None:
-        self.report.messages += len(dialogue.messages)
-        starts: list[int] = []
-        lines: list[str] = []
-        position = 0
-        for message in dialogue.messages:
-            starts.append(position)
-            lines.append(f"{message.author}: {message.text}\n")
-            position += len(lines[-1])
-        times = [message.at for message in dialogue.messages]
-        self._remember(
-            dialogue,
-            "".join(lines),
-            f"dialogue:{dialogue.key}",
-            lambda position: times[max(0, bisect_right(starts, position) - 1)],
+    def _remember_new(self, texts: Sequence[_Text]) -> None:
+        """Store notes and dialogues, in large transactions."""
+        if not texts:
+            return
+
+        def refused(number: int, error: RlmMemError) -> None:
+            self.report.problem(texts[number].record.where, error.message)
+
+        remember_many(
+            self._store,
+            [text.given(self._options.secrets) for text in texts],
+            refused=refused,
+            stored=lambda number, result: self._stored(texts[number], result),
+            progress=lambda _done, _total: (
+                None if self._store.backend.in_transaction else self._ledger.flush()
+            ),
         )
 
-    def _remember(
-        self, record: Dialogue | Note, text: str, unit: str, when: Callable[[int], str | None]
-    ) -> None:
-        mark = _digest(f"{text}\0{when(0)}\0{record.tags}")
-        former = self._ledger.ids(unit)
-        if self._ledger.mark(unit) == mark and not self._options.again:
-            self.report.known += len(former)
-            return
-        if self._options.dry_run:
-            self._count_chunks(record, text)
-            return
-        try:
-            result = remember(
-                self._store,
-                text,
-                conversation_id=record.conversation_id,
-                tags=record.tags,
-                source="import",
-                occurred_at=when,
-                metadata=record.extra,
-                provenance={"path": record.where},
-                secrets=self._options.secrets,
-                again=True,
-            )
-        except InputError as error:
-            self.report.problem(record.where, error.message)
-            return
+    def _stored(self, text: _Text, result: RememberResult) -> None:
         self.report.created += result.created
         self.report.known += len(result.duplicates)
         self.report.tokens += result.tokens
@@ -426,8 +428,9 @@ class _Import:
         for chunk_id in result.chunk_ids:
             if chunk_id not in known:
                 self.report.chunk(chunk_id, self._store.namespace)
-        self._retire(record, [item for item in former if item not in result.chunk_ids], result.chunk_ids)
-        self._ledger.note(unit, mark, result.chunk_ids)
+        former = [one for one in self._ledger.ids(text.unit) if one not in result.chunk_ids]
+        self._retire(text.record, former, result.chunk_ids)
+        self._ledger.note(text.unit, text.mark, result.chunk_ids)
 
     def _retire(self, record: Dialogue | Note, former: list[str], present: list[str]) -> None:
         """Archive what was replaced: chunks of text that a note no longer has, chunks of a conversation that grew.
@@ -466,6 +469,48 @@ class _Import:
                 self.report.created += 1
                 self.report.tokens += piece.tokens
                 self.report.chunk("", self._store.namespace)
+
+
+@dataclass
+class _Text:
+    """A note or a dialogue as a text to remember; ``mark`` tells whether it is as it was imported before."""
+
+    record: Dialogue | Note
+    text: str
+    unit: str
+    when: Callable[[int], str | None]
+
+    @property
+    def mark(self) -> str:
+        return _digest(f"{self.text}\0{self.when(0)}\0{self.record.tags}")
+
+    def given(self, secrets: SecretAction | None) -> dict[str, Any]:
+        """The arguments of ``remember``."""
+        record = self.record
+        return {
+            "text": self.text, "conversation_id": record.conversation_id, "tags": record.tags, "source": "import",
+            "occurred_at": self.when, "metadata": record.extra, "provenance": {"path": record.where},
+            "secrets": secrets, "again": True,
+        }  # fmt: skip
+
+
+def _text(record: Dialogue | Note) -> _Text:
+    if isinstance(record, Note):
+        return _Text(record, record.text, _unit(record), lambda _position: record.at)
+    starts: list[int] = []
+    lines: list[str] = []
+    position = 0
+    for message in record.messages:
+        starts.append(position)
+        lines.append(f"{message.author}: {message.text}\n")
+        position += len(lines[-1])
+    times = [message.at for message in record.messages]
+    return _Text(
+        record,
+        "".join(lines),
+        f"dialogue:{record.key}",
+        lambda position: times[max(0, bisect_right(starts, position) - 1)],
+    )
 
 
 def _unit(note: Note) -> str:
