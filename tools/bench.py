@@ -82,7 +82,6 @@ ALL = (
     Benchmark("start", "Starting"),
     Benchmark("coding_month", "A month with coding agents"),
     Benchmark("soak", "Many processes for minutes"),
-    Benchmark("team", "A server for a team"),
     Benchmark("failover", "Failover"),
     Benchmark("telemetry", "Telemetry"),
     Benchmark("peers", "Beside other memories"),
