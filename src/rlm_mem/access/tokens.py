@@ -273,7 +273,7 @@ class TokenFile:
             raise
         except OSError as error:
             raise StorageError(f"{self.path} cannot be read: {error.strerror}") from None
-        except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise StorageError(
                 f"{self.path} is damaged: {error}", hint="restore it from a backup, or make new tokens"
             ) from None

@@ -128,7 +128,7 @@ def _beginning(part: str) -> str:
     return part
 
 
-_MARKS = re.compile(r"[*_`#\[|>~]|^\s*(?:[-+]|\d+[.)])\s", re.MULTILINE)
+_MARKS = re.compile(r"[*_`#\[|>~]|^[ \t]{0,8}(?:[-+]|\d{1,9}[.)])\s", re.MULTILINE)
 """What a text without has no Markdown."""
 _TAGS = {"strong": "strong", "em": "em", "s": "s"}
 

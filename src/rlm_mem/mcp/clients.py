@@ -103,7 +103,7 @@ def _is_plain(text: str) -> bool:
     """Whether the text is JSON without comments, which is written anew."""
     try:
         json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         return not text.strip()
     return True
 

@@ -14,20 +14,24 @@ from typing import Any
 __all__ = ["read_commented", "with_entry"]
 
 _NEXT = re.compile(r'"|//|/\*')
-_REST_OF_STRING = re.compile(r'(?:[^"\\]|\\.)*+"', re.DOTALL)
 _STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"|,(?=\s*+[}\]])', re.DOTALL)
 _SPACE = re.compile(r"\s*+")
 _COMMENT = re.compile(r"[^\n]")
 _DECODER = json.JSONDecoder()
+_TOO_DEEP = "it is nested too deeply"
 
 
 def read_commented(text: str) -> Any:
     """The value of the text.
 
     Raises:
-        ValueError, RecursionError: it is not JSON, even without comments and trailing commas.
+        ValueError: it is not JSON, even without comments and trailing commas, or nested too deeply.
     """
-    return json.loads(_without_trailing_commas(_without_comments(text)))
+    plain = _without_trailing_commas(_without_comments(text))
+    try:
+        return json.loads(plain)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
 
 
 def with_entry(text: str, table: str, name: str, entry: dict[str, Any] | None) -> str:
@@ -90,10 +94,7 @@ def _without_comments(text: str) -> str:
     while found := _NEXT.search(text, position):
         parts.append(text[position : found.start()])
         if found[0] == '"':
-            rest = _REST_OF_STRING.match(text, found.end())
-            if rest is None:
-                raise ValueError("a string that is not closed")
-            position = rest.end()
+            _, position = scanstring(text, found.end())
             parts.append(text[found.start() : position])
             continue
         end = text.find("\n", found.end()) if found[0] == "//" else text.find("*/", found.end())
@@ -129,7 +130,10 @@ def _members(plain: str, start: int) -> _Object:
         if plain[colon : colon + 1] != ":":
             raise ValueError("a colon was expected")
         value = _after_space(plain, colon + 1)
-        _, end = _DECODER.raw_decode(plain, value)
+        try:
+            _, end = _DECODER.raw_decode(plain, value)
+        except RecursionError:
+            raise ValueError(_TOO_DEEP) from None
         members.append(_Member(key, position, value, end))
         position = end
 

@@ -66,7 +66,7 @@ class Predecessor:
                     raise ConnectionError("the channel was closed")
                 received += part
             return cls(inherited, channel, json.loads(received))
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise StorageError(f"{_VARIABLE} does not name a server that hands over: {error}") from None
 
     def ready(self) -> None:
