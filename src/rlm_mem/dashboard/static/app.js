@@ -12,7 +12,8 @@
   const light = find("#live");
   const due = new Map();
   let stream = null;
-  let missed = false;
+  // What is unfinished may have ended between the making of the page and the opening of the stream.
+  let missed = find("[data-unfinished]") !== null;
   let hush = 0;
 
   const tell = (topic) => {
