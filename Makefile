@@ -11,10 +11,11 @@ ARGS ?=
 # Compiled modules are kept: tests start some hundred processes, and each would compile them again.
 unexport PYTHONDONTWRITEBYTECODE
 
-# How many processes run the tests: one a core, each with a database server of its own. A few chosen tests (-k, a path)
-# and a machine with one core need no more than one, which is 0 and starts sooner.
+# How many processes run the tests: one a core and one more, since tests wait for browsers, servers and killed processes a
+# fifth of their time; each has a database server of its own. A few chosen tests (-k, a path) and a machine with one core
+# need no more than one, which is 0 and starts sooner.
 CORES := $(shell nproc 2>/dev/null || getconf _NPROCESSORS_ONLN 2>/dev/null || echo 1)
-WORKERS ?= $(if $(filter 1,$(CORES))$(filter -k% tests/%,$(ARGS)),0,$(CORES))
+WORKERS ?= $(if $(filter 1,$(CORES))$(filter -k% tests/%,$(ARGS)),0,$(shell expr $(CORES) + 1))
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
