@@ -68,3 +68,10 @@ def test_every_name_of_a_package_that_loads_late_is_there_and_no_module_takes_it
             elif isinstance(getattr(package, name, None), ModuleType | None):
                 wrong.append(f"{package.__name__}.{name} is not there")
     assert not wrong, listed(wrong)
+
+
+def test_the_last_collection_of_the_interpreter_spares_types_of_structs() -> None:
+    """A checker that was registered before the package runs after the package's own."""
+    code = "import atexit, gc; atexit.register(lambda: print(gc.get_freeze_count() > 1000)); import rlm_mem.chunk"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert ran.stdout.strip() == "True"

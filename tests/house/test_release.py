@@ -37,7 +37,7 @@ def test_the_changelog_has_the_version_with_its_date_and_kinds_of_change() -> No
 
 
 def test_the_entry_of_the_registry_keeps_the_rules_of_its_schema() -> None:
-    """Those of schema 2025-12-11 that concern a package of PyPI started over stdio."""
+    """Those of schema 2025-12-11 that concern a Python package that is started over stdio."""
     assert REGISTRY["$schema"].endswith("/schemas/2025-12-11/server.schema.json")
     assert set(REGISTRY) <= {
         "$schema",

@@ -5,6 +5,8 @@ The format is docs/spec/chunk-format.md. Times are strings ``YYYY-MM-DDTHH:MM:SS
 
 from __future__ import annotations
 
+import atexit
+import gc
 import hashlib
 import re
 import secrets
@@ -39,6 +41,11 @@ from rlm_mem.chunk.types import (
     shown,
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink, NamespaceError
+
+# The last collection of the interpreter may free types of msgspec's structs in an order that msgspec 0.22 does not
+# survive (StructInfo_clear reads freed memory): the process is killed after all its work is done. What is frozen is not
+# collected; its memory goes with the process.
+atexit.register(gc.freeze)
 
 __all__ = [
     "AGAINST_LINK_TYPES",
