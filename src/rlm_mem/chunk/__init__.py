@@ -27,6 +27,7 @@ from rlm_mem.chunk.types import (
     DEFAULT_TRUST,
     LINK_TYPES,
     MANUAL_LINK_TYPES,
+    ORIGIN_OF_SOURCE,
     ORIGINS,
     SIMILAR_TO,
     STATED_LINK_TYPES,
@@ -36,7 +37,6 @@ from rlm_mem.chunk.types import (
     LinkType,
     Ttl,
     TypeRegistry,
-    default_origin,
     duration,
     shown,
 )
@@ -124,7 +124,7 @@ class ChunkMetadata:
 
     def __post_init__(self) -> None:
         if not self.origin:
-            self.origin = default_origin(self.source)
+            self.origin = ORIGIN_OF_SOURCE[self.source]
         if not self.trust:
             self.trust = DEFAULT_TRUST[self.origin]
 
@@ -257,7 +257,7 @@ def _to_dict(chunk: Chunk) -> dict[str, Any]:
         "links": links,
         "tags": chunk.tags,
     }
-    if meta.origin != default_origin(meta.source):
+    if meta.origin != ORIGIN_OF_SOURCE[meta.source]:
         out["metadata"]["origin"] = meta.origin
     if meta.trust != DEFAULT_TRUST[meta.origin]:
         out["metadata"]["trust"] = meta.trust

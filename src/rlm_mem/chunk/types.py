@@ -114,7 +114,11 @@ class ChunkTypeSpec:
 
 
 class TypeRegistry:
-    """The chunk and link types that one store accepts on writing: the built-in ones and registered ones."""
+    """The chunk and link types that one store accepts on writing: the built-in ones and registered ones.
+
+    Attributes:
+        plain: the chunk types that need no fields of their own.
+    """
 
     def __init__(
         self,
@@ -122,6 +126,7 @@ class TypeRegistry:
         link_types: Mapping[str, str] | None = None,
     ) -> None:
         self.chunk_types: dict[str, ChunkTypeSpec] = {name: ChunkTypeSpec(name) for name in CHUNK_TYPES}
+        self.plain = set(CHUNK_TYPES)
         self.link_types: dict[str, str] = dict.fromkeys(ALL_LINK_TYPES, "")
         for name, spec in (chunk_types or {}).items():
             self.register_chunk_type(name, **spec)
@@ -140,6 +145,7 @@ class TypeRegistry:
         self.chunk_types[name] = ChunkTypeSpec(
             name, description, tuple(as_list(required_fields)), tuple(as_list(optional_fields))
         )
+        (self.plain.discard if self.chunk_types[name].required_fields else self.plain.add)(name)
 
     def register_link_type(self, name: str, description: str = "") -> None:
         """Accept links of a new type."""
@@ -193,24 +199,28 @@ DEFAULT_TRUST: dict[str, TrustLevel] = {
 }
 """The trust of a chunk that names none, by its origin; the section ``[trust]`` of the settings decides for new ones."""
 
-_ORIGIN_OF_SOURCE: dict[str, Origin] = {
-    "interaction": "person",
-    "user": "person",
-    "dashboard": "person",
-    "import": "import",
-    "tool": "tool",
-    "web": "web",
-}
+
+class _Origins(dict[str, Origin]):
+    def __missing__(self, source: str) -> Origin:
+        return "agent"
+
+
+ORIGIN_OF_SOURCE: Mapping[str, Origin] = _Origins(
+    {
+        "interaction": "person",
+        "user": "person",
+        "dashboard": "person",
+        "import": "import",
+        "tool": "tool",
+        "web": "web",
+    }
+)
+"""The origin of a chunk that names none, by its ``source``; an agent for every word that is not in the table."""
 
 Ttl = int | float | str | timedelta
 """How long a chunk is kept: seconds, a ``timedelta``, or a number with s, m, h, d or w, such as ``30d``."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
-
-
-def default_origin(source: str) -> Origin:
-    """The origin of a chunk that names none, by its ``source``; an agent for every word that is not in the table."""
-    return _ORIGIN_OF_SOURCE.get(source, "agent")
 
 
 def rank(level: str) -> int:

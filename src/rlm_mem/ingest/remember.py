@@ -21,7 +21,7 @@ from rlm_mem.chunk import (
     expiry,
     format_time,
 )
-from rlm_mem.chunk.types import Ttl, default_origin, rank
+from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, Ttl, rank
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
@@ -390,7 +390,7 @@ def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool
         Whether the chunk was changed.
     """
     (former,) = store.summaries([same])
-    how = fields.get("origin") or default_origin(fields["source"])
+    how = fields.get("origin") or ORIGIN_OF_SOURCE[fields["source"]]
     level = fields.get("trust") or store.trust_levels[how]
     changed: dict[str, Any] = {}
     if rank(level) > rank(former.trust):

@@ -20,7 +20,7 @@ from rlm_mem.chunk import (
     content_hash,
     is_chunk_id,
 )
-from rlm_mem.chunk.types import DEFAULT_TRUST, default_origin
+from rlm_mem.chunk.types import DEFAULT_TRUST, ORIGIN_OF_SOURCE
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.frontmatter import frontmatter_line, read_frontmatter, split_frontmatter
 from rlm_mem.text.tokens import count_tokens
@@ -63,7 +63,7 @@ def chunk_to_markdown(chunk: Chunk, *, archived: bool = False) -> str:
     fields |= {name: getattr(meta, name) for name in _METADATA}
     if not meta.provenance:
         del fields["provenance"]
-    if meta.origin == default_origin(meta.source):
+    if meta.origin == ORIGIN_OF_SOURCE[meta.source]:
         del fields["origin"]
     if meta.trust == DEFAULT_TRUST[meta.origin]:
         del fields["trust"]

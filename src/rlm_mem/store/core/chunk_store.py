@@ -23,7 +23,7 @@ from rlm_mem.chunk import (
     new_chunk_id,
     normalised_hash,
 )
-from rlm_mem.chunk.types import TRUST_LEVELS, Ttl, check_trust, default_origin
+from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, TRUST_LEVELS, Ttl, check_trust
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError
 from rlm_mem.results import Progress
@@ -248,7 +248,7 @@ class ChunkStore(ChunkReader):
             InvalidChunk: the content or the id is at fault, or the type does not have these fields.
         """
         place = self.namespace if namespace is None else self._other(namespace)
-        how = fields.get("origin") or default_origin(fields.get("source", "interaction"))
+        how = fields.get("origin") or ORIGIN_OF_SOURCE[fields.get("source", "interaction")]
         levels = self.trust_levels if place == self.namespace else self.config.trust.levels(place)
         level = fields.get("trust") or levels[how]
         more = {**fields, "origin": how, "trust": level}
@@ -256,12 +256,14 @@ class ChunkStore(ChunkReader):
         more.setdefault("created_at", format_time(now))
         more.setdefault("modified_at", more["created_at"])
         more.setdefault("accessed_at", more["created_at"])
+        if not isinstance(chunk_type, str) or chunk_type not in self.types.plain:
+            self.types.check_chunk(chunk_type, extra)
         text = check_content(content, max_bytes=self.config.store.max_content_bytes)
         return Chunk(
             id=new_chunk_id(now) if chunk_id is None else check_chunk_id(chunk_id),
             content=text,
             tokens=tokens_of(text) if tokens is None else tokens,
-            type=self.types.check_chunk(chunk_type, extra),
+            type=chunk_type,
             metadata=ChunkMetadata(**more, content_hash=content_hash(text), extra=dict(extra)),
             tags=list(tags),
             namespace=place,

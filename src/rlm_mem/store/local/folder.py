@@ -36,7 +36,7 @@ from rlm_mem.store.core.brain_files import (
 )
 from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature, make_folder
-from rlm_mem.store.core.records import Version
+from rlm_mem.store.core.records import ARCHIVED, Version
 
 __all__ = [
     "EventLog",
@@ -77,13 +77,10 @@ class Layout:
         """Size of the SQLite index in megabytes; 0 where there is none."""
         return round(self.database.stat().st_size / 1e6, 3) if self.database.exists() else 0.0
 
-    def chunk_path(self, chunk_id: str, created_at: str) -> str:
-        """Relative path of an active chunk: ``chunks/YYYY-MM/ID.json``."""
-        return f"chunks/{created_at[:7]}/{check_chunk_id(chunk_id)}.json"
-
-    def archive_path(self, chunk_id: str) -> str:
-        """Relative path of a soft-deleted chunk."""
-        return f"archive/{check_chunk_id(chunk_id)}.json"
+    def path_of(self, chunk: Chunk, status: int) -> str:
+        """Relative path of a new chunk: ``chunks/YYYY-MM/ID.json``, of an archived one ``archive/ID.json``."""
+        folder = "archive" if status == ARCHIVED else f"chunks/{chunk.metadata.created_at[:7]}"
+        return f"{folder}/{check_chunk_id(chunk.id)}.json"
 
     def versions(self, chunk_id: str) -> Path:
         """Folder of a chunk's former versions, ``{revision}.json`` each."""

@@ -18,6 +18,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import (
     ACTIVE,
+    ARCHIVED,
     ChunkRow,
     ReadBuffer,
     StoreStatus,
@@ -223,12 +224,11 @@ class LocalBackend(LocalIndex):
 
     def id_taken(self, chunk: Chunk) -> bool:
         """Whether the index, or a file that it does not hold, has this chunk's id."""
-        active = self.layout.chunk_path(chunk.id, chunk.metadata.created_at)
-        archived = self.layout.archive_path(chunk.id)
+        absolute, path_of = self.layout.absolute, self.layout.path_of
         return (
             find_row(self._connections.get(), chunk.id) is not None
-            or self.layout.absolute(active).exists()
-            or self.layout.absolute(archived).exists()
+            or absolute(path_of(chunk, ACTIVE)).exists()
+            or absolute(path_of(chunk, ARCHIVED)).exists()
         )
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:  # noqa: ARG002 - ids are the store's

@@ -27,7 +27,7 @@ from rlm_mem.errors import CorruptStore, StorageError
 from rlm_mem.store.core import files
 from rlm_mem.store.core.ahead import AHEAD
 from rlm_mem.store.core.changes import ChangeNotes
-from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow
+from rlm_mem.store.core.records import ACTIVE, ChunkRow
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import Layout
@@ -97,13 +97,7 @@ class Transaction:
     def put(self, chunk: Chunk, *, status: int = ACTIVE, keep_version: bool = True) -> None:
         """Write a chunk, new or changed; the file appears at commit."""
         row = find_row(self.connection, chunk.id)
-        path = (
-            self._layout.archive_path(chunk.id)
-            if status == ARCHIVED
-            else row.path
-            if row and row.status == status
-            else self._layout.chunk_path(chunk.id, chunk.metadata.created_at)
-        )
+        path = row.path if row and row.status == status else self._layout.path_of(chunk, status)
         temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
         written = files.signature(temp)
         if written is None:
@@ -140,11 +134,7 @@ class Transaction:
 
     def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:
         """Archive or restore a chunk as it is: the file moves, its bytes stay."""
-        path = (
-            self._layout.archive_path(chunk.id)
-            if status == ARCHIVED
-            else self._layout.chunk_path(chunk.id, chunk.metadata.created_at)
-        )
+        path = self._layout.path_of(chunk, status)
         self.rows.put(chunk, path, row.signature, status, former=row)
         earlier = self._pending.get(chunk.id)
         if earlier:
