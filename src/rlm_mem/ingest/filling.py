@@ -494,6 +494,7 @@ class BatchIndex:
         *,
         conversation_id: str | None = None,
         newest_first: bool = False,
+        alone: tuple[str, str, str] | None = None,
     ) -> list[tuple[str, float, int]]:
         """As ``ChunkStore.list_between``."""
         ask = self._store.list_between
@@ -509,6 +510,14 @@ class BatchIndex:
             found = places.since(start.timestamp(), limit)
         if found is None:
             found = ask(start, end, limit, conversation_id=conversation_id, newest_first=newest_first)
+        if alone is not None:
+            about = self.summaries([chunk_id for chunk_id, _, _ in found])
+            kept = {
+                one.id
+                for one in about
+                if one.conversation_id is None and (one.origin, one.source) == alone[:2]
+            }
+            found = [place for place in found if place[0] in kept]
         return found
 
     def latest(self, limit: int, *, tag: str | None = None) -> list[Summary]:

@@ -38,6 +38,7 @@ class LinkIndex(Protocol):
         *,
         conversation_id: str | None = None,
         newest_first: bool = False,
+        alone: tuple[str, str, str] | None = None,
     ) -> list[tuple[str, float, int]]: ...
     def summaries(self, chunk_ids: Sequence[str]) -> list[Summary]: ...
     def latest(self, limit: int, *, tag: str | None = None) -> list[Summary]: ...
@@ -137,10 +138,22 @@ class AutoLinker:
         """
         return self._store.add_link(source_id, target_id, link_type, strength, reasoning)
 
-    def _before(self, chunk: Chunk, since: datetime | None, moment: datetime, limit: int) -> dict[str, float]:
-        """Other chunks of its conversation, or of all where it has none, with their times, newest first."""
+    def _before(
+        self,
+        chunk: Chunk,
+        since: datetime | None,
+        moment: datetime,
+        limit: int,
+        alone: tuple[str, str, str] | None = None,
+    ) -> dict[str, float]:
+        """Other chunks of its conversation, or ``alone`` where it has none, with their times, newest first."""
         found = self.index.list_between(
-            since, moment, limit, conversation_id=chunk.metadata.conversation_id, newest_first=True
+            since,
+            moment,
+            limit,
+            conversation_id=chunk.metadata.conversation_id,
+            newest_first=True,
+            alone=alone,
         )
         places = dict(map(_ID_AND_TIME, found))
         places.pop(chunk.id, None)
@@ -188,19 +201,15 @@ class AutoLinker:
         return links
 
     def _by_the_same(self, chunk: Chunk, moment: datetime, limit: int) -> dict[str, float]:
-        """The latest chunks before this one that have no conversation either, and the same origin and source."""
+        """Those of the latest chunks before this one without a conversation, of the same origin and source."""
         about = chunk.metadata
         try:
             since = moment - timedelta(seconds=self._config.follows_seconds)
         except OverflowError:  # the first minutes of the year 1
             since = moment
-        recent = self._before(chunk, since, moment, 2 * limit + 1)
-        alike = {
-            other.id
-            for other in self.index.summaries(list(recent))
-            if other.conversation_id is None and (other.origin, other.source) == (about.origin, about.source)
-        }
-        return {chunk_id: at for chunk_id, at in recent.items() if chunk_id in alike}
+        return self._before(
+            chunk, since, moment, 2 * limit + 1, (about.origin, about.source, about.created_at)
+        )
 
     def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
         own = set(tags)

@@ -123,13 +123,18 @@ class ChunkStore(ChunkReader):
         *,
         conversation_id: str | None = None,
         newest_first: bool = False,
+        alone: tuple[str, str, str] | None = None,
     ) -> list[tuple[str, float, int]]:
-        """Ids with their places, time in epoch seconds and insertion, from ``start`` to ``end``, both included."""
+        """Ids with their places, time in epoch seconds and insertion, from ``start`` to ``end``, both included.
+
+        Args:
+            alone: of these, only those outside of any conversation with this origin and source, shown at this time.
+        """
         first = None if start is None else start.timestamp()
         last = None if end is None else end.timestamp() + 1e-6
         wanted = ListFilter(
             conversation_id, first, last, (), (), None, archived=False, limit=limit, offset=0,
-            newest_first=newest_first,
+            newest_first=newest_first, alone=alone,
         )  # fmt: skip
         return self.backend.queries.list_places(self.namespace, wanted)
 

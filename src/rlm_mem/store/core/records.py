@@ -330,7 +330,8 @@ class ListFilter(Struct, frozen=True):
     ``after`` is the place (time, insertion) of a chunk, active or not: only what comes after it in this order.
     ``held_at`` keeps what held at a time, given in epoch seconds and in the written form. ``origins`` and ``trusts``
     keep those of these; ``shown_at`` (written form) leaves out what is in quarantine or has expired by then,
-    ``expired_at`` keeps only what has.
+    ``expired_at`` keeps only what has. ``alone`` keeps, of the chunks that all this gives, those outside of any
+    conversation with this origin and source that are shown at this time.
     """
 
     conversation_id: str | None = None
@@ -349,6 +350,7 @@ class ListFilter(Struct, frozen=True):
     trusts: tuple[str, ...] = ()
     shown_at: str | None = None
     expired_at: str | None = None
+    alone: tuple[str, str, str] | None = None
 
 
 @dataclass(frozen=True)

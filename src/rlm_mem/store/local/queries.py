@@ -294,6 +294,9 @@ _SUMMARY = (
     " origin, trust, expires_at"
 )
 _EVER = (-1e15, 1e15)
+_SHOWN = "trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)"
+_HELD = "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
+_ALONE = f"conversation IS NULL AND origin = ? AND source = ? AND {_SHOWN}"
 _CONVERSATION = "ifnull((SELECT c.conversation FROM conversations c WHERE c.ns = ? AND c.id = ?), -1)"
 _VARIABLES = 900  # SQLite builds exist that take no more than 999 in one statement
 
@@ -414,9 +417,9 @@ class Queries:
                     )
                     values += [ns, tag]
         if wanted.any_tags and not wanted.archived:
-            where.append(
+            where += [
                 f"chunks.doc IN (SELECT doc FROM tags WHERE ns = ? AND tag IN ({_marks(wanted.any_tags)}))"
-            )
+            ]
             values += [ns, *wanted.any_tags]
         if wanted.conversation_id is not None:
             where[1] = "+status = ?"  # the plus sign: look the conversation up, do not walk along time
@@ -426,7 +429,7 @@ class Queries:
             (f"{at} >= ?", wanted.start),
             (f"{at} < ?", wanted.end),
             ("type = ?", wanted.chunk_type),
-            ("trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)", wanted.shown_at),
+            (_SHOWN, wanted.shown_at),
             ("expires_at <= ?", wanted.expired_at),
         ):
             if value is not None:
@@ -434,9 +437,7 @@ class Queries:
                 values.append(value)
         if wanted.held_at is not None:
             seconds, text = wanted.held_at
-            where.append(
-                "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
-            )
+            where.append(_HELD)
             values += [text, seconds, text]
         for column, names in (("origin", wanted.origins), ("trust", wanted.trusts)):
             if names:
@@ -445,13 +446,14 @@ class Queries:
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (?, ?)")
             values += wanted.after
-        order = f"{at} DESC, {doc} DESC" if wanted.newest_first else f"{at}, {doc}"
-        limit = -1 if wanted.limit is None else wanted.limit
-        return connection.execute(
-            f"SELECT chunks.id, {at}, {doc} FROM {source} WHERE {' AND '.join(where)}"
-            f" ORDER BY {order} LIMIT ? OFFSET ?",
-            (*values, limit, wanted.offset),
-        ).fetchall()
+        way = "DESC" if wanted.newest_first else "ASC"
+        more = "" if wanted.alone is None else ", conversation, origin, source, trust, expires_at"
+        page = f"SELECT chunks.id, {at} AS at, {doc} AS doc{more} FROM {source} WHERE {' AND '.join(where)}"
+        page += f" ORDER BY {at} {way}, {doc} {way} LIMIT ? OFFSET ?"
+        values += [-1 if wanted.limit is None else wanted.limit, wanted.offset]
+        if wanted.alone is not None:
+            page = f"SELECT id, at, doc FROM ({page}) WHERE {_ALONE} ORDER BY at {way}, doc {way}"
+        return connection.execute(page, (*values, *(wanted.alone or ()))).fetchall()
 
     @healed
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:

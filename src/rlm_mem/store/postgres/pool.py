@@ -201,19 +201,15 @@ class Pool:
         def collect(
             connection: psycopg.Connection[Any],
         ) -> tuple[psycopg.Connection[Any], list[tuple[Any, ...]]]:
-            found: list[tuple[Any, ...]] = []
+            first = 1 if only_if_found else len(statements)
             try:
-                for number, (statement, values) in enumerate(statements):
-                    with connection.cursor(binary=True) as cursor:
-                        with connection.pipeline():
-                            if number == 0:
-                                connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-                            cursor.execute(statement, values or None)
-                        # A pipeline knows the results only at its end.
-                        if number == 0 and cursor.description:
-                            found = cursor.fetchall()
-                    if only_if_found and not found:
-                        break
+                with connection.pipeline():  # which knows the results only at its end
+                    connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+                    cursor = _all(connection, statements[:first])[0]
+                found = cursor.fetchall() if cursor.description else []
+                if found and statements[first:]:
+                    with connection.pipeline():
+                        _all(connection, statements[first:])
             except BaseException:
                 undo(connection)
                 raise
@@ -277,6 +273,12 @@ class Pool:
         self._check_process()
         self._closed = True
         self.forget_idle()
+
+
+def _all(
+    connection: psycopg.Connection[Any], statements: Sequence[tuple[str, Sequence[object]]]
+) -> list[psycopg.Cursor[Any]]:
+    return [connection.cursor(binary=True).execute(sql, values or None) for sql, values in statements]
 
 
 def undo(connection: psycopg.Connection[Any]) -> None:

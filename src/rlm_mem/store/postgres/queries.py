@@ -137,12 +137,19 @@ class PostgresQueries:
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (%s, %s)")
             values += wanted.after
-        order = f"{at} DESC, {doc} DESC" if wanted.newest_first else f"{at}, {doc}"
+        way = "DESC" if wanted.newest_first else "ASC"
+        order = f"{at} {way}, {doc} {way}"
+        values += [wanted.limit, wanted.offset]
+        page = f"FROM {source} AND {' AND '.join(where)} ORDER BY {order} LIMIT %s::bigint OFFSET %s::bigint"
+        if wanted.alone is None:
+            return self._rows(namespace, f"SELECT c.id, c.at, c.doc {page}", values)
+        origin, own, shown_at = wanted.alone
         return self._rows(
             namespace,
-            f"SELECT c.id, c.at, c.doc FROM {source} AND {' AND '.join(where)} ORDER BY {order}"
-            " LIMIT %s::bigint OFFSET %s::bigint",
-            (*values, wanted.limit, wanted.offset),
+            f"SELECT p.id, p.at, p.doc FROM (SELECT c.* {page}) p WHERE p.conversation IS NULL AND p.origin = %s"
+            " AND p.source = %s AND p.trust <> 'quarantined' AND (p.expires_at IS NULL OR p.expires_at > %s)"
+            f" ORDER BY p.at {way}, p.doc {way}",
+            (*values, plain(origin), plain(own), shown_at),
         )
 
     def _rarest_first(self, namespace: str, tags: Sequence[str]) -> list[str]:

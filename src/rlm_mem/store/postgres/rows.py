@@ -429,24 +429,30 @@ class PostgresRowWriter:
 
     def flush(self) -> None:
         """Write everything collected: from now on the connection sees it."""
-        self._send_all()
+        for statement in self._send_all():
+            array_cursor(self._connection).execute(*statement)
         if self.head.counters() != self._written:
             self._connection.execute(*self.head.write())
             self._written = self.head.counters()
 
     def finish(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """Write everything but the namespace's own row: the statement for that is returned, to go with the commit."""
-        self._send_all()
-        if not self._touched:
-            return []
-        self.head.modified += 1
-        return [self.head.write()]
+        """Write everything that can be written before the end; what is left to run with the commit.
 
-    def _send_all(self) -> None:
-        rows = self.send(self._terms.begin_flush() if self._changed else None)
-        if self._changed:
-            self._terms.flush(rows)
-            self._changed = False
+        The statements take `Integers` and `Blobs`.
+        """
+        statements = self._send_all()
+        if not self._touched:
+            return statements
+        self.head.modified += 1
+        return [*statements, self.head.write()]
+
+    def _send_all(self) -> list[tuple[str, tuple[Any, ...]]]:
+        """Write the collected rows but those of the term index, whose statements are returned."""
+        answers = self.send(self._terms.begin_flush() if self._changed else ())
+        if not self._changed:
+            return []
+        self._changed = False
+        return self._terms.flush(answers)
 
     @property
     def pending(self) -> bool:
@@ -454,13 +460,13 @@ class PostgresRowWriter:
         parts = (self._queue, self._chunks, self._totals, self._new_conversations, self._counts, self._tags)
         return any(parts) or bool(self._links)
 
-    def send(self, wanted: tuple[str, tuple[object, ...]] | None = None) -> list[tuple[Any, ...]]:
+    def send(self, wanted: Sequence[tuple[str, tuple[object, ...]]] = ()) -> list[list[tuple[Any, ...]]]:
         """Write the collected rows but those of the term index, in one round trip unless there are many new chunks.
 
         Args:
-            wanted: a statement about the term index that is asked with them, whose rows are returned.
+            wanted: statements that are asked after them, whose rows are returned.
         """
-        if not self.pending and wanted is None:
+        if not self.pending and not wanted:
             return []
         if len(self._chunks) >= _COPY_FROM:
             self._copy()
@@ -471,14 +477,14 @@ class PostgresRowWriter:
             ]
             for statement, values in self._collected():
                 self._connection.execute(statement, values)
-            asked = None if wanted is None else array_cursor(self._connection).execute(*wanted)
+            asked = [array_cursor(self._connection).execute(*statement) for statement in wanted]
         for cursor, changes in results:
             if changes is not None and cursor.rowcount != 1:
                 raise ConflictError(
                     f"{changes} was changed by another process meanwhile: nothing was changed",
                     hint="read it again and repeat the change",
                 )
-        return [] if asked is None else asked.fetchall()
+        return [cursor.fetchall() for cursor in asked]
 
     def _collected(self) -> Iterator[tuple[str, tuple[Any, ...]]]:
         ns = self.head.ns

@@ -7,7 +7,7 @@ process changes these rows meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -147,21 +147,33 @@ class TermIndex:
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
-    def begin_flush(self) -> Statement | None:
-        """The statement whose rows `flush` needs; None where nothing is collected."""
+    def begin_flush(self) -> list[Statement]:
+        """The statements whose rows `flush` needs; none where nothing is collected."""
         self._changes = self._collected(last=True)
-        return None if self._changes is None else self._holding_parts(self._changes)
+        if self._changes is None:
+            return []
+        held = "SELECT conversation, chunks FROM rlm_mem.conversations WHERE ns = %s AND conversation = ANY(%s::int4[])"
+        statements = [self._holding_parts(self._changes)]
+        return (
+            [*statements, (held, (self._ns, sorted(self._conversations)))]
+            if self._conversations
+            else statements
+        )
 
-    def flush(self, rows: list[tuple[Any, ...]]) -> None:
-        """Write everything collected but the head, so that statements of the connection see it.
+    def flush(self, answers: Sequence[list[tuple[Any, ...]]]) -> list[Statement]:
+        """The statement that writes everything collected but the head; none where nothing is collected.
 
         Args:
-            rows: of the statement of `begin_flush`.
+            answers: the rows of each statement of `begin_flush`.
         """
+        statements: list[Statement] = []
         if self._changes is not None:
-            self._write(self._changes, rows, last=True)
+            parts, held = (*answers, [])[:2]
+            self._count_conversations(dict(held))
+            statements = self._statement(self._changes, parts, last=True)
             self._changes = None
         self._numbers, self._unknown = {}, set()  # the caller may be about to empty the dictionary
+        return statements
 
     def _collected(self, *, last: bool) -> IndexDifference | None:
         """The changes that are collected, to be written now; None where there are none."""
@@ -175,28 +187,29 @@ class TermIndex:
         self._add_figures(changes)
         return changes
 
-    def _write(self, changes: IndexDifference, rows: list[tuple[Any, ...]], *, last: bool) -> None:
-        """Write changes; unless it is the `last` time, figures of conversations wait for their rows."""
+    def _statement(
+        self, changes: IndexDifference, rows: list[tuple[Any, ...]], *, last: bool
+    ) -> list[Statement]:
+        """What writes changes; unless it is the `last` time, figures of conversations wait for their rows."""
         postings = lists_of([row[1:] for row in rows if not row[0]])
         words = lists_of([row[1:] for row in rows if row[0]])
-        with array_cursor(self._connection) as cursor:
-            pair, figures, held = summed(words, changes)
-            statements = [
-                *self._parts(POSTINGS, *regrouped(POSTINGS, postings, *replaced(postings, changes))),
-                *self._parts(CONVERSATION_TERMS, *regrouped(CONVERSATION_TERMS, words, pair, figures)),
-                *self._terms(changes, held),
-            ]
-            moved = self._figures_of_conversations() if last else None
-            counted = _run_together(cursor, statements, moved)
-        self._head.conversations += sum((now > 0) - (now - more > 0) for now, more in counted)
+        pair, figures, held = summed(words, changes)
+        statements = [
+            *self._parts(POSTINGS, *regrouped(POSTINGS, postings, *replaced(postings, changes))),
+            *self._parts(CONVERSATION_TERMS, *regrouped(CONVERSATION_TERMS, words, pair, figures)),
+            *self._terms(changes, held),
+            *(self._figures_of_conversations() if last else ()),
+        ]
         self._edge, self._new_terms = self._head.next_doc, {}
+        return _together(statements)
 
     def _write_early(self) -> None:
         changes = self._collected(last=False)
         if changes is not None:
             with array_cursor(self._connection) as cursor:
                 rows = cursor.execute(*self._holding_parts(changes)).fetchall()
-            self._write(changes, rows, last=False)
+                for statement in self._statement(changes, rows, last=False):
+                    cursor.execute(*statement)
 
     def _add_figures(self, changes: IndexDifference) -> None:
         self._head.segments += changes.segments
@@ -206,19 +219,27 @@ class TermIndex:
             known = self._conversations.get(number, (0, 0))
             self._conversations[number] = (known[0] + chunks, known[1] + length)
 
-    def _figures_of_conversations(self) -> tuple[str, tuple[object, ...]] | None:
-        """Their statement, which returns how many chunks each has now and how many more that is."""
+    def _count_conversations(self, held: Mapping[int, int]) -> None:
+        """Count in the head which conversations come to have chunks or cease to, by how many each has so far."""
+        for number, chunks in held.items():
+            more, _ = self._conversations.get(number, (0, 0))
+            self._head.conversations += (chunks + more > 0) - (chunks > 0)
+
+    def _figures_of_conversations(self) -> list[Statement]:
+        """Their statement; none where none changes."""
         if not self._conversations:
-            return None
+            return []
         numbers = sorted(self._conversations)
         figures = np.array([self._conversations[number] for number in numbers], np.int64)
         self._conversations = {}
-        return (
-            "UPDATE rlm_mem.conversations v SET chunks = v.chunks + d.chunks, length = v.length + d.length"
-            " FROM unnest(%s::int4[], %s::int4[], %s::int4[]) AS d(conversation, chunks, length)"
-            " WHERE v.ns = %s AND v.conversation = d.conversation RETURNING v.chunks AS now, d.chunks AS more",
-            (Integers(np.array(numbers)), Integers(figures[:, 0]), Integers(figures[:, 1]), self._ns),
-        )
+        return [
+            (
+                "UPDATE rlm_mem.conversations v SET chunks = v.chunks + d.chunks, length = v.length + d.length"
+                " FROM unnest(%s::int4[], %s::int4[], %s::int4[]) AS d(conversation, chunks, length)"
+                " WHERE v.ns = %s AND v.conversation = d.conversation",
+                (Integers(np.array(numbers)), Integers(figures[:, 0]), Integers(figures[:, 1]), self._ns),
+            )
+        ]
 
     def _holding_parts(self, changes: IndexDifference) -> Statement:
         """The statement for the parts of both tables that hold, or would hold, what changes."""
@@ -297,16 +318,10 @@ def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
     return texts
 
 
-def _run_together(
-    cursor: psycopg.Cursor[Any],
-    statements: Sequence[tuple[str, tuple[object, ...]]],
-    returning: tuple[str, tuple[object, ...]] | None,
-) -> list[tuple[Any, ...]]:
-    """Run statements that write different rows in one round trip; the rows of the one that returns some."""
-    every = [*statements, *([] if returning is None else [returning])]
-    if not every:
+def _together(statements: Sequence[Statement]) -> list[Statement]:
+    """Statements that write different rows as one."""
+    if not statements:
         return []
-    named = ", ".join(f"s{number} AS ({sql})" for number, (sql, _) in enumerate(every))
-    values = tuple(value for _, given in every for value in given)
-    answer = "SELECT 1 WHERE false" if returning is None else f"SELECT now, more FROM s{len(statements)}"
-    return cursor.execute(f"WITH {named} {answer}", values).fetchall()
+    named = ", ".join(f"s{number} AS ({sql})" for number, (sql, _) in enumerate(statements))
+    values = tuple(value for _, given in statements for value in given)
+    return [(f"WITH {named} SELECT 1 WHERE false", values)]

@@ -20,6 +20,7 @@ from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.pool import undo
 from rlm_mem.store.postgres.rows import FIND, Analyse, PostgresRowWriter
 from rlm_mem.store.postgres.schema import Head, namespace_key
+from rlm_mem.store.postgres.values import array_cursor
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
@@ -300,7 +301,7 @@ class PostgresTransaction:
         try:
             with connection.pipeline():
                 for statement, values in last:
-                    connection.execute(statement, values)
+                    array_cursor(connection).execute(statement, values)
                 end = connection.execute("COMMIT")
             ended = end.statusmessage
         except psycopg.Error as error:
