@@ -300,6 +300,12 @@ def test_numbers_and_names_belong_to_the_nouns_before_them() -> None:
     assert [pair for pair, one in zip(pairs, found, strict=True) if one is not None] == LABELLED_ALIKE
 
 
+def test_a_pronoun_means_what_a_sentence_without_a_verb_named() -> None:
+    for between in ("", "What a day it could become, and all of us agreed on that at once! "):
+        (found,) = statements_in(f"New code of the gate. {between}It is 4417.", get_analyser())
+        assert found.topic == {"code", "gate"}
+
+
 def test_an_earlier_memory_is_compared_as_it_is_now(memory: Memory) -> None:
     """What was compared before is not read again, unless it was changed."""
     old = memory.remember("The gate code of the yard is 4471.").chunk_ids

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import random
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -102,6 +105,17 @@ def test_flags_tell_what_a_segment_holds() -> None:
     assert not flags & analysis.IS_QUESTION
     assert segment_flags("Really? How come?") & analysis.IS_QUESTION
     assert not segment_flags("Really? I went home.") & analysis.IS_QUESTION
+
+
+def test_a_cue_is_never_missed_for_want_of_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
+    pick = random.Random(3)
+    patterns = [pattern for pattern, _ in (*analysis._CASELESS_CUES, *analysis._CASED_CUES)]
+    words = sorted(set(re.findall(r"[A-Za-z']+", " ".join([*patterns, analysis._TIME]))))
+    words += ["1999", "2nd", "3pm", "Lisbon", "'ll", "feeling", "photos", "n't", "a_b"]
+    texts = [" ".join(pick.choices(words, k=pick.randrange(1, 6))) for _ in range(3000)]
+    found = [segment_flags(text) for text in texts]
+    monkeypatch.setattr(analysis, "_hints", lambda _: -1)
+    assert found == [segment_flags(text) for text in texts]
 
 
 def test_time_words_are_counted_up_to_three() -> None:

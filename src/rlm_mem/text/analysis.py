@@ -178,6 +178,39 @@ _CASED_CUES = (
 )
 _KIND_FLAGS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
 
+# A cue is in no ASCII text without one of its words here, or, of three letters or more, a word that begins with one.
+_TIMES, _SITES = 1 << _TIME_SHIFT, 2 << _TIME_SHIFT  # bits of a number in flags, free in hints
+_PERIODS = "day night week month year"
+_HINTS = {
+    _TIMES: f"{_PERIODS} {_MONTHS.replace('|', ' ')} yesterday today tonight tomorrow ago recently lately currently "
+    "nowadays monday tuesday wednesday thursday friday saturday sunday morning afternoon evening summer winter spring "
+    "fall autumn now while christmas thanksgiving halloween easter birthday",
+    _SITES: "beach park city town country home school office church museum mountain forest lake river cafe restaurant "
+    "gym studio store shop library hospital shelter center centre island village coast state woods trail",
+    PLACE_CUE: "in at to from near around across through visit outside inside of",
+    DURATION: f"{_PERIODS} second minute hour decade since ages while time far",
+    NUMBER: f"one once twice both first second third {_NUMBER_WORDS.replace('|', ' ')}",
+    FIRST_PERSON: "i my me mine we our us",
+    SECOND_PERSON: "you ya u",
+    REASON: "because cause cuz since so order why reason inspir motivat due thanks led made makes wanted help "
+    "therefore hence remind result",
+    FEELING: "feel felt happy happier sad glad proud grateful thankful excit nervous anxious scared afraid angry upset "
+    "amazing awesome great incredible inspir relieved worried stress overwhelm joy peace calm love loving hurt lonely "
+    "tired exhausted free awe blast disappoint frustrat reward",
+    PERSON_CUE: "mom mum mother dad father parent brother sister sibling son daughter kid child husband wife partner "
+    "boyfriend girlfriend fianc friend buddy buddies cousin aunt uncle grandma grandpa grandmother grandfather granny "
+    "niece nephew boss colleague coworker teammate team coach teacher mentor neighbo roommate doctor manager client "
+    "customer maintainer author owner",
+    PLAN: "going gonna plan thinking will ll wait forward hope hoping want next upcoming soon tomorrow schedul goal "
+    "dream aim consider intend decided",
+    PREFERENCE: "love loving like enjoy favorite favourite fave prefer fan into passion obsess hate adore best "
+    "interest hobb always",
+    ATTACHMENT: "photo pic image snap screenshot attach here check look share",
+    OPINION: "think thought believe should recommend suggest advice advise opinion guess agree important matter better "
+    "try tip mean represent symboli remind",
+    NEGATION: "not never no none nothing without cannot t",
+}
+
 
 class _Cues(NamedTuple):
     """The patterns of `segment_flags`: times, cues of any case with their bits, and cues that depend on case."""
@@ -229,9 +262,38 @@ def time_words(flags: int) -> int:
     return (flags >> _TIME_SHIFT) & 3
 
 
+_HINT_PARTS = re.compile(r"[^a-z0-9]+")
+
+
+@cache
+def _hint_table() -> dict[str, int]:
+    table: dict[str, int] = {}
+    for bit, listed in _HINTS.items():
+        for word in listed.split():
+            table[word] = table.get(word, 0) | bit
+    return table
+
+
+@lru_cache(maxsize=1 << 16)
+def _hints(word: str) -> int:
+    """The cues that an ASCII text with this word may have."""
+    table, bits = _hint_table(), 0
+    for part in _HINT_PARTS.split(word.lower()):
+        for length in range(min(3, len(part)), len(part[:MAX_TERM]) + 1):
+            bits |= table.get(part[:length], 0)
+        if part and not part.isalpha():
+            bits |= NUMBER | _TIMES
+    return bits
+
+
 def segment_flags(text: str) -> int:
     """The cue bits of one segment's own text (without its author)."""
     window = _plain(text[:_CUE_WINDOW])
+    return _flags(text, window, _WORD.findall(window))
+
+
+def _flags(text: str, window: str, words: Sequence[str]) -> int:
+    """The same, with the words of the part of the text that is looked at."""
     stripped = text.rstrip().rstrip("\"”')]*_ ")
     flags = 0
     if stripped.endswith(("?", "？", "؟", "⁇")):
@@ -241,15 +303,24 @@ def segment_flags(text: str) -> int:
     ascii_only = window.isascii()
     time, caseless, cased = _cues(ascii_only)
     uncased = window.lower() if ascii_only else window
+    hints = -1
+    if ascii_only:  # most sentences have none of most cues
+        hints = QUOTES
+        for word in words:
+            hints |= _hints(word)
+        if uncased[1:] != window[1:]:
+            hints |= CAPITALS
+        if not hints & (CAPITALS | _SITES):
+            hints &= ~PLACE_CUE
     for pattern, bit in caseless:
-        if pattern.search(uncased):
+        if hints & bit and pattern.search(uncased):
             flags |= bit
     for pattern, bit in cased:
         if bit == QUOTES and _QUOTE_MARKS.isdisjoint(window):
             continue
-        if pattern.search(window):
+        if hints & bit and pattern.search(window):
             flags |= bit
-    times = len(time.findall(uncased))
+    times = len(time.findall(uncased)) if hints & _TIMES else 0
     return flags | min(3, times) << _TIME_SHIFT
 
 
@@ -265,6 +336,8 @@ def says_i(text: str) -> bool:
 
 def _plain(text: str) -> str:
     """The text with one kind of apostrophe, as long as before."""
+    if text.isascii():
+        return text.replace("`", "'")
     for (
         mark
     ) in _APOSTROPHES:  # a hundred times faster than str.translate where another character is not ASCII
@@ -337,11 +410,11 @@ class Analyser:
         """The terms of `text` in order, stop words removed unless asked for. Linear in its length; never raises."""
         if keep_stop_words:
             return [term for term, _, _ in self.located_terms(text, keep_stop_words=True)]
-        return self._many(text, self._known, self._stop, singles=False)
+        return self._many(text, _WORD.findall(_plain(text)), indexed=False)
 
     def indexed_terms(self, text: str) -> list[str]:
         """The terms of `text` that an index has, in order."""
-        return self._many(text, self._known_indexed, self._function, singles=True)
+        return self._many(text, _WORD.findall(_plain(text)), indexed=True)
 
     def located_terms(
         self, text: str, *, keep_stop_words: bool = False, indexed: bool = False
@@ -356,22 +429,23 @@ class Analyser:
             for term in self._terms_of(word, left_out, singles=indexed, shouting=shouting):
                 yield term, start, end
 
-    def _many(
-        self, text: str, known: dict[str, tuple[str, ...]], left_out: frozenset[str], *, singles: bool
-    ) -> list[str]:
+    def _many(self, text: str, raw: Sequence[str], *, indexed: bool) -> list[str]:
+        """The terms of a text with these raw words."""
+        left_out = self._function if indexed else self._stop
         if text.isupper():
             return [
                 term
-                for word, _, _ in words(text)
-                for term in self._terms_of(word, left_out, singles=singles, shouting=True)
+                for word in raw
+                for term in self._terms_of(word, left_out, singles=indexed, shouting=True)
             ]
+        known = self._known_indexed if indexed else self._known
         found: list[str] = []
-        for word in _WORD.findall(_plain(text)):
+        for word in raw:
             made = known.get(word)
             if made is None:
                 if len(known) >= _MAX_KNOWN:
                     known.clear()
-                made = known[word] = tuple(self._terms_of(word, left_out, singles=singles))
+                made = known[word] = tuple(self._terms_of(word, left_out, singles=indexed))
             found += made
         return found
 
@@ -441,9 +515,13 @@ class Analyser:
             if segment.end <= skip_before:
                 continue
             body = content[max(segment.body_start, skip_before) : segment.end]
-            terms = self._many(body, self._known_indexed, self._function, singles=True)
+            plain = _plain(body)
+            found = _WORD.findall(plain)
+            terms = self._many(body, found, indexed=True)
             length = len(terms)
-            counts = Counter(terms)
+            counts = dict.fromkeys(terms, 1)
+            if len(counts) < length:
+                counts = dict(Counter(terms))
             if segment.kind == "heading":
                 headings = headings or Headings()
                 headings.enter(content[segment.start : segment.end])
@@ -452,13 +530,14 @@ class Analyser:
             elif segment.kind != "turn":
                 for term in below:
                     counts.setdefault(term, 1)
-            flags = segment_flags(body) | _KIND_FLAGS.get(segment.kind, 0)
+            flags = _flags(body, plain, found) if len(body) <= _CUE_WINDOW else segment_flags(body)
+            flags |= _KIND_FLAGS.get(segment.kind, 0)
             if not analysed:
                 flags |= OPENS
             if length < 4:
                 flags |= SHORT
             start = max(segment.start, skip_before)
-            analysed.append(AnalysedSegment(start, segment.end, segment.author, flags, length, dict(counts)))
+            analysed.append(AnalysedSegment(start, segment.end, segment.author, flags, length, counts))
         return analysed
 
 

@@ -486,18 +486,28 @@ def sentences(text: str, start: int = 0, end: int | None = None) -> list[tuple[i
     Every character that is not a space lies in exactly one span. Line breaks do not end a sentence here.
     """
     stop = len(text) if end is None else max(start, end)
-    spans: list[tuple[int, int]] = []
+    if stop - start > _KEPT_LENGTH or (start and text[start - 1] in _STOP):
+        return list(_sentences(text, start, stop))
+    return [(start + first, start + last) for first, last in _kept_sentences(text[start:stop])]
+
+
+def _sentences(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
     begin = _space_at(text, start, stop).end()
     for match in _END.finditer(text, begin, stop):
         if match.start() < begin or not _ends(text, match.start(), match.end(), begin, stop):
             continue
-        spans.append((begin, match.end()))
+        yield begin, match.end()
         begin = _space_at(text, match.end(), stop).end()
     if begin < stop:
         last = begin + len(text[begin:stop].rstrip())
         if last > begin:
-            spans.append((begin, last))
-    return spans
+            yield begin, last
+
+
+@lru_cache(maxsize=512)
+def _kept_sentences(part: str) -> tuple[tuple[int, int], ...]:
+    """Of the last paragraphs: cutting, type detection, the index and the reading of statements ask in turn."""
+    return tuple(_sentences(part, 0, len(part)))
 
 
 def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:

@@ -38,6 +38,7 @@ __all__ = [
     "family_of",
     "is_participle",
     "kind_of",
+    "may_state",
     "subject_of",
     "parts_of",
     "take_former",
@@ -196,11 +197,35 @@ def family_of(form: str) -> str:
     return ""
 
 
+_DENYING = ("doesn't", "don't", "longer")
+_FORMS = BE.keys() | CHANGES | REPLACES | ENDS | _CHOSEN.keys() | words("used has have get gets")
+
+
+@lru_cache(maxsize=8192)
+def may_be_verb(low: str) -> bool:
+    """Whether :func:`verb_of` looks closer at a word, unless it follows a denial."""
+    return low in _FORMS or bool(family_of(low)) or (low[-1] == "s" and len(low) > 3 and low.isalpha())
+
+
+def may_state(text: str) -> bool:
+    """Whether a sentence can state something: without any such word it only names what is spoken of."""
+    for word in TOKEN.findall(text):
+        low = word.lower().replace("’", "'")
+        if may_be_verb(low) or low in _TAKEN or low in _DENYING:
+            return True
+    return False
+
+
+_TAKEN = words("handed passed took taken")
+
+
 def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
     """Where the finite verb stands, and its family or sort; (-1, "") where there is none."""
     for number, one in enumerate(tokens):
         low = one.low
         before = tokens[number - 1].low if number else ""
+        if not may_be_verb(low) and before not in _DENYING:
+            continue
         if low in BE and low not in AUXILIARIES:
             after = next((other.low for other in tokens[number + 1 :] if other.low not in ADVERBS), "")
             if (after in CHANGES or after in REPLACES) and low != "'s" and not BE[low]:
@@ -245,7 +270,7 @@ def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:
         return False
     if number + 1 >= len(tokens) or tokens[number].text[0].isupper():
         return False
-    if before.low in ("doesn't", "don't", "longer"):
+    if before.low in _DENYING:
         return low not in PREPOSITIONS
     named = number == 1 and before.text[:1].isupper() and before.low not in _OWNERS
     after = tokens[number + 1]

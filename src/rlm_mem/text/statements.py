@@ -45,6 +45,7 @@ from rlm_mem.text.clauses import (
     is_participle,
     kind_of,
     labels_of,
+    may_state,
     parts_of,
     subject_of,
     take_former,
@@ -73,6 +74,8 @@ _LABELS = frozenset(
 """Labels that are no speakers."""
 _FRAGMENT = 8
 """Words without a verb that a pronoun after them may mean: "New code of the gate: it is …"."""
+_OPENINGS = words("today yesterday btw ok okay well so also then actually and but")
+_SINCE = words("since starting beginning effective")
 _BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand"))
 _BARE = words("house home flat jobs schools banks teams doctors desks offices places employers")
 UNKNOWN = "?"
@@ -149,6 +152,7 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
         who = (said.speaker or speaker or "").casefold()
         topic = frozenset(analyser.terms(who)) if who and who not in _USERS | _LABELS else frozenset((ME,))
         carried: frozenset[str] = frozenset()
+        unread: list[str] = []
         label = text[said.start : said.body].strip(" *_:").casefold()
         news = label if label in _CORRECTIONS else ""
         for start, end in sentences(text, said.body, said.end):
@@ -157,9 +161,12 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
             read += 1
             if end - start > LONGEST:
                 continue
-            reader = _Reader(text[start:end], analyser, topic, carried, news)
+            if not may_state(text[start:end]):
+                unread.append(text[start:end])
+                continue
+            reader = _Reader(text[start:end], analyser, topic, carried, news, unread)
             made = reader.read()
-            carried = reader.carried
+            carried, unread = reader.known, reader.unread
             found += [replace(one, start=start, end=end) for one in made]
     return tuple(found)
 
@@ -177,19 +184,35 @@ def _is_bare(tokens: Sequence[Token]) -> bool:
 
 
 class _Reader:
-    """Reads one sentence."""
+    """Reads one sentence; ``unread``: those right before it, which state nothing; a pronoun may mean their topic."""
 
     def __init__(
-        self, text: str, analyser: Analyser, speaker: frozenset[str], carried: frozenset[str], news: str
-    ) -> None:
+        self, text: str, analyser: Analyser, speaker: frozenset[str], carried: frozenset[str], news: str,
+        unread: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         self.text = text
         self.analyser = analyser
         self.speaker = speaker
-        self.carried = carried
+        self.known = carried
+        self.unread = list(unread)
         self.news = news
         self.head = ""
         self.labels: tuple[tuple[str, str], ...] = ()
         self.number: int | None = None
+
+    @property
+    def carried(self) -> frozenset[str]:
+        """The topic that a pronoun means."""
+        unread, self.unread = self.unread, []
+        for text in unread:
+            reader = _Reader(text, self.analyser, self.speaker, self.known, self.news)
+            reader.read()
+            self.known = reader.known
+        return self.known
+
+    @carried.setter
+    def carried(self, topic: frozenset[str]) -> None:
+        self.known, self.unread = topic, []
 
     def read(self) -> list[Stated]:
         tokens = [
@@ -247,12 +270,7 @@ class _Reader:
             ):
                 news = news or (low if low in ("correction", "update", "updated", "changed") else "")
                 tokens = tokens[2:]
-            elif (low, tokens[1].low) == ("as", "of") or low in (
-                "since",
-                "starting",
-                "beginning",
-                "effective",
-            ):
+            elif (low, tokens[1].low) == ("as", "of") or low in _SINCE:
                 skip = 2 if low == "as" else 1
                 while skip < len(tokens) - 2 and (
                     tokens[skip].low in MONTHS | DAYS | DETERMINERS
@@ -262,20 +280,7 @@ class _Reader:
                 ):
                     skip += 1
                 tokens, news = tokens[skip:], news or "as of"
-            elif low in (
-                "today",
-                "yesterday",
-                "btw",
-                "ok",
-                "okay",
-                "well",
-                "so",
-                "also",
-                "then",
-                "actually",
-                "and",
-                "but",
-            ):
+            elif low in _OPENINGS:
                 tokens = tokens[1:]
             elif low in _LABELS and tokens[1].text in ":–—":
                 tokens = tokens[2:]
@@ -351,7 +356,8 @@ class _Reader:
             place, kind = (0, family_of(tokens[0].low)) if family_of(tokens[0].low) else (place, kind)
         if place < 0:
             topic, _ = self._topic(subject_of(tokens) or (tokens if len(tokens) <= _FRAGMENT else ()))
-            self.carried = topic or self.carried
+            if topic:
+                self.carried = topic
             return []
         subject, verb = tokens[:place], tokens[place].low
         sure = not unsure and not any(

@@ -67,11 +67,17 @@ def segments_ahead(found: Ahead) -> Iterator[None]:
         AHEAD.reset(token)
 
 
+class _Places(dict[str, int]):
+    """The place of each term in the order of their first use."""
+
+    def __missing__(self, term: str) -> int:
+        self[term] = place = len(self)
+        return place
+
+
 def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
     """The encoded segments of a content, with a numbering of terms of their own."""
-    places: dict[str, int] = {}
-
-    def place(text: str) -> int:
-        return places.setdefault(text, len(places))
-
-    return LocalTerms(encode_content(language, content, skip_before, around, place), list(places))
+    places = _Places()
+    return LocalTerms(
+        encode_content(language, content, skip_before, around, places.__getitem__), list(places)
+    )

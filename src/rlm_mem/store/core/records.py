@@ -563,8 +563,7 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
     words = array("I")
     for seg in segs:
         before = len(words)
-        for term, count in seg.terms.items():
-            number = term_id(term)
+        for number, count in zip(map(term_id, seg.terms), seg.terms.values(), strict=True):
             if count == 1:
                 words.append(number)
             else:
