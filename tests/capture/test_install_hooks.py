@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import rlm_mem
+from rlm_mem.mcp.commented_json import read_commented
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named, hooks_of, with_hooks
 from tests.cli.conftest import Run
 
@@ -55,6 +56,42 @@ def test_hooks_come_and_go_and_the_rest_stays(name: str, run: Run) -> None:
         assert not run("install", name, "--hooks", "--remove", "--json").json["changed"]
 
 
+def test_comments_stay_where_they_are(run: Run) -> None:
+    """Ours come, change and go; every other character is as it was."""
+    client = hook_client_named("gemini-cli")
+    file = client.user(Path.home(), os.environ)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    before = """// settings of mine
+{
+  "theme": "dark", // the eyes
+  "hooks": {
+    // when it has answered
+    "AfterAgent": [
+      {"matcher": "", "hooks": [{"type": "command", "command": "notify-send"}]}, // to the desktop
+      /* the
+         log */ {"hooks": [{"type": "command", "command": "log // it"}]} // last
+    ],
+    "BeforeTool": [], // none yet
+  },
+}
+"""
+    file.write_text(before, encoding="utf-8")
+    for _ in range(2):
+        assert run("install", "gemini-cli", "--hooks").code == 0
+        written = file.read_text(encoding="utf-8")
+        found = commands(read_commented(written), client)
+        for kind, event in client.events.items():
+            assert sum(f"hook {kind} --client gemini-cli" in line for line in found[event]) == 1
+        assert found["AfterAgent"][:2] == ["notify-send", "log // it"] and found["BeforeTool"] == []
+        for line in before.splitlines():
+            assert line.rstrip(",") in written or line.partition(" // last")[0] in written
+    assert not run("install", "gemini-cli", "--hooks", "--json").json["changed"]
+    assert run("install", "gemini-cli", "--hooks", "--brain", "/elsewhere").code == 0
+    assert file.read_text(encoding="utf-8").count("--brain /elsewhere") == len(client.events)
+    assert run("install", "gemini-cli", "--hooks", "--remove").code == 0
+    assert file.read_text(encoding="utf-8") == before
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_file_with_nothing_but_our_hooks_is_removed(name: str, run: Run) -> None:
     client = hook_client_named(name)
@@ -76,7 +113,7 @@ def test_settings_that_cannot_be_edited_are_left_alone(run: Run) -> None:
     file = hook_client_named("gemini-cli").user(Path.home(), os.environ)
     file.parent.mkdir(parents=True, exist_ok=True)
     for text in (
-        '{"a": 1, // a comment\n}',
+        '{"a": 1, /* a comment\n}',
         "[1]",
         '{"hooks": [1]}',
         '{"hooks": {"Stop": 7}}',

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlm_mem.mcp.clients import CLIENTS, client_named, json_with, toml_with
-from rlm_mem.mcp.commented_json import read_commented, with_entry
+from rlm_mem.mcp.commented_json import read_commented, rewritten, without_empty
 from tests.cli.conftest import Run
 
 NAMES = [client.name for client in CLIENTS]
@@ -215,6 +215,7 @@ COMMENTED = [
     '{"servers": {"a": {"command": "/* no comment */"},},}',
     "/* only */ {}",
     '{\n  "theme": "One",\n  // the end\n}\n',
+    '{ /* two\n  lines */ "servers": { /* and\n two */ } }\n',
 ]
 
 
@@ -236,6 +237,8 @@ def test_comments_stay_where_they_are(before: str, run: Run) -> None:
         "// }",
         "/* , */",
         "// the end",
+        "/* two\n  lines */",
+        "/* and\n two */",
     ):
         assert (comment in written) == (comment in before)
     assert run("install", "--client", "vscode", "--read-only").code == 0
@@ -285,11 +288,17 @@ def test_an_entry_comes_and_goes_in_any_settings(data: st.DataObject) -> None:
     written = data.draw(gap) + rendered(whole) + data.draw(gap)
     assert read_commented(written) == whole
     entry = {"command": "x", "args": ["// {", "*/"]}
-    made = with_entry(written, "servers", "rlm-mem", entry)
-    assert read_commented(made) == {**whole, "servers": {**whole.get("servers", {}), "rlm-mem": entry}}
-    left = read_commented(with_entry(made, "servers", "rlm-mem", None))
-    kept = {key: value for key, value in whole.get("servers", {}).items() if key != "rlm-mem"}
-    assert {**left, "servers": left.get("servers", {})} == {**whole, "servers": kept}
+    servers = whole.get("servers", {})
+    made = rewritten(written, {**whole, "servers": {**servers, "rlm-mem": entry}})
+    assert read_commented(made) == {**whole, "servers": {**servers, "rlm-mem": entry}}
+    kept = {key: value for key, value in servers.items() if key != "rlm-mem"}
+    left = rewritten(made, {**whole, "servers": kept})
+    assert read_commented(left) == {**whole, "servers": kept}
+    if not kept:
+        assert read_commented(without_empty(left, "servers")).get("servers", {}) == {}
+    other = data.draw(values)
+    assert read_commented(rewritten(written, other)) == other
+    assert read_commented(rewritten(written, {**whole, "a": other})) == {**whole, "a": other}
 
 
 def test_a_file_that_cannot_be_edited_safely_stays_as_it_is(run: Run) -> None:
@@ -298,8 +307,8 @@ def test_a_file_that_cannot_be_edited_safely_stays_as_it_is(run: Run) -> None:
     for broken in (
         '{"servers": {} // open',
         '{ /* open\n"servers": {}}',
-        '{"servers": {"rlm-mem": 1, "rlm-mem": 2,},}',
         "{'a': 1}",
+        '{"a": [NaN], }',
     ):
         file.write_text(broken, encoding="utf-8")
         ran = run("install", "--client", "vscode")

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
-from rlm_mem.mcp.commented_json import read_commented, with_entry
+from rlm_mem.mcp.commented_json import is_plain, read_commented, rewritten, without_empty
 
 __all__ = [
     "CLIENTS",
@@ -88,24 +88,17 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     wanted = {**settings, table: servers}
     if not servers:
         del wanted[table]
-    if _is_plain(text):
+    if is_plain(text):
         return json.dumps(wanted, ensure_ascii=False, indent=2) + "\n"
-    made = with_entry(text, table, name, entry)
-    if read_commented(made) not in (wanted, {**wanted, table: servers}):
+    made = rewritten(text, {**settings, table: servers})
+    if not servers:
+        made = without_empty(made, table)
+    if read_commented(made) not in (wanted, {**settings, table: servers}):
         raise InvalidConfig(
             f"{where} writes {table}.{name} in a form that cannot be edited safely",
             hint="use --print and change it by hand",
         )
     return made
-
-
-def _is_plain(text: str) -> bool:
-    """Whether the text is JSON without comments, which is written anew."""
-    try:
-        json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return not text.strip()
-    return True
 
 
 def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:

@@ -1,6 +1,6 @@
-"""JSON with comments and trailing commas, as in settings of editors: reading it, and changing one entry of an object.
+"""JSON with comments and trailing commas, as in settings of editors: reading it, and changing it in place.
 
-Everything else of the text stays as it is: comments, order, indentation.
+What does not change stays as it is written: comments, order, indentation.
 """
 
 from __future__ import annotations
@@ -11,14 +11,19 @@ from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]  # public in use, missing from the type stubs
 from typing import Any
 
-__all__ = ["read_commented", "with_entry"]
+__all__ = ["is_plain", "read_commented", "rewritten", "without_empty"]
 
 _NEXT = re.compile(r'"|//|/\*')
 _STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"|,(?=\s*+[}\]])', re.DOTALL)
 _SPACE = re.compile(r"\s*+")
-_COMMENT = re.compile(r"[^\n]")
-_DECODER = json.JSONDecoder()
 _TOO_DEEP = "it is nested too deeply"
+
+
+def _no_number(name: str) -> Any:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_no_number)
 
 
 def read_commented(text: str) -> Any:
@@ -27,50 +32,103 @@ def read_commented(text: str) -> Any:
     Raises:
         ValueError: it is not JSON, even without comments and trailing commas, or nested too deeply.
     """
-    plain = _without_trailing_commas(_without_comments(text))
     try:
-        return json.loads(plain)
+        return _DECODER.decode(_without_trailing_commas(_without_comments(text)))
     except RecursionError:
         raise ValueError(_TOO_DEEP) from None
 
 
-def with_entry(text: str, table: str, name: str, entry: dict[str, Any] | None) -> str:
-    """The text with the entry in one of its objects, or (None) without it; the object comes and goes with it.
+def is_plain(text: str) -> bool:
+    """Whether the text is empty, or JSON without comments and trailing commas."""
+    try:
+        json.loads(text or "{}")
+    except (ValueError, RecursionError):
+        return not text.strip()
+    return True
+
+
+def rewritten(text: str, wanted: Any) -> str:
+    """The text, changed where its value differs from ``wanted``.
 
     Args:
-        text: an object; ``table`` is an object in it or missing.
+        wanted: what the text is to say; differs from its value in few places.
 
     Raises:
-        ValueError: the text is not an object with an object of that name.
+        ValueError: the text is not JSON with comments, or nested too deeply.
+    """
+    while (changed := _with_one_change(text, wanted)) is not None:
+        text = changed
+    return text
+
+
+def without_empty(text: str, *path: str) -> str:
+    """The text without the member at the path, where that is an empty object or list in which no comment stands.
+
+    Args:
+        path: the keys that lead to it; each but the last is that of an object.
+
+    Raises:
+        ValueError: there is no such member.
     """
     plain = _without_comments(text)
-    whole = _members(plain, _SPACE.match(plain).end())  # type: ignore[union-attr]  # matches anything
-    unit = _indent_of(plain, whole) or "  "
-    holder = next((member for member in whole.members if member.key == table), None)
-    if holder is None:
-        if entry is None:
-            return text
-        value = json.dumps({name: entry}, ensure_ascii=False, indent=unit)
-        return _inserted(text, plain, whole, table, value, unit)
-    inner = _members(plain, holder.value)
-    ours = next((member for member in inner.members if member.key == name), None)
-    if entry is None:
-        if ours is None:
-            return text
-        alone = len(inner.members) == 1 and not text[inner.start + 1 : ours.start].strip()
-        if alone and not text[ours.end : inner.end].strip(" \t\r\n,"):
-            return _removed(text, plain, whole, holder)
-        return _removed(text, plain, inner, ours)
-    within = _indent_of(plain, inner) or 2 * unit
-    value = json.dumps(entry, ensure_ascii=False, indent=unit)
-    if ours is not None:
-        return text[: ours.value] + value.replace("\n", "\n" + within) + text[ours.end :]
-    return _inserted(text, plain, inner, name, value, within)
+    within = _container(plain, _after_space(plain, 0))
+    for key in path[:-1]:
+        within = _container(plain, within.by_key()[key].value)
+    member = within.by_key()[path[-1]]
+    if text[member.value + 1 : member.end - 1].strip():
+        return text
+    return _removed(text, plain, within, member)
+
+
+def _with_one_change(text: str, wanted: Any) -> str | None:
+    """The text, one change nearer to the value; None where it has that value."""
+    plain = _without_comments(text)
+    position, unit = _after_space(plain, 0), "  "
+    if plain[position : position + 1] == "{":
+        unit = _indent_of(plain, _container(plain, position)) or unit
+    bare = _without_trailing_commas(plain)
+    while True:
+        value, end = _decoded(bare, position)
+        if value == wanted:
+            return None
+        if isinstance(value, dict) and isinstance(wanted, dict):
+            within = _container(plain, position)
+            present = within.by_key()
+            for member in within.members:
+                if member.key not in wanted:
+                    return _removed(text, plain, within, member)
+            for key in reversed(wanted):
+                if key not in present:
+                    return _inserted(text, plain, within, _written(wanted[key], unit, key), unit)
+            position, wanted = next(
+                (present[key].value, wanted[key]) for key in wanted if value[key] != wanted[key]
+            )
+        elif isinstance(value, list) and isinstance(wanted, list):
+            within = _container(plain, position)
+            shorter = min(len(value), len(wanted))
+            same = next((at for at in range(shorter) if value[at] != wanted[at]), shorter)
+            rest = shorter - same
+            tail = next((at for at in range(rest) if value[-1 - at] != wanted[-1 - at]), rest)
+            if len(value) > same + tail and len(wanted) > same + tail:
+                position, wanted = within.members[same].value, wanted[same]
+            elif len(value) > len(wanted):
+                return _removed(text, plain, within, within.members[same])
+            else:
+                return _inserted(text, plain, within, _written(wanted[same], unit), unit, same)
+        else:
+            outer = _indent_at(text, position)
+            return text[:position] + _written(wanted, unit).replace("\n", "\n" + outer) + text[end:]
 
 
 @dataclass(frozen=True)
 class _Member:
-    """A key with its value: where the key begins, where the value begins, and where it ends."""
+    """A member of an object, or an element of a list (its key is empty).
+
+    Attributes:
+        start: where the key begins; in a list, where the value begins.
+        value: where the value begins.
+        end: where the value ends.
+    """
 
     key: str
     start: int
@@ -79,16 +137,20 @@ class _Member:
 
 
 @dataclass(frozen=True)
-class _Object:
-    """An object: where its brace opens, where it closes, and its members."""
+class _Container:
+    """An object or a list: where its bracket opens, where it closes, and what is in it."""
 
     start: int
     end: int
     members: list[_Member]
 
+    def by_key(self) -> dict[str, _Member]:
+        """The members; of a repeated key the last one, as it is read."""
+        return {member.key: member for member in self.members}
+
 
 def _without_comments(text: str) -> str:
-    """The text with a space for each character of a comment."""
+    """The text with a space for each character of a comment, ends of lines within it included."""
     parts: list[str] = []
     position = 0
     while found := _NEXT.search(text, position):
@@ -101,7 +163,7 @@ def _without_comments(text: str) -> str:
         if end < 0 and found[0] == "/*":
             raise ValueError("a comment that is not closed")
         position = len(text) if end < 0 else end + (2 if found[0] == "/*" else 0)
-        parts.append(_COMMENT.sub(" ", text[found.start() : position]))
+        parts.append(" " * (position - found.start()))
     return "".join(parts) + text[position:]
 
 
@@ -109,9 +171,10 @@ def _without_trailing_commas(plain: str) -> str:
     return _STRING_OR_COMMA.sub(lambda found: " " if found[0] == "," else found[0], plain)
 
 
-def _members(plain: str, start: int) -> _Object:
-    """The members of the object that begins here in a text without comments."""
-    if plain[start : start + 1] != "{":
+def _container(plain: str, start: int) -> _Container:
+    """The object or list that begins here in a text without comments."""
+    closing = {"{": "}", "[": "]"}.get(plain[start : start + 1])
+    if closing is None:
         raise ValueError("an object was expected")
     plain = _without_trailing_commas(plain)
     members: list[_Member] = []
@@ -119,23 +182,36 @@ def _members(plain: str, start: int) -> _Object:
     while True:
         position = _after_space(plain, position)
         mark = plain[position : position + 1]
-        if mark == "}":
-            return _Object(start, position, members)
+        if mark == closing:
+            return _Container(start, position, members)
         if mark == "," and members:
             position = _after_space(plain, position + 1)
-        if plain[position : position + 1] != '"':
-            raise ValueError("a key was expected")
-        key, end = scanstring(plain, position + 1)
-        colon = _after_space(plain, end)
-        if plain[colon : colon + 1] != ":":
-            raise ValueError("a colon was expected")
-        value = _after_space(plain, colon + 1)
-        try:
-            _, end = _DECODER.raw_decode(plain, value)
-        except RecursionError:
-            raise ValueError(_TOO_DEEP) from None
+        key, value = "", position
+        if closing == "}":
+            if plain[position : position + 1] != '"':
+                raise ValueError("a key was expected")
+            key, end = scanstring(plain, position + 1)
+            colon = _after_space(plain, end)
+            if plain[colon : colon + 1] != ":":
+                raise ValueError("a colon was expected")
+            value = _after_space(plain, colon + 1)
+        _, end = _decoded(plain, value)
         members.append(_Member(key, position, value, end))
         position = end
+
+
+def _decoded(plain: str, position: int) -> tuple[Any, int]:
+    """The value that begins here, and where it ends."""
+    try:
+        return _DECODER.raw_decode(plain, position)
+    except RecursionError:
+        raise ValueError(_TOO_DEEP) from None
+
+
+def _written(value: Any, unit: str, key: str | None = None) -> str:
+    """A value, or a member of an object, in lines."""
+    written = json.dumps(value, ensure_ascii=False, indent=unit)
+    return written if key is None else f"{json.dumps(key, ensure_ascii=False)}: {written}"
 
 
 def _after_space(plain: str, position: int) -> int:
@@ -143,7 +219,7 @@ def _after_space(plain: str, position: int) -> int:
     return found.end() if found else position
 
 
-def _indent_of(plain: str, within: _Object) -> str:
+def _indent_of(plain: str, within: _Container) -> str:
     """The space before the first member where it begins a line."""
     if not within.members:
         return ""
@@ -152,23 +228,33 @@ def _indent_of(plain: str, within: _Object) -> str:
     return line if not line.strip() and "\n" in plain[within.start : first] else ""
 
 
-def _inserted(text: str, plain: str, within: _Object, key: str, value: str, indent: str) -> str:
-    """A new first member; what stands behind the opening brace on its line stays there."""
-    member = f"{json.dumps(key, ensure_ascii=False)}: {value}".replace("\n", "\n" + indent)
-    after = within.start + 1
-    line = text.find("\n", after)
+def _indent_at(text: str, position: int) -> str:
+    """The space at the beginning of a line."""
+    line = text[text.rfind("\n", 0, position) + 1 :]
+    return line[: len(line) - len(line.lstrip(" \t"))]
+
+
+def _inserted(text: str, plain: str, within: _Container, written: str, unit: str, index: int = 0) -> str:
+    """The text with a new member on lines of its own; what stands on the line before it stays there."""
+    outer = _indent_at(text, within.start)
+    indent = _indent_of(plain, within) or outer + unit
+    written = written.replace("\n", "\n" + indent)
+    after = within.start + 1 if index == 0 else within.members[index - 1].end
+    before, separator = text[:after], _after_space(plain, after)
+    if index > 0 and plain[separator : separator + 1] == ",":
+        before, after = text[: separator + 1], separator + 1
+    elif index > 0:
+        before += ","
+    line = plain.find("\n", after)
     if line >= 0 and not plain[after:line].strip() and line < within.end:
-        after = line
-    comma = "," if within.members else ""
+        before, after = before + text[after:line], line
+    comma = "," if index < len(within.members) else ""
     # An object on one line closes on a line of its own from now on, one step further out.
-    outer = text[text.rfind("\n", 0, within.start) + 1 :]
-    closing = (
-        "" if "\n" in text[after : within.end] else "\n" + outer[: len(outer) - len(outer.lstrip(" \t"))]
-    )
-    return f"{text[:after]}\n{indent}{member}{comma}{closing}{text[after:]}"
+    closing = "" if "\n" in text[after : within.end] else "\n" + outer
+    return f"{before}\n{indent}{written}{comma}{closing}{text[after:]}"
 
 
-def _removed(text: str, plain: str, within: _Object, member: _Member) -> str:
+def _removed(text: str, plain: str, within: _Container, member: _Member) -> str:
     """The text without a member, its comma and, where it stood alone on its lines, these lines."""
     end = _after_space(plain, member.end)
     has_comma = plain[end : end + 1] == ","

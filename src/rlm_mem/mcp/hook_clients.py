@@ -19,6 +19,7 @@ from typing import Any
 
 from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.mcp.clients import Edit, Place
+from rlm_mem.mcp.commented_json import is_plain, read_commented, rewritten, without_empty
 
 __all__ = ["HOOK_CLIENTS", "HookClient", "SECONDS", "hook_client_named", "hooks_of", "with_hooks"]
 
@@ -161,42 +162,62 @@ def _line(words: Sequence[str]) -> str:
 def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *, where: str) -> Edit:
     """The settings with this package's hooks in place of its former ones, or (None) without them.
 
-    Other entries, their order and the indent of the file are kept.
+    Other entries, their order, comments and the indent of the file are kept.
 
     Returns:
         the new text; None when nothing changes; empty when the file contained no other hooks and can be deleted.
 
     Raises:
-        InvalidConfig: the text is not a JSON object of the client's format.
+        InvalidConfig: the text is not a JSON object of the client's format, with or without comments.
     """
     try:
-        settings = json.loads(text) if text.strip() else {}
-    except (ValueError, RecursionError) as error:
+        settings = read_commented(text) if text.strip() else {}
+    except ValueError as error:
         raise InvalidConfig(
-            f"{where} is not plain JSON: {error}", hint="use --print and put the hooks in by hand"
+            f"{where} is not JSON: {error}", hint="use --print and put the hooks in by hand"
         ) from None
     present = settings.get("hooks", {}) if isinstance(settings, dict) else None
     if not isinstance(present, dict) or not all(isinstance(groups, list) for groups in present.values()):
         raise InvalidConfig(f"{where} has another shape than expected: hooks is not an object of lists")
-    kept: dict[str, list[Any]] = {}
-    for event, groups in present.items():
-        others = [left for group in groups if (left := _without_ours(group)) is not None]
-        if others or not groups:
-            kept[event] = others
-    for event, groups in (ours or {}).items():
-        kept[event] = [*kept.get(event, []), *groups]
+    changed = {event: _with_ours(groups, (ours or {}).get(event, [])) for event, groups in present.items()}
+    kept = {event: groups for event, groups in changed.items() if groups or not present[event]}
+    kept |= {event: groups for event, groups in (ours or {}).items() if event not in present}
     if kept == present and ("hooks" in settings) == bool(present or ours):
         return None
+    wanted = {**settings, "hooks": kept}
     if client.flat and ours is not None:
-        settings.setdefault("version", 1)
-    settings["hooks"] = kept
+        wanted.setdefault("version", 1)
+    if not is_plain(text):
+        return _in_place(text, wanted, [event for event in changed if event not in kept])
     if not kept:
-        del settings["hooks"]
-        if client.only_hooks and not set(settings) - {"version"}:
+        del wanted["hooks"]
+        if client.only_hooks and not set(wanted) - {"version"}:
             return ""
     ascii_only = text.isascii() and "\\u" in text
-    made = json.dumps(settings, ensure_ascii=ascii_only, indent=_indent(text))
+    made = json.dumps(wanted, ensure_ascii=ascii_only, indent=_indent(text))
     return made + ("" if text.strip() and not text.endswith("\n") else "\n")
+
+
+def _with_ours(groups: list[Any], ours: list[Any]) -> list[Any]:
+    """The groups of an event with this package's where its former ones were, else at the end."""
+    left = [_without_ours(group) for group in groups]
+    first = next(
+        (at for at, (group, rest) in enumerate(zip(groups, left, strict=True)) if rest != group), None
+    )
+    others = [[rest] if rest is not None else [] for rest in left]
+    if first is None:
+        return [*groups, *ours]
+    others[first] = [*others[first], *ours]
+    return [group for part in others for group in part]
+
+
+def _in_place(text: str, wanted: dict[str, Any], emptied: list[str]) -> str:
+    """Settings with comments, changed to what is wanted; what is emptied goes, unless comments stand in it."""
+    hooks = {**wanted["hooks"], **{event: [] for event in emptied}}
+    made = rewritten(text, {**wanted, "hooks": hooks})
+    for event in emptied:
+        made = without_empty(made, "hooks", event)
+    return without_empty(made, "hooks") if not read_commented(made)["hooks"] else made
 
 
 def _without_ours(group: Any) -> Any:
