@@ -282,8 +282,8 @@ def test_a_review_is_approved_by_a_named_person(open_page: Open, brain: Path) ->
     title = case.get_by_role("heading").first.inner_text()
     case.get_by_label("Your name").fill("Maya")
     case.get_by_label("Why").fill("It worked in both projects.")
-    case.get_by_role("button", name="Approve").click()
-    page.get_by_text("Approved.").wait_for()
+    case.get_by_role("button", name="Move to the core").click()
+    page.get_by_text("It is part of the core now.").wait_for()
     page.get_by_role("link", name="approved 1").click()
     page.get_by_text("It worked in both projects.").wait_for()
     assert page.get_by_role("heading", name=title).count() == 1

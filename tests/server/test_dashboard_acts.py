@@ -211,6 +211,24 @@ def test_a_case_is_put_off_or_rejected(case: Case, site: Site, do: str, status: 
     assert site.memory.continuum.review.case(case.id).status == status
 
 
+@pytest.mark.parametrize(("do", "notice"), [("approve", "stay, marked"), ("reject", "were archived")])
+def test_what_a_session_left_is_shown_as_such_and_kept_or_archived(site: Site, do: str, notice: str) -> None:
+    made = site.memory.store.create_chunk("The gateway needs firmware 3.", conversation_id="s-1")
+    queue = site.memory.continuum.review
+    with site.memory.continuum.files.stored.transaction():
+        case = queue.add_captured("s-1", "claude-code", [made])
+    page = site.get("/review")
+    assert f'href="/memories/{made.id}"' in page
+    shown = text_of(page)
+    assert "kept from a session" in shown and "What was kept" in shown and "Against it" not in shown
+    assert "Archive takes out of every search" in shown
+    after = text_of(site.post(f"/review/{case.id}", do=do, reviewer="Maya", reason="read it"))
+    assert f"The memories of the session {notice}" in after
+    there = site.memory.store.get_chunk(made.id)
+    assert (there is None) == (do == "reject")
+    assert there is None or there.metadata.extra["reviewed_by"] == "Maya"
+
+
 def test_an_agent_cannot_decide_and_its_words_stay_in_the_form(case: Case, site: Site) -> None:
     page = site.post(f"/review/{case.id}", 400, do="approve", reviewer="agent", reason="because of me")
     assert "needs a named reviewer" in page

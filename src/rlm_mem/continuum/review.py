@@ -52,7 +52,7 @@ AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "
 _PROPOSED: dict[str, tuple[Literal["replace", "contradict"], str, str]] = {
     "replace": (
         "replace",
-        "Does the newer memory replace the older one? Approving lets it; rejecting leaves both as they are.",
+        "Does the newer memory replace the older one? Approving links them; rejecting leaves both as they are.",
         "replaces",
     ),
     "contradict": (
@@ -191,7 +191,7 @@ class ReviewQueue:
         if case is None or case.status in ("approved", "rejected"):
             case = Case(
                 id=case_id, kind="capture", entry=conversation_id, title="", status="open", opened_at=at,
-                question="Shall these be kept? They were taken from the session by rule, not by a person.",
+                question="Shall these be kept? A rule took them from the session. Rejecting archives them.",
                 figures={}, evidence=[], counter_evidence=[], history=[], decisions=case.decisions if case else [],
             )  # fmt: skip
         case.chunk_ids += [chunk.id for chunk in chunks]

@@ -205,7 +205,10 @@ def prune_action(meta: Frontmatter, now: datetime) -> tuple[str, str] | None:
                 f"success {rate:.2f} below {DOWNGRADE_SUCCESS:.2f} after {meta.usage_count} uses",
             )
         if meta.usage_count < DOWNGRADE_USES and age > timedelta(days=DOWNGRADE_DAYS):
-            return "downgrade", f"{meta.usage_count} uses in {age.days} days (fewer than {DOWNGRADE_USES})"
+            return (
+                "downgrade",
+                f"used {meta.usage_count} times in {age.days} days (fewer than {DOWNGRADE_USES})",
+            )
         return None
     if meta.tier == "low":
         rate = meta.rate

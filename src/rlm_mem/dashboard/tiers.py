@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, timedelta
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.dashboard.charts import Flow, flow_chart
@@ -206,12 +206,73 @@ def _entries(memory: Memory) -> list[_Entry]:
 REVIEWER = "rlm_mem_reviewer"
 """Cookie with the reviewer's name, which prefills the form."""
 _STATES = ("open", "deferred", "approved", "rejected")
-_DECISIONS = {
-    "approve": ("approveCase", "approved"),
-    "reject": ("rejectCase", "rejected"),
-    "defer": ("deferCase", "deferred"),
+_OPERATIONS = {"approve": "approveCase", "reject": "rejectCase", "defer": "deferCase"}
+
+
+class _Choice(NamedTuple):
+    """A button of a case, what it does, and the notice afterwards."""
+
+    label: str
+    does: str
+    notice: str
+
+
+class _Kind(NamedTuple):
+    """How cases of a kind are shown: what they are, the headings of their two lists, and the two decisions."""
+
+    about: str
+    evidence: str
+    against: str
+    approve: _Choice
+    reject: _Choice
+
+
+_BOTH_HOLD = _Choice("Both hold", "leaves both as they are", "both-hold")
+_ARCHIVE = "takes out of every search what is listed; it can be restored"
+_KINDS: Mapping[str, _Kind] = {
+    "promote": _Kind(
+        "proposed for the core",
+        "For it",
+        "Against it",
+        _Choice("Move to the core", "keeps it for good, above the other tiers", "core"),
+        _Choice("Not yet", "leaves it where it is; asked again after further uses", "not-core"),
+    ),
+    "retain": _Kind(
+        "to be confirmed",
+        "For it",
+        "Against it",
+        _Choice("It still holds", "leaves it where it is", "holds"),
+        _Choice("It does not hold", "moves it to the tier mid", "holds-not"),
+    ),
+    "capture": _Kind(
+        "kept from a session",
+        "What was kept",
+        "Against it",
+        _Choice("Keep", "leaves the memories where they are, marked as reviewed by you", "captured"),
+        _Choice("Archive", _ARCHIVE, "captures-archived"),
+    ),
+    "quarantine": _Kind(
+        "in quarantine: in no search until it is released",
+        "What is held back",
+        "Why",
+        _Choice("Release", "lets searches find it again", "released"),
+        _Choice("Archive", _ARCHIVE, "archived-case"),
+    ),
+    "replace": _Kind(
+        "may replace an earlier memory",
+        "The newer memory",
+        "The older memory",
+        _Choice("It replaces it", "marks the older one as replaced; it stays readable", "replaced"),
+        _BOTH_HOLD,
+    ),
+    "contradict": _Kind(
+        "may contradict an earlier memory",
+        "The newer memory",
+        "The older memory",
+        _Choice("They contradict", "links them as contradicting; both stay", "contradicting"),
+        _BOTH_HOLD,
+    ),
 }
-"""Operation and notice of each button."""
 
 
 def review_page(visit: Visit, *, problem: str = "", at: str = "", status: int = 200) -> Response:
@@ -227,6 +288,7 @@ def review_page(visit: Visit, *, problem: str = "", at: str = "", status: int = 
         "review.html",
         status=status,
         cases=[case for case in cases if case.status == state],
+        kinds=_KINDS,
         counts={name: sum(case.status == name for case in cases) for name in _STATES},
         chunk_ids=titles,
         asked=state,
@@ -243,12 +305,14 @@ def decide(visit: Visit) -> Response:
     """Write a reviewer's decision."""
     case_id, what = visit.part("case"), visit.text("do", 20)
     reviewer, reason = visit.text("reviewer", 100), visit.text("reason", 1_000)
-    if what not in _DECISIONS:
+    if what not in _OPERATIONS:
         raise InputError("say whether to approve, to defer or to reject")
-    name, notice = _DECISIONS[what]
+    kind = _KINDS.get(case_id.partition("-")[0])
+    choice = getattr(kind, what) if kind and what != "defer" else None
+    notice = choice.notice if choice else "deferred"
     days = {"days": visit.text("days", 10)} if what == "defer" else {}
     try:
-        visit.carry_out(name, {"case_id": case_id}, reviewer=reviewer, reason=reason, **days)
+        visit.carry_out(_OPERATIONS[what], {"case_id": case_id}, reviewer=reviewer, reason=reason, **days)
     except (InputError, Refused) as error:
         return review_page(visit, problem=problem_of(error).sentence, at=case_id, status=400)
     response = visit.go("/review", notice)
