@@ -23,7 +23,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore  # noqa: E402
 from rlm_mem.store.core.lookup import CandidateSource, Filters  # noqa: E402
 from rlm_mem.store.postgres import lookup, parts, term_lists, terms  # noqa: E402
 from rlm_mem.store.postgres import recount as recount_module  # noqa: E402
-from rlm_mem.store.postgres.lookup import PostgresSource, SpeakerCache  # noqa: E402
+from rlm_mem.store.postgres.lookup import PostgresSource, SearchCache  # noqa: E402
 from rlm_mem.store.postgres.parts import PART  # noqa: E402
 from rlm_mem.store.postgres.recount import Recount, recount  # noqa: E402
 from rlm_mem.store.postgres.schema import namespace_key  # noqa: E402
@@ -366,6 +366,7 @@ def test_answers_are_alike_where_every_list_is_long_and_every_filter_wide(
 ) -> None:
     for module, name, bound in (
         (parts, "PART", 4), (lookup, "PART", 1), (term_lists, "_A_LOOK", 4), (term_lists, "_AHEAD", 30),
+        (term_lists, "_LONG", 2), (term_lists, "_MOST_KEPT", 2_000),
         (term_lists, "_STRETCH", 9), (lookup, "_ALIKE", 0),
         (lookup, "_FEW", 3), (lookup, "_SPARE", 1), (lookup, "_MOST_TRIED", 12),
         (selection, "_FEW", 5), (selection, "_SHORT", 0), (terms, "_MOST_BYTES", 900),
@@ -557,7 +558,7 @@ def test_another_connection_sees_every_write_at_once(dsn: str) -> None:
 
 
 def test_searches_remember_who_speaks_until_something_is_written(dsn: str) -> None:
-    remembered = SpeakerCache()
+    remembered = SearchCache()
 
     def authors() -> set[str]:
         with psycopg.connect(dsn) as connection:
@@ -661,6 +662,45 @@ def test_a_remember_takes_at_most_six_round_trips(
                 assert 0 < taken <= most, (case, number)
         again = round_trips(opened, tmp_path / "again", lambda: note(**options))
         assert 0 < again <= 9  # the repetition is recorded in a transaction of its own
+
+
+def test_long_lists_are_read_once_until_something_is_written(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(term_lists, "_LONG", 10)
+    asked: list[str] = []
+    plain = psycopg.Cursor.execute
+
+    def counted(cursor: Any, query: Any, *rest: Any, **options: Any) -> Any:
+        asked.append(str(query))
+        return plain(cursor, query, *rest, **options)
+
+    with ChunkStore(dsn) as store, ChunkStore(dsn) as other:
+        with store.batch():
+            for number in range(40):
+                store.create_chunk(f"Ann: A walnut in garden {number}.")
+        monkeypatch.setattr(psycopg.Cursor, "execute", counted)
+
+        def found() -> tuple[list[str], bool]:
+            """Hits, and whether lists were read for them."""
+            asked.clear()
+            hits = [hit.chunk_id for hit in search(store, "walnut garden", limit=100)]
+            return hits, any("string_agg" in query for query in asked)
+
+        hits, read = found()
+        assert len(hits) == 40
+        assert read
+        assert found() == (hits, False)
+        new = other.create_chunk("Bob: One more walnut of the garden.").id
+        more, read = found()
+        assert read
+        assert set(more) == {*hits, new}
+        other.delete_chunk(hits[0])
+        assert set(found()[0]) == {*hits[1:], new}
+        with store.batch():  # what a batch sees may be undone: nothing is kept of it
+            inside = store.create_chunk("Cem: A walnut for the garden of another.").id
+            assert inside in found()[0]
+        assert inside in found()[0]
 
 
 def test_a_search_takes_few_statements(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -160,7 +160,7 @@ def rebuild(
         progress("indexing", unit="files", quiet=call.json) as tell,
     ):
         report = memory.rebuild_index(progress=tell)
-        count = memory.store.get_stats()["chunk_count"]
+        count = memory.store.totals()["chunk_count"]
     if call.json:
         print_json({"chunks": count, **plain(report)})
         return

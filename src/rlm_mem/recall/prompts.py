@@ -258,7 +258,7 @@ def _listed(hit: Mapping[str, Any]) -> str:
 
 def store_figures(store: ChunkStore) -> dict[str, Any]:
     """What a model is told about the memory as a whole: counts, types, commonest tags, time span."""
-    stats = store.get_stats()
+    stats = store.totals()
     figures: dict[str, Any] = {"chunks": stats["chunk_count"]}
     for name, shown in (("conversations", "conversations"), ("by_type", "types")):
         if stats.get(name):

@@ -124,7 +124,7 @@ def make_receipt(
             language=config.search.language,
             functions=sorted(functions or {}),
         ),
-        state=MemoryState(store.backend.version(store.namespace), int(store.get_stats()["chunk_count"])),
+        state=MemoryState(store.backend.version(store.namespace), int(store.totals()["chunk_count"])),
         steps=steps,
         replies=parts.replies,
         chunks=chunks,

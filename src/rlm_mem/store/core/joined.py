@@ -227,14 +227,22 @@ class JoinedStore(ChunkStore):
 
     def get_stats(self) -> dict[str, Any]:
         """Counts of both namespaces together; ``namespace`` is its own."""
-        own, other = (part.get_stats() for part in self._parts)
-        first, last = ([one[name] for one in (own, other) if one[name]] for name in ("first_at", "last_at"))
-        by_type = Counter(own["by_type"])
-        by_type.update(other["by_type"])
-        return {
-            **own,
-            **{name: own[name] + other[name] for name in _SUMMED},
-            "by_type": dict(by_type),
-            "first_at": min(first, default=None),
-            "last_at": max(last, default=None),
-        }
+        return _together(*(part.get_stats() for part in self._parts))
+
+    def totals(self) -> dict[str, Any]:
+        """Those figures of ``get_stats`` that are quick at any size."""
+        return _together(*(part.totals() for part in self._parts))
+
+
+def _together(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
+    """Figures of two namespaces as those of one."""
+    first, last = ([one[name] for one in (own, other) if one[name]] for name in ("first_at", "last_at"))
+    by_type = Counter(own["by_type"])
+    by_type.update(other["by_type"])
+    return {
+        **own,
+        **{name: own[name] + other[name] for name in _SUMMED if name in own},
+        "by_type": dict(by_type),
+        "first_at": min(first, default=None),
+        "last_at": max(last, default=None),
+    }

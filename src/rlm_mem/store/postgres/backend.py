@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import CandidateSource
-    from rlm_mem.store.postgres.lookup import SpeakerCache
+    from rlm_mem.store.postgres.lookup import SearchCaches
     from rlm_mem.store.postgres.pool import Pool
     from rlm_mem.text.analysis import AnalysedSegment
 
@@ -77,7 +77,7 @@ class PostgresBackend:
         self._reads = ReadCounts()
         self._closed = False
         self._analysed: set[str] = set()
-        self._speakers: dict[tuple[str, str], SpeakerCache] = {}
+        self._searches: SearchCaches | None = None
         self._routes.home()
 
     @property
@@ -311,7 +311,7 @@ class PostgresBackend:
 
     def candidate_source(self, namespace: str) -> CandidateSource:
         """What search asks of this backend, at this moment."""
-        from rlm_mem.store.postgres.lookup import PostgresSource, SpeakerCache
+        from rlm_mem.store.postgres.lookup import PostgresSource, SearchCaches
 
         self._prepare(namespace)
         transaction = self._local.transaction
@@ -320,8 +320,8 @@ class PostgresBackend:
             rows = functools.partial(transaction.rows, terms=True)
             return PostgresSource(rows, namespace_key(namespace))
         pool = self._routes.of(namespace)
-        speakers = self._speakers.setdefault((pool.shown, namespace), SpeakerCache())
-        return PostgresSource(pool.rows, namespace_key(namespace), speakers)
+        self._searches = self._searches or SearchCaches()
+        return PostgresSource(pool.rows, namespace_key(namespace), self._searches.of(pool.shown, namespace))
 
     def retried(self, ask: Callable[[], _T]) -> _T:
         """What ``ask`` returns: the database maintains its own indexes."""

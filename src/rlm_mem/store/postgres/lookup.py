@@ -34,10 +34,10 @@ from rlm_mem.store.core.records import (
 from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
-from rlm_mem.store.postgres.term_lists import PostgresTermPostings, Rows, TermLists
+from rlm_mem.store.postgres.term_lists import KeptLists, PostgresTermPostings, Rows, TermLists
 from rlm_mem.store.postgres.values import is_storable, shown, stored
 
-__all__ = ["PostgresSource", "SpeakerCache"]
+__all__ = ["PostgresSource", "SearchCache", "SearchCaches"]
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -111,14 +111,30 @@ class _Speakers:
     authors: dict[int, str]
 
 
-class SpeakerCache:
-    """The speakers of one namespace, cached between searches until something is written.
+class SearchCache:
+    """The speakers and long lists of one namespace, cached between searches until something is written.
 
     Safe to share between threads; not to be used inside a transaction, which sees what is not yet counted as a change.
+
+    Args:
+        lists: shared with other namespaces; None keeps none.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, lists: KeptLists | None = None) -> None:
         self.speakers = _Speakers(-1, {})
+        self.lists = lists
+
+
+class SearchCaches:
+    """The caches of namespaces, which share the memory for their lists."""
+
+    def __init__(self) -> None:
+        self._lists = KeptLists()
+        self._caches: dict[tuple[str, str], SearchCache] = {}
+
+    def of(self, database: str, namespace: str) -> SearchCache:
+        """The cache of a namespace in a database."""
+        return self._caches.setdefault((database, namespace), SearchCache(self._lists))
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +147,7 @@ class _Head:
     conversations: int
     chunks: int
     authors: dict[int, str]
+    modified: int
 
 
 class PostgresSource:
@@ -139,13 +156,13 @@ class PostgresSource:
     Args:
         rows: runs one statement and returns its rows.
         ns: key of the namespace.
-        speakers: kept by the backend between searches.
+        cache: kept by the backend between searches.
     """
 
-    def __init__(self, rows: Rows, ns: int, speakers: SpeakerCache | None = None) -> None:
+    def __init__(self, rows: Rows, ns: int, cache: SearchCache | None = None) -> None:
         self._rows = rows
         self._ns = ns
-        self._speakers = speakers or SpeakerCache()
+        self._cache = cache or SearchCache()
         self._known_head: _Head | None = None
         self._known_lists: TermLists | None = None
         self._numbers: dict[str, int] = {}
@@ -364,8 +381,8 @@ class PostgresSource:
     @property
     def _head(self) -> _Head:
         if self._known_head is None:
-            known = self._speakers.speakers
-            self._known_head = _Head(0, 0, 0, 0, 0, {})
+            known = self._cache.speakers
+            self._known_head = _Head(0, 0, 0, 0, 0, {}, -1)
             ns = self._ns
             values = (ns, known.modified, ns, known.modified, ns, ns)
             for size, segments, length, conversations, chunks, modified, names, numbers in self._rows(
@@ -373,14 +390,18 @@ class PostgresSource:
             ):
                 if names is not None:
                     authors = {n: _author(name) for n, name in zip(numbers, names, strict=True)}
-                    self._speakers.speakers = known = _Speakers(modified, authors)
-                self._known_head = _Head(size, segments, length, conversations, chunks, known.authors)
+                    self._cache.speakers = known = _Speakers(modified, authors)
+                self._known_head = _Head(
+                    size, segments, length, conversations, chunks, known.authors, modified
+                )
         return self._known_head
 
     @property
     def _lists(self) -> TermLists:
         if self._known_lists is None:
-            self._known_lists = TermLists(self._rows, self._ns, self._head.size)
+            head, cache = self._head, self._cache
+            state = head.modified, head.size, head.segments, head.length
+            self._known_lists = TermLists(self._rows, self._ns, head.size, cache.lists, cache, state)
         return self._known_lists
 
     def _list(self, term: int) -> PostgresTermPostings:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -11,7 +13,7 @@ import numpy.typing as npt
 from rlm_mem.store.core.selection import places
 from rlm_mem.store.postgres.parts import POSTINGS, Lists, joined, lists_of, pairs
 
-__all__ = ["Rows", "PostgresTermPostings", "TermLists"]
+__all__ = ["KeptLists", "Rows", "PostgresTermPostings", "TermLists"]
 
 Ints = npt.NDArray[np.int64]
 Slots = npt.NDArray[np.int32]
@@ -24,11 +26,65 @@ Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 _AHEAD = 400_000
 #: To look up one entry takes as long as to read so many of a whole list.
 _A_LOOK = 512
+#: Lists with so many entries are kept between searches, as far as they take no more than so many bytes together.
+_LONG = 4_000
+_MOST_KEPT = 96_000_000
 #: Documents whose entries are read as one value: a value of PostgreSQL has less than a gigabyte.
 _STRETCH = 1 << 24
 _MOST = 2**31 - 1
 _KEY = 0xFFFFFFFF
 _NOTHING = np.zeros(0, np.int64)
+
+
+class _Entries(NamedTuple):
+    """A whole list: documents, how often each holds the term, and the length of each."""
+
+    slots: Slots
+    frequency: Frequencies
+    length: npt.NDArray[np.int32]
+
+    @property
+    def size(self) -> int:
+        return self.slots.nbytes + self.frequency.nbytes + self.length.nbytes
+
+
+class KeptLists:
+    """Long lists that searches have read, kept until something is written to their namespace.
+
+    A recall searches several times for much the same words. Of all namespaces together the lists that were used last
+    stay. Safe to share between threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._lists: OrderedDict[Hashable, tuple[Hashable, _Entries]] = OrderedDict()
+        self._bytes = 0
+
+    def get(self, key: Hashable, state: Hashable) -> _Entries | None:
+        """A list as it was read at this state of its namespace; None where it was not."""
+        with self._lock:
+            found = self._lists.get(key)
+            if found is None:
+                return None
+            if found[0] != state:
+                self._drop(key)
+                return None
+            self._lists.move_to_end(key)
+            return found[1]
+
+    def put(self, key: Hashable, state: Hashable, entries: _Entries) -> None:
+        """Keep a list."""
+        with self._lock:
+            self._drop(key)
+            self._lists[key] = state, entries
+            self._bytes += entries.size
+            while self._bytes > _MOST_KEPT:
+                self._drop(next(iter(self._lists)))
+
+    def _drop(self, key: Hashable) -> None:
+        found = self._lists.pop(key, None)
+        if found is not None:
+            self._bytes -= found[1].size
 
 
 class PostgresTermPostings:
@@ -72,12 +128,25 @@ class TermLists:
         rows: runs one statement and returns its rows.
         ns: key of the namespace.
         size: documents from this number on are newer than the search and are left out.
+        kept: lists of earlier searches; their keys begin with `owner`.
+        state: changes with every write to the namespace; from before the first list was read.
     """
 
-    def __init__(self, rows: Rows, ns: int, size: int) -> None:
+    def __init__(
+        self,
+        rows: Rows,
+        ns: int,
+        size: int,
+        kept: KeptLists | None = None,
+        owner: Hashable = None,
+        state: Hashable = None,
+    ) -> None:
         self._rows = rows
         self._ns = ns
         self._size = size
+        self._kept = kept
+        self._owner = owner
+        self._state = state
         #: Length in terms of every document met in a list.
         self.length = np.zeros(size, np.int32)
         self._known: dict[int, PostgresTermPostings] = {}
@@ -87,7 +156,13 @@ class TermLists:
     def of(self, term: int, df: int) -> PostgresTermPostings:
         """The list of a term that so many chunks hold."""
         if term not in self._known:
-            self._known[term] = PostgresTermPostings(self, term, df)
+            self._known[term] = made = PostgresTermPostings(self, term, df)
+            found = None
+            if self._kept is not None and df >= _LONG:
+                found = self._kept.get((self._owner, term), self._state)
+            if found is not None:
+                self.length[found.slots] = found.length
+                made.hold(found.slots, found.frequency)
         return self._known[term]
 
     def expect(self, lists: Sequence[PostgresTermPostings]) -> None:
@@ -111,7 +186,11 @@ class TermLists:
         for term, entries in self._rows(POSTINGS.whole, (*map(list, zip(*stretches, strict=True)), self._ns)):
             found[term] += [] if entries is None else [entries]
         for each in chosen:
-            each.hold(*self._noted(*joined(found[each.term])))
+            slots, frequency = self._noted(*joined(found[each.term]))
+            each.hold(slots, frequency)
+            if self._kept is not None and len(slots) >= _LONG:
+                key = self._owner, each.term
+                self._kept.put(key, self._state, _Entries(slots, frequency, self.length[slots]))
 
     def look_up(self, wanted: PostgresTermPostings, slots: Slots) -> tuple[Ints, Frequencies] | None:
         """`TermList.find` without reading the list; None where reading it costs no more."""
