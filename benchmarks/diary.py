@@ -27,6 +27,7 @@ _CORPORA = (
     ("development", "diary.jsonl"),
     ("apart", "diary_apart.jsonl"),
     ("apart, second", "diary_second.jsonl"),
+    ("found wordings, open half", "diary_open.jsonl"),
 )
 _FIRST_DAY = date(2025, 1, 1)
 _DAYS = 365
@@ -65,8 +66,12 @@ def entries(rows: list[dict[str, str]], seed: int) -> list[tuple[date, str]]:
     return sorted(found, key=lambda one: one[0])
 
 
-def measured(rows: list[dict[str, str]], seed: int) -> dict[str, Any]:
-    """One corpus, remembered day by day and then asked."""
+def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None = None) -> dict[str, Any]:
+    """One corpus, remembered day by day and then asked.
+
+    Args:
+        shown: takes what was stale, not replaced or replaced wrongly.
+    """
     by_text = {text: row for row in rows for text in (row["older"], row["newer"])}
     with tempfile.TemporaryDirectory() as place, Memory.open(Path(place) / "brain") as memory:
         ids: dict[str, str] = {}
@@ -85,14 +90,25 @@ def measured(rows: list[dict[str, str]], seed: int) -> dict[str, Any]:
         proposed = {tuple(case.chunk_ids) for case in memory.continuum.review.cases()}
         asked = {(ids[row["newer"]], ids[row["older"]]) for row in rows if row["kind"] == "review"}
         stale_first = stale_answer = answered = 0
+        told: dict[str, list[str]] = {}
         for row in changes:
             first = memory.search(row["ask"], limit=1)
-            stale_first += bool(first) and first[0].chunk_id == ids[row["older"]]
+            is_stale = bool(first) and first[0].chunk_id == ids[row["older"]]
+            stale_first += is_stale
             answer = memory.recall(row["ask"]).content
             answered += bool(answer and row["now"].lower() in answer.lower())
-            stale_answer += bool(
-                answer and row["stale"].lower() in answer.lower() and row["now"].lower() not in answer.lower()
+            if answer and row["stale"].lower() in answer.lower() and row["now"].lower() not in answer.lower():
+                stale_answer += 1
+                is_stale = True
+            if is_stale:
+                told[row["newer"]] = [first[0].snippet if first else "", answer or ""]
+        if shown is not None:
+            shown.update(told)
+            shown["not replaced"] = sorted(
+                row["newer"] for row in changes if (ids[row["newer"]], ids[row["older"]]) not in replaced
             )
+            texts = {chunk_id: text for text, chunk_id in ids.items()}
+            shown["wrongly"] = [[texts.get(one, one) for one in pair] for pair in sorted(replaced - wanted)]
         return {
             "entries": _DAYS + 2 * len(rows),
             "changes said": len(changes),
@@ -100,6 +116,7 @@ def measured(rows: list[dict[str, str]], seed: int) -> dict[str, Any]:
             "replaced wrongly": len(replaced - wanted),
             "precision": share(len(replaced & wanted), len(replaced)),
             "of the others in review": share(len(proposed & asked), len(asked)),
+            "not replaced, in review": len(proposed & (wanted - replaced)),
             "cases in review": len(proposed),
             "stale first hits": stale_first,
             "stale answers": stale_answer,

@@ -60,6 +60,40 @@ SAID = [
     ),
     ("Theo is renting a flat in Orford.", "Theo gave up the flat in Orford and is renting one in Fox now."),
     ("We order tea from Fox.", "We stopped ordering tea from Fox; now we order it from Rivers."),
+    # Verbs of no table: the place of a verb shows it.
+    ("The heron nests in the reeds.", "The heron nests in the willow now."),
+    ("The lamps hang in the hall.", "The lamps no longer hang in the hall but in the study."),
+    ("Passes are cut on Mondays.", "From May on passes are cut on Fridays instead of Mondays."),
+    ("Ilva approves the orders.", "The orders are approved by Bero now; Ilva has gone to Graz."),
+    # Who did so has gone, another clause says who does: the role stays.
+    ("The baker is Ulla Thorn.", "Ulla Thorn retired; Pim Vos is the new baker."),
+    ("Enno is secretary of the club.", "Enno stepped down: Ria is secretary of the club now."),
+    ("The site is built with Kelp.", "The site is built with Dulse; Kelp has been phased out."),
+    ("Our carrier is Tern.", "Tern went out of business, our carrier is Skua instead."),
+    # What has ended altogether.
+    ("The regatta is planned for Sunday.", "The regatta was called off."),
+    ("The tasting is on 3 May.", "The tasting has been cancelled."),
+    # Lines of a label and a value.
+    ("Gate code: 7719", "Gate code: 2046 (was 7719)"),
+    ("The pool size is 300 MB.", "Pool size: 300 MB -> 900 MB"),
+    ("Retry limit: 5", "Retry limit: 8 (previously 5)"),
+    # Corrections, and what a sentence begins with.
+    ("Leif is allergic to rye.", "Turns out Leif is allergic to oats, not rye."),
+    ("The toll is 4 euros.", "Actually, the toll is 6 euros."),
+    ("The fair is on the green.", "Change of plans, the fair is in the barn rather than on the green."),
+    ("The bath opens at 7:00.", "New hours: the bath opens at 6:15, not at 7:00."),
+    ("Our cider comes from Ard.", "Since June our cider comes from Kil, before it was Ard."),
+    # Numbers, and what the verb of change says of them.
+    ("We have 23 open desks.", "Two left, so we are down to 21 open desks."),
+    ("We have two goats.", "We have five goats now."),
+    ("The ferry job runs at 02:00.", "Changed the schedule of the ferry job from 02:00 to 03:30."),
+    ("The form is due on 3 July.", "The form was due on 3 July, but is now due on 4 July."),
+    # Versions, paths, addresses and names with hyphens are values.
+    ("The latest release is v2.3.1.", "v2.4.0 is out and replaces v2.3.1 as the latest release."),
+    ("The log is stored in /var/lib/teal.", "The log was moved from /var/lib/teal to /srv/teal."),
+    ("The docs live at docs.teal.example.", "The docs have moved to teal.example/docs."),
+    ("The deploy account is svc-deploy.", "The deploy account svc-deploy was replaced by svc-release."),
+    ("For alerts we use polling.", "For alerts we ended up going with webhooks instead of polling."),
 ]
 ASKED = [
     ("The ferry leaves at 6:10.", "The ferry leaves at 6:40.", "replace"),
@@ -89,6 +123,16 @@ NEITHER = [
     ("Egil's office is in Deeping.", "Egil went from Deeping to Orford by train."),
     ("Nikola's mother lives in Milton.", "Nikola moved from Milton to Coldham."),
     ("Vera bakes 2 cakes.", "Vera bakes 3 cakes now."),
+    ("Tim collects stamps.", "Tim sold a stamp from 1920."),
+    ("Our car is a Skoda.", "We are thinking about replacing the Skoda with a van."),
+    ("I'm thankful for their love.", "We are all still sad about it, but have their love."),
+    ("I'm off to bake.", "I'm off to spend some time with them now."),
+    ("The shop closes at 18:00.", "The shop closes at 16:00 on Fridays now."),
+    ("The branch of the release is frozen on Tuesdays.", "Permits are cut on Fridays instead of Tuesdays."),
+    ("Process runs weigh 4 kg.", "We are down to 21 crates."),
+    ("The kiosk takes cash.", "We lost at cards again."),
+    ("The order of 500 crates is confirmed.", "The order of 300 crates was cancelled."),
+    ("Mila reads crime novels.", "Mila finished the crime novel and sold it."),
 ]
 
 

@@ -149,7 +149,7 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
     told = statements_in(reading.passages[0].text, english)
     stems = set(english.terms(asked))
     for one in told:
-        if answer not in one.shown.lower() and str(reading.answer)[0].isupper() and _is_asked_for(one, stems):
+        if answer not in one.shown.lower() and _is_asked_for(one, stems, str(reading.answer)):
             return replace(reading, answer=one.shown)
         former = one.shown_former.lower()
         if (
@@ -168,11 +168,19 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
     return reading
 
 
-def _is_asked_for(one: Stated, stems: Set[str]) -> bool:
-    """Whether a statement says what is new of the thing and the verb of a question, and that it is a name."""
+_COUNTED = frozenset(("number", "time", "date"))
+
+
+def _is_asked_for(one: Stated, stems: Set[str], answer: str) -> bool:
+    """Whether a statement says what is new of what is asked for: a name or a number where the answer is one."""
+    about = one.topic - {ME}
+    if one.attribute == "be" and one.news and one.sure and about and about <= stems and one.kind in _COUNTED:
+        return answer[0].isdigit() and one.shown[:1].isdigit()
+    if not answer[0].isupper():
+        return False
     verbs = (stem for verb in FAMILIES.get(one.attribute, ()) for stem in get_analyser("english").terms(verb))
     told = one.sure and bool(one.news and one.value) and one.kind == "name"
-    return told and one.topic - {ME} <= stems and any(stem in stems for stem in verbs)
+    return told and about <= stems and any(stem in stems for stem in verbs)
 
 
 def _read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:

@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from math import log
 from time import monotonic
 from typing import TYPE_CHECKING
@@ -141,14 +141,13 @@ class Finder:
             statements: list[Stated] = []
             if text in self.stated:
                 statements = _worth(self.stated[text])
-                stems = {stem for one in statements for stem in (*one.topic, *one.value, *one.context)}
-                self._read[text] = statements, stems
+                self._read[text] = statements, _stems_of(statements)
                 looked += bool(statements)
                 continue
             stems = set(self._analyser.indexed_terms(text))
             if not before.isdisjoint(stems) or self._may_share(text, stems):
                 statements = _worth(self._stated_in(text, self._analyser))
-                stems = {stem for one in statements for stem in (*one.topic, *one.value, *one.context)}
+                stems = _stems_of(statements)
                 looked += bool(statements)
             self._read[text] = statements, stems
             before |= stems
@@ -281,7 +280,12 @@ class Finder:
             return []
         import numpy as np
 
-        needed = {stem for one in statements for stem in (*one.topic, *one.former)}
+        needed = {
+            term
+            for one in statements
+            for stem in (*one.topic, *one.former, *one.gone)
+            for term in _terms_of(stem)
+        }
         known = sorted(counts, key=lambda word: (word not in needed, counts[word]))[:_SCORED]
         numbers = self._source.term_ids(known)
         weights = np.array([1.0 / (1.0 + log(1.0 + counts[word])) for word in known])
@@ -302,9 +306,9 @@ class Finder:
         shared = Counter(
             chunk_id
             for one in statements
-            for stem in (*one.topic, *one.former)
+            for stem in (*one.topic, *one.former, *one.gone)
             for chunk_id, stems in self._own.get(stem, ())[-_RECENT:]
-            if (one.former and not stems.isdisjoint(one.former)) or one.topic <= stems
+            if not stems.isdisjoint(one.former | one.gone) or one.topic <= stems
         )
         newest = list(reversed(shared))
         return sorted(newest, key=lambda one: -shared[one])[:_READ]
@@ -356,28 +360,54 @@ def _stems(verbs: tuple[str, ...]) -> frozenset[str]:
     return frozenset(get_analyser("english").stem(verb) for verb in verbs)
 
 
+def _terms_of(stem: str) -> tuple[str, ...]:
+    """The terms of the index for a stem of a statement: "follow-up" and "14:00" are two there."""
+    return (stem,) if stem.isalpha() or stem.isdigit() else _parted(stem)
+
+
+def _has(words: Set[str], stem: str) -> bool:
+    return all(term in words for term in _terms_of(stem))
+
+
+@lru_cache(maxsize=4096)
+def _parted(stem: str) -> tuple[str, ...]:
+    return tuple(get_analyser("english").terms(stem)) or (stem,)
+
+
+def _stems_of(statements: Sequence[Stated]) -> set[str]:
+    stems = {stem for one in statements for stem in (*one.topic, *one.value, *one.context)}
+    return stems | {term for stem in stems for term in _terms_of(stem)}
+
+
 def _worth(statements: Sequence[Stated]) -> list[Stated]:
     """Statements that may end or contradict an earlier one; those that say so themselves first."""
-    sure = [one for one in statements if one.sure and (one.former or one.standing)]
+    sure = [one for one in statements if one.sure and (one.former or one.over or one.standing)]
     return sorted(sure, key=lambda one: not (one.former or one.news))
 
 
 def _may_be_told(statement: Stated, words: Set[str]) -> bool:
     """Whether a chunk with these words may say something else than a statement: it has the topic, or what was ended."""
-    if any(stem in words for stem in statement.former):
+    if any(_has(words, stem) for stem in statement.former | statement.gone):
         return True
-    if not statement.value or not all(stem in words for stem in statement.topic if stem != ME):
+    if not (statement.value or statement.over):
+        return False
+    if not all(_has(words, stem) for stem in statement.topic if stem != ME):
         return False
     verbs = FAMILIES.get(statement.attribute, ()) if statement.topic == {ME} else ()
+    if statement.topic == {ME} and statement.kind == "number" and not words.isdisjoint(statement.value):
+        return True
     return statement.attribute == "change" or not verbs or not words.isdisjoint(_stems(verbs))
 
 
 def _lookup_words(statements: Sequence[Stated], analyser: Analyser) -> list[str]:
     """Terms of the index that an earlier statement on the same thing has: all of a sentence's but its new values."""
     words = dict.fromkeys(analyser.terms(statements[0].text))
+    topics = {term for one in statements for stem in one.topic for term in _terms_of(stem)}
     for one in statements:
+        kept = topics | one.value if one.kind == "number" and one.topic == {ME} else topics  # "five chickens"
         for term in analyser.terms(one.shown):
-            words.pop(term, None)
+            if term not in kept or term.isdigit():
+                words.pop(term, None)
     for one in statements:
         words.update(dict.fromkeys(analyser.terms(one.shown_former)))
         words.update(dict.fromkeys(_stems(FAMILIES.get(one.attribute, ()))))

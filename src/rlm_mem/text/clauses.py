@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from rlm_mem.text.irregular import irregular_pasts
+
 __all__ = [
     "ADVERBS",
     "AUXILIARIES",
@@ -33,6 +35,7 @@ __all__ = [
     "UNSURE",
     "after_phrase",
     "begins_with",
+    "begins_with_verb",
     "clauses_of",
     "denial_in",
     "family_of",
@@ -54,7 +57,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-TOKEN = re.compile(r"[^\W_]+(?:['’.:,/@+&%-]+[^\W_]+)*[%+]?|[.,;:!?()→–—]|->")
+TOKEN = re.compile(r"[^\W_]+(?:['’.:,/@+&%_-]+[^\W_]+)*[%+]?|->|[.,;:!?()=→–—]")
 DETERMINERS = words("the a an this that these those some any each every both its")
 FIRST = words("i we me us my our mine ours myself i'm i've we've we're")
 THIRD = words("he she it they him her them his their")
@@ -110,10 +113,21 @@ _NUMBERS = words(
     "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred "
     "thousand"
 )
+_PARTICLES = words("up out off down away back aside")
+_FIRST_WORDS = 9
+"""Words of a clause among which an unknown verb is looked for."""
 _NUMBER_SIGNS = frozenset(("no", "nr", "number", "."))
 """Between a noun and its number: "pump no. 3"."""
 _NO_NOUN = (
     DETERMINERS | POSSESSIVES | PREPOSITIONS | AUXILIARIES | ADVERBS | FIRST | THIRD | words("and or of that")
+)
+_NO_VERB = (
+    _NO_NOUN | UNSURE | _PARTICLES | _NUMBERS | MONTHS | DAYS | NEWS
+    | words("not no longer never always than but if as there here more less only even very much many not per too "
+            "this last next old new own same other few all both most its also off out was were been will can cannot")
+)  # fmt: skip
+_NO_SUBJECT = (
+    DETERMINERS | POSSESSIVES | PREPOSITIONS | words("of and or new old to very more less most no my our")
 )
 _CLOCK = re.compile(r"\d{1,2}(?::\d{2}|(?:[.:]\d{2})?(?:am|pm))\Z")
 
@@ -139,6 +153,7 @@ FAMILIES = {family: tuple(verb for verb in _STATES if _STATES[verb] == family) f
 FAMILIES["change"] = ("live", "based", "located", "lives", "office")
 OTHER = "other:"
 """Before a verb of no table: what it says is compared only where a text ends it itself."""
+_PASTS = irregular_pasts()
 _CHOSEN = {"chose": "choose", "picked": "choose", "selected": "choose", "adopted": "use"}
 """Past forms that say what holds since."""
 _SUBJECTS = words("it he she they we i")
@@ -158,7 +173,8 @@ PLACED = words("moved relocated transferred shifted")
 REPLACES = words("replaced substituted swapped traded exchanged superseded replaces supersedes succeeded")
 ENDS = words(
     "left quit sold dropped ditched abandoned cancelled canceled stopped finished ended discontinued "
-    "retired lost gave given moved resigned unsubscribed deprecated got scrapped removed terminated"
+    "retired lost gave given moved resigned unsubscribed deprecated got scrapped removed terminated "
+    "closed died withdrawn axed"
 )
 ENDS_WITH = {"gave": ("up",), "given": ("up",), "got": ("rid", "of"), "moved": ("out", "of"), "resigned": ("from",),
               "unsubscribed": ("from",)}  # fmt: skip
@@ -209,18 +225,29 @@ def may_be_verb(low: str) -> bool:
 
 def may_state(text: str) -> bool:
     """Whether a sentence can state something: without any such word it only names what is spoken of."""
+    before = ""
     for word in TOKEN.findall(text):
         low = word.lower().replace("’", "'")
-        if may_be_verb(low) or low in _TAKEN or low in _DENYING:
+        if may_be_verb(low) or low in _TAKEN or low in _DENYING or low in _OF_FIELDS:
             return True
+        if before in _SPEAKING and low.isalpha() and low not in _PASTS and not low.endswith(("ed", "ing")):
+            return True
+        before = low
     return False
 
 
-_TAKEN = words("handed passed took taken")
+_TAKEN = words("handed passed took taken off aside away")
+_OF_FIELDS = frozenset((":", "=", "->", "→"))
+_SPEAKING = frozenset(("i", "we", "you", "they", "no"))
 
 
 def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
     """Where the finite verb stands, and its family or sort; (-1, "") where there is none."""
+    found = _known_verb(tokens)
+    return found if found[0] >= 0 else _unknown_verb(tokens)
+
+
+def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
     for number, one in enumerate(tokens):
         low = one.low
         before = tokens[number - 1].low if number else ""
@@ -228,8 +255,10 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
             continue
         if low in BE and low not in AUXILIARIES:
             after = next((other.low for other in tokens[number + 1 :] if other.low not in ADVERBS), "")
-            if (after in CHANGES or after in REPLACES) and low != "'s" and not BE[low]:
-                continue  # "is moved": the participle is what counts
+            if (after in CHANGES or after in REPLACES) and low != "'s" and not BE[low] and any(
+                other.low in ("to", "from", "by", "with", "for") for other in tokens[number + 1 :]
+            ):  # fmt: skip
+                continue  # "is moved to": the participle is what counts
             return number, "be"
         if low == "used" and number + 2 < len(tokens) and tokens[number + 1].low == "to":
             return number, "used to"
@@ -240,6 +269,8 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
                 continue
             return number, "change"
         if low in ("has", "have", "get", "gets") and _perfect(tokens[number + 1 :]):
+            if low in ("has", "have") and _is_been(tokens[number + 1 :]):
+                return number, "been"
             continue
         if low in _CHOSEN and number and kind_of(tokens[number + 1 : number + 3]) != "number":
             return number, _CHOSEN[low]
@@ -247,7 +278,7 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
             continue
         family = family_of(low)
         if not family and _may_be_a_verb(tokens, number):
-            return number, f"{OTHER}{_plain(low)}"
+            return number, f"{OTHER}{low}"
         if not family or not number or before in _BEFORE_NOUNS:
             continue
         third = (
@@ -280,9 +311,48 @@ def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:
     return named and ahead and low[-1] == "s" and low[-2] not in "su'" and low not in _CHOSEN
 
 
-def _plain(form: str) -> str:
-    """A verb without its ending: "spends" and "spend" are one."""
-    return form[:-1] if form.endswith("s") else form
+def _unknown_verb(tokens: Sequence[Token]) -> tuple[int, str]:
+    """A verb that its place shows: "the bakery delivers on", "the keys hang in", "I wake up at", "Oskar approves"."""
+    for number, one in enumerate(tokens[1:_FIRST_WORDS], 1):
+        low, before = one.low, tokens[number - 1]
+        if (
+            number + 1 >= len(tokens)
+            or not low.isalpha()
+            or len(low) < 3
+            or low in _NO_VERB
+            or one.text[0].isupper()
+        ):
+            continue
+        if not before.low[-1:].isalnum() or low.endswith(("ing", "ed", "ly")) or low in _PASTS:
+            continue
+        if before.low in _NO_SUBJECT:
+            continue
+        after = tokens[number + 1]
+        named = number == 1 and before.text[:1].isupper() and not before.low.endswith("s")
+        spoken = before.low in _SUBJECTS or before.low in ("not", "longer", "always", "never", "don't")
+        ahead = (
+            after.low in _BEFORE_OBJECTS or after.low in _NUMBERS or after.low in _PARTICLES or after.low in NEWS
+            or after.text[:1].isupper() or after.text[0].isdigit()
+        )  # fmt: skip
+        if not (ahead or ((named or before.low in _SUBJECTS) and after.low.isalpha())):
+            continue
+        third = low[-1] == "s" and low[-2] not in "su'"
+        plural = before.low[-1] == "s" and before.low[-2:-1] not in ("s", "u", "'", "’", "")
+        if (third and (named or not plural) and not (spoken and before.low not in ("he", "she", "it"))) or (
+            not third and low[-1] != "s" and (plural or (spoken and before.low not in ("he", "she", "it")))
+        ):
+            return number, f"{OTHER}{low}"
+    return -1, ""
+
+
+def _is_been(tokens: Sequence[Token]) -> bool:
+    """Whether "been" and a time or place follow "have": "have been at 8:00 since", not "have been to Rome"."""
+    after = [one.low for one in tokens if one.low not in ADVERBS and one.low != "not"][:2]
+    return (
+        len(after) > 1
+        and after[0] == "been"
+        and (after[1] in PREPOSITIONS - {"to"} or after[1][:1].isdigit())
+    )
 
 
 def _perfect(tokens: Sequence[Token]) -> bool:
@@ -295,6 +365,7 @@ def _perfect(tokens: Sequence[Token]) -> bool:
         or after in ("been", "had")
         or after in _CHOSEN
         or after.endswith("ed")
+        or after in _PASTS
     )
 
 
@@ -308,24 +379,31 @@ def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
             if not seen:
                 seen = verb_of(tokens[begin:number])[0] >= 0 or bool(subject_of(tokens[begin:number]))
             ahead = tokens[number + 1 : number + 8]
-            place, _ = verb_of(ahead)
+            place, _ = _known_verb(ahead)
             if (
                 place < 0
                 and one.low in ("and", "but")
                 and ahead
-                and (family_of(ahead[0].low) or ahead[0].low in ENDS)
+                and (family_of(ahead[0].low) or ahead[0].low in ENDS | REPLACES or begins_with_verb(ahead))
             ):
                 place = 0
             # A verb without a subject after a comma belongs to what went before: "not", "which", "who".
             cut = seen and place >= 0 and not any(
                 other.low in ("not", "no", "which", "who", "instead", ",") for other in ahead[:place]
             )  # fmt: skip
-            if cut and one.text in "," and place > 4:
+            if cut and one.text in "," and place > (6 if ahead[0].low in _OWNERS else 4):
                 cut = False
         if cut:
             yield tokens[begin:number]
             begin, seen = number + 1, False
     yield tokens[begin:]
+
+
+def begins_with_verb(tokens: Sequence[Token]) -> bool:
+    """Whether a verb of no table comes first: "… and boards with the Strands"."""
+    first = tokens[0].low if len(tokens) > 1 else ""
+    ahead = first and (tokens[1].low in _BEFORE_OBJECTS or tokens[1].text[:1].isupper())
+    return bool(ahead) and first.isalpha() and first[-1] == "s" and first[-2:-1] not in ("s", "u", "i", "")
 
 
 def _pronoun_ahead(ahead: Sequence[Token]) -> bool:
@@ -447,7 +525,7 @@ def denial_in(subject: Sequence[Token]) -> tuple[bool, str]:
 
 def is_participle(word: str) -> bool:
     """Whether a word after "is" says in which way: a participle or one of a few adjectives."""
-    return word.endswith(("ed", "en", "ied", "wn")) or word in (
+    return word.endswith(("ed", "en", "wn")) or word in _PASTS or word in CHANGES or word in (
         "due", "held", "set", "kept", "allergic", "responsible", "open", "closed", "available", "built", "made", "good",
         "bound", "sent", "run", "paid", "found", "put", "stuck", "free", "busy", "away", "back",
     )  # fmt: skip

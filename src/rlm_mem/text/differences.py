@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rlm_mem.text.clauses import CHANGES, ENDS, NEWS, OTHER, PLACED, REPLACES, words
+from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, NEWS, OTHER, PLACED, REPLACES, words
 from rlm_mem.text.statements import ME, UNKNOWN, Stated
 
 __all__ = ["MAY_END", "Conflict", "difference", "differences", "surest"]
 
 MAY_END = re.compile(
-    rf"\b(?:{'|'.join(sorted(CHANGES | ENDS | REPLACES | NEWS))}|from now|longer|any more|rather|used to|not|new|from"
-    r"|over|out|before|previously|formerly|earlier|correction|corrected|updated?|edit"
-    r"|handed|passed|took|as of|since|starting|beginning|effective)\b",
+    rf"\b(?:{'|'.join(sorted(CHANGES | ENDS | REPLACES | NEWS))}|from now|longer|more|rather|used to|not|new|from"
+    r"|over|out|off|down|aside|away|before|previously|formerly|originally|earlier|was|were|gone|became|turned"
+    r"|correction|corrected|updated?|edit|actually|wrong|mistaken?|scratch"
+    r"|handed|passed|took|put|as of|since|starting|beginning|effective)\b|->|→",
     re.IGNORECASE,
 )
 """Finds a word in every text that says itself that something does not hold any more."""
@@ -41,8 +42,19 @@ _LOOSE = words("like hate speak teach play have eat drink help know watch cook s
 """Attributes of which a thing may have many: another value contradicts none."""
 _ROLES = words("lead host teach run keep sing write play drive")
 """Attributes of somebody that another one may take over."""
+_ARRANGED = words("be plan schedul held set book start meet take begin arrang due happen")
+"""Attributes of what takes place."""
+_OF_KIND = {
+    "time": words("schedul time start begin slot hour date"), "day": words("schedul date day time"),
+    "date": words("schedul date day deadlin time"),
+    "number": words("price cost fee rate limit number count amount size"),
+}  # fmt: skip
+"""Nouns that stand for a value of a kind: "the schedule of the job" and "the job runs at 2:00"."""
 _LASTING = words("like hate write teach help")
 """Attributes whose objects a change of something else does not end."""
+_CALENDAR = frozenset(one for day in DAYS for one in (day, f"{day}s")) | words(
+    "summer winter weekend holiday"
+)
 _PLACES = words("live base locat meet sit host held run stand sleep keep store")
 
 
@@ -72,7 +84,11 @@ def difference(newer: Stated, older: Stated) -> Conflict | None:
         return None
     if newer.labels and older.labels and _labelled_apart(newer.labels, older.labels):
         return None
-    if newer.former:
+    if newer.over:
+        return _ended(newer, older)
+    if (found := _swapped(newer, older)) is not None:
+        return found
+    if newer.former or newer.gone:
         if (found := _named(newer, older)) is not None:
             return found
         if newer.news in REPLACES:
@@ -83,7 +99,7 @@ def difference(newer: Stated, older: Stated) -> Conflict | None:
         return None
     if newer.denied != older.denied or newer.always != older.always:
         return _denial(newer, older)
-    if newer.denied or not _same_attribute(newer, older) or older.attribute.startswith(OTHER):
+    if newer.denied or not _same_attribute(newer, older):
         return None
     return _other_value(newer, older)
 
@@ -124,33 +140,40 @@ def surest(
 
 def _named(newer: Stated, older: Stated) -> Conflict | None:
     """The later statement names a value that does not hold any more, and the earlier one states it."""
-    if older.denied or not newer.former or not older.value:
+    former = newer.former or newer.gone
+    if older.denied or not former or not older.value or _one_of_many(newer, older):
         return None
     if _succeeds(newer, older):
         return Conflict(
             "replace", 0.95, True, f"says that “{newer.shown}” does it instead of “{newer.shown_former}”"
         )
-    if not (newer.former <= older.value or older.value <= newer.former):
+    whole = older.value <= former <= older.value | older.topic
+    if not (former <= older.value or older.value <= former):
         return None
-    if len(older.value - newer.former) > 3 or _numbers(newer.former) - older.value:
+    if len(older.value - former) > 3 or _numbers(former) - older.value:
         return None
-    if newer.value and newer.value <= older.value and not older.value <= newer.former:
+    if newer.value and newer.value <= older.value and not older.value <= former:
         return None  # "12 of 14 rooms": the earlier one states the new value, too
     if newer.attribute != "change" and not _alike(newer, older):
         return None
     if older.attribute in _LASTING and not older.preposition and newer.attribute == "change":
         return None
     new_topic, old_topic = newer.topic - {ME}, older.topic - {ME}
-    full_new, full_old = new_topic | newer.context, old_topic | older.context | (older.value - newer.former)
+    full_new, full_old = new_topic | newer.context, old_topic | older.context | (older.value - former)
     strong = False
     if new_topic and old_topic:
-        fits = new_topic <= full_old or (old_topic <= full_new and _head_fits(newer, older, full_old))
+        fits = new_topic <= full_old | {_verb(older)} or (
+            old_topic <= full_new and _head_fits(newer, older, full_old)
+        )
         if not fits:
             return None
-        added = new_topic - full_old - {newer.head}
+        added = new_topic - full_old - {newer.head, _verb(older)}
         if added and ME in older.topic and ME not in newer.topic:
             return None  # the thing of somebody else
         strong = not added and _contexts_meet(newer, older, new_topic, old_topic) and not _owned(newer, older)
+        strong = strong and (
+            new_topic == old_topic or older.head in newer.named | {""} or older.kind == "name"
+        )
     elif not new_topic and not old_topic:
         if newer.topic != older.topic:
             return None
@@ -158,15 +181,16 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
     elif old_topic:
         if ME not in newer.topic:
             return None
-        whole = (
-            ME in older.topic and len(old_topic) == 1 and newer.former == older.value and older.kind == "name"
-        )
-        strong = bool(newer.context & full_old) or (whole and not newer.context)
+        alone = ME in older.topic and len(old_topic) == 1 and former == older.value and older.kind == "name"
+        strong = bool(newer.context & full_old) or (alone and not newer.context)
+        strong = strong or (whole and old_topic <= former) or (
+            old_topic <= newer.named and _contexts_meet(newer, older, new_topic, old_topic)
+        )  # fmt: skip
     else:
         strong = ME in older.topic and new_topic <= full_old
         if not strong and not new_topic & full_old:
             return None
-    reason = f"says that “{newer.shown_former or newer.shown}” does not hold any more"
+    reason = f"says that “{newer.shown_former or older.shown}” does not hold any more"
     if newer.shown and newer.value:
         reason += f": “{newer.shown}” instead"
     return Conflict("replace", 0.95 if strong else 0.6, strong, reason)
@@ -182,6 +206,49 @@ def _succeeds(newer: Stated, older: Stated) -> bool:
         and bool(about)
         and about <= older.value | older.context
     )
+
+
+def _one_of_many(newer: Stated, older: Stated) -> bool:
+    """Whether one thing of a sort has ended, and the earlier statement tells of the sort: "a stamp" and "stamps"."""
+    sort, one = older.shown.lower().split(), newer.shown_former.lower().split()
+    return bool(sort and one) and sort[-1].endswith("s") and one[0] in ("a", "an", "the", "one") and (
+        sort[0] not in ("the", "my", "our", "his", "her", "their") and sort[-1].removesuffix("s") == one[-1]
+    )  # fmt: skip
+
+
+def _ended(newer: Stated, older: Stated) -> Conflict | None:
+    """The later statement says that a thing does not take place, and the earlier one when or where it does."""
+    dated = older.kind in ("time", "day", "date") or _verb(older) in _ARRANGED
+    if not dated or not _same_topic(newer, older) or newer.topic == {ME}:
+        return None
+    return Conflict("replace", 0.92, True, f"says “{newer.news}” of what was for “{older.shown}”")
+
+
+def _swapped(newer: Stated, older: Stated) -> Conflict | None:
+    """The later statement says of another one, who did so before, what the earlier says: a role, an office, a task.
+
+    "Tomas stepped down, Ines is treasurer now", "Ana takes the minutes", "the minutes are taken by Ben now".
+    """
+    if newer.denied or older.denied or not (newer.value and older.value):
+        return None
+    told = bool(newer.news) or (bool(older.topic) and older.topic <= newer.named)
+    if newer.preposition == "by" and _verb(newer) == _verb(older) and newer.topic - {ME} == older.value:
+        same, told = newer.value.isdisjoint(older.topic), told
+    else:
+        same = (
+            older.topic in (newer.former, newer.gone)
+            and bool(older.topic)
+            and newer.value == older.value
+            and _verb(newer) == _verb(older)
+            and newer.topic.isdisjoint(older.topic)
+        )
+    if not same or not told:
+        return None
+    return Conflict("replace", 0.92, True, "says that somebody else does what the earlier one says")
+
+
+def _verb(one: Stated) -> str:
+    return one.attribute.removeprefix(OTHER)
 
 
 def _owned(newer: Stated, older: Stated) -> bool:
@@ -202,7 +269,9 @@ def _contexts_meet(
 
 def _head_fits(newer: Stated, older: Stated, full_old: frozenset[str]) -> bool:
     """Whether the longer topic of the newer statement is about the older one's: "the deadline of X", "X is due"."""
-    return newer.head in full_old or _NOUN_OF.get(newer.head, "?") == older.attribute
+    if newer.head in full_old or _NOUN_OF.get(newer.head, "?") == older.attribute:
+        return True
+    return newer.head in _OF_KIND.get(older.kind, ()) and newer.kind == older.kind
 
 
 def _alike(newer: Stated, older: Stated) -> bool:
@@ -221,8 +290,10 @@ def _same_topic(newer: Stated, older: Stated) -> bool:
 
 def _same_attribute(newer: Stated, older: Stated) -> bool:
     if newer.attribute == "change":
-        return older.attribute not in _LOOSE
-    return newer.attribute == older.attribute and newer.preposition == older.preposition
+        if older.attribute in _LOOSE:
+            return newer.kind == older.kind == "number" and bool(newer.value & older.value)
+        return not older.attribute.startswith(OTHER)
+    return _verb(newer) == _verb(older) and newer.preposition == older.preposition
 
 
 def _other_value(newer: Stated, older: Stated) -> Conflict | None:
@@ -236,18 +307,49 @@ def _other_value(newer: Stated, older: Stated) -> Conflict | None:
     if people and attribute not in _PLACES and not (attribute == "be" and older.preposition in ("in", "at")):
         return None
     shared = newer.value & older.value
+    if newer.attribute == "change" and newer.topic == {ME} and newer.kind == "number" and not shared:
+        return None  # "we are down to 21 positions" tells nothing of euros
+    counted = bool(shared) and newer.kind == older.kind == "number"
+    echoed = _both_named(newer, older)
     single = (
         attribute in _ONE_VALUE
         or bool(shared and newer.kind != "word")
         or (attribute == "be" and (newer.kind != "word" or bool(shared) or _comparable(newer, older)))
         or (attribute in ("prefer", "take", "use") and bool(shared))
     )
-    if not single or attribute in _LOOSE:
+    said = bool(newer.news) and not newer.former
+    if attribute in _LOOSE:
+        single = counted
+    elif older.attribute.startswith(OTHER) or not single:
+        # What a verb of no table says is compared where it says where, when or by whom, or where both are named.
+        placed = newer.preposition not in ("", "to", "for", "as") or (
+            newer.preposition and newer.kind != "word"
+        )
+        single = (said and bool(placed)) or echoed
+    if not single:
         return None
     reason = f"“{older.shown}”, then “{newer.shown}”"
-    if newer.news and not (newer.former and newer.attribute == "change"):
+    if said and not _narrower(newer, older):
         return Conflict("replace", 0.92, True, f"says “{newer.news}”: {reason}")
+    if echoed and not newer.former and not _narrower(newer, older):
+        return Conflict("replace", 0.92, True, f"names both: {reason}")
     return Conflict("replace", 0.7 if newer.number is not None else 0.6, False, reason)
+
+
+def _both_named(newer: Stated, older: Stated) -> bool:
+    """Whether the text of the later statement names the earlier value, too: "Webpack has gone, it is built with Vite".
+
+    Of plain words only those that are of one sort: "wet food" and "dry food".
+    """
+    left = older.value - newer.value
+    if not left or not left <= newer.named or newer.attribute == "change":
+        return False
+    return (newer.kind != "word" and newer.topic != {ME}) or bool(newer.value & older.value)
+
+
+def _narrower(newer: Stated, older: Stated) -> bool:
+    """Whether the later statement tells of certain days only: "on Fridays the shop closes at four"."""
+    return bool((newer.context - older.context - older.topic - older.value) & _CALENDAR)
 
 
 def _comparable(newer: Stated, older: Stated) -> bool:

@@ -82,3 +82,25 @@ def irregular_forms() -> dict[str, str]:
                 if form != words[0]:
                     forms.setdefault(form, words[0])
     return forms
+
+
+def irregular_pasts() -> frozenset[str]:
+    """The past forms of irregular verbs: "bought", "written"."""
+    verbs = (line.split() for line in _VERBS.split(";"))
+    return frozenset(form for verb in verbs for form in verb[1:] if form not in _DERIVED_NOUNS)
+
+
+_DERIVED_NOUNS = frozenset(
+    (
+        "choice",
+        "choices",
+        "flight",
+        "flights",
+        "growth",
+        "speech",
+        "speeches",
+        "thoughts",
+        "coming",
+        "spreading",
+    )
+)

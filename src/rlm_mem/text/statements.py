@@ -9,7 +9,7 @@ rule goes through the words of a sentence a fixed number of times, whatever they
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
@@ -25,8 +25,8 @@ from rlm_mem.text.clauses import (
     ENDS,
     ENDS_WITH,
     FIRST,
-    MONTHS,
     NEWS,
+    OTHER,
     PLACED,
     POSSESSIVES,
     PREPOSITIONS,
@@ -39,6 +39,7 @@ from rlm_mem.text.clauses import (
     Token,
     after_phrase,
     begins_with,
+    begins_with_verb,
     clauses_of,
     denial_in,
     family_of,
@@ -54,6 +55,16 @@ from rlm_mem.text.clauses import (
     without_news,
     words,
 )
+from rlm_mem.text.stated import ME, UNKNOWN, Stated
+from rlm_mem.text.wording import (
+    CORRECTIONS,
+    LABELS,
+    WORDED,
+    field_of,
+    in_plain_verbs,
+    without_aside,
+    without_lead,
+)
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
@@ -64,70 +75,15 @@ _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
 LONGEST = 400
 """Characters of a sentence that is read; a longer one states nothing."""
 _USERS = frozenset(("user", "human", "me"))
-ME = "me"
-"""The topic of who speaks without a name: "I", "my", "we", "our"."""
-_CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit"))
-"""Labels of a text that corrects an earlier one."""
-_LABELS = frozenset(
-    ("decision", "decided", "note", "news", "reminder", "info", "important", "agreed", "outcome", "fyi")
-)
-"""Labels that are no speakers."""
+_SHORT = 80
+"""Characters of a line that may be a label with a value."""
 _FRAGMENT = 8
 """Words without a verb that a pronoun after them may mean: "New code of the gate: it is …"."""
-_OPENINGS = words("today yesterday btw ok okay well so also then actually and but")
-_SINCE = words("since starting beginning effective")
-_BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand"))
+_PLANNED = frozenset(("planned", "plan"))
+"""Said of what is arranged: "is planned for Wednesday"."""
+_LEFT = words("left quit resigned retired died moved closed ended")
+"""Verbs of who or what is not there any more, with or without an object."""
 _BARE = words("house home flat jobs schools banks teams doctors desks offices places employers")
-UNKNOWN = "?"
-"""The topic of "she" and "they" where nobody was named before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Stated:
-    """What a sentence states.
-
-    Attributes:
-        topic: stems of what it is said of; who speaks is :data:`ME`.
-        head: the stem of its head: "budget" of "the budget of the roof".
-        attribute: the family of the verb, with the participle where there is one.
-        preposition: between verb and value; empty for none.
-        value: stems of what is stated; empty where a sentence only says what does not hold any more.
-        context: stems of what else the sentence says with it.
-        former: stems of a value that does not hold any more.
-        denied: it says that the value does not hold.
-        news: words by which the sentence says that something has changed; empty where it does not.
-        sure: neither plan nor question nor hearsay.
-        text: the sentence. ``start``, ``end``: where it stands in the text.
-        shown: the value as written. ``shown_former``: the former one.
-        kind: ``time``, ``day``, ``date``, ``number``, ``name`` or ``word``.
-        number: of a numbered line.
-        labels: numbers and names of the topic that follow a noun, each with the stem of that noun, in order: "item 3".
-    """
-
-    topic: frozenset[str]
-    head: str
-    attribute: str
-    preposition: str
-    value: frozenset[str]
-    context: frozenset[str] = frozenset()
-    former: frozenset[str] = frozenset()
-    denied: bool = False
-    always: bool = False
-    news: str = ""
-    sure: bool = True
-    text: str = ""
-    start: int = 0
-    end: int = 0
-    shown: str = ""
-    shown_former: str = ""
-    kind: str = "word"
-    number: int | None = None
-    labels: tuple[tuple[str, str], ...] = ()
-
-    @property
-    def standing(self) -> bool:
-        """Whether it states something that holds until another statement ends it."""
-        return self.sure and bool(self.value) and UNKNOWN not in self.topic
 
 
 def statements_in(
@@ -150,12 +106,14 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
     read = 0
     for said in said_in(text):
         who = (said.speaker or speaker or "").casefold()
-        topic = frozenset(analyser.terms(who)) if who and who not in _USERS | _LABELS else frozenset((ME,))
+        topic = frozenset(analyser.terms(who)) if who and who not in _USERS | LABELS else frozenset((ME,))
         carried: frozenset[str] = frozenset()
         unread: list[str] = []
+        named: frozenset[str] = frozenset()
         label = text[said.start : said.body].strip(" *_:").casefold()
-        news = label if label in _CORRECTIONS else ""
-        for start, end in sentences(text, said.body, said.end):
+        news = label if label in CORRECTIONS else ""
+        body = said.start if said.speaker and _is_field(text[said.start : said.end]) else said.body
+        for start, end in sentences(text, body, said.end):
             if read >= most:
                 return tuple(found)
             read += 1
@@ -166,9 +124,23 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
                 continue
             reader = _Reader(text[start:end], analyser, topic, carried, news, unread)
             made = reader.read()
+            before, named = named, reader.named
             carried, unread = reader.known, reader.unread
-            found += [replace(one, start=start, end=end) for one in made]
+            found += [replace(one, start=start, end=end, named=before | named) for one in made]
     return tuple(found)
+
+
+def _tokens(text: str) -> list[Token]:
+    return [
+        Token(match[0], match[0].lower().replace("’", "'"), match.start(), match.end())
+        for match in TOKEN.finditer(text)
+    ]
+
+
+def _is_field(text: str) -> bool:
+    """Whether a label with a value follows, not somebody's words: "Cache TTL: 300 s", "Ana: at eight"."""
+    label, value = field_of(_tokens(text)) if len(text) <= _SHORT else ([], [])
+    return any(one.text[0].isdigit() for one in value) and label[-1].low not in _USERS
 
 
 def _is_noun(tokens: Sequence[Token], number: int) -> bool:
@@ -196,6 +168,10 @@ class _Reader:
         self.known = carried
         self.unread = list(unread)
         self.news = news
+        self.named: frozenset[str] = frozenset()
+        self.past: list[Stated] = []
+        self.gone: tuple[list[Token], list[Token]] | None = None
+        self.subject: list[Token] = []
         self.head = ""
         self.labels: tuple[tuple[str, str], ...] = ()
         self.number: int | None = None
@@ -215,29 +191,33 @@ class _Reader:
         self.known, self.unread = topic, []
 
     def read(self) -> list[Stated]:
-        tokens = [
-            Token(match[0], match[0].lower().replace("’", "'"), match.start(), match.end())
-            for match in TOKEN.finditer(self.text)
-        ]
+        tokens = _tokens(self.text)
         if not tokens or self.text.rstrip().endswith("?"):
             return []
         if len(tokens) > 2 and tokens[0].text.isdigit() and tokens[1].text in (".", ":"):
             self.number = int(tokens[0].text[:9])
             tokens = tokens[2:]
-        tokens, news = self._without_lead(tokens)
-        news = news or self.news
-        tokens, before = self._without_aside(tokens)
+        self.named = frozenset(stem for one in tokens for stem in self._stems(one))
+        news = self.news
+        before: list[Token] = []
         found: list[Stated] = []
+        if any(one.low in WORDED for one in tokens):
+            tokens, news = without_lead(in_plain_verbs(tokens), self.news)
+            tokens, before = without_aside(tokens)
+            found = self._field(tokens, news)
         unsure = any(one.low in UNSURE for one in tokens[:1])
-        for clause in clauses_of(tokens):
+        for clause in () if found else clauses_of(tokens):
             made = self._clause(clause, news, unsure)
             found += made
             news = news or next((one.news for one in made if one.news == "correction"), "")
         if before and found and not found[0].former:
-            found[0] = replace(
-                found[0], former=self._value(before), shown_former=self._shown(before),
-                news=found[0].news or "before",
-            )  # fmt: skip
+            found[0] = replace(self._ending(found[0], before), news=found[0].news or "before")
+        if self.gone is not None:
+            self._end_by_another_clause(found, *self.gone)
+        for number, one in enumerate(found if self.past else ()):
+            was = next((old for old in self.past if old.kind == one.kind and old.topic == one.topic), None)
+            if was is not None and one.news and one.value and not one.former and not was.denied:
+                found[number] = replace(one, former=was.value, shown_former=was.shown)
         return [
             replace(
                 one,
@@ -248,69 +228,45 @@ class _Reader:
             for one in found
         ]
 
+    def _ending(self, one: Stated, before: Sequence[Token]) -> Stated:
+        """The same statement, saying that a value did hold before."""
+        return replace(one, former=self._value(before), shown_former=self._shown(before))
+
+    def _end_by_another_clause(self, found: list[Stated], who: list[Token], what: list[Token]) -> None:
+        """ "Tilda retired; Yusuf is the manager": what one clause says has ended did hold where another says what does.
+
+        Who left is meant where the other clause tells of something else, and what was left where it tells of them.
+        """
+        for number in range(len(found) - 1, -1, -1):
+            one = found[number]
+            if one.value and not one.former:
+                mine = self._value(who)
+                ended = what if not mine or mine <= one.topic | {ME} or self.speaker <= one.topic else who
+                found[number] = replace(one, gone=self._value(ended) - one.value)
+                return
+
+    def _field(self, tokens: list[Token], news: str) -> list[Stated]:
+        """ "Port: 8081" states of the port that it is 8081; "Port: 8080 -> 8081", that it was 8080."""
+        label, value = field_of(tokens)
+        if not label:
+            return []
+        former: list[Token] = []
+        arrow = next((number for number, one in enumerate(value) if one.text in ("->", "→")), 0)
+        if arrow:
+            former, value = value[:arrow], value[arrow + 1 :]
+        topic, said = self._topic(label)
+        value, more = without_news(value)
+        if not topic or not value:
+            return []
+        made = self._made(topic, "be", Complement("", value), frozenset(), news=news or said or more)
+        return [replace(self._ending(made, former), news=made.news or "before") if former else made]
+
     def _repeated(self, former: frozenset[str], tokens: Sequence[Token]) -> bool:
         """Whether a value that is said to hold no more is named twice: "from A to B and back to A"."""
         if not former:
             return False
         stems = [stem for one in tokens for stem in self._stems(one)]
         return all(stems.count(one) > 1 for one in former)
-
-    def _without_lead(self, tokens: list[Token]) -> tuple[list[Token], str]:
-        """The sentence without "Correction:", "As of May," and the like, and what such words say."""
-        news = ""
-        stop = next((number for number, one in enumerate(tokens[:10]) if one.text == ","), 0)
-        if stop > 2 and (tokens[0].low, tokens[1].low) in (("instead", "of"), ("rather", "than")):
-            last = len(tokens) - (not tokens[-1].text[0].isalnum())
-            tokens = [*tokens[stop + 1 : last], *tokens[:stop]]
-        while len(tokens) > 2:
-            low = tokens[0].low
-            if (
-                low in ("correction", "update", "updated", "fyi", "note", "changed")
-                and tokens[1].text in ":,–—"
-            ):
-                news = news or (low if low in ("correction", "update", "updated", "changed") else "")
-                tokens = tokens[2:]
-            elif (low, tokens[1].low) == ("as", "of") or low in _SINCE:
-                skip = 2 if low == "as" else 1
-                while skip < len(tokens) - 2 and (
-                    tokens[skip].low in MONTHS | DAYS | DETERMINERS
-                    or tokens[skip].low
-                    in ("next", "last", "month", "week", "year", "today", "now", "of", "from", ",")
-                    or tokens[skip].text[0].isdigit()
-                ):
-                    skip += 1
-                tokens, news = tokens[skip:], news or "as of"
-            elif low in _OPENINGS:
-                tokens = tokens[1:]
-            elif low in _LABELS and tokens[1].text in ":–—":
-                tokens = tokens[2:]
-            elif low == "now" or tokens[0].text in ",–—":
-                tokens, news = tokens[1:], news or ("now" if low == "now" else "")
-            else:
-                break
-        return tokens, news
-
-    def _without_aside(self, tokens: list[Token]) -> tuple[list[Token], list[Token]]:
-        """The sentence without ", it was A before" or "(formerly A)" at its end, and A."""
-        low = [one.low for one in tokens]
-        last = len(low) - 1
-        while last > 0 and not low[last][0].isalnum():
-            last -= 1
-        for number in range(max(2, last - 8), last):
-            if low[number - 1] not in (",", "(", ";", "–", "—"):
-                continue
-            rest = tokens[number : last + 1]
-            if rest[0].low in ("it", "he", "she", "they", "that") and len(rest) > 2:
-                rest = rest[1:]
-            if rest[0].low in ("was", "were") and rest[-1].low in _BEFORE:
-                rest = rest[1:-1]
-            elif rest[0].low in _BEFORE:
-                rest = rest[1:]
-            else:
-                continue
-            if rest:
-                return tokens[: number - 1], rest
-        return tokens, []
 
     def _taken_over(self, tokens: list[Token]) -> list[Stated]:
         """ "Bram took over the project from Greta" states of the project that Bram has it instead of Greta."""
@@ -348,12 +304,19 @@ class _Reader:
     def _clause(self, tokens: list[Token], news: str, unsure: bool) -> list[Stated]:
         while tokens and tokens[0].low in ("but", "and", "so"):
             tokens = tokens[1:]
+        if [one.low for one in tokens[:2]] == ["no", "more"]:
+            return self._no_more(tokens[2:])
         taken = self._taken_over(tokens)
         if taken:
             return taken
         place, kind = verb_of(tokens)
-        if place < 0 and tokens and self.carried and tokens[0].low.endswith("s"):
-            place, kind = (0, family_of(tokens[0].low)) if family_of(tokens[0].low) else (place, kind)
+        family = family_of(tokens[0].low) if tokens and tokens[0].low.endswith("s") else ""
+        if place < 0 and (family or begins_with_verb(tokens)) and self.carried:
+            place, kind = 0, family or OTHER + tokens[0].low
+        was = next((number for number, one in enumerate(tokens) if one.low in ("was", "were")), 0)
+        if place < 0 and was:
+            topic, _ = self._topic(tokens[:was])
+            self.past += self._be(tokens[:was], topic, "is", tokens[was + 1 :], "")
         if place < 0:
             topic, _ = self._topic(subject_of(tokens) or (tokens if len(tokens) <= _FRAGMENT else ()))
             if topic:
@@ -368,12 +331,12 @@ class _Reader:
         topic, subject_news = self._topic(subject)
         news = news or subject_news
         if topic:
-            self.carried = topic
+            self.carried, self.subject = topic, subject
         if kind == "used to":
             made = self._state(
                 subject,
                 topic,
-                family_of(rest[1].low) if len(rest) > 1 else "",
+                (family_of(rest[1].low) or OTHER + self.analyser.stem(rest[1].low)) if len(rest) > 1 else "",
                 rest[2:],
                 "used to",
                 denied=True,
@@ -383,14 +346,32 @@ class _Reader:
             if any(one.low in ("not", "never", "no", "didn't", "haven't", "hasn't") for one in subject):
                 return []
             made = self._change(subject, topic, verb, rest)
-        elif kind == "be":
-            made = self._be(subject, topic, verb, rest, news)
+        elif kind in ("be", "been"):
+            if kind == "been":
+                rest = rest[next(number for number, one in enumerate(rest) if one.low == "been") + 1 :]
+            sure = sure and not any(one.low in UNSURE for one in rest[:2] if one.low not in _PLANNED)
+            made = self._be(subject, topic, "is" if kind == "been" else verb, rest, news)
         elif kind == "have" and (renewed := self._renewed(topic, rest)) is not None:
             made = [renewed]
         else:
+            if kind.startswith(OTHER):
+                kind = OTHER + self.analyser.stem(fold(kind.removeprefix(OTHER)))
             denied = denial_in(subject)
             made = self._state(subject, topic, kind, rest, news or denied[1], denied=denied[0])
         return [replace(one, sure=one.sure and sure) for one in made]
+
+    def _no_more(self, tokens: list[Token]) -> list[Stated]:
+        """ "No more team lunch on Thursdays" states of the lunch that it is not on Thursdays any more."""
+        parts = parts_of(tokens)
+        if not parts or parts[0].preposition:
+            return []
+        topic, _ = self._topic(parts[0].tokens)
+        self.carried, self.gone = topic or self.carried, ([], parts[0].tokens)
+        return [
+            Stated(topic, self.head, "be", part.preposition, frozenset(), frozenset(), self._value(part.tokens),
+                   news="no more", shown_former=self._shown(part.tokens), kind=kind_of(part.tokens))
+            for part in parts[1:]
+        ]  # fmt: skip
 
     def _topic(self, tokens: Sequence[Token]) -> tuple[frozenset[str], str]:
         """The stems of a subject, with who speaks as :data:`ME` or by name, and "new" where it says so."""
@@ -425,10 +406,14 @@ class _Reader:
     def _stems(self, one: Token) -> list[str]:
         word = one.low.removesuffix("'s").rstrip(".")
         if word[:1].isdigit() or not word.isalpha():
+            if "-" in word and word.replace("-", "").isalpha():
+                return ["-".join(self.analyser.stem(fold(part)) for part in word.split("-"))]
             return [word]
         return [self.analyser.stem(fold(word))]
 
     def _value(self, tokens: Sequence[Token]) -> frozenset[str]:
+        if len(tokens) > 1 and tokens[-1].low in ("one", "ones"):
+            tokens = tokens[:-1]
         return frozenset(
             stem
             for one in tokens
@@ -470,20 +455,35 @@ class _Reader:
                                   or not (target or source)):  # fmt: skip
             return self._replacement(owner, subject, direct, named, passive, verb, others)
         if verb in CHANGES and target is not None:
-            return self._moved(topic, direct, source, target, verb, others)
+            return self._moved(subject, topic, direct, source, target, verb, others)
         needed = ENDS_WITH.get(verb)
-        if (
-            not passive
-            and verb in ENDS
-            and (needed is None or tuple(one.low for one in rest[: len(needed)]) == needed)
-        ):
-            return self._ended(owner, rest[len(needed or ()) :], verb)
-        return []
+        if verb not in ENDS:
+            return []
+        who = [one for one in subject if one.low not in AUXILIARIES and one.low not in FIRST | THIRD]
+        if passive or (verb in _LEFT and not direct.tokens and not source):
+            self.gone = who, []
+            return [
+                Stated(topic, self.head, "change", "", frozenset(), others, news=verb, over=True, labels=self.labels)
+            ] if topic and not others and passive else []  # fmt: skip
+        if needed is not None and tuple(one.low for one in rest[: len(needed)]) != needed:
+            return []
+        ended = rest[len(needed or ()) :]
+        parts = parts_of(ended)
+        if parts and parts[0].preposition and verb not in _LEFT and needed is None:
+            return []  # "lost at cards"
+        what = (
+            parts[-1]
+            if parts and parts[-1].preposition in ("from", "at", "in", "with")
+            else next(iter(parts), None)
+        )
+        self.gone = (who if verb in _LEFT else []), what.tokens if what is not None else []
+        return self._ended(owner, ended, verb)
 
     def _replacement(
         self, owner: frozenset[str], subject: list[Token], direct: Complement, named: dict[str, Complement],
         passive: bool, verb: str, others: frozenset[str],
     ) -> list[Stated]:  # fmt: skip
+        subject = subject or self.subject
         by = named.get("by") if passive else named.get("with") or named.get("by") or named.get("for")
         if passive and by is not None:
             former, value = [one for one in subject if one.low not in AUXILIARIES], by
@@ -509,8 +509,8 @@ class _Reader:
         ]  # fmt: skip
 
     def _moved(
-        self, topic: frozenset[str], direct: Complement, source: Complement | None, target: Complement, verb: str,
-        others: frozenset[str],
+        self, subject: list[Token], topic: frozenset[str], direct: Complement, source: Complement | None,
+        target: Complement, verb: str, others: frozenset[str],
     ) -> list[Stated]:  # fmt: skip
         about = [
             one
@@ -518,7 +518,9 @@ class _Reader:
             if one.low not in ("up", "down", "over", "back", "forward", "out", "away")
         ]
         if about:
-            whose = topic if any(one.low in ("his", "her", "their", "its") for one in about) else frozenset()
+            bare = len(about) == 1 and about[0].text.islower() and about[0].low.endswith("s")
+            owned = any(one.low in ("his", "her", "their", "its") for one in about)
+            whose = topic if owned or (bare and not self._value(subject) & {ME}) else frozenset()
             found, _ = self._topic([one for one in about if one.low not in THIRD])
             topic = found | whose
         topic = topic or self.speaker
@@ -528,14 +530,17 @@ class _Reader:
             "shown_former": self._shown(former),
             "news": f"{verb} to",
         }
-        sure = bool(former) or verb in PLACED or bool(topic - {ME})
-        if verb in TRAVELLED and kind_of(target.tokens) in ("name", "word"):
+        sure = bool(former) or verb in PLACED or bool(topic - {ME}) or kind_of(target.tokens) == "number"
+        alike = self._value(former) & self._value(
+            target.tokens
+        )  # "from the second floor to the fourth floor"
+        if verb in TRAVELLED and kind_of(target.tokens) in ("name", "word") and not alike:
             sure = False
         return [self._made(topic, "change", target, others, sure=sure, **more)]
 
     def _ended(self, owner: frozenset[str], rest: list[Token], verb: str) -> list[Stated]:
         attribute = "change"
-        if verb in ("stopped", "quit", "gave", "given") and rest and rest[0].low.endswith("ing"):
+        if verb in ("stopped", "quit", "dropped") and rest and rest[0].low.endswith("ing"):
             attribute = family_of(rest[0].low)
             rest = rest[1:]
         parts = parts_of(rest)
@@ -620,7 +625,8 @@ class _Reader:
             ] if former and former[0].tokens else []  # fmt: skip
         swapped = self._role(subject, attribute, parts)
         if swapped is not None:
-            topic, parts = swapped
+            topic, parts, said = swapped
+            news = news or said
         ends = denied and bool(news) and news not in ("correction", "update")
         found: list[Stated] = []
         for part in parts:
@@ -673,7 +679,7 @@ class _Reader:
 
     def _role(
         self, subject: list[Token], attribute: str, parts: list[Complement]
-    ) -> tuple[frozenset[str], list[Complement]] | None:
+    ) -> tuple[frozenset[str], list[Complement], str] | None:
         """ "Ruben is the head of procurement" states of the head of procurement that it is Ruben."""
         first = parts[0]
         if attribute != "be" or first.preposition or not subject or not first.tokens:
@@ -684,8 +690,8 @@ class _Reader:
             return None
         if any(one.low in FIRST | THIRD | DETERMINERS for one in subject):
             return None
-        topic, _ = self._topic(first.tokens)
-        return (topic, [Complement("", subject), *parts[1:]]) if topic else None
+        topic, news = self._topic(first.tokens)
+        return (topic, [Complement("", subject), *parts[1:]], news) if topic else None
 
     def _context(self, parts: Sequence[Complement], without: tuple[str, ...]) -> frozenset[str]:
         return frozenset(

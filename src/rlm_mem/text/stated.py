@@ -1,0 +1,66 @@
+"""One statement of a sentence: a topic, an attribute and a value (docs/spec/links.md, Proposals)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ME", "UNKNOWN", "Stated"]
+
+ME = "me"
+"""The topic of who speaks without a name: "I", "my", "we", "our"."""
+UNKNOWN = "?"
+"""The topic of "she" and "they" where nobody was named before."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a sentence states.
+
+    Attributes:
+        topic: stems of what it is said of; who speaks is :data:`ME`.
+        head: the stem of its head: "budget" of "the budget of the roof".
+        attribute: the family of the verb, with the participle where there is one.
+        preposition: between verb and value; empty for none.
+        value: stems of what is stated; empty where a sentence only says what does not hold any more.
+        context: stems of what else the sentence says with it.
+        former: stems of a value that does not hold any more.
+        denied: it says that the value does not hold.
+        news: words by which the sentence says that something has changed; empty where it does not.
+        sure: neither plan nor question nor hearsay.
+        text: the sentence. ``start``, ``end``: where it stands in the text.
+        shown: the value as written. ``shown_former``: the former one.
+        kind: ``time``, ``day``, ``date``, ``number``, ``name`` or ``word``.
+        number: of a numbered line.
+        gone: stems of what another clause of the sentence says to have ended.
+        over: it says that the topic itself has ended: "the drill was cancelled".
+        named: stems of all words of the sentence, and of the one before it.
+        labels: numbers and names of the topic that follow a noun, each with the stem of that noun, in order: "item 3".
+    """
+
+    topic: frozenset[str]
+    head: str
+    attribute: str
+    preposition: str
+    value: frozenset[str]
+    context: frozenset[str] = frozenset()
+    former: frozenset[str] = frozenset()
+    denied: bool = False
+    always: bool = False
+    news: str = ""
+    sure: bool = True
+    text: str = ""
+    start: int = 0
+    end: int = 0
+    shown: str = ""
+    shown_former: str = ""
+    kind: str = "word"
+    number: int | None = None
+    labels: tuple[tuple[str, str], ...] = ()
+    gone: frozenset[str] = frozenset()
+    over: bool = False
+    named: frozenset[str] = frozenset()
+
+    @property
+    def standing(self) -> bool:
+        """Whether it states something that holds until another statement ends it."""
+        return self.sure and bool(self.value) and UNKNOWN not in self.topic

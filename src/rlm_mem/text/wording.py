@@ -1,0 +1,245 @@
+"""The wording of a sentence brought to the forms that are read: its lead, its aside, its phrasal verbs, its fields.
+
+What the functions return has the tokens of the sentence in order, without words that only introduce what is said.
+English only. Each of them goes through the words a fixed number of times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rlm_mem.text.clauses import (
+    DAYS,
+    DETERMINERS,
+    MONTHS,
+    THIRD,
+    Token,
+    verb_of,
+    words,
+)
+
+__all__ = ["CORRECTIONS", "LABELS", "WORDED", "field_of", "in_plain_verbs", "without_aside", "without_lead"]
+
+CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit", "changed", "change", "news"))
+"""Words of a label by which a text corrects an earlier one or brings it up to date."""
+LABELS = frozenset(
+    ("decision", "decided", "note", "news", "reminder", "info", "important", "agreed", "outcome", "fyi")
+)
+"""Labels that are no speakers."""
+_BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand", "originally"))
+_ONWARD = frozenset(("on", "onward", "onwards", "forward"))
+_FILLERS = words(
+    "today yesterday btw ok okay well so also then and but sorry oops finally officially sadly luckily"
+)
+_SINCE = frozenset(("since", "starting", "beginning", "effective"))
+_TIMES = words(
+    "next last month week year today now of from , spring summer autumn fall winter sprint release 's"
+)
+_LEADS = (
+    ("change", "of", "plans"), ("change", "of", "plan"), ("turns", "out"), ("turned", "out"), ("it", "turns", "out"),
+    ("it", "turned", "out"), ("as", "it", "turns", "out"), ("as", "it", "turned", "out"), ("i", "was", "wrong"),
+    ("we", "were", "wrong"), ("i", "was", "mistaken"), ("i", "stand", "corrected"), ("my", "mistake"), ("my", "bad"),
+    ("scratch", "that"), ("heads", "up"), ("good", "news"), ("bad", "news"), ("new", "plan"),
+    ("on", "second", "thought"),
+)  # fmt: skip
+"""Words before a sentence by which it corrects what was said or brings it up to date."""
+_LONGEST_LABEL = 6
+_PARTICLES = words("up out off down away in on over aside back")
+_PHRASAL_VERBS = """
+cancelled: called off, fell through; traded: traded in; swapped: swapped out, switched out; switched: switched over
+moved: moved over, brought forward, pushed back, put back, put off, moved back, moved up, moved forward
+left: moved away, went away, gone away; dropped: put aside, laid aside, set aside, given up, gave up
+resigned: stepped down, stepped back, stepped aside; closed: closed down, shut down; retired: phased out
+ended: broke up, broken up, split up; removed: taken down, torn down, thrown out, threw out; stopped: turned off
+died: passed away; passed: passed on; rose: went up; risen: gone up; fell: went down, came down; fallen: gone down
+raised: scaled up; lowered: scaled down; cut: cut down; uses: took up, taken up
+"""
+_PHRASAL = {
+    tuple(phrase.split()): verb.strip()
+    for verb, phrases in (line.split(":") for line in _PHRASAL_VERBS.strip().replace(";", "\n").splitlines())
+    for phrase in phrases.split(",")
+}
+"""Phrasal verbs, and the verb that says the same."""
+_FIRST_WORDS = frozenset(phrase[0] for phrase in _PHRASAL)
+_GONE_WITH = (
+    ("went", "out", "of", "business"), ("gone", "out", "of", "business"), ("went", "bankrupt"), ("gone", "bankrupt"),
+    ("is", "gone"), ("are", "gone"), ("is", "out"), ("are", "out"), ("is", "off"), ("are", "off"),
+)  # fmt: skip
+_BE = frozenset(("is", "are", "am", "i'm", "we're", "it's", "he's", "she's", "they're"))
+_CHOSEN_WITH = (("ended", "up", "going", "with"), ("ended", "up", "with"), ("went", "with"), ("gone", "with"))
+"""Said of what was chosen: "we went with webhooks"."""
+_FIRST_OF_ANY = _FIRST_WORDS | _BE | {phrase[0] for phrase in (*_GONE_WITH, *_CHOSEN_WITH)}
+
+
+def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]:
+    """The sentence without "Correction:", "As of May", "From May on", "Change of plans," and what such words say."""
+    stop = next((number for number, one in enumerate(tokens[:10]) if one.text == ","), 0)
+    if stop > 2 and (tokens[0].low, tokens[1].low) in (("instead", "of"), ("rather", "than")):
+        last = len(tokens) - (not tokens[-1].text[0].isalnum())
+        tokens = [*tokens[stop + 1 : last], *tokens[:stop]]
+    while len(tokens) > 2:
+        low = tokens[0].low
+        skip, told = _lead(tokens)
+        if skip:
+            tokens, news = tokens[skip:], news or told
+        elif low in _FILLERS and not (low == "so" and tokens[1].low in ("far", "that")):
+            tokens = tokens[1:]
+        elif low == "actually":
+            tokens, news = tokens[1:], news or ("correction" if tokens[1].text == "," else "")
+        elif low == "now" or tokens[0].text in ",:–—":
+            tokens, news = tokens[1:], news or ("now" if low == "now" else "")
+        else:
+            break
+    return tokens, news
+
+
+def _lead(tokens: list[Token]) -> tuple[int, str]:
+    """How many tokens introduce the sentence, and what they say is new."""
+    low = [one.low for one in tokens[:8]]
+    if (low[0] in CORRECTIONS or low[0] in LABELS) and tokens[1].text in ",:–—":
+        return 2, low[0] if low[0] in CORRECTIONS else ""
+    for lead in _LEADS:
+        if tuple(low[: len(lead)]) == lead:
+            if lead[-1] == "out" and low[len(lead)] == "that":
+                return len(lead) + 1, "correction"
+            return len(lead), "correction"
+    if low[0] in _SINCE or (low[0], low[1]) == ("as", "of"):
+        skip = 2 if low[0] == "as" else 1
+        while skip < len(tokens) - 2 and (
+            tokens[skip].low in MONTHS | DAYS | DETERMINERS | _TIMES or tokens[skip].text[0].isdigit()
+        ):
+            skip += 1
+        return skip, "as of"
+    if low[0] == "from":
+        place = next((number for number, one in enumerate(low[1:6], 1) if one in _ONWARD), 0)
+        if place > 1:
+            return place + 1, "from now on"
+        if low[1] in MONTHS | DAYS or (len(low) > 2 and low[2] in MONTHS):
+            return (2 if low[1] in MONTHS | DAYS else 3), "as of"
+    mark = next((number for number, one in enumerate(tokens[: _LONGEST_LABEL + 1]) if one.text == ":"), 0)
+    mark = mark if mark + 1 < len(tokens) and tokens[mark + 1].low not in THIRD else 0
+    if 0 < mark < len(tokens) - 2 and verb_of(tokens[mark + 1 :])[0] >= 0 and verb_of(tokens[:mark])[0] < 0:
+        told = any(one in CORRECTIONS or one == "new" for one in low[:mark])
+        if told or all(one not in DETERMINERS for one in low[:mark]):
+            return mark + 1, "update" if told else ""
+    return 0, ""
+
+
+def without_aside(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+    """The sentence without ", it was A before", "(formerly A)" or "; previously it was A" at its end, and A."""
+    low = [one.low for one in tokens]
+    last = len(low) - 1
+    while last > 0 and not low[last][0].isalnum():
+        last -= 1
+    for number in range(max(2, last - 8), last + 1):
+        opener = tokens[number - 1].text
+        if opener not in (",", "(", ";", "–", "—"):
+            continue
+        rest = tokens[number : last + 1]
+        begins = rest[0].low in _BEFORE
+        rest = rest[begins:]
+        if rest and rest[0].low in ("it", "he", "she", "they", "that", "this"):
+            rest = rest[1 : None if len(rest) > 2 and rest[1].low in ("was", "were") else 1]
+        was = bool(rest) and rest[0].low in ("was", "were")
+        rest = rest[was:]
+        ends = bool(rest) and rest[-1].low in _BEFORE
+        rest = rest[: len(rest) - ends]
+        if rest and (begins or (was and (ends or opener == "("))):
+            return tokens[: number - 1], rest
+    return tokens, []
+
+
+def in_plain_verbs(tokens: list[Token]) -> list[Token]:
+    """The sentence with one verb for each phrasal one: "called off", "put the book aside", "we ended up going with"."""
+    made: list[Token] = []
+    number = 0
+    while number < len(tokens):
+        one = tokens[number]
+        if one.low not in _FIRST_OF_ANY:
+            made.append(one)
+            number += 1
+            continue
+        low = tuple(other.low for other in tokens[number : number + 4])
+        chosen = next((some for some in _CHOSEN_WITH if low[: len(some)] == some), None)
+        gone = next((some for some in _GONE_WITH if low[: len(some)] == some), None)
+        if (
+            one.low in _BE
+            and len(low) > 3
+            and low[1] in ("down", "up")
+            and low[2] == "to"
+            and low[3][:1].isdigit()
+        ):
+            made.append(replace(one, low="fell" if low[1] == "down" else "rose"))
+            number += 2
+            continue
+        if chosen is not None and made:
+            made.append(replace(one, low="uses"))
+            number += len(chosen)
+            continue
+        if gone is not None and (
+            number + len(gone) == len(tokens) or not tokens[number + len(gone)].low.isalpha()
+        ):
+            made.append(replace(one, low="retired"))
+            number += len(gone)
+            continue
+        if one.low in _FIRST_WORDS:
+            place = _particle(tokens, number)
+            if place:
+                made.append(replace(one, low=_PHRASAL[one.low, tokens[place].low]))
+                made += tokens[number + 1 : place]
+                number = place + 1
+                if (
+                    number < len(tokens)
+                    and tokens[number].low in ("with", "on")
+                    and made[-1].low in _OBJECT_AFTER
+                ):
+                    number += 1
+                continue
+        made.append(one)
+        number += 1
+    return made
+
+
+_OBJECT_AFTER = frozenset(("ended", "dropped"))
+"""Verbs whose object a preposition leads in: "broke up with Ana"."""
+
+
+def _particle(tokens: list[Token], number: int) -> int:
+    """The place of the particle of a phrasal verb, directly after it or after its object; 0 for none."""
+    verb = tokens[number].low
+    for place in range(number + 1, min(number + 6, len(tokens))):
+        low = tokens[place].low
+        if low in _PARTICLES and (verb, low) in _PHRASAL:
+            after = tokens[place + 1] if place + 1 < len(tokens) else None
+            apart = place > number + 1 and after is not None and (
+                after.low in DETERMINERS or after.text[:1].isupper() or after.text[:1].isdigit()
+            )  # fmt: skip
+            return 0 if apart else place
+        if not (low.isalnum() or "-" in low) or low in ("and", "but", "from", "to"):
+            return 0
+    return 0
+
+
+def field_of(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
+    """Label and value of a line like "Port: 8081"; two empty lists for any other."""
+    mark = next((number for number, one in enumerate(tokens[: _LONGEST_LABEL + 1]) if one.text in ":="), 0)
+    label, value = tokens[:mark], tokens[mark + 1 :]
+    while value and value[-1].text in ".,;)":
+        value = value[:-1]
+    if (
+        not label
+        or not value
+        or len(value) > _LONGEST_LABEL
+        or not all(one.low[:1].isalnum() for one in label)
+    ):
+        return [], []
+    if any(one.text in ",;:" for one in value) or (len(label) == 1 and label[0].low in LABELS | CORRECTIONS):
+        return [], []
+    return (label, value) if verb_of(label)[0] < 0 and verb_of(value)[0] < 0 else ([], [])
+
+
+WORDED = (
+    CORRECTIONS | LABELS | _BEFORE | _FILLERS | _SINCE | _FIRST_OF_ANY | {lead[0] for lead in _LEADS}
+    | {"instead", "rather", "from", "as", "now", "actually", "was", "were", ":", "=", "-", "–", "—"}
+)  # fmt: skip
+"""Without any of these words and stops a sentence is in the form that is read."""
