@@ -25,8 +25,10 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from starlette.routing import Route
 
 from rlm_mem.access.clients import client_of
+from rlm_mem.access.grants import PERMISSIONS, Access
 from rlm_mem.access.oauth import ResourceServer
-from rlm_mem.errors import InvalidConfig, StorageError
+from rlm_mem.access.tokens import TokenFile
+from rlm_mem.errors import InvalidConfig, NotFoundError, StorageError
 from rlm_mem.http.guard import Keys
 from rlm_mem.http.site import Site
 from rlm_mem.mcp.server import McpServer
@@ -268,6 +270,32 @@ def test_keys_are_changed_and_a_server_that_is_away_is_no_reason_to_let_anybody_
         assert not oauth.is_current(brief)
 
     asyncio.run(play())
+
+
+def test_a_subject_is_revoked_here_at_once_and_readmitted(tmp_path: Path, login: Login) -> None:
+    state = ServerState(Settings(brain=tmp_path / "brain"))
+    tokens = TokenFile(tmp_path / "tokens.json")
+    oauth = ResourceServer(ISSUER, RESOURCE, transport=httpx2.ASGITransport(login.app))
+    keys = Keys(None, PORT, tokens=tokens, oauth=oauth)
+    app = create_app(state, keys=keys, port=PORT, api=True, site=Site(PORT, oauth=True))
+    ana, ben = login.sign(), login.sign(sub="ben")
+    assert [asked(app, one).status_code for one in (ana, ben)] == [200, 200]
+    subject = f"oauth:{jwt.decode(ana, options={'verify_signature': False})['sub']}"
+    assert keys.is_current(ana, subject)
+    with pytest.raises(NotFoundError):  # an admin of one namespace does not decide for the others
+        tokens.revoke(subject, within=Access("x", ("team/ana",), PERMISSIONS["admin"]))
+    tokens.revoke(subject, by="test")
+    assert not keys.is_current(ana, subject), "an answer that goes on ends"
+    later = login.sign(exp=time.time() + 900)
+    assert [asked(app, one).status_code for one in (ana, later, ben)] == [401, 401, 200]
+    assert [(one.name, tokens.state_of(one)) for one in tokens.records()] == [(subject, "revoked")]
+    with pytest.raises(NotFoundError):
+        tokens.revoke(subject)
+    tokens.readmit(subject)
+    assert [asked(app, one).status_code for one in (ana, ben)] == [200, 200]
+    with pytest.raises(NotFoundError, match="not a subject"):
+        tokens.readmit(subject)
+    state.close()
 
 
 @pytest.mark.parametrize(

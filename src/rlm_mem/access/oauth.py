@@ -20,6 +20,7 @@ import httpx2
 import jwt
 
 from rlm_mem.access.grants import PERMISSIONS, Access, Permission, check_patterns
+from rlm_mem.access.tokens import OAUTH
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
 
 __all__ = ["NAMESPACES_CLAIM", "SCOPES", "ResourceServer"]
@@ -202,7 +203,7 @@ def _access(claims: Mapping[str, Any]) -> Access:
     subject = str(claims["sub"])
     if not _SUBJECT.match(subject):
         subject = _mark(subject)[:32]
-    return Access(f"oauth:{subject}", patterns, included)
+    return Access(OAUTH + subject, patterns, included)
 
 
 def _mark(text: str) -> str:

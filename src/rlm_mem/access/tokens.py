@@ -38,24 +38,28 @@ from rlm_mem.errors import (
 )
 from rlm_mem.store.core.files import Signature, signature, write_atomic
 
-__all__ = ["PREFIX", "TokenFile", "TokenRecord", "token_path"]
+__all__ = ["OAUTH", "PREFIX", "TokenFile", "TokenRecord", "token_path"]
 
 #: Begins every token, so that scanners for secrets find one that leaked.
 PREFIX = "rlm_mem_token_"
 
+#: Begins the name of a subject of an authorization server; no token has such a name.
+OAUTH = "oauth:"
+
 _FORMAT = 1
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,63}\Z")
+_SUBJECT = re.compile(rf"{OAUTH}[A-Za-z0-9][A-Za-z0-9._@|:-]{{0,63}}\Z")
 _TOKEN = re.compile(rf"{PREFIX}([0-9a-f]{{12}})_[A-Za-z0-9_-]{{43}}\Z")
 _MOST = 10_000
 
 
 class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """A token as it is kept.
+    """A token as it is kept, or a subject of an authorization server whose tokens are revoked here.
 
     Attributes:
         id: identifies it in lists; part of the token, and no secret.
-        name: for the audit log; of several tokens of one name, only one is in force.
-        digest: SHA-256 of the token, hexadecimal.
+        name: for the audit log; of several tokens of one name, only one is in force. Of a subject ``oauth:SUB``.
+        digest: SHA-256 of the token, hexadecimal; empty for a subject.
         namespaces, permissions: what it may do (``grants.Access``).
         created_at, expires_at, revoked_at: UTC; None: never.
         created_by, revoked_by: who.
@@ -128,6 +132,7 @@ class TokenFile:
         self._guard = threading.Lock()
         self._seen: Signature | None = None
         self._by_id: dict[str, TokenRecord] = {}
+        self._subjects: frozenset[str] = frozenset()
 
     def create(
         self,
@@ -193,6 +198,9 @@ class TokenFile:
     def revoke(self, name: str, *, by: str = "", within: Access | None = None) -> TokenRecord:
         """Revoke the token of a name or an id; of several of one name, the one in force.
 
+        ``oauth:SUB`` revokes every token that an authorization server gives to that subject, also later ones, until
+        it is readmitted.
+
         Args:
             by: who revokes it.
             within: whoever revokes it; tokens that reach further do not exist for it.
@@ -202,6 +210,14 @@ class TokenFile:
         """
         now = format_time(self._clock())
         with self._changing() as tokens:
+            everywhere = within is None or within.includes(("*",), ("admin",))
+            if _SUBJECT.match(name) and everywhere and all(one.name != name for one in tokens):
+                # Whoever lists it must reach every namespace: which ones the tokens name is not known here.
+                subject = TokenRecord(
+                    secrets.token_hex(6), name, "", ("*",), (), now, by, revoked_at=now, revoked_by=by
+                )
+                tokens.append(subject)
+                return subject
             found = [
                 place
                 for place, one in enumerate(tokens)
@@ -218,6 +234,32 @@ class TokenFile:
             revoked: TokenRecord = msgspec.structs.replace(tokens[place], revoked_at=now, revoked_by=by)
             tokens[place] = revoked
         return revoked
+
+    def readmit(self, name: str) -> TokenRecord:
+        """Accept the tokens of a subject of an authorization server again.
+
+        Args:
+            name: ``oauth:SUB``.
+
+        Returns:
+            The record of its revocation, which is removed.
+
+        Raises:
+            NotFoundError: it is not revoked. StorageError: the file cannot be used.
+        """
+        with self._changing() as tokens:
+            found = next((one for one in tokens if one.name == name and not one.digest), None)
+            if found is None:
+                raise NotFoundError(
+                    f"{name!r:.80} is not a subject that is revoked here", hint="rlm-mem token list shows all"
+                )
+            tokens.remove(found)
+        return found
+
+    def refuses(self, name: str) -> bool:
+        """Whether the tokens of this subject, ``oauth:SUB``, are revoked here."""
+        self._current()
+        return name in self._subjects
 
     def records(self) -> list[TokenRecord]:
         """Every token, also expired and revoked ones, in the order in which they were made."""
@@ -256,6 +298,7 @@ class TokenFile:
                 ) from None
             if now != self._seen or now is None:
                 self._by_id = {one.id: one for one in ([] if now is None else self._read())}
+                self._subjects = frozenset(one.name for one in self._by_id.values() if not one.digest)
                 self._seen = now
             return self._by_id
 

@@ -64,9 +64,18 @@ def mcp(
     port: Annotated[
         int, typer.Option("--port", metavar="N", min=0, max=65535, help="With --http; 0 takes a free one.")
     ] = 7411,
+    tokens: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokens",
+            metavar="FILE",
+            envvar="RLM_MEM_TOKENS",
+            help="With --http: the named tokens; by default tokens.json in the brain folder.",
+        ),
+    ] = None,
 ) -> None:
     """Serve the memory to agents over MCP; clients start this themselves (rlm-mem install)."""
-    settings = call.settings("mcp")
+    settings = call.settings("mcp", _tokens(call, tokens) if http else None)
     if project:
         settings = _of_project(settings, folder)
     elif folder is not None:

@@ -1,4 +1,4 @@
-"""`rlm-mem token`: the named tokens of a server: make, list, revoke."""
+"""`rlm-mem token`: the named tokens of a server: make, list, revoke; subjects of its OAuth issuer: revoke, readmit."""
 
 from __future__ import annotations
 
@@ -97,7 +97,13 @@ def list_(call: BrainCall, tokens: File = None) -> None:
 
 def revoke(
     call: BrainCall,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="The name or the id of a token.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            metavar="NAME",
+            help="The name or the id of a token; oauth:SUB for all tokens of a subject of the OAuth issuer.",
+        ),
+    ],
     tokens: File = None,
 ) -> None:
     """Revoke a token: servers that run refuse it from the next request on."""
@@ -107,6 +113,20 @@ def revoke(
         print_json(_plain(file, record))
         return
     screen().print(text(f"revoked {record.name} ({record.id})"))
+
+
+def readmit(
+    call: BrainCall,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="oauth:SUB, as rlm-mem token list shows it.")],
+    tokens: File = None,
+) -> None:
+    """Accept the tokens of a subject of the OAuth issuer again, which were revoked here."""
+    file = TokenFile(token_path(call.place, tokens))
+    record = file.readmit(name)
+    if call.json:
+        print_json({"readmitted": record.name, "revoked_at": record.revoked_at})
+        return
+    screen().print(text(f"readmitted {record.name}"))
 
 
 def _plain(file: TokenFile, record: TokenRecord) -> dict[str, Any]:

@@ -120,7 +120,21 @@ class Keys:
         named = None if self.tokens is None else self.tokens.find(given)
         if named is not None:
             return named.access
-        return None if self.oauth is None else await self.oauth.access_of(given)
+        access = None if self.oauth is None else await self.oauth.access_of(given)
+        return None if access is None or self._refuses(access.name) else access
+
+    def is_current(self, given: str, name: str) -> bool:
+        """Whether a token that was accepted, with what name, is still in force.
+
+        Raises:
+            StorageError: the named tokens cannot be read.
+        """
+        if self.tokens is not None and self.tokens.find(given) is not None:
+            return True
+        return self.oauth is not None and self.oauth.is_current(given) and not self._refuses(name)
+
+    def _refuses(self, subject: str) -> bool:
+        return self.tokens is not None and self.tokens.refuses(subject)
 
     def login_of(self, headers: Headers) -> Access | None:
         """What the cookie of a request permits; None without one that is valid.
@@ -274,10 +288,7 @@ class Guard:
             try:
                 if client.browser:
                     return self._keys.login_of(headers) is not None
-                tokens, oauth = self._keys.tokens, self._keys.oauth
-                if tokens is not None and tokens.find(given) is not None:
-                    return True
-                return oauth is not None and oauth.is_current(given)
+                return self._keys.is_current(given, client.access.name)
             except StorageError:
                 return False
 
