@@ -19,7 +19,7 @@ WORKERS ?= $(if $(filter 1,$(CORES))$(filter -k% tests/%,$(ARGS)),0,$(shell expr
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8 --dist worksteal
 
 .DEFAULT_GOAL := help
-.PHONY: help install dev demo test test-slow test-models test-integrations test-clients check format bench bench-peers site wheels figures clean
+.PHONY: help install dev demo test test-slow test-models test-integrations test-clients check format bench bench-peers site links lighthouse image wheels figures clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1	\2/' | expand -t 22
@@ -68,6 +68,16 @@ bench-peers: $(BIN)/python ## other memories, to be measured beside this one
 site: $(VENV)/.installed-docs ## the documentation as a site, in build/site; every warning is an error
 	$(BIN)/python -m sphinx --fail-on-warning --keep-going --quiet --fresh-env docs build/site
 	@echo "build/site/index.html"
+
+links: $(VENV)/.installed-docs ## ask for every address outside of the site that the documentation names (needs the network)
+	$(BIN)/python -m sphinx -b linkcheck --quiet docs build/links
+
+lighthouse: $(VENV)/.installed-dev site ## every page of the site and the dashboard by the rules of axe and by Lighthouse (needs npm, Chromium)
+	npm install --silent --prefix build/lighthouse lighthouse@12
+	$(BIN)/python benchmarks/pages.py $(ARGS)
+
+image: ## the image, built and tried by the engine that is here: docker, podman or buildah
+	sh tools/image.sh $(ARGS)
 
 wheels: ## the wheel, tried in a clean environment of each Python that is here (ARGS="python3.12 …")
 	sh tools/wheels.sh $(ARGS)

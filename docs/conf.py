@@ -7,11 +7,15 @@ page in no table of contents, a docstring that does not parse.
 from __future__ import annotations
 
 import sys
+from html import escape
 from pathlib import Path
+from textwrap import shorten
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from _reference import filled
+from docutils import nodes
 from sphinx.application import Sphinx
 
 from rlm_mem import __version__
@@ -49,6 +53,16 @@ html_theme_options = {  # the colours of the dashboard
     "dark_css_variables": {"color-brand-primary": "#77c9c1", "color-brand-content": "#77c9c1"},
 }
 html_show_sphinx = False
+
+# `make links` asks for every address outside of the site. Those of this project are there once it is published.
+linkcheck_ignore = [
+    r"https://github\.com/rlm-mem/",
+    r"https?://(?:localhost|127\.0\.0\.1)",
+    r"https://[\w.]*\bexample\b",
+]
+linkcheck_anchors = False
+linkcheck_timeout = 20
+linkcheck_retries = 2
 html_copy_source = False
 
 
@@ -70,6 +84,17 @@ def setup(app: Sphinx) -> None:
     def fill(_app: Sphinx, _page: str, source: list[str]) -> None:
         source[0] = filled(source[0])
 
+    def describe(
+        _app: Sphinx, _page: str, _template: str, context: dict[str, Any], tree: nodes.document | None
+    ) -> None:
+        """The first paragraph as the description of the page, for search engines and previews of links."""
+        first = next(iter(tree.findall(nodes.paragraph)), None) if tree is not None else None
+        said = first.astext() if first is not None else "An index of the documentation of RLM-MEM"
+        content = escape(shorten(said, 160, placeholder="…"), quote=True)
+        context["metatags"] = (
+            f'{context.get("metatags", "")}\n<meta name="description" content="{content}" />'
+        )
+
     def complete(built: Sphinx, problem: Exception | None) -> None:
         for page in Path(built.outdir).rglob("*.html") if problem is None else ():
             text = page.read_text(encoding="utf-8")
@@ -78,4 +103,5 @@ def setup(app: Sphinx) -> None:
             page.write_text(text, encoding="utf-8")
 
     app.connect("source-read", fill)
+    app.connect("html-page-context", describe)
     app.connect("build-finished", complete)

@@ -77,6 +77,7 @@ ALL = (
     Benchmark("continuum_scale", "Tiers at size"),
     Benchmark("postgres_search", "Search on PostgreSQL"),
     Benchmark("dashboard", "The dashboard"),
+    Benchmark("pages", "Pages of the site and the dashboard"),
     Benchmark("stalls", "Stalls"),
     Benchmark("team", "A server for a team"),
     Benchmark("start", "Starting"),

@@ -42,6 +42,27 @@ class Table:
 
 #: Results with more columns than a page is wide, in parts. Columns that are named nowhere come last, in a table "more".
 PARTS: dict[str, tuple[Table, ...]] = {
+    "pages": (
+        Table(
+            "By the rules of axe",
+            {
+                "what": "what",
+                "pages": "pages",
+                "violations, light": "violations, light",
+                "violations, dark": "dark",
+            },
+        ),
+        Table(
+            "By Lighthouse, of 100",
+            {
+                "page": "page",
+                "performance": "performance",
+                "accessibility": "accessibility",
+                "best practices": "best practices",
+                "SEO": "SEO",
+            },
+        ),
+    ),
     "search_scale": (
         Table(
             "One search, milliseconds; FTS5 with the question as asked, and with its four best words picked out for it",
@@ -332,7 +353,11 @@ def _table(rows: Rows, columns: dict[str, str], title: str) -> str:
     lines = [
         "| " + " | ".join(columns.values()) + " |",
         "|" + "---|" * len(columns),
-        *("| " + " | ".join(shown(row.get(name, "")) for name in columns) + " |" for row in rows),
+        *(
+            "| " + " | ".join(shown(row.get(name, "")) for name in columns) + " |"
+            for row in rows
+            if any(name in row for name in columns)
+        ),
         "",
     ]
     return "\n".join([f"{title}:", "", *lines] if title else lines)
