@@ -1,21 +1,22 @@
 """Settings: defaults < ``brain/config.toml`` < environment (``RLM_MEM_SECTION_NAME``) < arguments.
 
-Each section is a frozen dataclass of plain fields. The range of a field is in its metadata and checked for every
-source of the value.
+Each section is a frozen record of plain fields. The range of a field stands in its annotation and is checked for
+every source of the value.
 """
 
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 from urllib.parse import urlsplit
+
+from msgspec import Struct, field, structs
 
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InvalidConfig
+from rlm_mem.record import Record
 
 __all__ = [
     "Config",
@@ -39,141 +40,148 @@ __all__ = [
     "user_data_brain",
 ]
 
-_T = TypeVar("_T")
-
 _FOLDERS_OF_BRAIN = ("memory", "personalities", "sliders", "gauges", "persona")
 
 
-def _ranged(default: _T, low: float, high: float) -> _T:
-    value: _T = field(default=default, metadata={"range": (low, high)})
-    return value
+class Range(Record, frozen=True):
+    """The least and the highest value of a setting."""
+
+    low: float
+    high: float
 
 
-def _one_of(default: str, *choices: str) -> str:
-    value: str = field(default=default, metadata={"choices": choices})
-    return value
+class OneOf:
+    """The values that a setting can have."""
+
+    def __init__(self, *choices: str) -> None:
+        self.choices = choices
 
 
-@dataclass(frozen=True)
-class StoreConfig:
+class StoreConfig(Record, frozen=True):
     """The local store. Sizes in bytes, waits in seconds."""
 
     namespace: str = "default"
-    max_content_bytes: int = _ranged(1_048_576, 1, 1 << 30)
-    lock_wait_seconds: float = _ranged(30.0, 0.0, 3600.0)
-    durability: str = _one_of("full", "full", "normal")  # full: file and folder synced before acknowledging
-    keep_versions: int = _ranged(20, 0, 1_000_000)  # former versions kept per chunk
-    views_limit: int = _ranged(10_000, 0, 100_000_000)  # close() writes the JSON views up to this many chunks
+    max_content_bytes: Annotated[int, Range(1, 1 << 30)] = 1_048_576
+    lock_wait_seconds: Annotated[float, Range(0.0, 3600.0)] = 30.0
+    durability: Annotated[str, OneOf("full", "normal")] = (
+        "full"  # full: file and folder synced before acknowledging
+    )
+    keep_versions: Annotated[int, Range(0, 1_000_000)] = 20  # former versions kept per chunk
+    views_limit: Annotated[int, Range(0, 100_000_000)] = (
+        10_000  # close() writes the JSON views up to this many chunks
+    )
     audit_reads: bool = False  # write an event line for every read too
-    processes: int = _ranged(0, 0, 64)  # that read files when many are indexed; 0: one per core, 1: only this
+    processes: Annotated[int, Range(0, 64)] = (
+        0  # that read files when many are indexed; 0: one per core, 1: only this
+    )
 
 
-@dataclass(frozen=True)
-class PostgresConfig:
+class PostgresConfig(Record, frozen=True):
     """Connections to PostgreSQL, for a brain that is named by a DSN. Waits in seconds."""
 
-    pool_size: int = _ranged(10, 1, 1000)  # connections of one process, at most
-    connect_seconds: float = _ranged(
-        10.0, 1.0, 600.0
-    )  # for one attempt; connect_timeout of the DSN takes precedence
-    reconnect_seconds: float = _ranged(30.0, 0.0, 3600.0)  # how long to wait for a server that went away
+    pool_size: Annotated[int, Range(1, 1000)] = 10  # connections of one process, at most
+    connect_seconds: Annotated[float, Range(1.0, 600.0)] = (
+        10.0  # for one attempt; connect_timeout of the DSN takes precedence
+    )
+    reconnect_seconds: Annotated[float, Range(0.0, 3600.0)] = (
+        30.0  # how long to wait for a server that went away
+    )
     prepared_statements: bool = True  # not through a pooler, which is detected when a connection is opened
 
 
-@dataclass(frozen=True)
-class IngestConfig:
+class IngestConfig(Record, frozen=True):
     """From text to chunks; sizes in o200k tokens unless named otherwise."""
 
-    target_tokens: int = _ranged(250, 1, 100_000)
-    max_tokens: int = _ranged(500, 2, 100_000)
-    min_tokens: int = _ranged(100, 1, 100_000)
-    overlap_tokens: int = _ranged(40, 0, 10_000)
-    max_content_bytes: int = _ranged(8_388_608, 1, 1 << 30)  # largest text that one remember takes
-    min_shared_tags: int = _ranged(1, 1, 1000)
-    max_links_per_type: int = _ranged(3, 0, 10_000)
-    follows_seconds: float = _ranged(300.0, 0.0, 86_400.0)
+    target_tokens: Annotated[int, Range(1, 100_000)] = 250
+    max_tokens: Annotated[int, Range(2, 100_000)] = 500
+    min_tokens: Annotated[int, Range(1, 100_000)] = 100
+    overlap_tokens: Annotated[int, Range(0, 10_000)] = 40
+    max_content_bytes: Annotated[int, Range(1, 1 << 30)] = 8_388_608  # largest text that one remember takes
+    min_shared_tags: Annotated[int, Range(1, 1000)] = 1
+    max_links_per_type: Annotated[int, Range(0, 10_000)] = 3
+    follows_seconds: Annotated[float, Range(0.0, 86_400.0)] = 300.0
     folders: tuple[
         str, ...
     ] = ()  # that a server may keep in step for its clients; not for the file of a brain
-    max_similar: int = _ranged(
-        3, 0, 1_000_000
-    )  # a text that is stored so often is not stored again; 0: no limit
+    max_similar: Annotated[int, Range(0, 1_000_000)] = (
+        3  # a text that is stored so often is not stored again; 0: no limit
+    )
 
 
-@dataclass(frozen=True)
-class UpdatesConfig:
+class UpdatesConfig(Record, frozen=True):
     """Which earlier memories a new one replaces or contradicts (docs/spec/links.md, Proposals)."""
 
-    find: str = _one_of("apply", "apply", "review", "off")  # apply: where the text itself says so
+    find: Annotated[str, OneOf("apply", "review", "off")] = "apply"  # apply: where the text itself says so
     replace: tuple[
         str, ...
     ] = ()  # attributes ("phone number") of which a later value replaces an earlier one
-    judge: int = _ranged(
-        3, 0, 50
-    )  # of the proposals of one text, that a configured model decides: one short call each
-    max_open: int = _ranged(200, 0, 100_000)  # proposals that wait for a reviewer; more are not queued
+    judge: Annotated[int, Range(0, 50)] = (
+        3  # of the proposals of one text, that a configured model decides: one short call each
+    )
+    max_open: Annotated[int, Range(0, 100_000)] = (
+        200  # proposals that wait for a reviewer; more are not queued
+    )
 
 
-@dataclass(frozen=True)
-class SearchConfig:
+class SearchConfig(Record, frozen=True):
     """Deterministic retrieval."""
 
     language: str = "english"
-    candidates: int = _ranged(100, 1, 10_000)  # chunks that the first stage passes to the ranker
+    candidates: Annotated[int, Range(1, 10_000)] = 100  # chunks that the first stage passes to the ranker
 
 
-@dataclass(frozen=True)
-class SandboxConfig:
+class SandboxConfig(Record, frozen=True):
     """Limits of one REPL session (docs/spec/sandbox.md, Limits)."""
 
-    engine: str = _one_of("monty", "monty", "cpython")
-    timeout_seconds: float = _ranged(60.0, 0.01, 86_400.0)
-    memory_mb: int = _ranged(
-        32, 8, 4096
-    )  # of the sandbox; values passed to the host take up to twice as much there
-    max_string_bytes: int = _ranged(10_485_760, 1024, 1 << 30)
-    max_output_chars: int = _ranged(8_000, 100, 10_000_000)
-    max_host_calls: int = _ranged(10_000, 1, 10_000_000)
+    engine: Annotated[str, OneOf("monty", "cpython")] = "monty"
+    timeout_seconds: Annotated[float, Range(0.01, 86_400.0)] = 60.0
+    memory_mb: Annotated[int, Range(8, 4096)] = (
+        32  # of the sandbox; values passed to the host take up to twice as much there
+    )
+    max_string_bytes: Annotated[int, Range(1024, 1 << 30)] = 10_485_760
+    max_output_chars: Annotated[int, Range(100, 10_000_000)] = 8_000
+    max_host_calls: Annotated[int, Range(1, 10_000_000)] = 10_000
     allow_weaker_isolation: bool = False  # run the cpython engine where seccomp is missing
 
 
-@dataclass(frozen=True)
-class RecallConfig:
+class RecallConfig(Record, frozen=True):
     """Budgets and records of RECALL and REASON; 0 means no limit where the comment says so."""
 
-    max_iterations: int = _ranged(10, 1, 1000)
-    max_depth: int = _ranged(5, 0, 50)
-    max_seconds: float = _ranged(60.0, 0.01, 86_400.0)
-    max_model_calls: int = _ranged(50, 1, 1_000_000)
-    max_tokens: int = _ranged(0, 0, 1_000_000_000)  # 0: no limit
-    max_usd: float = _ranged(0.0, 0.0, 1_000_000.0)  # 0: no limit
-    max_sub_calls: int = _ranged(0, 0, 1_000_000)  # of llm_query, beside the budget of the run; 0: no limit
-    max_sub_tokens: int = _ranged(0, 0, 1_000_000_000)
-    max_sub_usd: float = _ranged(0.0, 0.0, 1_000_000.0)
+    max_iterations: Annotated[int, Range(1, 1000)] = 10
+    max_depth: Annotated[int, Range(0, 50)] = 5
+    max_seconds: Annotated[float, Range(0.01, 86_400.0)] = 60.0
+    max_model_calls: Annotated[int, Range(1, 1_000_000)] = 50
+    max_tokens: Annotated[int, Range(0, 1_000_000_000)] = 0  # 0: no limit
+    max_usd: Annotated[float, Range(0.0, 1_000_000.0)] = 0.0  # 0: no limit
+    max_sub_calls: Annotated[int, Range(0, 1_000_000)] = (
+        0  # of llm_query, beside the budget of the run; 0: no limit
+    )
+    max_sub_tokens: Annotated[int, Range(0, 1_000_000_000)] = 0
+    max_sub_usd: Annotated[float, Range(0.0, 1_000_000.0)] = 0.0
     trajectories: bool = True
-    keep_trajectory_days: int = _ranged(90, 0, 36_500)  # 0: keep for good
-    scaffold: str = _one_of(
-        "auto", "auto", "always", "never"
-    )  # who reads where a model cannot write programs
-    first_hits: int = _ranged(8, 0, 100)  # chunks of which the model sees snippets before its first program
+    keep_trajectory_days: Annotated[int, Range(0, 36_500)] = 90  # 0: keep for good
+    scaffold: Annotated[str, OneOf("auto", "always", "never")] = (
+        "auto"  # who reads where a model cannot write programs
+    )
+    first_hits: Annotated[int, Range(0, 100)] = (
+        8  # chunks of which the model sees snippets before its first program
+    )
 
 
-@dataclass(frozen=True)
-class LLMConfig:
+class LLMConfig(Record, frozen=True):
     """Which model writes the programs. Keys are never settings: environment or keyring only."""
 
     model: str = "offline"
     sub_model: str = ""  # answers llm_query in programs; empty: the model that writes them
     base_url: str = ""
-    timeout_seconds: float = _ranged(60.0, 0.1, 3600.0)
-    retries: int = _ranged(2, 0, 20)
-    temperature: float = _ranged(0.0, -1.0, 2.0)  # below 0: not sent, the model's default applies
-    max_tokens: int = _ranged(2048, 1, 1_000_000)  # of one answer, reasoning included
-    context_tokens: int = _ranged(8192, 512, 10_000_000)
+    timeout_seconds: Annotated[float, Range(0.1, 3600.0)] = 60.0
+    retries: Annotated[int, Range(0, 20)] = 2
+    temperature: Annotated[float, Range(-1.0, 2.0)] = 0.0  # below 0: not sent, the model's default applies
+    max_tokens: Annotated[int, Range(1, 1_000_000)] = 2048  # of one answer, reasoning included
+    context_tokens: Annotated[int, Range(512, 10_000_000)] = 8192
 
 
-@dataclass(frozen=True)
-class ContinuumConfig:
+class ContinuumConfig(Record, frozen=True):
     """The Continuum Memory System; its rules are not configurable (docs/spec/continuum.md, Promotion)."""
 
     task_types: tuple[str, ...] = ()  # accepted besides research, development, creative and analysis
@@ -182,19 +190,18 @@ class ContinuumConfig:
 _LEVELS = ("quarantined", "untrusted", "ordinary", "trusted")
 
 
-@dataclass(frozen=True)
-class TrustConfig:
+class TrustConfig(Record, frozen=True):
     """How far new chunks are trusted, by the way in which they come (docs/spec/chunk-format.md, Origin and trust)."""
 
-    person: str = _one_of("trusted", *_LEVELS)
-    agent: str = _one_of("ordinary", *_LEVELS)
-    tool: str = _one_of("untrusted", *_LEVELS)
-    imported: str = _one_of("untrusted", *_LEVELS)
-    web: str = _one_of("untrusted", *_LEVELS)
-    namespaces: dict[str, Any] = field(
-        default_factory=dict
-    )  # other levels for a namespace, by the same names
-    expired: str = _one_of("archive", "archive", "erase")  # what consolidation does with what has expired
+    person: Annotated[str, OneOf(*_LEVELS)] = "trusted"
+    agent: Annotated[str, OneOf(*_LEVELS)] = "ordinary"
+    tool: Annotated[str, OneOf(*_LEVELS)] = "untrusted"
+    imported: Annotated[str, OneOf(*_LEVELS)] = "untrusted"
+    web: Annotated[str, OneOf(*_LEVELS)] = "untrusted"
+    # Other levels for a namespace, by the same names:
+    namespaces: dict[str, Any] = field(default_factory=dict)
+    # What consolidation does with what has expired:
+    expired: Annotated[str, OneOf("archive", "erase")] = "archive"
 
     def levels(self, namespace: str) -> dict[str, str]:
         """The level of new chunks in a namespace, by their origin."""
@@ -210,7 +217,7 @@ class TrustConfig:
 
 
 def _check_trust_of_namespaces(config: TrustConfig, where: str) -> None:
-    names = [one.name for one in fields(TrustConfig) if one.name not in ("namespaces", "expired")]
+    names = [one for one in TrustConfig.__struct_fields__ if one not in ("namespaces", "expired")]
     for namespace, levels in config.namespaces.items():
         for name, level in levels.items() if isinstance(levels, Mapping) else [("", None)]:
             if name not in names or level not in _LEVELS:
@@ -224,46 +231,41 @@ SecretAction = Literal["redact", "keep", "refuse"]
 """What happens to a secret: ``[redacted:RULE]`` replaces it, the text is kept, or the call is refused."""
 
 
-@dataclass(frozen=True)
-class SecretsConfig:
+class SecretsConfig(Record, frozen=True):
     """What happens to keys, passwords and other secrets in texts that are written and imported."""
 
-    action: str = _one_of(
-        "redact", "redact", "keep", "warn", "refuse", "off"
-    )  # warn: the former name of keep
+    action: Annotated[str, OneOf("redact", "keep", "warn", "refuse", "off")] = (
+        "redact"  # warn: the former name of keep
+    )
     pii: bool = False  # e-mail addresses and telephone numbers too
 
 
-@dataclass(frozen=True)
-class LogConfig:
+class LogConfig(Record, frozen=True):
     """What the command and its servers write to stderr; a program that uses the package configures logging itself."""
 
-    level: str = _one_of("warning", "debug", "info", "warning", "error")
-    format: str = _one_of("text", "text", "json")
+    level: Annotated[str, OneOf("debug", "info", "warning", "error")] = "warning"
+    format: Annotated[str, OneOf("text", "json")] = "text"
 
 
-@dataclass(frozen=True)
-class TelemetryConfig:
+class TelemetryConfig(Record, frozen=True):
     """Spans and metrics by OpenTelemetry (extra ``telemetry``); see docs/operations.md."""
 
-    enabled: str = _one_of(
-        "auto", "auto", "on", "off"
-    )  # auto: where the standard OTEL_ variables name an exporter
+    enabled: Annotated[str, OneOf("auto", "on", "off")] = (
+        "auto"  # auto: where the standard OTEL_ variables name an exporter
+    )
     endpoint: str = ""  # of a collector, OTLP over HTTP; empty: that of the standard variables
     service_name: str = "rlm-mem"
     content: bool = False  # put questions and answers into spans
 
 
-@dataclass(frozen=True)
-class TypesConfig:
+class TypesConfig(Record, frozen=True):
     """Custom chunk and link types (docs/spec/chunk-format.md, Types) that every process of this brain accepts."""
 
     chunk: dict[str, Any] = field(default_factory=dict)
     link: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class Config:
+class Config(Record, frozen=True):
     """All settings, by section."""
 
     store: StoreConfig = field(default_factory=StoreConfig)
@@ -318,6 +320,10 @@ class Config:
         Raises:
             InvalidConfig: not TOML, an unknown setting, a wrong type or value, or a value that a brain may not set.
         """
+        if not text:
+            return cls()
+        import tomllib  # 5 ms that most brains, which have no such file, save
+
         try:
             layer = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
@@ -327,13 +333,7 @@ class Config:
 
     def to_dict(self) -> dict[str, dict[str, Any]]:
         """Every setting as ``{section: {name: value}}``."""
-        return {
-            section.name: {
-                item.name: getattr(getattr(self, section.name), item.name)
-                for item in fields(getattr(self, section.name))
-            }
-            for section in fields(self)
-        }
+        return {section: structs.asdict(getattr(self, section)) for section in self.__struct_fields__}
 
 
 def parse_setting(setting: str, text: str) -> Any:
@@ -347,12 +347,12 @@ def parse_setting(setting: str, text: str) -> Any:
         InvalidConfig: there is no such setting, it has no single value, or the text is of another type.
     """
     section, _, name = setting.partition(".")
-    sections = {one.name for one in fields(Config)}
+    sections = Config.__struct_fields__
     if section not in sections:
         raise InvalidConfig(f"there is no setting {setting!r:.60}", hint="rlm-mem config list names them")
     hint = get_type_hints(_section_class(section)).get(name)
     if hint is None or section == "types":
-        known = [one.name for one in fields(_section_class(section))] if section != "types" else []
+        known = _section_class(section).__struct_fields__ if section != "types" else []
         raise InvalidConfig(
             f"there is no setting {setting!r:.60} of one value",
             hint=f"use one of {', '.join(f'{section}.{one}' for one in known)}"
@@ -459,15 +459,15 @@ def _is_loopback(url: str) -> bool:
 def _from_environ(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     """``RLM_MEM_RECALL_MAX_ITERATIONS=3`` sets ``recall.max_iterations``; other RLM_MEM_ names are not settings."""
     found: dict[str, dict[str, Any]] = {}
-    for section in fields(Config):
-        if section.name == "types":
+    given = [variable for variable in environ if variable.startswith("RLM_MEM_")]
+    for section in Config.__struct_fields__:
+        prefix = f"RLM_MEM_{section.upper()}_"
+        if section == "types" or not any(variable.startswith(prefix) for variable in given):
             continue
-        prefix = f"RLM_MEM_{section.name.upper()}_"
-        hints = get_type_hints(_section_class(section.name))
-        for name, hint in hints.items():
+        for name, hint in get_type_hints(_section_class(section)).items():
             text = environ.get(prefix + name.upper())
             if text is not None:
-                found.setdefault(section.name, {})[name] = _from_text(text, hint, prefix + name.upper())
+                found.setdefault(section, {})[name] = _from_text(text, hint, prefix + name.upper())
     return found
 
 
@@ -489,12 +489,12 @@ def _from_text(text: str, hint: Any, where: str) -> Any:
     return text
 
 
-def _section_class(name: str) -> type[Any]:
+def _section_class(name: str) -> type[Struct]:
     return type(getattr(Config(), name))
 
 
 def _apply(config: Config, layer: Mapping[str, Any], where: str) -> Config:
-    sections = {section.name for section in fields(Config)}
+    sections = Config.__struct_fields__
     changed: dict[str, Any] = {}
     for section, values in layer.items():
         if section not in sections:
@@ -504,22 +504,24 @@ def _apply(config: Config, layer: Mapping[str, Any], where: str) -> Config:
         if not isinstance(values, Mapping):
             raise InvalidConfig(f"{where}: [{section}] must be a table of settings")
         current = changed.get(section, getattr(config, section))
-        known = {item.name: item for item in fields(current)}
-        hints = get_type_hints(type(current))
+        hints = get_type_hints(type(current), include_extras=True)
         for name, value in values.items():
-            if name not in known:
+            if name not in hints:
                 raise InvalidConfig(
-                    f"{where}: unknown setting {section}.{name}: use one of {', '.join(sorted(known))}"
+                    f"{where}: unknown setting {section}.{name}: use one of {', '.join(sorted(hints))}"
                 )
-            checked = _check(value, hints[name], known[name].metadata, f"{where}: {section}.{name}")
-            current = replace(current, **{name: checked})
+            checked = _check(value, hints[name], f"{where}: {section}.{name}")
+            current = structs.replace(current, **{name: checked})
         if isinstance(current, TrustConfig):
             _check_trust_of_namespaces(current, where)
         changed[section] = current
-    return replace(config, **changed)
+    return structs.replace(config, **changed)
 
 
-def _check(value: Any, hint: Any, metadata: Mapping[str, Any], where: str) -> Any:
+def _check(value: Any, hint: Any, where: str) -> Any:
+    bounds: list[Any] = []
+    if get_origin(hint) is Annotated:
+        hint, *bounds = get_args(hint)
     kind = get_origin(hint) or hint
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         value = float(value)
@@ -535,12 +537,11 @@ def _check(value: Any, hint: Any, metadata: Mapping[str, Any], where: str) -> An
         fits = any(isinstance(value, option) for option in get_args(hint))
     if not fits:
         raise InvalidConfig(f"{where} must be of type {getattr(kind, '__name__', kind)}, not {value!r:.60}")
-    if "range" in metadata:
-        low, high = metadata["range"]
-        if not low <= value <= high:
-            raise InvalidConfig(f"{where} must be from {low:g} to {high:g}, not {value!r:.60}")
-    if "choices" in metadata and value not in metadata["choices"]:
-        raise InvalidConfig(f"{where} must be one of {', '.join(metadata['choices'])}, not {value!r:.60}")
+    for bound in bounds:
+        if isinstance(bound, Range) and not bound.low <= value <= bound.high:
+            raise InvalidConfig(f"{where} must be from {bound.low:g} to {bound.high:g}, not {value!r:.60}")
+        if isinstance(bound, OneOf) and value not in bound.choices:
+            raise InvalidConfig(f"{where} must be one of {', '.join(bound.choices)}, not {value!r:.60}")
     return value
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 from pathlib import Path
 
@@ -96,6 +95,8 @@ def _is_address(text: str) -> bool:
     if found is None:
         return False
     scheme = re.split(r"[+.]", found[1].lower())[0]
+    import difflib  # only an address that no database has comes this far
+
     if difflib.get_close_matches(scheme, ("postgresql", "postgres"), 1, 0.75):
         return True
     # A path object has lost one of the two slashes: mysql:/server.

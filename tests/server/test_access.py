@@ -236,7 +236,9 @@ def test_agents_see_the_tools_and_memories_of_their_token(tmp_path: Path) -> Non
     made = []
 
     def app() -> Starlette:
-        return create_app(state, keys=Keys(None, PORT, tokens=state.opened.tokens), port=PORT, mcp=server)
+        return create_app(
+            state, keys=Keys(None, PORT, tokens=state.opened.tokens), port=PORT, mcp=lambda: server
+        )
 
     async def write(client: McpClient) -> set[str]:
         kept = await client.call_tool("remember", {"text": SECRET})

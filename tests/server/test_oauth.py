@@ -139,7 +139,7 @@ def app(tmp_path: Path, login: Login) -> Iterator[Starlette]:
     server = McpServer(Service(state.opened), client_of)
     oauth = ResourceServer(ISSUER, RESOURCE, transport=httpx2.ASGITransport(login.app))
     keys = Keys(None, PORT, oauth=oauth)
-    yield create_app(state, keys=keys, port=PORT, mcp=server, api=True, site=Site(PORT, oauth=True))
+    yield create_app(state, keys=keys, port=PORT, mcp=lambda: server, api=True, site=Site(PORT, oauth=True))
     server.close()
     state.close()
 

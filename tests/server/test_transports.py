@@ -18,7 +18,10 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 from rlm_mem import Memory
-from rlm_mem.mcp.service import tools_for
+from rlm_mem.mcp.server import McpServer
+from rlm_mem.mcp.service import Service, tools_for
+from rlm_mem.operations.context import OpenMemory, Settings
+from rlm_mem.serving.mcp_app import McpApp
 from tests.server.conftest import drive, drive_all
 
 TOKEN = "a token that is long enough"
@@ -73,9 +76,14 @@ def test_initialize_is_answered_before_any_memory_is_opened(tmp_path: Path) -> N
 
 
 def test_the_server_loads_only_what_describes_its_operations_before_the_first_call() -> None:
-    code = "import sys, rlm_mem.serving.run, rlm_mem.dashboard.pages; print(' '.join(sys.modules))"
+    code = (
+        "import sys, rlm_mem.serving.run, rlm_mem.dashboard.pages; print(' '.join(sys.modules));"
+        "import rlm_mem.mcp.server; print(' '.join(sys.modules))"
+    )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
-    loaded = set(ran.stdout.split())
+    pages, loaded = (set(line.split()) for line in ran.stdout.splitlines())
+    assert "starlette.applications" in pages
+    assert "mcp" not in pages, "a page waits for the library of MCP"
     assert "mcp.server.lowlevel" in loaded
     assert loaded.isdisjoint(
         {
@@ -220,3 +228,40 @@ def test_a_token_that_protects_nothing_is_refused(tmp_path: Path) -> None:
     assert ran.returncode == 2
     assert "RLM_MEM_TOKEN" in ran.stderr
     assert "short" not in ran.stderr.replace("too short", "")
+
+
+def test_mcp_over_http_is_made_by_its_first_request_and_once(tmp_path: Path) -> None:
+    calls = 0
+
+    def make() -> McpServer:
+        nonlocal calls
+        calls += 1
+        if calls == 1:
+            raise OSError("out of files")
+        return server
+
+    async def asked(app: McpApp) -> int:
+        headers = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
+        async with httpx2.AsyncClient(
+            transport=httpx2.ASGITransport(app), base_url="http://127.0.0.1"
+        ) as client:
+            answer = await client.post("/mcp", content=initialize(), headers=headers)
+        assert "rlm-mem" in answer.text
+        return answer.status_code
+
+    async def go() -> None:
+        app = McpApp(make)
+        async with app.run():
+            assert calls == 0
+            with pytest.raises(OSError, match="out of files"):
+                await asked(app)
+            assert await asyncio.gather(asked(app), asked(app)) == [200, 200]
+        async with McpApp(make).run():
+            pass
+
+    server = McpServer(Service(OpenMemory(Settings(brain=tmp_path / "brain"))))
+    try:
+        asyncio.run(go())
+    finally:
+        server.close()
+    assert calls == 2

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import atexit
 import gc
-import hashlib
+import os
 import re
-import secrets
 import time
 import unicodedata
 from collections.abc import Iterable, Mapping
@@ -491,7 +490,7 @@ def new_change_id(now: datetime | None = None) -> str:
 
 def new_chunk_id(now: datetime) -> str:
     """A fresh id ``chunk-YYYY-MM-DD-{8 hex}``; the store checks that it is unused."""
-    return f"chunk-{now:%Y-%m-%d}-{secrets.token_hex(4)}"
+    return f"chunk-{now:%Y-%m-%d}-{os.urandom(4).hex()}"
 
 
 def check_namespace(value: object) -> str:
@@ -638,13 +637,17 @@ def normalise_unicode(form: Literal["NFC", "NFKC", "NFKD"], text: str) -> str:
 
 def content_hash(content: str) -> str:
     """SHA-256 of the exact text, hexadecimal."""
-    return hashlib.sha256(content.encode("utf-8")).hexdigest()
+    from hashlib import sha256  # OpenSSL: reading chunks does not need it
+
+    return sha256(content.encode("utf-8")).hexdigest()
 
 
 def normalised_hash(content: str) -> str:
     """SHA-256 of the text without case, space and punctuation: equal for near-verbatim repeats."""
+    from hashlib import sha256
+
     folded = _NOT_WORD.sub(" ", normalise_unicode("NFKC", content).casefold()).strip()
-    return hashlib.sha256(folded.encode("utf-8")).hexdigest()
+    return sha256(folded.encode("utf-8")).hexdigest()
 
 
 # --- types of chunks and links -------------------------------------------------------------------------------------

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
 
 from rlm_mem.errors import InvalidChunk, InvalidLink, InvalidQuery
+from rlm_mem.record import Record
 
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}\Z")
 
@@ -52,8 +52,7 @@ SUPERSEDES = "supersedes"
 """The source replaces the target, which is out of date."""
 
 
-@dataclass(frozen=True)
-class LinkType:
+class LinkType(Record, frozen=True):
     """A built-in link type.
 
     Attributes:
@@ -103,8 +102,7 @@ def strength_word(strength: float) -> str:
     return "fair" if strength < 2 / 3 else "strong"
 
 
-@dataclass(frozen=True)
-class ChunkTypeSpec:
+class ChunkTypeSpec(Record, frozen=True):
     """A custom chunk type; its fields live in ``metadata.extra``."""
 
     name: str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
 from datetime import date, datetime
 from heapq import merge
 from itertools import islice
@@ -14,6 +13,7 @@ from msgspec import structs
 from rlm_mem.chunk import format_time
 from rlm_mem.chunk.types import is_untrusted, rank, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
+from rlm_mem.record import Record
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.joined import gather_both
 from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
@@ -132,8 +132,7 @@ _FOLLOWED = 4
 """Changes one after the other that are followed."""
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Record, frozen=True):
     """One result.
 
     Attributes:
@@ -247,7 +246,11 @@ def hits_within(hits: list[Hit], max_tokens: int) -> list[Hit]:
             break
         beside = zip(hit.neighbours, mine[1:], strict=False)
         kept.append(
-            replace(hit, snippet=mine[0], neighbours=tuple(replace(one, text=text) for one, text in beside))
+            structs.replace(
+                hit,
+                snippet=mine[0],
+                neighbours=tuple(structs.replace(one, text=text) for one, text in beside),
+            )
         )
     return kept
 
@@ -363,8 +366,8 @@ def _then(store: ChunkStore, filters: Filters) -> Filters:
     """The filters with the present time, or that of the store where it is a view."""
     now = format_time(store.clock())
     if store.as_of is None:
-        return replace(filters, shown_at=now)
-    return replace(filters, shown_at=now, valid_at=store.as_of.timestamp())
+        return structs.replace(filters, shown_at=now)
+    return structs.replace(filters, shown_at=now, valid_at=store.as_of.timestamp())
 
 
 def _hits(
@@ -413,7 +416,7 @@ def _with_what_holds_first(hits: list[Hit], analyser: Analyser) -> list[Hit]:
         first = hits[0].score + _STEP
         newer = hits[place]
         parts = {**newer.parts, "says so": first - newer.score} if newer.parts is not None else None
-        hits = [replace(newer, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]
+        hits = [structs.replace(newer, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]
     return hits
 
 
@@ -468,7 +471,7 @@ def _with_neighbours(store: ChunkStore, hits: list[Hit], by: str, count: int) ->
         start, end = (hit.start, hit.end) if by == "segment" else (0, len(chunk.content))
         stretches.append((chunk, start, end))
     beside = neighbours_of(store, stretches, count)
-    return [replace(hit, neighbours=found) for hit, found in zip(there, beside, strict=True)]
+    return [structs.replace(hit, neighbours=found) for hit, found in zip(there, beside, strict=True)]
 
 
 def _newest(store: ChunkStore, filters: Filters, limit: int) -> list[Hit]:
@@ -543,12 +546,12 @@ def _filters(given: Filters | Mapping[str, Any] | None) -> Filters:
     if given is None:
         return Filters()
     if isinstance(given, Filters):
-        values = {field.name: getattr(given, field.name) for field in fields(Filters)}
+        values = structs.asdict(given)
     elif isinstance(given, Mapping):
         values = dict(given)
     else:
         raise InvalidQuery(f"filters must be Filters or a mapping, not {type(given).__name__}")
-    known = {field.name for field in fields(Filters)}
+    known = set(Filters.__struct_fields__)
     for name, value in values.items():
         if name not in known:
             raise InvalidQuery(f"there is no filter {name!r}: use one of {', '.join(sorted(known))}")

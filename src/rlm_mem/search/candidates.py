@@ -7,13 +7,12 @@ arrays, so the ranker does no I/O.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from rlm_mem.store.core.lookup import CandidateSource, CorpusStatistics, Filters
 from rlm_mem.store.core.records import DecodedSegments, time_range
@@ -237,7 +236,9 @@ def _narrowed(filters: Filters, first: datetime, end: datetime) -> Filters | Non
     if low >= high:
         return None
     start, stop = datetime.fromtimestamp(low, UTC), datetime.fromtimestamp(high, UTC)
-    return replace(filters, start=start.isoformat(), end=(stop - timedelta(microseconds=1)).isoformat())
+    return structs.replace(
+        filters, start=start.isoformat(), end=(stop - timedelta(microseconds=1)).isoformat()
+    )
 
 
 def _scores_of(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from rlm_mem.record import Record
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import RELATED, Query
 from rlm_mem.store.core.selection import distinct
@@ -44,8 +44,7 @@ def weighed(values: Floats, weights: Floats) -> Floats:
     return np.asarray((values * weights).sum(axis=1), np.float64)
 
 
-@dataclass(frozen=True)
-class Scene:
+class Scene(Record, frozen=True, dict=True):
     """A question and its candidates, with what several signals share, each computed once."""
 
     query: Query

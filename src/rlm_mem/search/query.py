@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
+from rlm_mem.record import Record
 from rlm_mem.store.core.records import AUTHOR_PREFIX
 from rlm_mem.text.analysis import Analyser, fold, is_han, says_i, words
 from rlm_mem.text.dates import DateMention, find_dates
@@ -333,8 +333,7 @@ class Anchor(Struct, frozen=True):
     terms: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Record, frozen=True):
     """A question, analysed.
 
     `terms` are distinct: first the words of the question in order of appearance, then near-spellings, then members of
@@ -362,7 +361,7 @@ class Query:
 
     def __post_init__(self) -> None:
         if len(self.roles) != len(self.terms):  # terms given without roles are words
-            object.__setattr__(self, "roles", (WORD,) * len(self.terms))
+            structs.force_setattr(self, "roles", (WORD,) * len(self.terms))
 
 
 def analyse_query(
@@ -455,7 +454,7 @@ def with_alternatives(query: Query, alternatives: Iterable[tuple[str, str, float
         concepts.append(concepts[place])
         roles.append(role)
         seen.add(alternative)
-    return replace(
+    return structs.replace(
         query, terms=tuple(terms), weights=tuple(weights), concepts=tuple(concepts), roles=tuple(roles)
     )
 
@@ -479,7 +478,7 @@ def rarest(query: Query, term_counts: Callable[[list[str]], Mapping[str, int]]) 
     if anchor is not None:
         named = tuple(term for term in anchor.terms if term in terms)
         anchor = structs.replace(anchor, terms=named) if named else None
-    return replace(
+    return structs.replace(
         query,
         terms=terms,
         weights=tuple(query.weights[i] for i in kept),
@@ -510,7 +509,7 @@ def with_authors(query: Query, known_authors: Collection[str]) -> Query:
     if not names:
         return query
     first = len(query.terms)
-    return replace(
+    return structs.replace(
         query,
         terms=(*query.terms, *names),
         weights=query.weights + (1.0,) * len(names),
@@ -523,7 +522,7 @@ def by_names(query: Query, analyser: Analyser) -> Query:
     """`query` reduced to the people and agents that it names, as words and as speakers."""
     words_of = dict.fromkeys(term for name in query.authors for term in analyser.indexed_terms(name))
     terms = (*words_of, *(AUTHOR_PREFIX + name for name in query.authors))
-    return replace(
+    return structs.replace(
         query,
         terms=terms,
         weights=(1.0,) * len(terms),

@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import TYPE_CHECKING
 
-from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.responses import JSONResponse, PlainTextResponse
@@ -23,6 +22,7 @@ from rlm_mem.http.metrics import MEDIA_TYPE, Metrics
 from rlm_mem.http.observed import Observed
 from rlm_mem.http.site import Site
 from rlm_mem.operations.problems import problem_of
+from rlm_mem.serving.mcp_app import McpApp
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -34,10 +34,7 @@ if TYPE_CHECKING:
     from rlm_mem.mcp.server import McpServer
     from rlm_mem.operations.state import ServerState
 
-__all__ = ["LOOPBACK", "MAX_BODY_BYTES", "create_app"]
-
-#: Most bytes of one MCP request: the largest text that one remember takes, as JSON.
-MAX_BODY_BYTES = 16 * 1024 * 1024
+__all__ = ["LOOPBACK", "create_app"]
 
 
 def create_app(
@@ -45,7 +42,7 @@ def create_app(
     *,
     keys: Keys,
     port: int,
-    mcp: McpServer | None = None,
+    mcp: Callable[[], McpServer] | None = None,
     api: bool = False,
     dashboard: bool = False,
     rate: float = 50.0,
@@ -59,7 +56,8 @@ def create_app(
         state: what all parts share.
         keys: the credentials that clients may use.
         port: that it will be served on.
-        mcp: served at ``/mcp``. ``api``: serve ``/api/v1``. ``dashboard``: serve pages, and let browsers log in.
+        mcp: makes the server of ``/mcp`` when that is first asked.
+        api: serve ``/api/v1``. ``dashboard``: serve pages, and let browsers log in.
         rate: sustained requests a second of one client of MCP and the HTTP interface; 0: no limit. ``burst``: at once.
         site: the addresses of the server; by default those of the loopback interface.
         metrics: counts requests, for ``/metrics``.
@@ -73,13 +71,9 @@ def create_app(
         described = _resource(where, keys.oauth.issuer)
         well_known = "/.well-known/oauth-protected-resource"
         routes += [Route(well_known, described), Route(f"{well_known}/mcp", described)]
-    manager = None
-    if mcp is not None:
-        # Stateless: what lasts from call to call has a handle, so any connection may continue it.
-        manager = StreamableHTTPSessionManager(
-            mcp.protocol, stateless=True, max_request_body_size=MAX_BODY_BYTES
-        )
-        routes.append(Route("/mcp", endpoint=_Limited(StreamableHTTPASGIApp(manager), limits)))
+    tools = None if mcp is None else McpApp(mcp)
+    if tools is not None:
+        routes.append(Route("/mcp", endpoint=_Limited(tools, limits)))
     if api:
         from rlm_mem.http.app import api_app
 
@@ -96,8 +90,8 @@ def create_app(
     @contextlib.asynccontextmanager
     async def lifespan(_: Starlette) -> AsyncIterator[None]:
         async with contextlib.AsyncExitStack() as running:
-            if manager is not None:
-                await running.enter_async_context(manager.run())
+            if tools is not None:
+                await running.enter_async_context(tools.run())
             if api or dashboard:
                 await state.start()
                 running.push_async_callback(state.stop)

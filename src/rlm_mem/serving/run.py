@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlm_mem import telemetry
 from rlm_mem.access.clients import client_of
@@ -19,14 +19,15 @@ from rlm_mem.config import Config, locate
 from rlm_mem.errors import InvalidConfig, StorageError
 from rlm_mem.http.guard import Keys
 from rlm_mem.http.metrics import Metrics
-from rlm_mem.mcp.server import McpServer
-from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.state import ServerState
 from rlm_mem.serving.app import create_app
 from rlm_mem.serving.handover import Predecessor, start_successor
 from rlm_mem.serving.network import Network, listening
 from rlm_mem.serving.running import Running
+
+if TYPE_CHECKING:
+    from rlm_mem.mcp.server import McpServer
 
 __all__ = ["TOKEN_VARIABLE", "serve_all", "serve_http", "serve_stdio", "token_from"]
 
@@ -43,6 +44,9 @@ second over the about twenty steps of a request beside busy recalls (benchmarks/
 def serve_stdio(settings: Settings) -> None:
     """Serve one client over stdin and stdout until it closes them. Everything else goes to stderr."""
     _log_to_stderr()
+    from rlm_mem.mcp.server import McpServer
+    from rlm_mem.mcp.service import Service
+
     server = McpServer(Service(OpenMemory(settings)))
     try:
         asyncio.run(_stdio(server))
@@ -128,19 +132,27 @@ def _serve(
         port = socket_.getsockname()[1]
         site, metrics = network.site(port), Metrics()
         state = ServerState(settings)
-        server = McpServer(Service(state.opened), client_of)
         oauth = None
         if network.oauth_issuer is not None:
             from rlm_mem.access.oauth import ResourceServer
 
             oauth = ResourceServer(network.oauth_issuer, site.resource)
         keys = Keys(token, port, tokens=tokens, oauth=oauth, secure=site.secure)
+        made: list[McpServer] = []
+
+        def mcp_server() -> McpServer:
+            from rlm_mem.mcp.server import McpServer
+            from rlm_mem.mcp.service import Service
+
+            made.append(McpServer(Service(state.opened), client_of))
+            return made[0]
+
         keys.take_over(before.get("logins", {}))
         app = create_app(
             state,
             keys=keys,
             port=port,
-            mcp=server,
+            mcp=mcp_server,
             api=api,
             dashboard=dashboard,
             rate=rate,
@@ -173,7 +185,8 @@ def _serve(
         try:
             asyncio.run(running.serve(sockets=[socket_]))
         finally:
-            server.close()
+            for server in made:
+                server.close()
             state.close()
 
 

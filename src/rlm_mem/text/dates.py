@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 from calendar import monthrange
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
+
+from rlm_mem.record import Record
 
 _MONTH_NAMES = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -107,8 +108,7 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class DateMention:
+class DateMention(Record, frozen=True):
     """A date in a text: the days `first` to `last` (both included).
 
         `precision` is "day", "week", "month", "season", "year" or "span"; `relative`: it was counted from the

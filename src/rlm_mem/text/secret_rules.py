@@ -8,8 +8,9 @@ time grows linearly. A named group ``secret`` marks the part to hide where that 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cached_property
+
+from rlm_mem.record import Record
 
 __all__ = ["KEY", "KEY_RULES", "PII", "PII_RULES", "PRIVATE_KEY_EDGE", "SecretRule"]
 
@@ -17,8 +18,7 @@ KEY = "key"
 PII = "pii"
 
 
-@dataclass(frozen=True)
-class SecretRule:
+class SecretRule(Record, frozen=True, dict=True):
     """One recognisable format; ``title`` describes it in messages.
 
     The pattern is compiled when an anchor is first found: most processes find no secret.

@@ -7,13 +7,13 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, get_args
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
+from rlm_mem.record import Record
 from rlm_mem.text.secret_rules import KEY, KEY_RULES, PII, PII_RULES, PRIVATE_KEY_EDGE, SecretRule
 
 __all__ = [
@@ -188,8 +188,7 @@ class Screened(Struct, frozen=True):
         return SecretsFound(self.counts(), hidden=self.hidden and bool(self.found))
 
 
-@dataclass(frozen=True)
-class SecretsFound:
+class SecretsFound(Record, frozen=True):
     """What looks like a secret in something that was written, and what was done about it; false when there is none.
 
     Attributes:

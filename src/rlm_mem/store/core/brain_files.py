@@ -7,11 +7,9 @@ where it is in a brain folder (``place_of``).
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -21,6 +19,7 @@ import msgspec
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE, check_namespace, format_time
 from rlm_mem.errors import InputError, StorageError
+from rlm_mem.record import Record
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeNotes, ChangeRecord, Edit, WriteTransaction
 from rlm_mem.store.core.files import Signature
 
@@ -51,8 +50,7 @@ LEDGER = "imports/ledger.jsonl"
 """What was imported already."""
 
 
-@dataclass(frozen=True, slots=True)
-class Folder:
+class Folder(Record, frozen=True):
     """What holds for the files of a folder.
 
     Attributes:
@@ -335,8 +333,10 @@ def place_of(namespace: str, name: str, *, alone: bool = False) -> str:
 
 def _slug(namespace: str) -> str:
     """A namespace in a file name: readable, and different for every one. Ledgers have been called so from the first."""
+    from hashlib import sha256  # OpenSSL: opening does not need it
+
     text = re.sub(r"[^A-Za-z0-9_-]+", "-", namespace.removeprefix("chunk-")).strip("-_")[:60]
-    digest = hashlib.sha256(f"ledger\0{namespace}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
+    digest = sha256(f"ledger\0{namespace}".encode("utf-8", "surrogatepass")).hexdigest()[:8]
     return f"{text}-{digest}" if text else digest
 
 

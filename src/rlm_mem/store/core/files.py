@@ -8,7 +8,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import sys
 from collections.abc import Collection, Iterator
 from pathlib import Path
@@ -120,7 +119,7 @@ def make_folder(path: Path) -> None:
 
 def write_temp(folder: Path, name: str, data: bytes, mode: int = 0o644) -> Path:
     """Write ``data`` to a fresh file in ``folder`` and return its path; not yet synced."""
-    temp = folder / f"{name}.{os.getpid()}.{secrets.token_hex(4)}.tmp"
+    temp = folder / f"{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
         try:

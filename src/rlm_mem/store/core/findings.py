@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from rlm_mem.record import Record
 
 __all__ = ["CODES", "Finding"]
 
@@ -85,8 +85,7 @@ CODES: dict[str, tuple[str, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class Finding:
+class Finding(Record, frozen=True):
     """One thing that is not as it should be.
 
     Attributes:

@@ -9,10 +9,11 @@ answer alike rank alike.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct
+
+from rlm_mem.record import Record
 
 if TYPE_CHECKING:
     import numpy as np
@@ -39,8 +40,7 @@ BM25_K1 = 0.9
 BM25_B = 0.4
 
 
-@dataclass(frozen=True, slots=True)
-class Filters:
+class Filters(Record, frozen=True):
     """Which chunks a search may return. A field left at its default does not restrict.
 
     Attributes:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import secrets
 from pathlib import Path, PurePosixPath
 
 import msgspec
@@ -88,7 +87,7 @@ def write(layout: Layout, record: RedoRecord, change: bytes | None = None, *, du
     try:
         if durable:
             files.sync_files([temp])
-        path = temp.with_name(f"{secrets.token_hex(8)}{REDO_SUFFIX}")
+        path = temp.with_name(f"{os.urandom(8).hex()}{REDO_SUFFIX}")
         files.publish(temp, path)
     except BaseException:
         files.remove(temp)

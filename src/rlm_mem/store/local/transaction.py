@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import secrets
 import sqlite3
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -164,7 +163,7 @@ class Transaction:
 
     def _drop_file(self, path: Path) -> None:
         # Set aside before the commit, unlinked after it: a crash in between can be told from a finished delete.
-        self._moves.append((path, self._layout.unfinished / f"{path.name}.{secrets.token_hex(4)}.gone"))
+        self._moves.append((path, self._layout.unfinished / f"{path.name}.{os.urandom(4).hex()}.gone"))
         self._gone.append(self._moves[-1][1])
 
     # --- files beside the chunks -----------------------------------------------------------------------
@@ -352,7 +351,7 @@ class Transaction:
         existed = item.target.exists()
         if existed:
             # Kept under a second name also when no version is wanted, until the commit: it is the way back.
-            kept = item.version or self._layout.unfinished / f"{item.target.name}.{secrets.token_hex(4)}.undo"
+            kept = item.version or self._layout.unfinished / f"{item.target.name}.{os.urandom(4).hex()}.undo"
             files.link_or_copy(item.target, kept)
         files.publish(item.temp, item.target)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -56,6 +55,8 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
 
 def _remove_unused(index: LocalIndex) -> None:
     """Snapshots that are not current (of namespaces that are gone, or of killed processes), and damaged indexes."""
+    import shutil  # with the libraries of archives, which opening does not need
+
     from rlm_mem.store.local.postings import folder_lock
 
     folder = index.layout.index / "postings"

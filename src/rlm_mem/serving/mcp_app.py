@@ -1,0 +1,73 @@
+"""MCP over HTTP, started by its first request: its library takes as long to load as all the rest of a server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp, Receive, Scope, Send
+
+    from rlm_mem.mcp.server import McpServer
+
+__all__ = ["McpApp"]
+
+#: Most bytes of one MCP request: the largest text that one remember takes, as JSON.
+MAX_BODY_BYTES = 16 * 1024 * 1024
+
+
+class McpApp:
+    """The ASGI application at ``/mcp``.
+
+    Args:
+        make: makes the server; called in a worker thread, once, unless it fails.
+    """
+
+    def __init__(self, make: Callable[[], McpServer]) -> None:
+        self._make = make
+        self._serving: asyncio.Task[None] | None = None
+        self._started: asyncio.Future[ASGIApp] | None = None
+        self._ending = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def run(self) -> AsyncIterator[None]:
+        """Ends the sessions when left."""
+        try:
+            yield
+        finally:
+            self._ending.set()
+            if self._serving is not None:
+                await self._serving
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._started is None:
+            self._started = asyncio.get_running_loop().create_future()
+            # In a task of its own: sessions end in the task in which they began, and outlive this request.
+            self._serving = asyncio.create_task(self._serve(self._started))
+        answer = await asyncio.shield(self._started)
+        await answer(scope, receive, send)
+
+    async def _serve(self, started: asyncio.Future[ASGIApp]) -> None:
+        try:
+            # In a thread: requests for other addresses are answered meanwhile.
+            server = await asyncio.to_thread(self._loaded)
+        except Exception as error:  # noqa: BLE001 - whoever waits for it raises it
+            self._started = None  # the next request tries again
+            started.set_exception(error)
+            return
+        from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
+
+        # Stateless: what lasts from call to call has a handle, so any connection may continue it.
+        manager = StreamableHTTPSessionManager(
+            server.protocol, stateless=True, max_request_body_size=MAX_BODY_BYTES
+        )
+        async with manager.run():
+            started.set_result(StreamableHTTPASGIApp(manager))
+            await self._ending.wait()
+
+    def _loaded(self) -> McpServer:
+        import mcp.server.streamable_http_manager  # noqa: F401 - loaded here, used in the event loop
+
+        return self._make()

@@ -1,0 +1,44 @@
+"""Records are structs that work wherever a data class does."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import asdict, fields, is_dataclass, replace
+from importlib import import_module
+
+import pytest
+
+from rlm_mem import Config, Filters, Hit
+from rlm_mem.record import Record
+from tests.house.sources import MODULES, SOURCE
+
+
+def test_what_dataclasses_offers_works_on_a_record() -> None:
+    config = Config()
+    assert is_dataclass(Config) and is_dataclass(config)
+    assert [field.name for field in fields(Filters)] == list(asdict(Filters()))
+    narrower = replace(config, search=replace(config.search, candidates=7))
+    assert asdict(narrower)["search"] == {"language": "english", "candidates": 7}
+    assert config.search.candidates == 100
+    assert replace(config) == config
+
+
+def test_a_record_is_frozen_hashed_copied_and_pickled_as_a_value() -> None:
+    filters = Filters(tags_any=("a",))
+    assert {filters: 1}[Filters(tags_any=("a",))] == 1
+    assert pickle.loads(pickle.dumps(filters)) == copy.deepcopy(filters) == filters
+    assert repr(Filters(end="2026")).startswith("Filters(tags_all=(), ")
+    with pytest.raises(AttributeError):
+        filters.end = "2026"  # type: ignore[misc]
+
+
+def test_every_record_has_fields_whose_types_can_be_read() -> None:
+    for path in MODULES:
+        if "(Record, " in path.read_text(encoding="utf-8"):
+            parts = path.relative_to(SOURCE).with_suffix("").parts
+            import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
+    records = Record.__subclasses__()
+    assert Hit in records
+    for record in records:
+        assert [field.name for field in fields(record)] == list(record.__struct_fields__)
