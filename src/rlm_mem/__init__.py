@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rlm_mem.lazy import loader
+
+TYPE_CHECKING = False
+"""As in `typing`, which takes longer to import than all that `rlm-mem --help` needs."""
 
 if TYPE_CHECKING:
     from rlm_mem.aio import AsyncContinuum, AsyncMemory, AsyncRecallSession, RunStream

@@ -2,30 +2,29 @@
 
 ``rlm-mem --help`` and the help of a group are printed from here, so they load neither a command nor Typer; a command
 line loads only the module of its command. Starting `rlm-mem --help` takes 30 ms of CPU this way; with
-Typer's own help, which needs Rich, it takes 400 ms.
+Typer's own help, which needs Rich, it takes 400 ms. Nothing here imports `typing`, which takes as long as all the rest.
 """
 
 from __future__ import annotations
-
-from typing import NamedTuple
 
 __all__ = ["FORMER", "OPTIONS", "PANELS", "SUMMARY", "CommandRow", "GroupRow", "find", "rows_of"]
 
 SUMMARY = "Long-term memory for LLM agents: plain files, links, and answers found by programs."
 
 
-class CommandRow(NamedTuple):
+class CommandRow:
     """A command.
 
-    Attributes:
+    Args:
         path: its full name, ``store check``.
         target: module below ``rlm_mem.cli`` and function, ``maintenance:check``.
         summary: what it does, in at most 64 characters; the function's docstring has the details.
     """
 
-    path: str
-    target: str
-    summary: str
+    def __init__(self, path: str, target: str, summary: str) -> None:
+        self.path = path
+        self.target = target
+        self.summary = summary
 
     @property
     def name(self) -> str:
@@ -33,24 +32,26 @@ class CommandRow(NamedTuple):
         return self.path.rpartition(" ")[2]
 
 
-class GroupRow(NamedTuple):
+class GroupRow:
     """Commands under a noun.
 
-    Attributes:
+    Args:
         default: the command that is called where at least three words follow and the first is no command of the group.
     """
 
-    name: str
-    summary: str
-    default: str = ""
+    def __init__(self, name: str, summary: str, default: str = "") -> None:
+        self.name = name
+        self.summary = summary
+        self.default = default
 
 
-class GlobalOption(NamedTuple):
+class GlobalOption:
     """An option before the command."""
 
-    flags: tuple[str, ...]
-    metavar: str
-    help: str
+    def __init__(self, flags: tuple[str, ...], metavar: str, help: str) -> None:
+        self.flags = flags
+        self.metavar = metavar
+        self.help = help
 
 
 OPTIONS: dict[str, GlobalOption] = {
