@@ -16,7 +16,7 @@ from msgspec import Struct, field, structs
 
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 
 __all__ = [
     "Config",
@@ -43,145 +43,145 @@ __all__ = [
 _FOLDERS_OF_BRAIN = ("memory", "personalities", "sliders", "gauges", "persona")
 
 
-class Range(Record, frozen=True):
+class _Range(FrozenRecord, frozen=True):
     """The least and the highest value of a setting."""
 
     low: float
     high: float
 
 
-class OneOf:
+class _OneOf:
     """The values that a setting can have."""
 
     def __init__(self, *choices: str) -> None:
         self.choices = choices
 
 
-class StoreConfig(Record, frozen=True):
+class StoreConfig(FrozenRecord, frozen=True):
     """The local store. Sizes in bytes, waits in seconds."""
 
     namespace: str = "default"
-    max_content_bytes: Annotated[int, Range(1, 1 << 30)] = 1_048_576
-    lock_wait_seconds: Annotated[float, Range(0.0, 3600.0)] = 30.0
-    durability: Annotated[str, OneOf("full", "normal")] = (
+    max_content_bytes: Annotated[int, _Range(1, 1 << 30)] = 1_048_576
+    lock_wait_seconds: Annotated[float, _Range(0.0, 3600.0)] = 30.0
+    durability: Annotated[str, _OneOf("full", "normal")] = (
         "full"  # full: file and folder synced before acknowledging
     )
-    keep_versions: Annotated[int, Range(0, 1_000_000)] = 20  # former versions kept per chunk
-    views_limit: Annotated[int, Range(0, 100_000_000)] = (
+    keep_versions: Annotated[int, _Range(0, 1_000_000)] = 20  # former versions kept per chunk
+    views_limit: Annotated[int, _Range(0, 100_000_000)] = (
         10_000  # close() writes the JSON views up to this many chunks
     )
     audit_reads: bool = False  # write an event line for every read too
-    processes: Annotated[int, Range(0, 64)] = (
+    processes: Annotated[int, _Range(0, 64)] = (
         0  # that read files when many are indexed; 0: one per core, 1: only this
     )
 
 
-class PostgresConfig(Record, frozen=True):
+class PostgresConfig(FrozenRecord, frozen=True):
     """Connections to PostgreSQL, for a brain that is named by a DSN. Waits in seconds."""
 
-    pool_size: Annotated[int, Range(1, 1000)] = 10  # connections of one process, at most
-    connect_seconds: Annotated[float, Range(1.0, 600.0)] = (
+    pool_size: Annotated[int, _Range(1, 1000)] = 10  # connections of one process, at most
+    connect_seconds: Annotated[float, _Range(1.0, 600.0)] = (
         10.0  # for one attempt; connect_timeout of the DSN takes precedence
     )
-    reconnect_seconds: Annotated[float, Range(0.0, 3600.0)] = (
+    reconnect_seconds: Annotated[float, _Range(0.0, 3600.0)] = (
         30.0  # how long to wait for a server that went away
     )
     prepared_statements: bool = True  # not through a pooler, which is detected when a connection is opened
 
 
-class IngestConfig(Record, frozen=True):
+class IngestConfig(FrozenRecord, frozen=True):
     """From text to chunks; sizes in o200k tokens unless named otherwise."""
 
-    target_tokens: Annotated[int, Range(1, 100_000)] = 250
-    max_tokens: Annotated[int, Range(2, 100_000)] = 500
-    min_tokens: Annotated[int, Range(1, 100_000)] = 100
-    overlap_tokens: Annotated[int, Range(0, 10_000)] = 40
-    max_content_bytes: Annotated[int, Range(1, 1 << 30)] = 8_388_608  # largest text that one remember takes
-    min_shared_tags: Annotated[int, Range(1, 1000)] = 1
-    max_links_per_type: Annotated[int, Range(0, 10_000)] = 3
-    follows_seconds: Annotated[float, Range(0.0, 86_400.0)] = 300.0
+    target_tokens: Annotated[int, _Range(1, 100_000)] = 250
+    max_tokens: Annotated[int, _Range(2, 100_000)] = 500
+    min_tokens: Annotated[int, _Range(1, 100_000)] = 100
+    overlap_tokens: Annotated[int, _Range(0, 10_000)] = 40
+    max_content_bytes: Annotated[int, _Range(1, 1 << 30)] = 8_388_608  # largest text that one remember takes
+    min_shared_tags: Annotated[int, _Range(1, 1000)] = 1
+    max_links_per_type: Annotated[int, _Range(0, 10_000)] = 3
+    follows_seconds: Annotated[float, _Range(0.0, 86_400.0)] = 300.0
     folders: tuple[
         str, ...
     ] = ()  # that a server may keep in step for its clients; not for the file of a brain
-    max_similar: Annotated[int, Range(0, 1_000_000)] = (
+    max_similar: Annotated[int, _Range(0, 1_000_000)] = (
         3  # a text that is stored so often is not stored again; 0: no limit
     )
 
 
-class UpdatesConfig(Record, frozen=True):
+class UpdatesConfig(FrozenRecord, frozen=True):
     """Which earlier memories a new one replaces or contradicts (docs/spec/links.md, Proposals)."""
 
-    find: Annotated[str, OneOf("apply", "review", "off")] = "apply"  # apply: where the text itself says so
+    find: Annotated[str, _OneOf("apply", "review", "off")] = "apply"  # apply: where the text itself says so
     replace: tuple[
         str, ...
     ] = ()  # attributes ("phone number") of which a later value replaces an earlier one
-    judge: Annotated[int, Range(0, 50)] = (
+    judge: Annotated[int, _Range(0, 50)] = (
         3  # of the proposals of one text, that a configured model decides: one short call each
     )
-    max_open: Annotated[int, Range(0, 100_000)] = (
+    max_open: Annotated[int, _Range(0, 100_000)] = (
         200  # proposals that wait for a reviewer; more are not queued
     )
 
 
-class SearchConfig(Record, frozen=True):
+class SearchConfig(FrozenRecord, frozen=True):
     """Deterministic retrieval."""
 
     language: str = "english"
-    candidates: Annotated[int, Range(1, 10_000)] = 100  # chunks that the first stage passes to the ranker
+    candidates: Annotated[int, _Range(1, 10_000)] = 100  # chunks that the first stage passes to the ranker
 
 
-class SandboxConfig(Record, frozen=True):
+class SandboxConfig(FrozenRecord, frozen=True):
     """Limits of one REPL session (docs/spec/sandbox.md, Limits)."""
 
-    engine: Annotated[str, OneOf("monty", "cpython")] = "monty"
-    timeout_seconds: Annotated[float, Range(0.01, 86_400.0)] = 60.0
-    memory_mb: Annotated[int, Range(8, 4096)] = (
+    engine: Annotated[str, _OneOf("monty", "cpython")] = "monty"
+    timeout_seconds: Annotated[float, _Range(0.01, 86_400.0)] = 60.0
+    memory_mb: Annotated[int, _Range(8, 4096)] = (
         32  # of the sandbox; values passed to the host take up to twice as much there
     )
-    max_string_bytes: Annotated[int, Range(1024, 1 << 30)] = 10_485_760
-    max_output_chars: Annotated[int, Range(100, 10_000_000)] = 8_000
-    max_host_calls: Annotated[int, Range(1, 10_000_000)] = 10_000
+    max_string_bytes: Annotated[int, _Range(1024, 1 << 30)] = 10_485_760
+    max_output_chars: Annotated[int, _Range(100, 10_000_000)] = 8_000
+    max_host_calls: Annotated[int, _Range(1, 10_000_000)] = 10_000
     allow_weaker_isolation: bool = False  # run the cpython engine where seccomp is missing
 
 
-class RecallConfig(Record, frozen=True):
+class RecallConfig(FrozenRecord, frozen=True):
     """Budgets and records of RECALL and REASON; 0 means no limit where the comment says so."""
 
-    max_iterations: Annotated[int, Range(1, 1000)] = 10
-    max_depth: Annotated[int, Range(0, 50)] = 5
-    max_seconds: Annotated[float, Range(0.01, 86_400.0)] = 60.0
-    max_model_calls: Annotated[int, Range(1, 1_000_000)] = 50
-    max_tokens: Annotated[int, Range(0, 1_000_000_000)] = 0  # 0: no limit
-    max_usd: Annotated[float, Range(0.0, 1_000_000.0)] = 0.0  # 0: no limit
-    max_sub_calls: Annotated[int, Range(0, 1_000_000)] = (
+    max_iterations: Annotated[int, _Range(1, 1000)] = 10
+    max_depth: Annotated[int, _Range(0, 50)] = 5
+    max_seconds: Annotated[float, _Range(0.01, 86_400.0)] = 60.0
+    max_model_calls: Annotated[int, _Range(1, 1_000_000)] = 50
+    max_tokens: Annotated[int, _Range(0, 1_000_000_000)] = 0  # 0: no limit
+    max_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0  # 0: no limit
+    max_sub_calls: Annotated[int, _Range(0, 1_000_000)] = (
         0  # of llm_query, beside the budget of the run; 0: no limit
     )
-    max_sub_tokens: Annotated[int, Range(0, 1_000_000_000)] = 0
-    max_sub_usd: Annotated[float, Range(0.0, 1_000_000.0)] = 0.0
+    max_sub_tokens: Annotated[int, _Range(0, 1_000_000_000)] = 0
+    max_sub_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0
     trajectories: bool = True
-    keep_trajectory_days: Annotated[int, Range(0, 36_500)] = 90  # 0: keep for good
-    scaffold: Annotated[str, OneOf("auto", "always", "never")] = (
+    keep_trajectory_days: Annotated[int, _Range(0, 36_500)] = 90  # 0: keep for good
+    scaffold: Annotated[str, _OneOf("auto", "always", "never")] = (
         "auto"  # who reads where a model cannot write programs
     )
-    first_hits: Annotated[int, Range(0, 100)] = (
+    first_hits: Annotated[int, _Range(0, 100)] = (
         8  # chunks of which the model sees snippets before its first program
     )
 
 
-class LLMConfig(Record, frozen=True):
+class LLMConfig(FrozenRecord, frozen=True):
     """Which model writes the programs. Keys are never settings: environment or keyring only."""
 
     model: str = "offline"
     sub_model: str = ""  # answers llm_query in programs; empty: the model that writes them
     base_url: str = ""
-    timeout_seconds: Annotated[float, Range(0.1, 3600.0)] = 60.0
-    retries: Annotated[int, Range(0, 20)] = 2
-    temperature: Annotated[float, Range(-1.0, 2.0)] = 0.0  # below 0: not sent, the model's default applies
-    max_tokens: Annotated[int, Range(1, 1_000_000)] = 2048  # of one answer, reasoning included
-    context_tokens: Annotated[int, Range(512, 10_000_000)] = 8192
+    timeout_seconds: Annotated[float, _Range(0.1, 3600.0)] = 60.0
+    retries: Annotated[int, _Range(0, 20)] = 2
+    temperature: Annotated[float, _Range(-1.0, 2.0)] = 0.0  # below 0: not sent, the model's default applies
+    max_tokens: Annotated[int, _Range(1, 1_000_000)] = 2048  # of one answer, reasoning included
+    context_tokens: Annotated[int, _Range(512, 10_000_000)] = 8192
 
 
-class ContinuumConfig(Record, frozen=True):
+class ContinuumConfig(FrozenRecord, frozen=True):
     """The Continuum Memory System; its rules are not configurable (docs/spec/continuum.md, Promotion)."""
 
     task_types: tuple[str, ...] = ()  # accepted besides research, development, creative and analysis
@@ -190,18 +190,18 @@ class ContinuumConfig(Record, frozen=True):
 _LEVELS = ("quarantined", "untrusted", "ordinary", "trusted")
 
 
-class TrustConfig(Record, frozen=True):
+class TrustConfig(FrozenRecord, frozen=True):
     """How far new chunks are trusted, by the way in which they come (docs/spec/chunk-format.md, Origin and trust)."""
 
-    person: Annotated[str, OneOf(*_LEVELS)] = "trusted"
-    agent: Annotated[str, OneOf(*_LEVELS)] = "ordinary"
-    tool: Annotated[str, OneOf(*_LEVELS)] = "untrusted"
-    imported: Annotated[str, OneOf(*_LEVELS)] = "untrusted"
-    web: Annotated[str, OneOf(*_LEVELS)] = "untrusted"
+    person: Annotated[str, _OneOf(*_LEVELS)] = "trusted"
+    agent: Annotated[str, _OneOf(*_LEVELS)] = "ordinary"
+    tool: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"
+    imported: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"
+    web: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"
     # Other levels for a namespace, by the same names:
     namespaces: dict[str, Any] = field(default_factory=dict)
     # What consolidation does with what has expired:
-    expired: Annotated[str, OneOf("archive", "erase")] = "archive"
+    expired: Annotated[str, _OneOf("archive", "erase")] = "archive"
 
     def levels(self, namespace: str) -> dict[str, str]:
         """The level of new chunks in a namespace, by their origin."""
@@ -231,26 +231,26 @@ SecretAction = Literal["redact", "keep", "refuse"]
 """What happens to a secret: ``[redacted:RULE]`` replaces it, the text is kept, or the call is refused."""
 
 
-class SecretsConfig(Record, frozen=True):
+class SecretsConfig(FrozenRecord, frozen=True):
     """What happens to keys, passwords and other secrets in texts that are written and imported."""
 
-    action: Annotated[str, OneOf("redact", "keep", "warn", "refuse", "off")] = (
+    action: Annotated[str, _OneOf("redact", "keep", "warn", "refuse", "off")] = (
         "redact"  # warn: the former name of keep
     )
     pii: bool = False  # e-mail addresses and telephone numbers too
 
 
-class LogConfig(Record, frozen=True):
+class LogConfig(FrozenRecord, frozen=True):
     """What the command and its servers write to stderr; a program that uses the package configures logging itself."""
 
-    level: Annotated[str, OneOf("debug", "info", "warning", "error")] = "warning"
-    format: Annotated[str, OneOf("text", "json")] = "text"
+    level: Annotated[str, _OneOf("debug", "info", "warning", "error")] = "warning"
+    format: Annotated[str, _OneOf("text", "json")] = "text"
 
 
-class TelemetryConfig(Record, frozen=True):
+class TelemetryConfig(FrozenRecord, frozen=True):
     """Spans and metrics by OpenTelemetry (extra ``telemetry``); see docs/operations.md."""
 
-    enabled: Annotated[str, OneOf("auto", "on", "off")] = (
+    enabled: Annotated[str, _OneOf("auto", "on", "off")] = (
         "auto"  # auto: where the standard OTEL_ variables name an exporter
     )
     endpoint: str = ""  # of a collector, OTLP over HTTP; empty: that of the standard variables
@@ -258,14 +258,14 @@ class TelemetryConfig(Record, frozen=True):
     content: bool = False  # put questions and answers into spans
 
 
-class TypesConfig(Record, frozen=True):
+class TypesConfig(FrozenRecord, frozen=True):
     """Custom chunk and link types (docs/spec/chunk-format.md, Types) that every process of this brain accepts."""
 
     chunk: dict[str, Any] = field(default_factory=dict)
     link: dict[str, Any] = field(default_factory=dict)
 
 
-class Config(Record, frozen=True):
+class Config(FrozenRecord, frozen=True):
     """All settings, by section."""
 
     store: StoreConfig = field(default_factory=StoreConfig)
@@ -538,9 +538,9 @@ def _check(value: Any, hint: Any, where: str) -> Any:
     if not fits:
         raise InvalidConfig(f"{where} must be of type {getattr(kind, '__name__', kind)}, not {value!r:.60}")
     for bound in bounds:
-        if isinstance(bound, Range) and not bound.low <= value <= bound.high:
+        if isinstance(bound, _Range) and not bound.low <= value <= bound.high:
             raise InvalidConfig(f"{where} must be from {bound.low:g} to {bound.high:g}, not {value!r:.60}")
-        if isinstance(bound, OneOf) and value not in bound.choices:
+        if isinstance(bound, _OneOf) and value not in bound.choices:
             raise InvalidConfig(f"{where} must be one of {', '.join(bound.choices)}, not {value!r:.60}")
     return value
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import NODEFAULT, Struct, structs
 
-__all__ = ["Record"]
+__all__ = ["FrozenRecord"]
 
 
 @cache
@@ -41,7 +41,7 @@ class _DataclassFields:
         return _dataclass_fields(kind)
 
 
-class Record(Struct, frozen=True):
+class FrozenRecord(Struct, frozen=True):
     """Base of frozen records."""
 
     if TYPE_CHECKING:

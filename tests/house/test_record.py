@@ -10,7 +10,7 @@ from importlib import import_module
 import pytest
 
 from rlm_mem import Config, Filters, Hit
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 from tests.house.sources import MODULES, SOURCE
 
 
@@ -35,10 +35,10 @@ def test_a_record_is_frozen_hashed_copied_and_pickled_as_a_value() -> None:
 
 def test_every_record_has_fields_whose_types_can_be_read() -> None:
     for path in MODULES:
-        if "(Record, " in path.read_text(encoding="utf-8"):
+        if "(FrozenRecord, " in path.read_text(encoding="utf-8"):
             parts = path.relative_to(SOURCE).with_suffix("").parts
             import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    records = Record.__subclasses__()
+    records = FrozenRecord.__subclasses__()
     assert Hit in records
     for record in records:
         assert [field.name for field in fields(record)] == list(record.__struct_fields__)

@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import Any, Literal
 
 from rlm_mem.errors import InvalidChunk, InvalidLink, InvalidQuery
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 
 _TYPE_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}\Z")
 
@@ -52,7 +52,7 @@ SUPERSEDES = "supersedes"
 """The source replaces the target, which is out of date."""
 
 
-class LinkType(Record, frozen=True):
+class LinkType(FrozenRecord, frozen=True):
     """A built-in link type.
 
     Attributes:
@@ -102,7 +102,7 @@ def strength_word(strength: float) -> str:
     return "fair" if strength < 2 / 3 else "strong"
 
 
-class ChunkTypeSpec(Record, frozen=True):
+class ChunkTypeSpec(FrozenRecord, frozen=True):
     """A custom chunk type; its fields live in ``metadata.extra``."""
 
     name: str

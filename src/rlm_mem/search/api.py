@@ -13,7 +13,7 @@ from msgspec import structs
 from rlm_mem.chunk import format_time
 from rlm_mem.chunk.types import is_untrusted, rank, wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.joined import gather_both
 from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
@@ -132,7 +132,7 @@ _FOLLOWED = 4
 """Changes one after the other that are followed."""
 
 
-class Hit(Record, frozen=True):
+class Hit(FrozenRecord, frozen=True):
     """One result.
 
     Attributes:

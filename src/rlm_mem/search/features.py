@@ -14,7 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import RELATED, Query
 from rlm_mem.store.core.selection import distinct
@@ -44,7 +44,7 @@ def weighed(values: Floats, weights: Floats) -> Floats:
     return np.asarray((values * weights).sum(axis=1), np.float64)
 
 
-class Scene(Record, frozen=True, dict=True):
+class Scene(FrozenRecord, frozen=True, dict=True):
     """A question and its candidates, with what several signals share, each computed once."""
 
     query: Query

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.records import repeated_prefix
 from rlm_mem.text.analysis import Segment, split_segments
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["AdjacentSegment", "neighbours_of"]
 
 
-class AdjacentSegment(Record, frozen=True):
+class AdjacentSegment(FrozenRecord, frozen=True):
     """A turn or sentence before or after a hit.
 
     Attributes:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.records import AUTHOR_PREFIX
 from rlm_mem.text.analysis import Analyser, fold, is_han, says_i, words
 from rlm_mem.text.dates import DateMention, find_dates
@@ -333,7 +333,7 @@ class Anchor(Struct, frozen=True):
     terms: tuple[str, ...]
 
 
-class Query(Record, frozen=True):
+class Query(FrozenRecord, frozen=True):
     """A question, analysed.
 
     `terms` are distinct: first the words of the question in order of appearance, then near-spellings, then members of

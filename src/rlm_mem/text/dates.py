@@ -12,7 +12,7 @@ from calendar import monthrange
 from datetime import date, datetime, timedelta
 from functools import cache
 
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 
 _MONTH_NAMES = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -108,7 +108,7 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
     )
 
 
-class DateMention(Record, frozen=True):
+class DateMention(FrozenRecord, frozen=True):
     """A date in a text: the days `first` to `last` (both included).
 
         `precision` is "day", "week", "month", "season", "year" or "span"; `relative`: it was counted from the

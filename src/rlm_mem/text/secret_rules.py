@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 
 __all__ = ["KEY", "KEY_RULES", "PII", "PII_RULES", "PRIVATE_KEY_EDGE", "SecretRule"]
 
@@ -18,7 +18,7 @@ KEY = "key"
 PII = "pii"
 
 
-class SecretRule(Record, frozen=True, dict=True):
+class SecretRule(FrozenRecord, frozen=True, dict=True):
     """One recognisable format; ``title`` describes it in messages.
 
     The pattern is compiled when an anchor is first found: most processes find no secret.

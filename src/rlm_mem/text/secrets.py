@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.secret_rules import KEY, KEY_RULES, PII, PII_RULES, PRIVATE_KEY_EDGE, SecretRule
 
 __all__ = [
@@ -188,7 +188,7 @@ class Screened(Struct, frozen=True):
         return SecretsFound(self.counts(), hidden=self.hidden and bool(self.found))
 
 
-class SecretsFound(Record, frozen=True):
+class SecretsFound(FrozenRecord, frozen=True):
     """What looks like a secret in something that was written, and what was done about it; false when there is none.
 
     Attributes:

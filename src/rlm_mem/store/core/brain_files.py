@@ -19,7 +19,7 @@ import msgspec
 
 from rlm_mem.chunk import DEFAULT_NAMESPACE, check_namespace, format_time
 from rlm_mem.errors import InputError, StorageError
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeNotes, ChangeRecord, Edit, WriteTransaction
 from rlm_mem.store.core.files import Signature
 
@@ -50,7 +50,7 @@ LEDGER = "imports/ledger.jsonl"
 """What was imported already."""
 
 
-class Folder(Record, frozen=True):
+class Folder(FrozenRecord, frozen=True):
     """What holds for the files of a folder.
 
     Attributes:

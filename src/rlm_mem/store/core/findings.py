@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 
 __all__ = ["CODES", "Finding"]
 
@@ -85,7 +85,7 @@ CODES: dict[str, tuple[str, str]] = {
 }
 
 
-class Finding(Record, frozen=True):
+class Finding(FrozenRecord, frozen=True):
     """One thing that is not as it should be.
 
     Attributes:

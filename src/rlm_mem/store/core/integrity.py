@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import Chunk, content_hash
 from rlm_mem.errors import RlmMemError
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 from rlm_mem.results import Progress
 from rlm_mem.store.core.findings import CODES, Finding
 from rlm_mem.telemetry import observed
@@ -63,7 +63,7 @@ def _concerns(store: ChunkStore, finding: Finding) -> bool:
     return bool(finding.chunk_id and store.backend.find(store.namespace, finding.chunk_id))
 
 
-class Repair(Record, frozen=True):
+class Repair(FrozenRecord, frozen=True):
     """What was, or would be, done about one finding.
 
     Attributes:

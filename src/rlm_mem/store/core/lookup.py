@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct
 
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 
 if TYPE_CHECKING:
     import numpy as np
@@ -40,7 +40,7 @@ BM25_K1 = 0.9
 BM25_B = 0.4
 
 
-class Filters(Record, frozen=True):
+class Filters(FrozenRecord, frozen=True):
     """Which chunks a search may return. A field left at its default does not restrict.
 
     Attributes:

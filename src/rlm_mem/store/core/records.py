@@ -32,7 +32,7 @@ from msgspec import Struct
 from rlm_mem.chunk import Chunk, format_time, normalised_hash, parse_time
 from rlm_mem.chunk.types import hidden
 from rlm_mem.errors import CorruptStore, InvalidChunk, InvalidQuery
-from rlm_mem.record import Record
+from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.files import Signature
 
 if TYPE_CHECKING:
@@ -252,7 +252,7 @@ class ReadBuffer:
                 self._reads[chunk_id] = (count + more, max(when, latest))
 
 
-class Summary(Record, frozen=True):
+class Summary(FrozenRecord, frozen=True):
     """A chunk without its content; ``at`` is in epoch seconds."""
 
     id: str
@@ -280,7 +280,7 @@ class Summary(Record, frozen=True):
         return not hidden(self.trust, self.expires_at, at)
 
 
-class LinkedChunk(Record, frozen=True):
+class LinkedChunk(FrozenRecord, frozen=True):
     """One end of a link, seen from the other; ``direction`` is ``out`` or ``in``, ``strength`` in 0-1."""
 
     chunk_id: str
@@ -302,7 +302,7 @@ def strongest(links: list[LinkedChunk]) -> list[LinkedChunk]:
     return sorted(by_id, key=lambda link: (link.strength, link.created_at), reverse=True)
 
 
-class ConversationInfo(Record, frozen=True):
+class ConversationInfo(FrozenRecord, frozen=True):
     """One conversation: how many chunks, and the time (``at``) of its first and last, in epoch seconds."""
 
     id: str
@@ -351,7 +351,7 @@ class ListFilter(Struct, frozen=True):
     alone: tuple[str, str, str] | None = None
 
 
-class Version(Record, frozen=True):
+class Version(FrozenRecord, frozen=True):
     """One state of a chunk; ``current`` marks the present one."""
 
     revision: int
