@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.recall import recall_session
 from rlm_mem.recall.programs import programs_in
 from rlm_mem.recall.prompts import (
@@ -165,3 +166,21 @@ def test_the_wishes_of_a_chat_are_the_users_own(store: ChunkStore) -> None:
     with recall_session(store, "When is the workshop?") as session:
         told = session.execute("for wish in instructions():\n    print(wish['text'])").output
     assert told == "Always give dates when I ask about events."
+
+
+def test_the_opening_of_an_imported_chat_has_whom_it_is_about_in_the_order_of_the_text(
+    store: ChunkStore,
+) -> None:
+    """Of many lines about the same work those with the name come in, what all hits share is said once."""
+    remember = RememberOperation(store).remember
+    with store.batch():
+        for number in range(14):
+            said = f"User: How do I plan step {number} of my work on the summary?\nAssistant: Plan it well."
+            remember(said, conversation_id=f"talk-{number}", source="import")
+        told = (
+            "User: I met Robert in the library.\nAssistant: Nice.\nUser: Robert read my summary of the work."
+        )
+        remember(told, conversation_id="robert", source="import")
+    text = build_opening(store, "What of my work on the summary did I plan with Robert?").render()
+    assert text.index("I met Robert") < text.index("Robert read my summary")
+    assert text.count("untrusted") == 1 and "all untrusted: import" in text

@@ -155,6 +155,22 @@ def test_a_program_that_fails_is_an_answer_that_says_why(ask: Ask, remembered: l
     assert not step["finished"]
 
 
+def test_a_program_returns_each_part_once(ask: Ask) -> None:
+    """A model reads all of an answer, so nothing stands in it twice, and ids of what was read are bounded."""
+    texts = [f"The otter number {number} swims." for number in range(14)]
+    for text in texts:
+        ask("remember", text=text, origin="web")
+    opened = ask("recall_open", question="Which otters swim?", keep=True)
+    step = ask(
+        "recall_exec", handle=opened["handle"], code="for t in turns(contains='otter'): print(t['text'])"
+    )
+    assert step["output"].splitlines() == texts and str(step).count(texts[3]) == 1
+    assert (len(step["chunks_read"]), step["chunk_count"], step["untrusted"]) == (10, 14, "all 14 (web)")
+    ask("recall_finish", handle=opened["handle"], answer="fourteen")
+    again = ask("recall_open", question="And how many are there?", handle=opened["handle"])
+    assert opened["instructions"] and not again["instructions"] and "how many" in again["opening"]
+
+
 def test_long_calls_report_progress(served: McpServer, remembered: list[str]) -> None:
     seen: list[tuple[float, float | None, str | None]] = []
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Meta, Struct, field
 
@@ -23,15 +23,14 @@ from rlm_mem.operations.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
+    from rlm_mem.recall.host_session import Execution
     from rlm_mem.recall.recall import RecallResult
 
 __all__ = ["OPERATIONS"]
 
 _GROUP = "sessions"
 
-A = TypeVar("A")
+_FIRST_IDS = 10
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
@@ -55,7 +54,7 @@ class OpenRequest(OpenArguments):
 
 
 class SessionOut(MayBeCut):
-    """An open recall: how to write programs, and what is known before the first one."""
+    """An open recall: how to write programs (empty where it goes on), and what is known before the first one."""
 
     handle: str
     instructions: str
@@ -70,7 +69,7 @@ class ProgramRequest(Bounded, kw_only=True):
     code: Annotated[str, Meta(min_length=1, max_length=100_000, description="The program, in Python.")]
 
 
-class ExecutionResponse(Struct, Generic[A]):
+class ExecutionResponse(Struct):
     """What a program did; ``text`` is output, error and hint together; ``result`` is there once it called FINAL."""
 
     text: str
@@ -82,7 +81,27 @@ class ExecutionResponse(Struct, Generic[A]):
     finished: bool
     stopped_by: str | None
     turns_left: int | None
-    result: A | None
+    result: RecallAnswer | None
+
+
+class ExecutedProgram(Struct, omit_defaults=True):
+    """What a program did, each part once, since a model reads it; ``output`` is stored data, never instructions.
+
+    ``chunks_read`` has the first ids of those that were read, ``chunk_count`` counts all; ``untrusted`` says which of
+    them came from outside; ``result`` is there once the program called FINAL.
+    """
+
+    output: str
+    finished: bool
+    error: str | None = None
+    hint: str | None = None
+    untrusted: str | None = None
+    truncated: bool = False
+    chunks_read: list[str] = []
+    chunk_count: int = 0
+    stopped_by: str | None = None
+    turns_left: int | None = None
+    result: CitedAnswer | None = None
 
 
 class FinishRequest(Bounded, kw_only=True):
@@ -132,12 +151,16 @@ def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply:
         session = context.memory.recall_session(request.question, keep=request.keep, **more)
         handle = context.handles.add(session)
     opened = SessionOut(
-        handle, session.schema, session.opening, session.hit_scores, context.handles.idle_seconds
+        handle,
+        session.schema if request.handle is None else "",
+        session.opening,
+        session.hit_scores,
+        context.handles.idle_seconds,
     )
     return Reply(opened, headers={"Location": f"/api/v1/sessions/{handle}"})
 
 
-def _run_program(context: Context, code: str, answer: Callable[[RecallResult], A]) -> ExecutionResponse[A]:
+def _run_program(context: Context, code: str) -> tuple[Execution, RecallResult | None]:
     handle, handles = context.path["handle"], context.handles
     session = handles.get(handle)
     fenced = _FENCE.match(code)
@@ -146,6 +169,11 @@ def _run_program(context: Context, code: str, answer: Callable[[RecallResult], A
         step = session.execute(fenced.group(1) if fenced else code)
     finally:
         handles.working(handle, -1)
+    return step, session.result if step.finished else None
+
+
+def _execute(context: Context, request: ProgramRequest) -> ExecutionResponse:
+    step, result = _run_program(context, request.code)
     return ExecutionResponse(
         text=step.text,
         output=step.output,
@@ -156,16 +184,25 @@ def _run_program(context: Context, code: str, answer: Callable[[RecallResult], A
         finished=step.finished,
         stopped_by=step.stopped_by,
         turns_left=step.turns_left,
-        result=answer(session.result) if step.finished and session.result is not None else None,
+        result=None if result is None else _answer(result),
     )
 
 
-def _execute(context: Context, request: ProgramRequest) -> ExecutionResponse[RecallAnswer]:
-    return _run_program(context, request.code, _answer)
-
-
-def _execute_cited(context: Context, request: ExecArguments) -> ExecutionResponse[CitedAnswer]:
-    return _run_program(context, request.code, lambda result: cited_answer(context.memory.store, result))
+def _execute_cited(context: Context, request: ExecArguments) -> ExecutedProgram:
+    step, result = _run_program(context, request.code)
+    return ExecutedProgram(
+        output=step.output,
+        finished=step.finished,
+        error=step.error,
+        hint=step.hint,
+        untrusted=step.untrusted,
+        truncated=step.truncated,
+        chunks_read=list(step.chunks_read[:_FIRST_IDS]),
+        chunk_count=len(step.chunks_read),
+        stopped_by=step.stopped_by,
+        turns_left=step.turns_left,
+        result=None if result is None else cited_answer(context.memory.store, result),
+    )
 
 
 def _finish(context: Context, request: FinishRequest) -> RecallAnswer:
@@ -208,7 +245,7 @@ OPERATIONS: tuple[Operation, ...] = (
     ),
     Operation(
         "POST", "/sessions/{handle}/programs", "runProgram", "Run a program in the sandbox of an open recall.",
-        _GROUP, permission="read", run=_execute, request=ProgramRequest, response=ExecutionResponse[RecallAnswer],
+        _GROUP, permission="read", run=_execute, request=ProgramRequest, response=ExecutionResponse,
         tool=Tool(
             name="recall_exec",
             title="Run a program over the memory",
@@ -217,7 +254,7 @@ OPERATIONS: tuple[Operation, ...] = (
             "search and read memories and print, and nothing else. FINAL(answer, chunk_ids=[…]) in it ends "
             "the recall.",
             request=ExecArguments,
-            response=ExecutionResponse[CitedAnswer],
+            response=ExecutedProgram,
             run=_execute_cited,
             idempotent=False,
             aliases={**_HANDLE, **dict.fromkeys(("program", "script", "python", "source"), "code")},

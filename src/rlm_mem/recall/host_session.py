@@ -51,6 +51,7 @@ class Execution:
         truncated: the output was cut.
         chunks_read: ids of the chunks whose content was read.
         finished: the program called FINAL; ``RecallSession.result`` holds the answer.
+        untrusted: which of these chunks are not trusted, as a phrase, or None.
         stopped_by: the budget that ended the session for programs (``finish`` still works), or None.
         turns_left: programs that may still be run, or None without a limit.
     """
@@ -64,6 +65,7 @@ class Execution:
     finished: bool
     stopped_by: str | None
     turns_left: int | None
+    untrusted: str | None = None
 
 
 class _Stopwatch:
@@ -208,6 +210,7 @@ class RecallSession:
             hint = error_hint(ran.error, step.error_kind or "") if ran.error is not None else None
             limit = self._budget.limits.iterations
             left = None if limit is None else limit - self._budget.spent().iterations
+            untrusted = untrusted_among(self._runner.store, step.chunks_read)
             final = self._session.final
             if final is not None:
                 self._end(final.answer, final.chunk_ids, final.confidence, concluded=True)
@@ -217,7 +220,7 @@ class RecallSession:
                     error=step.error,
                     hint=hint,
                     turns_left=left,
-                    untrusted=untrusted_among(self._runner.store, step.chunks_read),
+                    untrusted=untrusted,
                 ),
                 output=step.output,
                 error=step.error,
@@ -227,6 +230,7 @@ class RecallSession:
                 finished=final is not None,
                 stopped_by=self._stopped_by,
                 turns_left=left,
+                untrusted=untrusted or None,
             )
 
     def finish(

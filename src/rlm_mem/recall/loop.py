@@ -428,7 +428,7 @@ class Loop:
         first_turn: int = 1,
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: Callable[[str], None] | None = None,
-        untrusted: Callable[[Sequence[str]], Sequence[str]] = lambda _: (),
+        untrusted: Callable[[Sequence[str]], str] = lambda _: "",
     ) -> None:
         self._session = session
         self._untrusted = untrusted

@@ -17,13 +17,15 @@ from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import (
     MAX_OFFSET,
-    LineFunctions,
     chunk_id_of,
     count,
     day,
+    is_assistant,
     optional_text,
     query_words,
+    users_of,
 )
+from rlm_mem.sandbox.subject_functions import SubjectFunctions
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.store.core.records import standing
 from rlm_mem.text.blocks import said_in
@@ -40,6 +42,7 @@ STORE_FUNCTIONS = (
     "passages",
     "turns",
     "grep",
+    "outline",
     "instructions",
     "updates",
     "contradictions",
@@ -77,7 +80,7 @@ def failed(name: str, error: Exception) -> HostCallFailed:
     return HostCallFailed(kind, f"{name}: {text}" + (f" {hint}" if hint else ""))
 
 
-class StoreFunctions(LineFunctions):
+class StoreFunctions(SubjectFunctions):
     """Host functions over one store; :mod:`rlm_mem.sandbox.reference` documents each.
 
     Args:
@@ -333,8 +336,13 @@ class StoreFunctions(LineFunctions):
 
 
 def speakers(store: ChunkStore) -> list[str]:
-    """Speakers of the memory according to its index; at most 20 names, sorted."""
-    return sorted(store.candidate_source().authors())[:MAX_SPEAKERS]
+    """Speakers of the memory according to its index; at most 20 names, sorted.
+
+    Of a chat with an assistant only these two: in its long answers many a heading looks like a speaker.
+    """
+    names = store.candidate_source().authors()
+    users = users_of(store)
+    return sorted({*users, *filter(is_assistant, names)} if users else names)[:MAX_SPEAKERS]
 
 
 def described(name: str, function: Callable[..., Any]) -> str:

@@ -1,4 +1,4 @@
-"""Functions of programs that read line by line: turns, grep, passages, instructions, updates, contradictions.
+"""Functions of programs that read line by line: turns, grep, passages, instructions.
 
 They read the memory in order and return bounded plain data; the program's deadline applies to them.
 """
@@ -7,21 +7,20 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime
-from itertools import islice
+from functools import cached_property
+from itertools import filterfalse, islice
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
 from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.errors import InputError
-from rlm_mem.sandbox.comparing import Pair, Statement, contradictory, updated
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.patterns import compiled
-from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.blocks import Said, said_in, sentences
+from rlm_mem.text.blocks import Said, said_in
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.wishes import standing_wishes
 
@@ -33,13 +32,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Line",
     "LineFunctions",
-    "with_trust_mark",
-    "Lines",
     "MAX_QUERY_CHARS",
+    "SHORT_NOTE",
     "chunk_id_of",
     "count",
     "day",
-    "is_speaker",
+    "is_assistant",
     "one_line",
     "optional_text",
     "query_words",
@@ -125,6 +123,10 @@ MAX_LINE_CHARS = 4_000
 """Characters of a line that are returned; ``grep`` returns the part around its match."""
 MAX_REPLY_CHARS = 400
 _BATCH = 200
+_PARTS_BACK = 8
+"""Earlier parts of a text in which the speaker of a later one is looked for."""
+_PARTS_ON = 3
+"""Following chunks in which the reply to a line is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,12 @@ class Lines:
     def __init__(self, store: ChunkStore, check: Callable[[], None]) -> None:
         self._store = store
         self._check = check
+        self._spoke: dict[tuple[str | None, int, int], str | None] = {}
+
+    @cached_property
+    def in_chat(self) -> bool:
+        """Whether somebody talks with an assistant in this memory: headings and lists then belong to who spoke last."""
+        return bool(users_of(self._store))
 
     def chunks(
         self,
@@ -186,10 +194,42 @@ class Lines:
             found = self._store.get_many(batch, track=False)
             yield from (found[one] for one in batch if one in found)
 
-    def lines(self, chunk: Chunk) -> Iterator[Line]:
-        """The lines of a chunk, in order."""
+    def lines(self, chunk: Chunk, *, look_back: bool = True) -> Iterator[Line]:
+        """The lines of a chunk, in order.
+
+        Args:
+            look_back: of the second and later parts of a text, read earlier ones to see who speaks.
+        """
         said = said_in(chunk.content)
+        if self.in_chat:
+            said = self._with_speakers(chunk, said, look_back)
         return (Line(chunk, said, number) for number in range(len(said)))
+
+    def _with_speakers(self, chunk: Chunk, said: list[Said], look_back: bool) -> list[Said]:
+        """The lines of a chat, those without a label as said by who spoke before them."""
+        part, parts = part_of(chunk)
+        talk = chunk.metadata.conversation_id
+        speaker = None
+        if part > 1 and said and said[0].speaker is None:
+            before = (talk, parts, part - 1)
+            speaker = self._spoke.get(before)
+            if speaker is None and before not in self._spoke and look_back:
+                speaker = self._last_speaker_before(chunk, part)
+        spoken = []
+        for one in said:
+            speaker = one.speaker or speaker
+            spoken.append(one._replace(speaker=speaker))
+        self._spoke = {(talk, parts, part): speaker}
+        return spoken
+
+    def _last_speaker_before(self, chunk: Chunk, part: int) -> str | None:
+        earlier, _ = self._store.neighbours(chunk.id, before=min(part - 1, _PARTS_BACK), after=0)
+        found = self._store.get_many(earlier, track=False)
+        for one in reversed(earlier):
+            for said in reversed(said_in(found[one].content) if one in found else []):
+                if said.speaker is not None:
+                    return said.speaker
+        return None
 
     def at(self, chunk: Chunk, position: int) -> Line | None:
         """The line of a chunk that contains a position."""
@@ -205,15 +245,15 @@ class Lines:
                 return one_line(line.chunk.content[later.start : later.end], MAX_REPLY_CHARS)
         if line.speaker is None or line.chunk.metadata.conversation_id is None:
             return ""
-        _, after = self._store.neighbours(line.chunk.id, before=0, after=1)
-        following = self._store.get_many(after, track=False)
-        for chunk in following.values():
-            for other in islice(self.lines(chunk), 5):
-                if other.speaker != line.speaker:
-                    turn = other.said[other.number]
-                    return with_trust_mark(
-                        chunk, one_line(chunk.content[turn.start : turn.end], MAX_REPLY_CHARS)
-                    )
+        _, after = self._store.neighbours(line.chunk.id, before=0, after=_PARTS_ON if self.in_chat else 1)
+        for chunk_id in after:
+            for chunk in self._store.get_many([chunk_id], track=False).values():
+                for other in islice(self.lines(chunk), 5):
+                    if other.speaker != line.speaker:
+                        turn = other.said[other.number]
+                        text = one_line(chunk.content[turn.start : turn.end], MAX_REPLY_CHARS)
+                        known = is_untrusted(line.chunk.metadata.trust)  # the line is marked itself
+                        return text if known else with_trust_mark(chunk, text)
         return ""
 
     def shown(self, line: Line, text: str | None = None) -> dict[str, Any]:
@@ -231,6 +271,13 @@ class Lines:
             "superseded_by": line.chunk.metadata.superseded_by,
             **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),
         }
+
+
+def part_of(chunk: Chunk) -> tuple[int, int]:
+    """Which part of its text a chunk is, and of how many."""
+    told = chunk.metadata.provenance or {}
+    part, parts = told.get("part"), told.get("parts")
+    return (part, parts) if isinstance(part, int) and isinstance(parts, int) else (1, 1)
 
 
 def with_trust_mark(chunk: Chunk, text: str) -> str:
@@ -258,11 +305,7 @@ MAX_LINES = 500
 MAX_OFFSET = 10_000_000
 MAX_PASSAGES = 50
 _MATCH_CHARS = 500
-_STATEMENTS = 80
-"""Lines about a subject whose sentences are compared."""
-_COMPARED_CHARS = 1_500
-"""Characters of each of them that are compared."""
-_SHORT_NOTE = 600
+SHORT_NOTE = 600
 """Characters of a note in which nobody speaks that is handed out whole."""
 _HEADING = re.compile(
     r"^(?:#{1,6}[ \t]+(?P<title>.{1,200})|\*\*(?P<bold>[^*\n]{1,80})\*\*.{0,60})$", re.MULTILINE
@@ -320,7 +363,7 @@ class LineFunctions:
         found = (
             line
             for chunk in chunks
-            if _may_contain(chunk.content, who, texts)
+            if self._may_contain(chunk, who, texts)
             for line in self._lines.lines(chunk)
             if (who is None or is_speaker(line.speaker, who)) and _contains_any(line.text, texts)
         )
@@ -338,7 +381,7 @@ class LineFunctions:
 
         def found() -> Iterator[dict[str, Any]]:
             for chunk in self._lines.chunks():
-                if not _may_contain(chunk.content, who, []) or search(chunk.content) is None:
+                if not self._may_contain(chunk, who, []) or search(chunk.content) is None:
                     continue
                 for line in self._lines.lines(chunk):
                     if who is not None and not is_speaker(line.speaker, who):
@@ -393,9 +436,12 @@ class LineFunctions:
         found: dict[str, dict[str, Any]] = {}
         users = users_of(self._store)
         for chunk in self._lines.chunks(newest_first=True):
-            if chunk.metadata.superseded_by or is_untrusted(chunk.metadata.trust):
+            about = chunk.metadata
+            # What a chat that was imported says in the user's name comes with its mark; pages and tools say nothing.
+            claimed = bool(users) and about.origin == "import"
+            if about.superseded_by or (is_untrusted(about.trust) and not claimed):
                 continue
-            for line in reversed(list(self._lines.lines(chunk))):
+            for line in reversed(list(self._lines.lines(chunk, look_back=False))):
                 # Only the first part of an assistant's long answer names its speaker.
                 if (line.speaker not in users) if users else is_assistant(line.speaker):
                     continue
@@ -407,31 +453,18 @@ class LineFunctions:
                 break
         return list(found.values())[:wanted]
 
-    def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
-        """Candidates for what changed about a subject."""
-        about = query_words("updates", subject)
-        wanted = count("limit", limit, 1, 50)
-        lines = self._about(about)
-        replaced = [
-            self._linked_pair(line.chunk, line.chunk.metadata.superseded_by, "it was replaced")
-            for line in lines
-            if line.chunk.metadata.superseded_by
-        ]
-        return self._pairs(about, lines, replaced, wanted, updated)
-
-    def contradictions(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
-        """Candidates for contradictions between statements about a subject."""
-        about = query_words("contradictions", subject)
-        wanted = count("limit", limit, 1, 50)
-        lines = self._about(about)
-        linked = [
-            self._linked_pair(line.chunk, link.chunk_id, "they are linked as contradicting")
-            for line in lines[:20]
-            for link in self._store.linked(line.chunk.id, "contradicts", direction="both", limit=_MAX_LINKS)
-        ]
-        return self._pairs(about, lines, linked, wanted, contradictory)
-
     # Parts.
+
+    def _may_contain(self, chunk: Chunk, author: str | None, texts: list[str]) -> bool:
+        """Whether this chunk can contain a matching line: a check before it is split into lines."""
+        if author is None and not texts:
+            return True
+        folded = chunk.content.casefold()
+        if not _contains_any(folded, texts):
+            return False
+        if author is None or author.casefold().strip() in folded:
+            return True
+        return self._lines.in_chat and part_of(chunk)[0] > 1
 
     def _shown(self, line: Line, text: str | None = None) -> dict[str, Any]:
         self._on_read(line.chunk.id)
@@ -454,12 +487,18 @@ class LineFunctions:
             read.update(self._store.get_many(sorted(missing), track=False))
         return read
 
-    def _hits(self, queries: Iterable[str], limit: int, read: dict[str, Chunk]) -> list[tuple[Hit, Chunk]]:
+    def _hits(
+        self,
+        queries: Iterable[str],
+        limit: int,
+        read: dict[str, Chunk],
+        filters: Mapping[str, Any] | None = None,
+    ) -> list[tuple[Hit, Chunk]]:
         """Turns and sentences found for each of the texts, with their chunks."""
         hits: list[Hit] = []
         for words in queries:
             if words:
-                hits += searching.search(self._store, words, limit=limit, by="segment")
+                hits += searching.search(self._store, words, limit=limit, by="segment", filters=filters)
         chunks = self._read_once((hit.chunk_id for hit in hits), read)
         return [(hit, chunks[hit.chunk_id]) for hit in hits if hit.chunk_id in chunks]
 
@@ -560,100 +599,6 @@ class LineFunctions:
             one_line(text, _MATCH_CHARS) for text in after
         ]
 
-    def _about(self, subject: str) -> list[Line]:
-        """The lines that bear most on a subject, each once."""
-        found: dict[tuple[str, int], Line] = {}
-        chats: dict[str | None, bool] = {None: False}
-        assisted = bool(users_of(self._store))
-        for hit, chunk in self._hits([subject], _STATEMENTS, {}):
-            line = self._lines.at(chunk, hit.start)
-            if line is None or is_assistant(line.speaker):
-                continue
-            if assisted and line.speaker is None:
-                # In a chat this is the rest of a long answer of the assistant; elsewhere it is a note.
-                talk = chunk.metadata.conversation_id
-                if talk not in chats:
-                    chats[talk] = any(one.speaker for one in self._opening_lines(talk))
-                if chats[talk]:
-                    continue
-            found.setdefault((chunk.id, line.number), line)
-        return list(found.values())
-
-    def _opening_lines(self, conversation_id: str | None) -> list[Line]:
-        """The lines of the first chunk of a conversation."""
-        first = self._store.list_chunks(conversation_id, limit=1)
-        return [
-            line
-            for one in self._store.get_many(first, track=False).values()
-            for line in self._lines.lines(one)
-        ]
-
-    def _pairs(
-        self,
-        subject: str,
-        lines: list[Line],
-        linked: Iterable[dict[str, Any] | None],
-        limit: int,
-        compare: Callable[..., list[Pair]],
-    ) -> list[dict[str, Any]]:
-        statements = [
-            Statement(key, (line.at, line.said[line.number].body + start), text[start:end], line.speaker)
-            for key, line in enumerate(lines)
-            for text in [line.text[:_COMPARED_CHARS]]
-            for start, end in sentences(text)
-        ]
-        analyser = get_analyser(self._store.config.search.language)
-        found = [one for one in linked if one is not None]
-        found += [
-            {
-                "newer": self._statement(lines[pair.newer.key], pair.newer.text),
-                "older": self._statement(lines[pair.older.key], pair.older.text),
-                "shared": list(pair.shared),
-                "why": pair.why,
-            }
-            for pair in compare(statements, subject, analyser, limit)
-        ]
-        once = {(one["newer"]["text"], one["older"]["text"]): one for one in reversed(found)}
-        newest = sorted(once.values(), key=lambda one: (one["newer"]["at"], one["older"]["at"]), reverse=True)
-        return newest[:limit]
-
-    def _statement(self, line: Line, text: str) -> dict[str, Any]:
-        self._on_read(line.chunk.id)
-        at = line.at
-        return {
-            "date": at[:10],
-            "at": at,
-            "speaker": line.speaker,
-            "text": one_line(text, _SHORT_NOTE),
-            "chunk_id": line.chunk.id,
-        }
-
-    def _linked_pair(self, chunk: Chunk, other_id: str | None, why: str) -> dict[str, Any] | None:
-        """Two linked chunks as a pair; None when the other one is gone."""
-        other = self._store.get_many([other_id], track=False).get(other_id) if other_id else None
-        if other is None:
-            return None
-        older, newer = sorted((chunk, other), key=lambda one: one.metadata.at)
-        if chunk.metadata.superseded_by == other.id:
-            older, newer = chunk, other
-        sides = [next(self._lines.lines(one), None) for one in (newer, older)]
-        if sides[0] is None or sides[1] is None:
-            return None
-        return {
-            "newer": self._statement(sides[0], sides[0].text),
-            "older": self._statement(sides[1], sides[1].text),
-            "shared": [],
-            "why": why,
-        }
-
-
-def _may_contain(content: str, author: str | None, texts: list[str]) -> bool:
-    """Whether this chunk can contain a matching line: a check before it is split into lines."""
-    if author is None and not texts:
-        return True
-    folded = content.casefold()
-    return (author is None or author.casefold().strip() in folded) and _contains_any(folded, texts)
-
 
 def _contains_any(text: str, texts: list[str]) -> bool:
     if not texts:
@@ -672,7 +617,7 @@ def users_of(store: ChunkStore) -> frozenset[str]:
     Text of an assistant may contain words with colons that look like speakers, so speakers called user are preferred.
     """
     names = store.candidate_source().authors()
-    others = frozenset(name for name in names if not is_assistant(name))
+    others = frozenset(filterfalse(is_assistant, names))
     if len(others) == len(names):
         return frozenset()
     called = frozenset(name for name in others if name.casefold() in _USERS)
@@ -687,7 +632,7 @@ def is_assistant(speaker: str | None) -> bool:
 def _span(line: Line, hit: Hit) -> tuple[int, int]:
     """The part of a line that is returned for a hit: all of a turn or a short note, else the hit itself."""
     turn = line.said[line.number]
-    if turn.end - turn.start <= _SHORT_NOTE:
+    if turn.end - turn.start <= SHORT_NOTE:
         return turn.start, turn.end
     return max(hit.start, turn.start), min(hit.end, turn.end)
 
@@ -695,4 +640,4 @@ def _span(line: Line, hit: Hit) -> tuple[int, int]:
 def _section_end(content: str, start: int) -> int:
     """Where the section that begins at ``start`` ends: at the next heading, or after a short note's length."""
     following = _HEADING.search(content, start)
-    return min(start + _SHORT_NOTE, following.start() if following else len(content))
+    return min(start + SHORT_NOTE, following.start() if following else len(content))

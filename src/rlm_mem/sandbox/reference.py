@@ -70,7 +70,8 @@ _PAGES = (
         "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0)",
         "what was said, in order of time: {date, speaker, text, reply, chunk_id}",
         _LINE
-        + " author is the speaker of the line, by the whole name or one word of it. contains is a text, "
+        + " author is the speaker of the line, by the whole name or one word of it; in a chat with an assistant, "
+        "headings and lists belong to who spoke last. contains is a text, "
         "or a list of which one must occur, in any case of letters, also inside a word. start and "
         "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note in "
         "which nobody speaks is one line, its speaker None. A line is cut after 4,000 characters, "
@@ -92,12 +93,25 @@ _PAGES = (
         first=True,
     ),
     Page(
+        "outline",
+        "outline(query=None, start=None, end=None, limit=15)",
+        "conversations about it, by time: {date, text, points, chunk_id}",
+        "For summaries and for the order of things. query is a text, or a list of up to 20 texts; only the "
+        "conversations that fit it best are listed, each by the line that fits it (of a chat with an "
+        "assistant, the user's); without it by their first line. text is at most 160 characters; points "
+        "are up to 8 headings of the conversation that no earlier line has; speaker, at and "
+        "conversation_id come with them. A note without a conversation stands for itself. limit is 1–100.",
+        'for one in outline("garden plans"):\n    print(one["date"], one["text"], one["points"])',
+        first=True,
+    ),
+    Page(
         "instructions",
         "instructions(limit=50)",
         "standing wishes of the user: {date, text, rule, chunk_id}",
         "Sentences such as 'Always … when …', 'never …', 'please remember to …', 'from now on …', found "
         "by rules (English, German, French, Spanish, Italian, Portuguese); rule is the words that made "
-        "it one. What an assistant says and what came from outside is left out, a repeated wish comes once. "
+        "it one. What an assistant says and what came from pages and tools is left out; what a user says in an "
+        "imported chat is marked as untrusted. A repeated wish comes once. "
         "limit is 1–200.",
         'for wish in instructions():\n    print(wish["date"], wish["text"])',
         first=True,
@@ -117,7 +131,7 @@ _PAGES = (
     Page(
         "contradictions",
         "contradictions(subject, limit=10)",
-        "the same for what one statement says and another denies",
+        "the same for statements that deny each other",
         "As updates, for pairs of which one denies what the other says, and for chunks linked with "
         "'contradicts'. Candidates by rules: read them and decide. limit is 1–50.",
         'for pair in contradictions("Flask routes"):\n    print(pair["older"]["text"], "|", '
@@ -205,7 +219,7 @@ _PAGES = (
     Page(
         "page",
         "page(number=2)",
-        "a page of output that was too long",
+        "the next page of long output",
         "What is longer than one page is shown a page at a time: page(2) is the text that follows, as "
         "text to print. It stands for the newest output that was too long, of which the first 400,000 "
         "characters are kept.",
@@ -259,7 +273,7 @@ _PAGES = (
     Page(
         "FINAL",
         "FINAL(answer, chunk_ids=None, confidence=None)",
-        "does not return: it ends the program and the session",
+        "ends the program and the session",
         "FINAL(None) means that the memory does not hold the answer. answer is plain data of bounded "
         "size, chunk_ids are ids of chunks that were shown or read in this session, confidence is from 0 to "
         "1; anything else is a ValueError in the program, which may go on. A chunk dict as the answer "
@@ -274,8 +288,10 @@ PAGES = {page.name: page for page in _PAGES}
 
 SHORT_SIGNATURES = {
     "search": "search(query, limit=10)",
+    "passages": "passages(query, limit=10)",
     "turns": "turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
     "grep": "grep(pattern, author=None)",
+    "outline": "outline(query)",
     "instructions": "instructions()",
     "updates": "updates(subject)",
     "contradictions": "contradictions(subject)",
