@@ -502,6 +502,7 @@ def main() -> None:
     # Output of library code (pprint) is collected like that of print.
     worker = Worker(wire, output_limit)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.closerange(3, 256)  # libffi keeps a file of its own open
     if resource is not None:
         _limit(resource, memory_mb)
     confined = "none"

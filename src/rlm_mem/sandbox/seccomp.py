@@ -135,6 +135,12 @@ _KILLED = (
 """Starting a thread (clone, clone3) fails with EPERM instead: library code may try it and handle the error."""
 
 
+class _Program(ctypes.Structure):
+    """A BPF program, as prctl takes it; made early, since Python 3.14 imports a module for each class of this kind."""
+
+    _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+
 def supported() -> bool:
     """Whether :func:`install` can work here: Linux on x86-64 or 64-bit ARM."""
     return sys.platform == "linux" and platform.machine() in _AUDIT and struct.calcsize("P") == 8
@@ -213,11 +219,7 @@ def install() -> None:
         raise Unsupported(f"no system-call filter for {sys.platform} on {platform.machine()}")
     code = build(platform.machine())
     buffer = ctypes.create_string_buffer(code, len(code))
-
-    class Program(ctypes.Structure):
-        _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
-
-    program = Program(len(code) // 8, ctypes.addressof(buffer))
+    program = _Program(len(code) // 8, ctypes.addressof(buffer))
     prctl = ctypes.CDLL(None, use_errno=True).prctl
     zero = ctypes.c_ulong(0)
     prctl(_PR_SET_DUMPABLE, zero, zero, zero, zero)
