@@ -1,9 +1,9 @@
-"""Agents of Letta: memory blocks, files and conversations of an AgentFile (``.af``), and exported archival memory.
+"""Agents of Letta: memory blocks, files and conversations of an AgentFile (``.af``), and exports of archival memory.
 
 The shapes are those of AgentFile in both its versions (docs.letta.com, "AgentFile";
 ``letta/schemas/agent_file.py`` of letta 0.11 and later: ``agents``, ``blocks``, ``files``; the single agent
 before it: ``core_memory``, ``messages``) and of the script in "Exporting archival memories" (a list of
-passages), as JSON or JSON lines. Prompts, tools, keys and settings of an agent are no memories.
+passages), as JSON or JSON lines. Prompts, tools, keys and settings of an agent are not imported.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _objects(value: Any) -> Iterator[dict[str, Any]]:
 
 def _block(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
     text, label = whole_text(entry.get("value")), text_lines(entry.get("label"))
-    if not text:  # an agent begins with empty blocks
+    if not text:  # a new agent has empty blocks
         return
     description = text_lines(entry.get("description"))
     yield Note(
@@ -79,7 +79,7 @@ def _file(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Recor
     text = whole_text(entry.get("content"))
     name = text_lines(entry.get("original_file_name")) or text_lines(entry.get("file_name"))
     if not text:
-        yield ImportProblem(where, f"the file {name or 'without a name'} is there without its content")
+        yield ImportProblem(where, f"the export lacks the content of the file {name or 'without a name'}")
         return
     yield Note(
         key=f"file:{text_lines(entry.get('id')) or name}",
@@ -122,7 +122,7 @@ def _message(parts: Parts, where: str, entry: dict[str, Any], conversation: str)
         text = _said_by_user(content_text(entry.get("content", entry.get("text"))))
     elif role == "assistant":
         sent = [_sent(call) for call in _objects(entry.get("tool_calls"))]
-        # With calls of tools, the text beside them is what the agent thought, not what it said.
+        # Beside calls of tools, the text is what the agent thought; what it said is in the calls.
         text = (
             "\n".join(one for one in sent if one)
             if sent
@@ -134,7 +134,7 @@ def _message(parts: Parts, where: str, entry: dict[str, Any], conversation: str)
 
 
 def _said_by_user(text: str) -> str:
-    """What a user said: messages are kept within JSON that says what they are; events of the system are none."""
+    """What a user said. Letta wraps messages in JSON with their type; events of the system give an empty text."""
     envelope = _json_object(text)
     if isinstance(envelope.get("type"), str) and "time" in envelope:
         return whole_text(envelope.get("message")) if envelope["type"] == "user_message" else ""
@@ -142,7 +142,7 @@ def _said_by_user(text: str) -> str:
 
 
 def _sent(call: dict[str, Any]) -> str:
-    """What a call of the tool ``send_message`` says; empty for other tools."""
+    """The message that a call of the tool ``send_message`` sends; empty for other tools."""
     function = call.get("function")
     if not isinstance(function, dict) or function.get("name") != "send_message":
         return ""

@@ -1,10 +1,10 @@
-"""Memories of mem0: what its ``get_all`` gives, as JSON or JSON lines, and the export of OpenMemory.
+"""Memories of mem0: the output of its ``get_all`` as JSON or JSON lines, and exports of OpenMemory.
 
 The shapes are those of mem0's documentation in 2026 (docs.mem0.ai: "Export Stored Memories", "Get memories";
 Python SDK 1.x and 2.x: a list, ``{"results": […]}``, a page with ``count`` and ``next``, ``relations`` of its
 graph) and of the zip archive of OpenMemory (``openmemory/api/app/routers/backup.py`` of
 github.com/mem0ai/mem0: ``memories.json``, ``memories.jsonl``). An export with a schema of the user's own
-(``create_memory_export``) has no shape to read.
+(``create_memory_export``) has no fixed shape, and is not read.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["FORMAT"]
 _INSIDE = ("results", "memories", "categories", "relations")
 _OWNERS = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "app", "role")
 _HIDDEN = ("paused", "archived")
-"""States of OpenMemory in which no application is shown a memory."""
+"""States of OpenMemory in which no application can see a memory."""
 
 
 def _read(file: SourceFile) -> Iterator[Record]:
-    categories: dict[str, str] = {}  # of OpenMemory, which lists them before the memories that name their ids
+    categories: dict[str, str] = {}  # names by id; OpenMemory lists them before the memories
     for found in json_records(file, _INSIDE):
         if isinstance(found, ImportProblem):
             yield found
@@ -83,11 +83,11 @@ def _memory(
 
 
 def _relation(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
-    """One line of the graph, "source relationship target"."""
+    """One edge of the graph, as the text "source relationship target"."""
     parts = [entry["source"], entry["relationship"], entry.get("target", entry.get("destination"))]
     words = [text_lines(part).replace("_", " ") for part in parts]
     if not all(words):
-        yield ImportProblem(where, "a relation without both its ends")
+        yield ImportProblem(where, "a relation without source, name or target")
         return
     text = " ".join(words)
     metadata = {"created_at": file.modified_at, "extra": {"relationship": words[1]}}

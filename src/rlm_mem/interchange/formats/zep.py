@@ -2,9 +2,8 @@
 
 The shapes are those of the API reference of Zep (help.getzep.com, v2 to v4: edges, nodes and episodes of a
 graph, as a list or as pages with ``items``), of the models of graphiti-core 0.2x (``EntityEdge``,
-``EntityNode``, ``EpisodicNode``) and of its MCP server (``facts``, ``nodes``, ``episodes``), and of a graph
-that ``apoc.export.json`` of Neo4j wrote (``properties``). Messages of threads are read as any list of
-messages.
+``EntityNode``, ``EpisodicNode``) and its MCP server (``facts``, ``nodes``, ``episodes``), and of graphs exported from
+Neo4j by ``apoc.export.json`` (``properties``). Messages of threads are read like any other list of messages.
 """
 
 from __future__ import annotations
@@ -44,21 +43,23 @@ def _read(file: SourceFile) -> Iterator[Record]:
 
 
 def _is_mention(entry: dict[str, Any]) -> bool:
-    """Whether it only says that two nodes are connected, which is no memory by itself."""
+    """Whether the edge only connects an episode with a node, and states no fact."""
     return "source_node_uuid" in entry or ("uuid" in entry and "group_id" in entry and len(entry) <= 4)
 
 
 def _edge(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
     text = whole_text(entry["fact"])
     if not text:
-        yield ImportProblem(where, "an edge without its fact")
+        yield ImportProblem(where, "an edge without a fact")
         return
     begins = _time(entry, "valid_at")
     ends = _time(entry, "invalid_at") or _time(entry, "expired_at")
     extra = _about(entry, ("source_node_name", "target_node_name"))
     if text_lines(entry.get("name")):
         extra["relation"] = text_lines(entry.get("name"))
-    if begins and ends and ends < begins:  # invalid before it was valid: the end is what was observed
+    if (
+        begins and ends and ends < begins
+    ):  # invalid before it was valid: the end was observed, so it is the one that is kept
         extra["original_valid_at"], begins = begins, None
     yield from derived_chunks(
         "zep",
@@ -77,7 +78,7 @@ def _edge(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Recor
 
 def _node(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
     name, summary = text_lines(whole_text(entry.get("name"))), whole_text(entry.get("summary"))
-    if not summary:  # the name of an entity says nothing that its facts do not say
+    if not summary:  # a bare name adds nothing to the facts about the entity
         return
     text = summary if not name or summary.startswith(name) else f"{name}: {summary}"
     labels = [label for label in plain_tags(entry.get("labels")) if label not in _GENERAL_LABELS]
@@ -114,7 +115,7 @@ def _episode(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Re
 
 def _time(entry: dict[str, Any], name: str) -> str | None:
     value = entry.get(name)
-    if isinstance(value, str):  # Neo4j names the zone after the offset: 2026-02-10T21:37:00Z[UTC]
+    if isinstance(value, str):  # Neo4j appends the name of the zone to the offset: 2026-02-10T21:37:00Z[UTC]
         value = value.partition("[")[0]
     return moment(value)
 
