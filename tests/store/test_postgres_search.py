@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import fields
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ import pytest
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
-from rlm_mem.ingest.remember import remember  # noqa: E402 - below what may skip the module
+from rlm_mem import Memory  # noqa: E402 - below what may skip the module
+from rlm_mem.ingest.remember import remember  # noqa: E402
 from rlm_mem.search import search  # noqa: E402
 from rlm_mem.store.core import selection  # noqa: E402
 from rlm_mem.store.core.chunk_store import ChunkStore  # noqa: E402
@@ -630,9 +632,8 @@ def round_trips(opened: Sequence[Any], record: Path, work: Callable[[], object])
     return len(sides.replace("B", " ").split())
 
 
-def test_a_remember_takes_at_most_six_round_trips(
-    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def noted_connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The connections that are opened from now on."""
     opened: list[Any] = []
     connect = psycopg.connect
 
@@ -640,10 +641,15 @@ def test_a_remember_takes_at_most_six_round_trips(
         opened.append(connect(*given, **options))
         return opened[-1]
 
-    with monkeypatch.context() as patched:
-        patched.setattr(psycopg, "connect", noted)
-        store = ChunkStore(dsn)
-    with store:
+    monkeypatch.setattr(psycopg, "connect", noted)
+    return opened
+
+
+def test_a_remember_takes_at_most_six_round_trips(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = noted_connections(monkeypatch)
+    with ChunkStore(dsn) as store:
         number = 0
 
         def note(**options: Any) -> None:
@@ -701,6 +707,28 @@ def test_long_lists_are_read_once_until_something_is_written(
             inside = store.create_chunk("Cem: A walnut for the garden of another.").id
             assert inside in found()[0]
         assert inside in found()[0]
+
+
+def test_looking_for_what_is_replaced_takes_one_more_round_trip(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened = noted_connections(monkeypatch)
+    with Memory.open(dsn) as memory:
+        for number in range(4):
+            memory.remember(f"The delivery of the steel{number} brackets is in week {number}.")
+    with Memory.open(dsn) as memory:  # which has not read these memories
+        memory.remember("Ida eats soup.", conversation_id="here")
+        for text, most in (
+            ("The delivery of the steel1 brackets is in week 1, as agreed.", 5),
+            (
+                "The delivery of the steel1 brackets is in week 1, as agreed again.",
+                4,
+            ),  # both are known by now
+            ("The delivery of the steel2 brackets is in week 2, in one lot.", 5),
+        ):
+            work = partial(memory.remember, text, conversation_id="here")
+            assert 0 < round_trips(opened, tmp_path / "trips", work) <= most, text
+        assert memory.remember("The delivery of the steel2 brackets is in week 30 now.").replaced
 
 
 def test_a_search_takes_few_statements(dsn: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,6 +68,10 @@ class LinkFinder(Protocol):
         """
         ...
 
+    def ask(self, chunk: Chunk) -> None:
+        """Ask the index what ``links_for`` is going to need; it may answer nothing yet."""
+        ...
+
     def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
         """Further links of a chunk that is about to be stored."""
         ...
@@ -207,14 +211,16 @@ def remember(
     with store.batch():
         linker = AutoLinker(store, settings.ingest)
         single = store.backend.is_far and len(ready.pieces) == 1
-        drafts = _read_ahead(store, linker, ready) if single else None
+        drafts = _read_ahead(store, linker, finder, ready) if single else None
         made = store_text(store, linker, ready, finder=finder, progress=progress, drafts=drafts)
     if made.duplicates or ready.found.found:
         after_commit(store, ready, made)
     return made
 
 
-def _read_ahead(store: ChunkStore, linker: AutoLinker, text: PreparedText) -> list[Chunk]:
+def _read_ahead(
+    store: ChunkStore, linker: AutoLinker, finder: LinkFinder | None, text: PreparedText
+) -> list[Chunk]:
     """The chunk of a text of one piece, after the store was told what storing it is going to ask."""
     ((piece, fields),) = text.pieces
     draft = store.draft(piece.content, fields, text.extra, store.clock())
@@ -222,6 +228,8 @@ def _read_ahead(store: ChunkStore, linker: AutoLinker, text: PreparedText) -> li
     def reading() -> None:
         store.find_same(piece.content, fields.get("conversation_id"))
         linker.links_for(draft)
+        if finder is not None:
+            finder.ask(draft)
         if limit := store.config.ingest.max_similar:
             store.find_normalised(piece.content, limit + 1)
 

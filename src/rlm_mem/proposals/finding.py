@@ -8,16 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from math import log
 from time import monotonic
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import SUPERSEDES, ChunkLinks, content_hash
 from rlm_mem.chunk.types import rank
-from rlm_mem.store.core.lookup import Filters
+from rlm_mem.store.core.lookup import Held
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import CHANGES, ENDS, FAMILIES, FIRST, REPLACES
 from rlm_mem.text.differences import Conflict, differences
@@ -36,8 +35,9 @@ _LOOKUPS = 3
 """Sentences of one chunk that are looked up."""
 _CHUNKS = 60
 """Chunks of one text that are looked at."""
-_ASKED, _READ = 10, 5
-"""Earlier chunks that the index names for a sentence, and of which the best are read."""
+_ASKED, _READ, _SAYING_SO = 10, 5, 1
+"""Earlier chunks that the index names for a sentence, those of them that are read, and of these the ones that have its
+values already: mostly they say the same."""
 _KEPT = 5_000
 """Chunks of this object, stored since it asked the index, that later ones are compared with; terms that it had."""
 _KEPT_FILLING = 20_000
@@ -54,8 +54,10 @@ _WHOLE = 600
 """Characters of an earlier chunk that may be replaced as a whole."""
 _MOST = 5
 """Earlier chunks that one chunk replaces or contradicts by rule."""
-_WORDS, _SCORED = 24, 8
-"""Words of a sentence that are looked up, and those that choose: its topic and the rarest others."""
+_WORDS = 24
+"""Words of a sentence that choose among the chunks that have its topic."""
+_ENOUGH = 8
+"""Words one of which is enough for a statement that names nothing."""
 _SURE = 0.9
 _REASON = 500
 _OWN_SOURCE = "interaction"
@@ -105,13 +107,17 @@ class Finder:
         self._analyser = get_analyser(store.config.search.language)
         self._source: CandidateSource | None = None
         self._taken = 0.0
-        self._own: dict[str, list[tuple[str, Set[str]]]] = {}  # chunks stored since then, by their stems
+        self._own: dict[
+            str, list[tuple[str, frozenset[str]]]
+        ] = {}  # chunks stored since then, by their stems
         self._kept = 0
         self._told: set[str] = set()  # terms that the index had
         self._read: dict[str, tuple[list[Stated], Set[str]]] = {}
         self._texts_of: dict[str, tuple[str, str]] = {}  # of earlier chunks, with their hashes
         self._index: LinkIndex = store
         self._is_filling = False
+        self._asks = False  # the index is asked within the transaction, by `ask`
+        self._is_of_transaction = False  # what the index knows is asked on the connection of a transaction
         self._texts = 0
         self._proposals: list[Proposal] = []
         self.cases: list[str] = []
@@ -123,7 +129,8 @@ class Finder:
         """Begin a text, given its chunks: before the transaction, where there is none yet.
 
         A chunk without a word in common with any earlier one costs a question to the index and no more. What the index
-        knows is taken here once: within a transaction it would be brought up to date for each chunk.
+        knows is taken here once: within a transaction it would be brought up to date for each chunk. Where each
+        question takes a round trip, a text of one chunk asks with :meth:`ask`.
 
         Args:
             index: reads earlier chunks while many texts are stored; None: the store does.
@@ -131,6 +138,11 @@ class Finder:
         self._read, self._proposals, self.cases, self.replaced = {}, [], [], []
         self._index = self._store if index is None else index
         self._is_filling = index is not None
+        if self._is_of_transaction:
+            self._source = None
+        self._asks = self._store.backend.is_far and len(texts) == 1 and not self._is_filling
+        if self._asks and not self._store.backend.in_transaction:
+            self._own, self._kept = {}, 0
         if self._analyser.language != "english":
             return
         before: set[str] = set()
@@ -138,21 +150,24 @@ class Finder:
         for text in texts:
             if looked >= _CHUNKS or len(text) > _LONGEST or text in self._read:
                 continue
+            stems: Set[str] = (
+                set() if self._asks or text in self.stated else set(self._analyser.indexed_terms(text))
+            )
             statements: list[Stated] = []
-            if text in self.stated:
-                statements = _worth(self.stated[text])
-                self._read[text] = statements, _stems_of(statements)
-                looked += bool(statements)
-                continue
-            stems = set(self._analyser.indexed_terms(text))
-            if not before.isdisjoint(stems) or self._may_share(text, stems):
+            if not stems or not before.isdisjoint(stems) or self._may_share(text, stems):
                 statements = _worth(self._stated_in(text, self._analyser))
                 stems = _stems_of(statements)
                 looked += bool(statements)
             self._read[text] = statements, stems
             before |= stems
-        if looked:
+        if not self._asks and (looked or (self._is_filling and not self._store.backend.in_transaction)):
             self.refresh()
+
+    def ask(self, chunk: Chunk) -> None:
+        """Ask the index what :meth:`links_for` is going to need of it, within the transaction."""
+        self._take()
+        for told in _by_sentence(self._read.get(chunk.content, _NOTHING)[0]):
+            self._naming(told)
 
     def refresh(self) -> None:
         """Take what the index knows, unless that is fresh or a transaction has begun."""
@@ -160,8 +175,15 @@ class Finder:
         # While many texts are stored, they are compared among themselves without the index, which changes all the time.
         fresh = self._kept < _KEPT_FILLING if self._is_filling else now - self._taken <= _FRESH
         if self._source is None or not (fresh or self._store.backend.in_transaction):
-            self._source, self._taken = self._store.candidate_source(), now
+            self._taken = now
             self._own, self._kept = {}, 0
+            self._take()
+
+    def _take(self) -> CandidateSource:
+        backend = self._store.backend
+        self._source = self._store.candidate_source()
+        self._is_of_transaction = backend.is_far and backend.in_transaction
+        return self._source
 
     def _may_share(self, text: str, stems: Set[str]) -> bool:
         """Whether earlier chunks may tell of the same things: they have a word of the text, or it names nothing.
@@ -192,8 +214,9 @@ class Finder:
         self._kept += 1
         if not self._is_filling:
             self._keep_text(chunk)
+        held = frozenset(stems)
         for stem in stems:
-            self._own.setdefault(stem, []).append((chunk.id, stems))
+            self._own.setdefault(stem, []).append((chunk.id, held))
         if not earlier:
             return []
         found = [
@@ -231,41 +254,53 @@ class Finder:
 
     def _earlier(self, statements: Sequence[Stated], chunk: Chunk, analyser: Analyser) -> list[Chunk]:
         """Chunks that may state something else of the same things, and have not been replaced."""
-        ids: dict[str, None] = {}
-        for text in list(dict.fromkeys(one.text for one in statements))[:_LOOKUPS]:
-            mine = [one for one in statements if one.text == text]
-            ids.update(dict.fromkeys(self._named(mine, _lookup_words(mine, analyser))))
-            ids.update(dict.fromkeys(self._just_stored(mine)))
+        ids: dict[str, str | None] = {}
+        for told in _by_sentence(statements):
+            values = {term for one in told for stem in one.value for term in _terms_of(stem)}
+            for kind in (self._naming(told), self._just_stored(told)):
+                read = said = 0
+                for held in kind:
+                    said += values <= held.terms
+                    if read < _READ and (said <= _SAYING_SO or not values <= held.terms):
+                        ids.setdefault(held.chunk_id, held.content_hash or None)
+                        read += 1
         ids.pop(chunk.id, None)
-        found = self._index.get_many(self._unlike(list(ids), statements, analyser))
+        earlier = self._index.get_many(self._unlike(ids, statements, analyser))
         if not self._is_filling:
-            for one in found.values():
+            for one in earlier.values():
                 self._keep_text(one)
         return [
             one
-            for one in found.values()
+            for one in earlier.values()
             if one.metadata.superseded_by is None
             and one.metadata.at <= chunk.metadata.at
             and len(one.content) <= _LONGEST
         ]
 
-    def _unlike(self, ids: list[str], statements: Sequence[Stated], analyser: Analyser) -> list[str]:
+    def _unlike(
+        self, ids: Mapping[str, str | None], statements: Sequence[Stated], analyser: Analyser
+    ) -> list[str]:
         """The chunks without those whose text is known to state nothing that cannot hold beside the statements.
 
         Most of what the index names is such a one: one question to the index saves reading its file.
+
+        Args:
+            ids: with the hash of the text, where the index was asked just now.
         """
-        known = [one for one in ids if one in self._texts_of]
+        known = {one: digest for one, digest in ids.items() if one in self._texts_of}
         if self._is_filling or not known:
-            return ids
-        states = self._store.backend.queries.states(self._store.namespace, limit=len(known), ids=known)
-        alike = set()
-        for one in states:
-            digest, text = self._texts_of[one.id]
-            if one.content_hash == digest and not any(
-                differences(statements, self._stated_in(text, analyser))
-            ):
-                alike.add(one.id)
-        return [one for one in ids if one not in alike]
+            return list(ids)
+        if None in known.values():
+            states = self._store.backend.queries.states(
+                self._store.namespace, limit=len(known), ids=list(known)
+            )
+            known |= {one.id: one.content_hash for one in states}
+        left = dict(ids)
+        for one, digest in known.items():
+            former, text = self._texts_of[one]
+            if digest == former and not any(differences(statements, self._stated_in(text, analyser))):
+                del left[one]
+        return list(left)
 
     def _keep_text(self, chunk: Chunk) -> None:
         if len(chunk.content) <= _LONGEST:
@@ -273,45 +308,29 @@ class Finder:
                 self._texts_of.clear()
             self._texts_of[chunk.id] = content_hash(chunk.content), chunk.content
 
-    def _named(self, statements: Sequence[Stated], words: Sequence[str]) -> list[str]:
-        """The ids that the index names for the words of a sentence, best first: of chunks that have its topic."""
-        counts = self._source.term_counts(words) if self._source is not None and words else {}
-        if self._source is None or not any(_may_be_told(one, counts.keys()) for one in statements):
-            return []
-        import numpy as np
+    def _naming(self, told: Sequence[Stated]) -> list[Held]:
+        """The chunks that the index names for the statements of a sentence: those that have its topic, best first."""
+        source = self._source or self._take()
+        words = dict.fromkeys(_lookup_words(told, self._analyser), 1.0)
+        groups = [group for one in told for group in _groups(one, words)]
+        values = {term: 0.0 for one in told for stem in one.value for term in _terms_of(stem)}
+        return source.holding(groups, values | words, _ASKED) if groups else []
 
-        needed = {
-            term
-            for one in statements
-            for stem in (*one.topic, *one.former, *one.gone)
-            for term in _terms_of(stem)
-        }
-        known = sorted(counts, key=lambda word: (word not in needed, counts[word]))[:_SCORED]
-        numbers = self._source.term_ids(known)
-        weights = np.array([1.0 / (1.0 + log(1.0 + counts[word])) for word in known])
-        docs, _ = self._source.best(numbers, weights, _ASKED, Filters())
-        rows, decoded = self._source.rows(docs)
-        first = decoded.term_start[decoded.chunk_start]
-        named = dict(zip(numbers.tolist(), known, strict=True))
-        ids = []
-        for place, (chunk_id, by) in enumerate(zip(rows.chunk_id, rows.superseded_by, strict=True)):
-            terms = decoded.terms[first[place] : first[place + 1]].tolist()
-            held = {named[number] for number in terms if number in named}
-            if by is None and any(_may_be_told(one, held) for one in statements):
-                ids.append(chunk_id)
-        return ids[:_READ]
+    def _just_stored(self, statements: Sequence[Stated]) -> list[Held]:
+        """Chunks stored since the index was asked that share the most stems with a sentence, the newest first.
 
-    def _just_stored(self, statements: Sequence[Stated]) -> list[str]:
-        """Chunks stored since the index was asked that share the most stems with a sentence, the newest first."""
-        shared = Counter(
-            chunk_id
-            for one in statements
-            for stem in (*one.topic, *one.former, *one.gone)
-            for chunk_id, stems in self._own.get(stem, ())[-_RECENT:]
-            if not stems.isdisjoint(one.former | one.gone) or one.topic <= stems
-        )
-        newest = list(reversed(shared))
-        return sorted(newest, key=lambda one: -shared[one])[:_READ]
+        They come without their hashes.
+        """
+        stems_of: dict[str, frozenset[str]] = {}
+        shared: Counter[str] = Counter()
+        for one in statements:
+            for stem in (*one.topic, *one.former, *one.gone):
+                for chunk_id, stems in self._own.get(stem, ())[-_RECENT:]:
+                    if not stems.isdisjoint(one.former | one.gone) or one.topic <= stems:
+                        stems_of[chunk_id] = stems
+                        shared[chunk_id] += 1
+        newest = Counter(dict(reversed(shared.items())))
+        return [Held(one, "", stems_of[one]) for one, _ in newest.most_common()]
 
     def _compared(
         self, chunk: Chunk, statements: Sequence[Stated], old: Chunk, analyser: Analyser
@@ -360,18 +379,10 @@ def _stems(verbs: tuple[str, ...]) -> frozenset[str]:
     return frozenset(get_analyser("english").stem(verb) for verb in verbs)
 
 
+@lru_cache(maxsize=4096)
 def _terms_of(stem: str) -> tuple[str, ...]:
     """The terms of the index for a stem of a statement: "follow-up" and "14:00" are two there."""
-    return (stem,) if stem.isalpha() or stem.isdigit() else _parted(stem)
-
-
-def _has(words: Set[str], stem: str) -> bool:
-    return all(term in words for term in _terms_of(stem))
-
-
-@lru_cache(maxsize=4096)
-def _parted(stem: str) -> tuple[str, ...]:
-    return tuple(get_analyser("english").terms(stem)) or (stem,)
+    return (stem,) if stem.isalnum() else tuple(get_analyser("english").terms(stem)) or (stem,)
 
 
 def _stems_of(statements: Sequence[Stated]) -> set[str]:
@@ -385,28 +396,47 @@ def _worth(statements: Sequence[Stated]) -> list[Stated]:
     return sorted(sure, key=lambda one: not (one.former or one.news))
 
 
-def _may_be_told(statement: Stated, words: Set[str]) -> bool:
-    """Whether a chunk with these words may say something else than a statement: it has the topic, or what was ended."""
-    if any(_has(words, stem) for stem in statement.former | statement.gone):
-        return True
+def _by_sentence(statements: Sequence[Stated]) -> list[list[Stated]]:
+    """The statements of each of the first sentences."""
+    found: dict[str, list[Stated]] = {}
+    for one in statements:
+        found.setdefault(one.text, []).append(one)
+    return list(found.values())[:_LOOKUPS]
+
+
+def _groups(statement: Stated, words: Collection[str]) -> list[Collection[str]]:
+    """Terms all of which a chunk must have that says something else than a statement: its topic, or what was ended.
+
+    Args:
+        words: of the sentence, one of which is enough for what names nothing.
+    """
+    groups: list[Collection[str]] = [_terms_of(stem) for stem in statement.former | statement.gone]
     if not (statement.value or statement.over):
-        return False
-    if not all(_has(words, stem) for stem in statement.topic if stem != ME):
-        return False
-    verbs = FAMILIES.get(statement.attribute, ()) if statement.topic == {ME} else ()
-    if statement.topic == {ME} and statement.kind == "number" and not words.isdisjoint(statement.value):
-        return True
-    return statement.attribute == "change" or not verbs or not words.isdisjoint(_stems(verbs))
+        return groups
+    topic = statement.topic - {ME}
+    if topic:
+        return [*groups, [term for stem in topic for term in _terms_of(stem)]]
+    verbs: Collection[str] = ()
+    if statement.topic:
+        verbs = _stems(FAMILIES.get(statement.attribute, ()))
+        if statement.kind == "number":  # "five chickens"
+            groups += [_terms_of(stem) for stem in statement.value]
+    if verbs and statement.attribute != "change":
+        words = ()
+    return groups + [(word,) for word in list(dict.fromkeys((*verbs, *words)))[:_ENOUGH]]
 
 
 def _lookup_words(statements: Sequence[Stated], analyser: Analyser) -> list[str]:
-    """Terms of the index that an earlier statement on the same thing has: all of a sentence's but its new values."""
-    words = dict.fromkeys(analyser.terms(statements[0].text))
+    """Terms of the index that an earlier statement on the same thing has: all of a sentence's but its new values.
+
+    Its numbers, too, are left out: those of another day or another order tell nothing.
+    """
+    words = dict.fromkeys(term for term in analyser.terms(statements[0].text) if not term[0].isdigit())
     topics = {term for one in statements for stem in one.topic for term in _terms_of(stem)}
     for one in statements:
         kept = topics | one.value if one.kind == "number" and one.topic == {ME} else topics  # "five chickens"
         for term in analyser.terms(one.shown):
-            if term not in kept or term.isdigit():
+            if term not in kept:
                 words.pop(term, None)
     for one in statements:
         words.update(dict.fromkeys(analyser.terms(one.shown_former)))

@@ -12,7 +12,7 @@ import pytest
 from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, CandidateSource, Filters
+from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, WEIGHED, CandidateSource, Filters
 from rlm_mem.testing.stores import MovedClock, StoreFixtures
 from rlm_mem.text.analysis import AnalysedSegment, get_analyser
 
@@ -178,6 +178,41 @@ class CandidateSourceContract(StoreFixtures):
                 for number in range(first, last)
             ]
             assert found == [(two.start, two.end, two.author, two.length) for two in one.segments]
+
+    def test_what_holds_every_term_of_a_group(self, searched: ChunkStore) -> None:
+        """Chunks in force that hold a group of terms, by the weights of their terms, then the newest first."""
+        source, plain = searched.candidate_source(), _recounted(searched)
+        terms = _terms()
+        rng = random.Random(11)
+        counts = {term: sum(one.count(term) > 0 for one in plain) for term in terms}
+        docs = {chunk_id: doc for doc, chunk_id in _ids(source).items()}
+        some = 0
+        for _ in range(12):
+            groups = [rng.sample(terms, rng.randrange(1, 4)) for _ in range(rng.randrange(1, 3))]
+            weights = {term: rng.choice((0.0, 1.0, 1.0)) for term in rng.sample(terms, 10)}
+            known = sorted((counts[term], term) for term in weights if weights[term] and counts[term])
+            counted = [term for _, term in known[:WEIGHED]]
+            looked = {*counted, *(term for term in weights if not weights[term])}
+
+            def score(one: _CountedChunk, counted: list[str] = counted) -> float:
+                return round(
+                    sum(1 / (1 + math.log(1 + counts[term])) for term in counted if one.count(term)), 5
+                )
+
+            holding = [
+                one for one in plain if one.chunk.metadata.superseded_by is None
+                and any(all(one.count(term) for term in group) for group in groups)
+            ]  # fmt: skip
+            holding.sort(key=lambda one: (-score(one), -one.at, -docs[one.chunk.id]))
+            found = source.holding(groups, weights, 5)
+            assert [one.chunk_id for one in found] == [one.chunk.id for one in holding[:5]]
+            for one, held in zip(holding, found, strict=False):
+                assert held.terms == {term for term in looked if one.count(term)}
+                assert held.content_hash == one.chunk.metadata.content_hash
+            some += len(found)
+        assert some > 12
+        assert source.holding([["neverused", terms[0]], ["\ud800"]], {terms[0]: 1.0}, 5) == []
+        assert source.holding([], {terms[0]: 1.0}, 5) == []
 
     def test_neighbours_are_in_the_order_of_their_conversation(self, searched: ChunkStore) -> None:
         """``around`` reaches as many segments on each side as asked, in one unbroken run."""

@@ -8,7 +8,7 @@ answer alike rank alike.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from msgspec import Struct
@@ -28,16 +28,21 @@ if TYPE_CHECKING:
 __all__ = [
     "BM25_B",
     "BM25_K1",
+    "WEIGHED",
     "CandidateSource",
     "ChunkRows",
     "CorpusStatistics",
     "Filters",
+    "Held",
     "Neighbourhood",
 ]
 
 #: The tuned BM25 that both stages use: term saturation and length correction (measured on dialogue memories).
 BM25_K1 = 0.9
 BM25_B = 0.4
+
+#: Terms that decide in which order `CandidateSource.holding` names chunks.
+WEIGHED = 4
 
 
 class Filters(FrozenRecord, frozen=True):
@@ -124,6 +129,20 @@ class ChunkRows(Struct, frozen=True):
     superseded_by: Sequence[str | None]
 
 
+class Held(Struct, frozen=True):
+    """A chunk that holds some terms.
+
+    Attributes:
+        chunk_id: the chunk.
+        content_hash: of its text as it is now.
+        terms: those of the weighed terms that it holds.
+    """
+
+    chunk_id: str
+    content_hash: str
+    terms: frozenset[str]
+
+
 class CandidateSource(Protocol):
     """The index of one namespace as search sees it, at one moment: ask for a new one per search."""
 
@@ -148,6 +167,18 @@ class CandidateSource(Protocol):
 
         Exact: the same as scoring every chunk that passes `filters`. Equal scores are ordered newest first. Documents
         that hold none of the terms are not returned.
+        """
+        ...
+
+    def holding(
+        self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
+    ) -> list[Held]:
+        """Chunks that no other has replaced and that hold every term of one of `groups`; `limit` at most.
+
+        First come those whose terms in `weights` count the most: a term counts its weight divided by
+        `1 + log(1 + chunks that hold it)`, and only the `WEIGHED` rarest count. Of equal ones the newest comes first.
+        A weight of 0 does not count, but tells whether a chunk holds the term. Where the rarest term of a group is in
+        hundreds of chunks, only the newest hundreds need be looked at. Takes one statement.
         """
         ...
 

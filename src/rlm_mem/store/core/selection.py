@@ -12,14 +12,15 @@ and searching it; hence the set operations here.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from math import log
 from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
 
-from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, Neighbourhood
+from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, WEIGHED, Neighbourhood
 
 __all__ = [
     "CorpusLengths",
@@ -39,6 +40,7 @@ __all__ = [
     "top",
     "union",
     "walked",
+    "weighed",
 ]
 
 
@@ -273,6 +275,13 @@ def contained(values: npt.NDArray[_Number], among: npt.NDArray[_Number]) -> npt.
     np.minimum(place, len(ordered) - 1, out=place)
     found: npt.NDArray[np.bool_] = ordered[place] == values
     return found
+
+
+def weighed(weights: Mapping[str, float], counts: Mapping[str, int]) -> dict[str, float]:
+    """What each term adds to the score of a chunk in `CandidateSource.holding`: 0 for those that are only looked at."""
+    known = sorted((counts[term], term) for term, weight in weights.items() if weight and term in counts)
+    parts = {term: weights[term] / (1 + log(1 + count)) for count, term in known[:WEIGHED]}
+    return parts | {term: 0.0 for term, weight in weights.items() if not weight and term in counts}
 
 
 #: Chunks looked at on each side at most: enough when every chunk is a single turn.

@@ -7,18 +7,19 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import Struct
 
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
     Filters,
+    Held,
     Neighbourhood,
     has_surrogate,
 )
@@ -38,87 +39,36 @@ from rlm_mem.store.core.selection import (
     contained,
     distinct,
     kth,
-    places,
     scorers,
     top,
     union,
     walked,
+    weighed,
 )
-from rlm_mem.store.local.snapshot import NO_CONVERSATION, View, select_docs
+from rlm_mem.store.local.snapshot import (
+    NO_CONVERSATION,
+    LocalTermPostings,
+    View,
+    select_docs,
+    term_lists,
+)
 
 __all__ = [
     "LocalSource",
-    "LocalTermPostings",
     "admitted_slots",
     "around",
     "best_match",
     "in_order",
-    "term_lists",
 ]
 
 
 Ints = npt.NDArray[np.int64]
+Slots = npt.NDArray[np.int32]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _OUT = np.float32(-1e30)
 _NOTHING = np.zeros(0, np.int64)
-
-
-class LocalTermPostings(Struct, frozen=True):
-    """One term's postings: its list in the snapshot (sorted ordinals) and in the delta (numbers of its chunks)."""
-
-    ordinal: npt.NDArray[np.int32]
-    frequency: npt.NDArray[np.uint8]
-    segments: npt.NDArray[np.uint8]
-    new: npt.NDArray[np.int32]
-    new_frequency: npt.NDArray[np.uint8]
-    new_segments: npt.NDArray[np.uint8]
-    max_frequency: int
-    index: int  # among the snapshot's terms, -1 for none
-    lost: npt.NDArray[np.int64]  # places in `ordinal` of chunks that are gone
-
-    @property
-    def df(self) -> int:
-        """Number of chunks that hold the term."""
-        return len(self.ordinal) - len(self.lost) + len(self.new)
-
-    def whole(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-        """Every ordinal of the snapshot with the term, gone or not, and how often it holds it."""
-        return self.ordinal, self.frequency
-
-    def find(self, slots: npt.NDArray[np.int32]) -> tuple[Ints, npt.NDArray[np.uint8]]:
-        """Which of some ordinals hold the term, and how often."""
-        which, place = places(self.ordinal, slots)
-        return which, self.frequency[place]
-
-
-def term_lists(view: View, terms: Ints) -> list[LocalTermPostings]:
-    """The postings of each term (numbers of the dictionary; -1 has empty ones)."""
-    return [_term_list(view, int(term)) for term in terms]
-
-
-def _term_list(view: View, term: int) -> LocalTermPostings:
-    snap, delta = view.snapshot, view.delta
-    index = snap.term_index(term)
-    lo, hi = (int(snap.offsets[index]), int(snap.offsets[index + 1])) if index >= 0 else (0, 0)
-    ordinal = snap.ordinal[lo:hi]
-    new = np.flatnonzero(delta.term == np.uint32(term)) if term >= 0 and delta.size else _NOTHING
-    new_frequency = delta.frequency[new]
-    highest = int(snap.max_frequency[index]) if index >= 0 else 0
-    if len(new):
-        highest = max(highest, int(new_frequency.max()))
-    return LocalTermPostings(
-        ordinal=ordinal,
-        frequency=snap.frequency[lo:hi],
-        segments=snap.segments[lo:hi],
-        new=delta.slot[new],
-        new_frequency=new_frequency,
-        new_segments=delta.segments[new],
-        max_frequency=highest,
-        index=index,
-        lost=places(ordinal, view.gone_ordinals)[1] if len(view.gone_ordinals) else _NOTHING,
-    )
 
 
 def best_match(
@@ -187,6 +137,7 @@ def _ordered(view: View, slots: Ints, scores: npt.NDArray[np.float32], limit: in
 
 
 _NONE = np.zeros(0, np.int64)
+_NO_SLOTS = np.zeros(0, np.int32)
 #: Replacements of replacements that are followed.
 _STEPS = 5
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
@@ -302,6 +253,42 @@ class LocalSource:
         slots, scores = best_match(self._view, lists, weights, limit, self._mask(filters))
         return self._docs(slots), scores
 
+    def holding(
+        self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
+    ) -> list[Held]:
+        """See `CandidateSource.holding`."""
+        numbers = self._numbers(list({*weights, *(term for group in groups for term in group)}))
+        lists = {term: self._list(number) for term, number in numbers.items()}
+        old, new = _NO_SLOTS, _NO_SLOTS
+        for group in groups:
+            if group and all(term in lists and lists[term].df for term in group):
+                more, fresh = self._holding_all([lists[term] for term in group])
+                old, new = union(old, more), union(new, fresh)
+        slots = np.concatenate([old.astype(np.int64), new.astype(np.int64) + self._view.snapshot.size])
+        if not len(slots):
+            return []
+        parts = weighed(weights, {term: postings.df for term, postings in lists.items()})
+        scores, holds = np.zeros(len(slots)), {}
+        for term in sorted(parts):
+            in_old, in_new = lists[term].among(old, new)
+            mask = holds[term] = np.zeros(len(slots), np.bool_)
+            mask[in_old], mask[in_new + len(old)] = True, True
+            scores[mask] += parts[term]
+        scores[self._view.take("superseded", slots)] = -1
+        at, docs = self._view.take("at", slots), self._docs(slots)
+        order = np.lexsort((-docs, -at, -scores))[:limit]
+        order = order[scores[order] >= 0]
+        rows = self._connection.execute(
+            "SELECT c.doc, c.id, c.content_hash FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
+            " WHERE c.ns = ? AND c.status = 0 AND c.superseded_by IS NULL",
+            (select_docs(docs[order]), self._ns),
+        )
+        held: dict[int, list[str]] = {doc: [] for doc in docs[order].tolist()}
+        for term, mask in holds.items():
+            for doc in docs[order[mask[order]]].tolist():
+                held[doc].append(term)
+        return [Held(chunk_id, digest, frozenset(held[doc])) for doc, chunk_id, digest in rows]
+
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.in_period`."""
         slots = in_order(self._view, first, last)
@@ -380,6 +367,15 @@ class LocalSource:
             postings = term_lists(self._view, np.array([term], np.int64))[0]
             self._lists[term] = postings
         return postings
+
+    def _holding_all(self, lists: Sequence[LocalTermPostings]) -> tuple[Slots, Slots]:
+        """What is in every list: ordinals of the snapshot, and numbers of the chunks of the delta."""
+        rarest, *others = sorted(lists, key=attrgetter("df"))
+        old, new = np.delete(rarest.ordinal, rarest.lost) if len(rarest.lost) else rarest.ordinal, rarest.new
+        for other in others:
+            in_old, in_new = other.among(old, new)
+            old, new = old[in_old], new[in_new]
+        return old, new
 
     def _segment_df(self, postings: LocalTermPostings) -> int:
         before = int(self._view.snapshot.segment_df[postings.index]) if postings.index >= 0 else 0

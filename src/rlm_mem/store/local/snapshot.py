@@ -30,7 +30,7 @@ from msgspec import Struct
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.store.core.records import DocumentTerms, decode_many, document_terms, encode_segments
-from rlm_mem.store.core.selection import contained, distinct, union
+from rlm_mem.store.core.selection import contained, distinct, places, union
 from rlm_mem.store.local.connections import DamagedSnapshot
 
 __all__ = [
@@ -38,6 +38,7 @@ __all__ = [
     "Columns",
     "Delta",
     "FileArray",
+    "LocalTermPostings",
     "NO_CONVERSATION",
     "Snapshot",
     "View",
@@ -48,6 +49,7 @@ __all__ = [
     "open_snapshot",
     "save_snapshot",
     "select_docs",
+    "term_lists",
 ]
 
 
@@ -563,3 +565,68 @@ def _count_in(values: npt.NDArray[np.int64], among: npt.NDArray[np.int64]) -> np
     """How often each of the sorted `among` occurs in `values`."""
     values = np.sort(values)
     return np.searchsorted(values, among, side="right") - np.searchsorted(values, among, side="left")
+
+
+_NO_PLACES = np.zeros(0, np.int64)
+
+
+class LocalTermPostings(Struct, frozen=True):
+    """One term's postings: its list in the snapshot (sorted ordinals) and in the delta (numbers of its chunks)."""
+
+    ordinal: npt.NDArray[np.int32]
+    frequency: npt.NDArray[np.uint8]
+    segments: npt.NDArray[np.uint8]
+    new: npt.NDArray[np.int32]
+    new_frequency: npt.NDArray[np.uint8]
+    new_segments: npt.NDArray[np.uint8]
+    max_frequency: int
+    index: int  # among the snapshot's terms, -1 for none
+    lost: npt.NDArray[np.int64]  # places in `ordinal` of chunks that are gone
+
+    @property
+    def df(self) -> int:
+        """Number of chunks that hold the term."""
+        return len(self.ordinal) - len(self.lost) + len(self.new)
+
+    def whole(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
+        """Every ordinal of the snapshot with the term, gone or not, and how often it holds it."""
+        return self.ordinal, self.frequency
+
+    def find(self, slots: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
+        """Which of some ordinals hold the term, and how often."""
+        which, place = places(self.ordinal, slots)
+        return which, self.frequency[place]
+
+    def among(
+        self, old: npt.NDArray[np.int32], new: npt.NDArray[np.int32]
+    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Which of some sorted ordinals of the snapshot, and of some sorted chunks of the delta, hold the term."""
+        return places(self.ordinal, old)[0], places(self.new, new)[0]
+
+
+def term_lists(view: View, terms: npt.NDArray[np.int64]) -> list[LocalTermPostings]:
+    """The postings of each term (numbers of the dictionary; -1 has empty ones)."""
+    return [_term_list(view, int(term)) for term in terms]
+
+
+def _term_list(view: View, term: int) -> LocalTermPostings:
+    snap, delta = view.snapshot, view.delta
+    index = snap.term_index(term)
+    lo, hi = (int(snap.offsets[index]), int(snap.offsets[index + 1])) if index >= 0 else (0, 0)
+    ordinal = snap.ordinal[lo:hi]
+    new = np.flatnonzero(delta.term == np.uint32(term)) if term >= 0 and delta.size else _NO_PLACES
+    new_frequency = delta.frequency[new]
+    highest = int(snap.max_frequency[index]) if index >= 0 else 0
+    if len(new):
+        highest = max(highest, int(new_frequency.max()))
+    return LocalTermPostings(
+        ordinal=ordinal,
+        frequency=snap.frequency[lo:hi],
+        segments=snap.segments[lo:hi],
+        new=delta.slot[new],
+        new_frequency=new_frequency,
+        new_segments=delta.segments[new],
+        max_frequency=highest,
+        index=index,
+        lost=places(ordinal, view.gone_ordinals)[1] if len(view.gone_ordinals) else _NO_PLACES,
+    )

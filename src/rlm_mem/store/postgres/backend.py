@@ -317,6 +317,8 @@ class PostgresBackend:
         transaction = self._local.transaction
         if transaction is not None:
             # What this search sees may be undone: nothing of it is cached.
+            if self._local.noted is not None:
+                return PostgresSource(functools.partial(self.rows, namespace), namespace_key(namespace))
             rows = functools.partial(transaction.rows, terms=True)
             return PostgresSource(rows, namespace_key(namespace))
         pool = self._routes.of(namespace)

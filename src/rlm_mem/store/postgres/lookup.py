@@ -7,7 +7,7 @@ left out, and a document newer than the first statement too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +21,7 @@ from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
     Filters,
+    Held,
     Neighbourhood,
     has_surrogate,
 )
@@ -31,7 +32,7 @@ from rlm_mem.store.core.records import (
     encode_segments,
     time_range,
 )
-from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union
+from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union, weighed
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
 from rlm_mem.store.postgres.term_lists import KeptLists, PostgresTermPostings, Rows, TermLists
@@ -84,6 +85,37 @@ SELECT c.doc, c.id, c.conversation, c.at, c.type, c.confidence, c.valid_from, c.
 FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc
 WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[])
 """
+
+# Chunks that hold all terms of a group: the newest of those of its rarest term, by the other terms' lists. Numbers are
+# looked for anywhere in these lists, so that a chunk without the term may be among them: its segments tell.
+_HOLDING = """
+WITH asked AS MATERIALIZED (
+    SELECT g.n, t.text, t.term, t.df, g.size, row_number() OVER w AS place, count(*) OVER (PARTITION BY g.n) AS known
+    FROM unnest(%s::int4[], %s::text[], %s::int4[]) AS g(n, text, size)
+    JOIN rlm_mem.terms t ON t.ns = %s AND t.text = g.text AND t.df > 0
+    WINDOW w AS (PARTITION BY g.n ORDER BY t.df, t.term)
+), listed AS MATERIALIZED (
+    SELECT r.n, substring(p.entries FROM i FOR 4) AS raw, get_byte(p.entries, i - 1) + (get_byte(p.entries, i) << 8)
+        + (get_byte(p.entries, i + 1) << 16) + (get_byte(p.entries, i + 2) << 24) AS doc
+    FROM asked r CROSS JOIN LATERAL (
+        SELECT q.entries FROM rlm_mem.postings q WHERE q.ns = %s AND q.term = r.term ORDER BY q.first DESC LIMIT %s
+    ) p CROSS JOIN LATERAL generate_series(1, length(p.entries), 12) AS i
+    WHERE r.n > 0 AND r.place = 1 AND r.known = r.size
+), held AS MATERIALIZED (
+    SELECT DISTINCT k.doc FROM listed k WHERE NOT EXISTS (
+        SELECT 1 FROM asked o WHERE o.n = k.n AND o.place > 1 AND NOT EXISTS (
+            SELECT 1 FROM (SELECT q.entries FROM rlm_mem.postings q WHERE q.ns = %s AND q.term = o.term
+                AND q.first <= k.doc ORDER BY q.first DESC LIMIT 1) e WHERE position(k.raw IN e.entries) > 0))
+)
+SELECT NULL AS id, a.text, NULL::bytea AS segments, a.term, a.df FROM asked a
+UNION ALL
+(SELECT c.id, c.content_hash, b.segments, 0, 0 FROM held h
+    JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = h.doc AND c.status = 0 AND c.superseded_by IS NULL
+    JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = h.doc
+    ORDER BY c.at DESC, c.doc DESC LIMIT %s)
+"""
+#: Parts that are read of the list of a group's rarest term, and chunks of which the best are chosen.
+_PARTS, _CHOSEN_OF = 4, 64
 
 # All words of short conversations; of long ones only the parts in which the wanted words are.
 _WORDS = f"""
@@ -326,6 +358,37 @@ class PostgresSource:
         among = contained(np.fromiter((row[0] for row in rows), docs.dtype, len(rows)), docs)
         found = [row for row, wanted in zip(rows, among.tolist(), strict=True) if wanted][:limit]
         return found if len(found) == limit else None
+
+    def holding(
+        self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
+    ) -> list[Held]:
+        """See `CandidateSource.holding`."""
+        sets = [sorted(set(group)) for group in groups if group]
+        # The words that are weighed are group 0: their numbers are wanted, not their chunks.
+        asked = [(n, stored(term), len(group)) for n, group in enumerate([sorted(weights), *sets])
+                 for term in group if not has_surrogate(term)]  # fmt: skip
+        ns = self._ns
+        values = (*map(list, zip(*asked, strict=True)), ns, ns, _PARTS, ns, ns, ns, max(limit, _CHOSEN_OF))
+        found = self._rows(_HOLDING, values) if sets and asked else []
+        numbers = {shown(row[1]): row[3] for row in found if row[0] is None}
+        parts = weighed(weights, {shown(row[1]): row[4] for row in found if row[0] is None})
+        chunks = [row for row in found if row[0] is not None]
+        if not chunks:
+            return []
+        wanted = [
+            {numbers[term] for term in group} for group in sets if all(term in numbers for term in group)
+        ]
+        decoded = decode_many([row[2] for row in chunks])
+        first = decoded.term_start[decoded.chunk_start].tolist()
+        scored: list[tuple[float, Held]] = []
+        for place, (chunk_id, digest, *_) in enumerate(chunks):
+            terms = set(decoded.terms[first[place] : first[place + 1]].tolist())
+            if any(group <= terms for group in wanted):
+                held = frozenset(term for term in parts if numbers[term] in terms)
+                score = sum(parts[term] for term in sorted(held))
+                scored.append((score, Held(chunk_id, digest, held)))
+        scored.sort(key=lambda one: -one[0])  # the newest first among equal ones, as they come
+        return [held for _, held in scored[:limit]]
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.in_period`."""
