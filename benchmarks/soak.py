@@ -2,7 +2,8 @@
 
 Afterwards every acknowledged change must be there, every counter must be the number of its increments (read, add one,
 write: this detects lost updates), and the integrity check must find nothing. Rows: latencies of each operation, in
-milliseconds, on a local folder and on PostgreSQL. With `--kills`, some are killed (SIGKILL) and replaced.
+milliseconds, on a local folder and on PostgreSQL. With `--kills`, some are killed (SIGKILL) and replaced. With
+`--replica`, commits on PostgreSQL wait for a standby, which is killed half-way and comes back some seconds later.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
@@ -152,9 +154,18 @@ def work(target: str, journal: Path, name: str, seconds: float, counters: list[s
         Worker(memory, file, name, chance, counters).run(seconds)
 
 
+_AWAY = 5.0
+"""Seconds that a replica is away."""
+
+
 @contextmanager
-def place(kind: str) -> Iterator[str]:
-    """A fresh memory: a local folder, a PostgreSQL server with durable commits, or the given DSN."""
+def place(kind: str, replica_dies: float | None, facts: dict[str, Any]) -> Iterator[str]:
+    """A fresh memory: a local folder, a PostgreSQL server with durable commits, or the given DSN.
+
+    Args:
+        replica_dies: seconds after which a synchronous standby of the PostgreSQL server is killed; None: it has none.
+        facts: gets what became of the standby.
+    """
     if kind == "local":
         folder = Path(tempfile.mkdtemp(prefix="rlm-mem-soak-"))
         try:
@@ -163,12 +174,40 @@ def place(kind: str) -> Iterator[str]:
             shutil.rmtree(folder, ignore_errors=True)
     elif kind == "postgres":
         sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
-        from tests.postgres import Databases, Server
+        from tests.postgres import REPLICATED, Databases, Server
 
-        with Server({"shared_buffers": "256MB"}) as server:
-            yield server.dsn(Databases(server).make())
+        own = {"shared_buffers": "256MB"}
+        with Server(own if replica_dies is None else own | REPLICATED) as server:
+            target = server.dsn(Databases(server).make())
+            if replica_dies is None:
+                yield target
+                return
+            with server.standby("replica") as standby:
+                server.wait_for_standby("replica")
+                killer = threading.Timer(replica_dies, _kill_and_start, (standby,))
+                killer.start()
+                yield target
+                killer.join()
+                facts["rows that the replica lacks"] = _lacking(server, standby, target.rsplit("/", 1)[1])
     else:
         yield kind
+
+
+def _kill_and_start(standby: Any) -> None:
+    standby.kill()
+    time.sleep(_AWAY)
+    standby.start()
+
+
+def _lacking(server: Any, standby: Any, database: str) -> int:
+    """How many chunks a standby does not have as the primary has them, once it has received everything."""
+    from tests.waiting import until
+
+    ((end,),) = server.sql("SELECT pg_current_wal_lsn()::text")
+    reached = "SELECT pg_last_wal_replay_lsn() >= %s::pg_lsn"
+    until(lambda: standby.sql(reached, end) == [(True,)], "the replica to catch up")
+    rows = "SELECT ns, doc, id, revision FROM rlm_mem.chunks"
+    return len(set(server.sql(rows, database=database)) - set(standby.sql(rows, database=database)))
 
 
 def soak(target: str, folder: Path, processes: int, seconds: float, kills: int) -> int:
@@ -294,6 +333,11 @@ def main() -> None:
     parser.add_argument(
         "--kills", type=int, default=0, help="how many processes are killed and replaced meanwhile"
     )
+    parser.add_argument(
+        "--replica",
+        action="store_true",
+        help="kill a synchronous standby of PostgreSQL half-way, and start it again",
+    )
     options = parser.parse_args()
     minutes = 0.33 if options.quick else options.minutes
     report = Report(
@@ -303,9 +347,11 @@ def main() -> None:
     sound = True
     for kind in options.on.split(","):
         folder = Path(tempfile.mkdtemp(prefix="rlm-mem-soak-log-"))
-        with place(kind) as target:
+        of_replica: dict[str, Any] = {}
+        with place(kind, minutes * 30 if options.replica else None, of_replica) as target:
             killed = soak(target, folder, options.processes, minutes * 60, options.kills)
             facts, took = verdict(target, folder)
+        facts |= of_replica
         shutil.rmtree(folder, ignore_errors=True)
         where = {"local": "local", "postgres": "postgresql"}.get(kind, "given")
         for name in MIX:
@@ -317,8 +363,8 @@ def main() -> None:
         if options.kills:
             facts["processes killed"] = killed
         report.facts |= {f"{where}: {name}": value for name, value in facts.items()}
-        bad = ("not as acknowledged", "lost updates", "integrity findings")
-        sound &= not any(facts[name] for name in bad)
+        bad = ("not as acknowledged", "lost updates", "integrity findings", "rows that the replica lacks")
+        sound &= not any(facts.get(name) for name in bad)
         sound &= bool(options.kills) or not facts["written but never acknowledged"]
     report.finish(options.output)
     if not sound:

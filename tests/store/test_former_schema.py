@@ -1,0 +1,69 @@
+"""A database that version 0.1.0 wrote opens with this one: nothing is lost, and it goes on from there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+
+from rlm_mem.errors import StoreReadOnly  # noqa: E402 - below what may skip the module
+from rlm_mem.memory import Memory  # noqa: E402
+from rlm_mem.store.postgres.schema import SCHEMA_VERSION  # noqa: E402
+from tests.postgres import Databases  # noqa: E402
+
+# Made with pg_dump (--inserts) of a database that 0.1.0 had written, without comments and settings.
+DUMP = Path(__file__).parent / "archives" / "postgresql-0.1.0.sql"
+NAMESPACE = "team/ledger"
+
+#: Of each chunk that was written: how it came, how far it is trusted, its tags, revision and conversation.
+WRITTEN = {
+    "Ann: The office is in Lyon.\nBob: Near the harbour 🌊.": ("person", "trusted", ["office"], 2, "moving"),
+    "A page about the walnuts and orchids of the garden.": (
+        "import", "untrusted", ["office", "garden"], 2, "moving",
+    ),
+    "A sensor showed 7 degrees.": ("tool", "untrusted", [], 1, None),
+    "Worked out by an agent.": ("agent", "ordinary", [], 1, None),
+}  # fmt: skip
+ARCHIVED = "The former number of the bank."
+
+
+def test_a_database_of_version_0_1_0_is_brought_up_to_date_and_loses_nothing(databases: Databases) -> None:
+    name = databases.make()
+    dsn = databases.server.dsn(name)
+    try:
+        with psycopg.connect(dsn) as connection:
+            connection.execute(DUMP.read_text(encoding="utf-8"))
+        with pytest.raises(StoreReadOnly, match=f"schema 1, needed {SCHEMA_VERSION}"):
+            Memory.open(dsn, namespace=NAMESPACE, read_only=True)
+        with Memory.open(dsn, namespace=NAMESPACE) as memory:
+            store = memory.store
+            there = {chunk.content: chunk for chunk in store.iter_chunks()}
+            assert {
+                content: (
+                    chunk.metadata.origin,
+                    chunk.metadata.trust,
+                    chunk.tags,
+                    chunk.revision,
+                    chunk.metadata.conversation_id,
+                )
+                for content, chunk in there.items()
+            } == WRITTEN
+            summaries = store.summaries([chunk.id for chunk in there.values()])
+            assert {(one.origin, one.trust) for one in summaries} == {one[:2] for one in WRITTEN.values()}
+            assert [chunk.content for chunk in store.iter_chunks(archived=True)] == [ARCHIVED]
+            said, page, sensor, _ = (there[content] for content in WRITTEN)
+            assert [one.chunk_id for one in store.linked(said.id, "supports")] == [sensor.id]
+            assert said.metadata.access_count == 2
+            former = [version.chunk.content for version in store.history(page.id)]
+            assert former == ["A page about the walnuts of the garden.", page.content]
+            assert [event["op"] for event in store.events()].count("create") == 5
+            assert memory.search("walnut orchid")[0].chunk_id == page.id
+            assert memory.check() == []
+            new = memory.remember("Cem: The office moved to Graz.", conversation_id="moving").chunk_ids[0]
+            assert store.restore_chunk(next(iter(store.iter_chunks(archived=True))).id)
+            assert {hit.chunk_id for hit in memory.search("office")} >= {new, said.id}
+            assert memory.check() == []
+    finally:
+        databases.drop(name)
