@@ -451,6 +451,7 @@ class LostAt:
         if statement == "COMMIT":
             if self._after:
                 self._connection.execute(statement)
+                self._connection.execute("SELECT 1").fetchone()  # waits for both, within a pipeline too
             self._kill(self._connection.info.backend_pid)
             return self._connection.execute("SELECT 1")
         return self._connection.execute(statement, *values)
