@@ -177,6 +177,11 @@ class Lines:
         """Whether somebody talks with an assistant in this memory: headings and lists then belong to who spoke last."""
         return bool(users_of(self._store))
 
+    @cached_property
+    def _talkers(self) -> list[str]:
+        names = self._store.candidate_source().authors()
+        return [*users_of(self._store), *filter(is_assistant, names)]
+
     def chunks(
         self,
         conversation_id: str | None = None,
@@ -217,8 +222,10 @@ class Lines:
                 speaker = self._last_speaker_before(chunk, part)
         spoken = []
         for one in said:
-            speaker = one.speaker or speaker
-            spoken.append(one._replace(speaker=speaker))
+            # A label may stand in what looks like code that was never closed.
+            named = one.speaker or speaker
+            spoken.append(one._replace(speaker=named))
+            speaker = self._last_label(chunk.content[one.body : one.end]) or named
         self._spoke = {(talk, parts, part): speaker}
         return spoken
 
@@ -226,10 +233,19 @@ class Lines:
         earlier, _ = self._store.neighbours(chunk.id, before=min(part - 1, _PARTS_BACK), after=0)
         found = self._store.get_many(earlier, track=False)
         for one in reversed(earlier):
-            for said in reversed(said_in(found[one].content) if one in found else []):
-                if said.speaker is not None:
-                    return said.speaker
+            speaker = self._last_label(found[one].content) if one in found else None
+            if speaker is not None:
+                return speaker
         return None
+
+    def _last_label(self, text: str) -> str | None:
+        """The user or the assistant of the chat whose label comes last in a text, wherever lines begin with it."""
+        last, speaker = -1, None
+        for name in self._talkers:
+            place = max(text.rfind(f"\n{name}:"), 0 if text.startswith(f"{name}:") else -1)
+            if place > last:
+                last, speaker = place, name
+        return speaker
 
     def at(self, chunk: Chunk, position: int) -> Line | None:
         """The line of a chunk that contains a position."""
