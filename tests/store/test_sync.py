@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.errors import StorageError
+from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 
@@ -48,6 +49,24 @@ def test_a_file_edited_while_open_is_read_as_it_is_and_indexed_on_the_way(base: 
         assert read is not None
         assert read.content == "after"
         assert store.list_chunks(tags=["new"]) == [chunk.id]
+
+
+def test_a_title_or_an_archived_text_that_is_edited_by_hand_is_searched_as_it_is_now(base: Path) -> None:
+    with ChunkStore(base) as store:
+        titled = store.create_chunk("about apples", provenance={"title": "Orchard"})
+        kept = store.create_chunk("about quinces")
+        store.delete_chunk(kept.id)
+    data = json.loads((path := next((base / "chunks").rglob(f"{titled.id}.json"))).read_bytes())
+    data["metadata"]["provenance"]["title"] = "Cellar"
+    edit(path, metadata=data["metadata"])
+    edit(next((base / "archive").rglob(f"{kept.id}.json")), content="about medlars")
+    with ChunkStore(base) as store:
+        store.sync(full=True)
+        store.restore_chunk(kept.id)
+        found = {
+            word: [hit.chunk_id for hit in search(store, word)] for word in ("orchard", "cellar", "medlars")
+        }
+    assert found == {"orchard": [], "cellar": [titled.id], "medlars": [kept.id]}
 
 
 def test_files_added_moved_and_removed_by_hand_are_noticed_at_open(base: Path, tmp_path: Path) -> None:

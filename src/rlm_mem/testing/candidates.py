@@ -253,13 +253,20 @@ class CandidateSourceContract(StoreFixtures):
         assert search(store, "walnut") == []
 
     def test_search_sees_a_write_at_once_and_inside_its_transaction(self, store: ChunkStore) -> None:
-        """A chunk is found as soon as it is written, and no more once it is changed or deleted."""
+        """A chunk is found as soon as it is written, and no more once it is changed or deleted.
+
+        The title in its provenance is searched, too.
+        """
         with store.batch():
             made = store.create_chunk("The walnut stands in the garden.")
             assert [hit.chunk_id for hit in search(store, "walnut")] == [made.id]
         store.update_chunk(made.id, "The orchid stands in the garden.")
         assert search(store, "walnut") == []
         assert [hit.chunk_id for hit in search(store, "orchid")] == [made.id]
+        for title, earlier in (("Pergola", "zelkova"), ("Zelkova", "pergola")):
+            store.update_chunk(made.id, metadata={"provenance": {"title": title}})
+            assert [hit.chunk_id for hit in search(store, title)] == [made.id]
+            assert search(store, earlier) == []
         store.delete_chunk(made.id)
         assert search(store, "orchid") == []
 

@@ -200,6 +200,11 @@ def surroundings(provenance: Mapping[str, Any]) -> str:
     return " ".join(" ".join(named).split())[:_MOST_AROUND]
 
 
+def index_key(chunk: Chunk) -> tuple[str, int, str]:
+    """What the segments of a chunk are made of: its content, the length of its repeated prefix and its surroundings."""
+    return chunk.content, repeated_prefix(chunk), surroundings(chunk.metadata.provenance)
+
+
 def audit_line(op: str, at: datetime, actor: str | None, namespace: str) -> dict[str, Any]:
     """What every line of the audit log begins with."""
     return {"ts": format_time(at), "actor": actor, "op": op, "ns": namespace}

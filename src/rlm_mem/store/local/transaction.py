@@ -21,12 +21,12 @@ from typing import Any
 
 from msgspec import Struct
 
-from rlm_mem.chunk import Chunk, encode_chunk, new_change_id
-from rlm_mem.errors import CorruptStore, StorageError
+from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk, new_change_id
+from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.store.core import files
 from rlm_mem.store.core.ahead import AHEAD
 from rlm_mem.store.core.changes import ChangeNotes
-from rlm_mem.store.core.records import ACTIVE, ChunkRow
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, index_key
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import Layout
@@ -101,8 +101,9 @@ class Transaction:
         written = files.signature(temp)
         if written is None:
             raise StorageError(f"{temp} vanished while it was written")
+        same = row is not None and self._indexed_alike(row, chunk)
         try:
-            self.rows.put(chunk, path, written, status, former=row)
+            self.rows.put(chunk, path, written, status, former=row, same=same)
         except sqlite3.Error as error:
             files.remove(temp)
             raise sqlite_error(error, chunk.id) from error
@@ -117,6 +118,21 @@ class Transaction:
             self._drop_file(self._layout.absolute(row.path))
         self._pending[chunk.id] = _Publish(temp, self._layout.absolute(path), version)
         self._chunks[chunk.id] = chunk
+
+    def _indexed_alike(self, row: ChunkRow, chunk: Chunk) -> bool:
+        """Whether the segments in the index, those of the file that the row tells of, are those of ``chunk``, too."""
+        if row.content_hash != chunk.metadata.content_hash:
+            return False
+        former = self._chunks.get(chunk.id)
+        if former is None:
+            path = self._layout.absolute(row.path)
+            if files.signature(path) != row.signature:  # changed by hand: what was indexed is not known
+                return False
+            try:
+                former = decode_chunk(path.read_bytes())
+            except (OSError, InvalidChunk):
+                return False
+        return index_key(former) == index_key(chunk)
 
     def expect(self, chunks: Sequence[Chunk]) -> None:
         """Nothing is asked ahead: a question to the index is a function call here."""
@@ -134,7 +150,7 @@ class Transaction:
     def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:
         """Archive or restore a chunk as it is: the file moves, its bytes stay."""
         path = self._layout.path_of(chunk, status)
-        self.rows.put(chunk, path, row.signature, status, former=row)
+        self.rows.put(chunk, path, row.signature, status, former=row, same=True)
         earlier = self._pending.get(chunk.id)
         if earlier:
             if self._layout.absolute(row.path).exists():

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from rlm_mem.chunk import Chunk, encode_chunk
-from rlm_mem.errors import ConflictError
+from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
+from rlm_mem.errors import ConflictError, InvalidChunk
 from rlm_mem.store.core.ahead import AHEAD
-from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, entry_of, repeated_prefix, surroundings
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, entry_of, index_key
 from rlm_mem.store.postgres.reads import touching
 from rlm_mem.store.postgres.schema import Head
 from rlm_mem.store.postgres.terms import texts_of
@@ -62,6 +62,16 @@ class VersionRecord:
     length: int
     segment_count: int
     segments: bytes
+    body: str
+
+    def indexed_as(self, chunk: Chunk) -> bool:
+        """Whether ``chunk`` has the same segments."""
+        if not self.segments or self.content_hash != chunk.metadata.content_hash:
+            return False
+        try:
+            return index_key(decode_chunk(self.body.encode())) == index_key(chunk)
+        except InvalidChunk:  # damaged since it was indexed: what it was made of is not known
+            return False
 
 
 class PostgresRowWriter:
@@ -147,7 +157,7 @@ class PostgresRowWriter:
 
     def _texts(self, chunk: Chunk) -> Iterable[str]:
         """The terms of a chunk that is about to be put; what its analysis gives is kept until then."""
-        key = _key(chunk)
+        key = index_key(chunk)
         encoded = AHEAD.get().get(key)
         if encoded is not None:
             return encoded.terms
@@ -286,14 +296,15 @@ class PostgresRowWriter:
             self.send()
         found = self._rows(
             "SELECT c.doc, c.status, c.conversation, c.type, c.tokens, c.size, c.revision, c.content_hash, c.length,"
-            " c.segment_count, b.segments FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b"
+            " c.segment_count, b.segments, b.body FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b"
             " ON b.ns = %s AND b.doc = c.doc WHERE c.ns = %s AND c.id = %s",
             (self.head.ns, self.head.ns, chunk_id),
         )
         if not found:
             self._missing.add(chunk_id)
             return None
-        return VersionRecord(*(*found[0][:-1], found[0][-1] or b""))
+        *columns, segments, body = found[0]
+        return VersionRecord(*(*columns, segments or b"", body or ""))
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         if self._queue:
@@ -306,7 +317,7 @@ class PostgresRowWriter:
     ) -> tuple[bytes, int, int]:
         """Give the term index what changes; blob, length in terms and number of segments of the chunk."""
         was = former is not None and former.status == ACTIVE
-        same = former is not None and former.content_hash == chunk.metadata.content_hash and former.segments
+        same = former is not None and former.indexed_as(chunk)
         if former is not None and was:
             if same and status == ACTIVE and conversation == former.conversation:
                 return former.segments, former.length, former.segment_count
@@ -317,7 +328,7 @@ class PostgresRowWriter:
             return former.segments, former.length, former.segment_count
         if status != ACTIVE:  # analysed when it is restored
             return b"", 0, 0
-        key = _key(chunk)
+        key = index_key(chunk)
         encoded = AHEAD.get().get(key)
         if encoded is not None:
             return self._terms.add_encoded(doc, conversation, encoded)
@@ -550,11 +561,6 @@ class PostgresRowWriter:
                 for row in self._bodies:
                     copy.write_row(row)
         self._chunks, self._bodies = {}, []
-
-
-def _key(chunk: Chunk) -> tuple[str, int, str]:
-    """What the segments of a chunk are made of: content, repeated prefix and surroundings."""
-    return chunk.content, repeated_prefix(chunk), surroundings(chunk.metadata.provenance)
 
 
 def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
