@@ -16,9 +16,13 @@ from rlm_mem.text.analysis import Analyser, get_analyser, segment_flags, time_wo
 
 def test_inflected_and_irregular_forms_share_a_term() -> None:
     terms = get_analyser().terms
-    for group in ("buy buys buying bought", "child children", "paint painted painting", "go-kart go-karts"):
+    for group in (
+        "buy buys buying bought", "child children", "paint painted painting", "go-kart go-karts",
+        "heat heats heated heating", "reduce reduction reductions", "movie film films filmed filming",
+    ):  # fmt: skip
         words = group.split()
         assert len({tuple(terms(word)) for word in words}) == 1, group
+    assert terms("a company founded in 1990") != terms("a company found in 1990")
 
 
 def test_stop_words_are_dropped_but_capital_acronyms_stay() -> None:
@@ -51,6 +55,7 @@ def test_versions_decimals_and_thousands_stay_one_term() -> None:
 def test_possessives_accents_and_typographic_apostrophes_fold_together() -> None:
     terms = get_analyser().terms
     assert terms("Caroline’s café") == terms("caroline cafe")
+    assert terms("Søren from Łódź, Đorđe and Æsop") == terms("Soren from Lodz, Dorde and Aesop")
 
 
 def test_text_without_spaces_becomes_character_bigrams() -> None:

@@ -168,7 +168,7 @@ earn make paid; pay cost price; talk chat speak discuss conversation; say tell m
 exhibit; share post; explain describe; think believe feel opinion; realize understand learn; remember recall
 memory; forget forgot; worry anxious nervous stress; scared afraid fear frightened; happy glad joy thrilled;
 sad upset down; angry mad furious; excited stoked thrilled pumped; proud pride; grateful thankful
-appreciate; tired exhausted; calm relax peace soothing; hurt injure pain; sick ill unwell; heal recover
+appreciate; tired exhausted; calm relax peace soothing; hot heat; hurt injure pain; sick ill unwell; heal recover
 recovery; die death pass passed; funny humor laugh comedy; smart clever intelligent; famous popular well-
 known; beautiful pretty gorgeous stunning; big large huge; small little tiny; new recent; old ancient
 vintage antique; difficult tough hard challenging; easy simple; important significant crucial key; favorite

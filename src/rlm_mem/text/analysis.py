@@ -345,6 +345,13 @@ def _plain(text: str) -> str:
     return text
 
 
+#: Letters that Unicode does not take apart, as a keyboard without them writes names: "Lodz", "Soren".
+_PLAIN_LETTERS = {
+    **dict(zip("łŁøØđĐħĦŧŦı", "lLoOdDhHtTi", strict=True)),
+    **dict(zip("æÆœŒ", ("ae", "AE", "oe", "OE"), strict=True)),
+}
+
+
 def fold(text: str) -> str:
     """Case-fold and strip the accents of Latin, Greek and Cyrillic letters; other scripts keep their marks."""
     if text.isascii():
@@ -358,7 +365,7 @@ def fold(text: str) -> str:
                 kept.append(char)
             continue
         base_is_plain = char < "\u0530"
-        kept.append(char)
+        kept.append(_PLAIN_LETTERS.get(char, char))
     return normalise_unicode("NFC", "".join(kept)).casefold()
 
 

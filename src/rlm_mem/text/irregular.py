@@ -1,7 +1,8 @@
 """Irregular English forms and close derivations, each mapped to the form the stemmer should see.
 
 Snowball strips regular endings; it does not relate "bought" to "buy" or "children" to "child". Each entry is a base
-followed by its forms. The table is worth 0.7 points of recall (docs/benchmarks/retrieval.md).
+followed by its forms. The table is worth 0.7 points of recall (docs/benchmarks/retrieval.md). The regular endings of a
+noun or a derivation ("lengths", "filmed") lead to its base, too.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ marry marriage marriages married wedding weddings; decide decision decisions; mo
 relocated; grief grieve grieving; believe belief beliefs; lose loss losses; die death deaths dead died
 dying; birth born; choose chose; arrive arrival; propose proposal; succeed success successful; strong
 strength strengths; long length; high height; deep depth; proud pride; free freedom; wise wisdom; true
-truth; warm warmth; young youth; hot heat; advise advice; prefer preference preferences favorite favourite
+truth; warm warmth; young youth; advise advice; prefer preference preferences favorite favourite
 favorites favourites fave; perform performance performances; volunteer volunteering voluntary; gift gifted;
 invite invitation; inspire inspiration inspirational; describe description; explain explanation; apply
 application applications applicant; educate education educational; receive receipt; nature natural; music
@@ -81,7 +82,24 @@ def irregular_forms() -> dict[str, str]:
             for form in words[1:]:
                 if form != words[0]:
                     forms.setdefault(form, words[0])
+    for table in (_NOUNS, _DERIVED):  # after all that is listed; the past of a verb has no endings of its own
+        for line in table.split(";"):
+            base, *others = line.split()
+            for form in others:
+                for inflected in _inflected(form):
+                    if inflected != base:
+                        forms.setdefault(inflected, base)
     return forms
+
+
+def _inflected(form: str) -> tuple[str, str, str]:
+    """The regular plural, past and participle of a form, as far as it has them."""
+    if form.endswith("y") and form[-2] not in "aeiou":
+        return f"{form[:-1]}ies", f"{form[:-1]}ied", f"{form}ing"
+    if form.endswith("e"):
+        return f"{form}s", f"{form}d", f"{form[:-1]}ing"
+    plural = f"{form}es" if form.endswith(("s", "x", "z", "ch", "sh")) else f"{form}s"
+    return plural, f"{form}ed", f"{form}ing"
 
 
 def irregular_pasts() -> frozenset[str]:
