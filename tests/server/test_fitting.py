@@ -86,9 +86,7 @@ def test_every_tool_that_returns_text_keeps_to_it(ask: Ask, herons: list[str], m
 
 def test_every_offered_tool_takes_it_but_those_that_return_ids_only() -> None:
     without = {tool.name for tool in tools_for(every=True) if not issubclass(tool.request, Bounded)}
-    assert without == {
-        "remember", "forget", "link", "restore", "quarantine", "review_decide", "undo", "sync_folder",
-    }  # fmt: skip
+    assert without == {"remember", "forget", "link", "restore", "quarantine", "review_decide", "undo"}
 
 
 def test_the_best_hits_come_first_and_a_first_one_that_is_too_long_is_shortened(

@@ -186,7 +186,7 @@ class ImportArguments(Bounded, kw_only=True):
     dry_run: Annotated[bool, Meta(description="Only say what would happen.")] = False
 
 
-class SyncFolderRequest(Request):
+class SyncFolderRequest(Bounded, kw_only=True):
     """Which folder to keep in step."""
 
     path: Annotated[Line, Meta(description="A folder on the server, of those that it may read.")]
