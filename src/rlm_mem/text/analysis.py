@@ -63,6 +63,8 @@ OPINION = 1 << 23  #: "I think", "should", "recommend"
 NEGATION = 1 << 24  #: "not", "never", "no longer"
 
 _APOSTROPHES = "’‘ʼ＇`"
+#: Letters that Unicode does not take apart, as a keyboard without them writes names: "Lodz", "Soren".
+_PLAIN_LETTERS = dict(zip("łøđħŧıæœ", ("l", "o", "d", "h", "t", "i", "ae", "oe"), strict=True))
 _WORD = re.compile(r"\d{1,3}(?:,\d{3}){1,8}(?![\w,])|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*")
 _NUMERIC = re.compile(r"\d+(?:[.,]\d+)+$")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+$")
@@ -338,18 +340,10 @@ def _plain(text: str) -> str:
     """The text with one kind of apostrophe, as long as before."""
     if text.isascii():
         return text.replace("`", "'")
-    for (
-        mark
-    ) in _APOSTROPHES:  # a hundred times faster than str.translate where another character is not ASCII
+    # A hundred times faster than str.translate where another character is not ASCII.
+    for mark in _APOSTROPHES:
         text = text.replace(mark, "'")
     return text
-
-
-#: Letters that Unicode does not take apart, as a keyboard without them writes names: "Lodz", "Soren".
-_PLAIN_LETTERS = {
-    **dict(zip("łŁøØđĐħĦŧŦı", "lLoOdDhHtTi", strict=True)),
-    **dict(zip("æÆœŒ", ("ae", "AE", "oe", "OE"), strict=True)),
-}
 
 
 def fold(text: str) -> str:
@@ -365,7 +359,7 @@ def fold(text: str) -> str:
                 kept.append(char)
             continue
         base_is_plain = char < "\u0530"
-        kept.append(_PLAIN_LETTERS.get(char, char))
+        kept.append(_PLAIN_LETTERS.get(char.lower(), char))
     return normalise_unicode("NFC", "".join(kept)).casefold()
 
 

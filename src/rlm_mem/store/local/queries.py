@@ -202,20 +202,12 @@ class LocalRowWriter:
         return number
 
     def put(
-        self,
-        chunk: Chunk,
-        path: str,
-        sig: Signature,
-        status: int,
-        *,
-        former: ChunkRow | None = None,
-        same: bool = False,
+        self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
     ) -> int:
-        """Write every row of ``chunk``; ``former`` and ``same`` as in ``put_entry``."""
+        """Write every row; ``former`` is its row if it has one, without a hash if it must be analysed again."""
         key = (chunk.content, repeated_prefix(chunk), surroundings(chunk.metadata.provenance))
         encode = self.ahead[key].numbered if key in self.ahead else partial(self._encode, *key)
-        segments = partial(encode, self.term)
-        return self.put_entry(entry_of(chunk), path, sig, status, segments, former=former, same=same)
+        return self.put_entry(entry_of(chunk), path, sig, status, partial(encode, self.term), former=former)
 
     def put_entry(
         self,
@@ -226,15 +218,8 @@ class LocalRowWriter:
         segments: Callable[[], bytes],
         *,
         former: ChunkRow | None = None,
-        same: bool = False,
     ) -> int:
-        """Write every row of a chunk.
-
-        Args:
-            segments: gives its encoded segments, if they turn out to be needed.
-            former: its row where it is there already.
-            same: its segments are made of the same as before (``index_key``).
-        """
+        """Write every row of a chunk; ``segments`` gives its encoded segments, if they turn out to be needed."""
         ns = self._number("namespaces", "ns", "name", entry.namespace)
         talk = entry.conversation_id
         conversation = (
@@ -273,11 +258,9 @@ class LocalRowWriter:
                     "INSERT INTO links VALUES (?,?,?,?,?,?,?)",
                     [(doc, position, *link) for position, link in enumerate(entry.links)],
                 )
-            # A chunk that came into the archive from elsewhere, or was changed there, was not analysed.
-            if not same or not self._has_segments(doc):
+            # A chunk that came into the archive from elsewhere was not analysed there.
+            if former is None or former.content_hash != entry.content_hash or not self._has_segments(doc):
                 self.connection.execute("INSERT OR REPLACE INTO segments VALUES (?, ?)", (doc, segments()))
-        elif former is not None and not same:
-            self.connection.execute("DELETE FROM segments WHERE doc = ?", (doc,))
         self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (ns, doc))
         return doc
 

@@ -15,6 +15,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import structs
+
 from rlm_mem.chunk import Chunk, decode_chunk, is_chunk_id
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.results import Progress
@@ -226,7 +228,8 @@ def _adopt(
         found.signature,
         status,
         lambda: segments.numbered(rows.term) if segments is not None else b"",
-        former=former,
+        former=former
+        and structs.replace(former, content_hash=""),  # analysed: it is another text, title or path
     )
     (report.added if former is None else report.changed).append(path)
 

@@ -19,7 +19,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk, new_change_id
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
@@ -101,9 +101,11 @@ class Transaction:
         written = files.signature(temp)
         if written is None:
             raise StorageError(f"{temp} vanished while it was written")
-        same = row is not None and self._indexed_alike(row, chunk)
+        former = (
+            row if row is None or self._indexed_alike(row, chunk) else structs.replace(row, content_hash="")
+        )
         try:
-            self.rows.put(chunk, path, written, status, former=row, same=same)
+            self.rows.put(chunk, path, written, status, former=former)
         except sqlite3.Error as error:
             files.remove(temp)
             raise sqlite_error(error, chunk.id) from error
@@ -150,7 +152,9 @@ class Transaction:
     def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:
         """Archive or restore a chunk as it is: the file moves, its bytes stay."""
         path = self._layout.path_of(chunk, status)
-        self.rows.put(chunk, path, row.signature, status, former=row, same=True)
+        # It may have been changed in the archive, where nothing is analysed.
+        former = structs.replace(row, content_hash="") if status == ACTIVE else row
+        self.rows.put(chunk, path, row.signature, status, former=former)
         earlier = self._pending.get(chunk.id)
         if earlier:
             if self._layout.absolute(row.path).exists():
