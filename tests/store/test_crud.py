@@ -391,7 +391,7 @@ def test_checkpoint_writes_the_three_views(store: ChunkStore, base: Path) -> Non
     )
     assert set(metadata) == {a.id, b.id}
     assert tags == {"x": [a.id, b.id]}
-    assert graph == {a.id: [{"target_id": b.id, "type": "supports", "strength": 0.5}]}
+    assert graph == {a.id: {"supports": {b.id: 0.5}}}
 
 
 def test_init_storage_makes_the_folders(tmp_path: Path) -> None:

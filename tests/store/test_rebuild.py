@@ -119,6 +119,17 @@ def test_a_rebuild_in_place_gives_what_an_index_from_nothing_holds(brain: Path) 
     )  # but numbers
 
 
+def test_another_writer_goes_on_with_the_rows_that_a_rebuild_made(tmp_path: Path) -> None:
+    with ChunkStore(tmp_path) as store, ChunkStore(tmp_path) as other:
+        gone = other.create_chunk("soon erased", conversation_id="two")
+        other.delete_chunk(gone.id, permanent=True)
+        store.rebuild_index()
+        made = other.create_chunk("said afterwards", conversation_id="two")
+        for one in (store, other):
+            assert one.list_chunks(conversation_id="two") == [made.id]
+            assert [talk.id for talk in one.conversations()] == ["two"]
+
+
 def test_a_rebuild_that_fails_leaves_the_index_as_it_was(brain: Path) -> None:
     before = rebuilt(brain, 1)
 

@@ -95,12 +95,16 @@ class AutoLinker:
         stored = self._store.update_chunk(chunk.id, links=links) if self._store.exists(chunk.id) else None
         return stored or replace(chunk, links=links)
 
-    def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
-        """The automatic links of a chunk, which need not be stored yet; those that it has are not looked at."""
+    def links_for(self, chunk: Chunk, made_at: str | None = None) -> list[ChunkLinks]:
+        """The automatic links of a chunk, which need not be stored yet; those that it has are not looked at.
+
+        Args:
+            made_at: their time; None: now.
+        """
         limit = self._config.max_links_per_type
         if limit == 0:
             return []
-        made_at = format_time(self._store.clock())
+        made_at = made_at or format_time(self._store.clock())
         moment = parse_time(chunk.metadata.at or made_at)
         said_before: dict[str, float] = {}
         if chunk.metadata.conversation_id is not None:  # so far, newest first, as far as any rule looks back

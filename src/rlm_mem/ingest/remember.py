@@ -471,7 +471,7 @@ def store_piece(
         draft: the chunk, where it was made before.
     """
     chunk = draft or store.draft(piece.content, fields, extra, store.clock())
-    chunk.links = [*linker.links_for(chunk), *links]
+    chunk.links = [*linker.links_for(chunk, chunk.metadata.created_at), *links]
     if finder is not None:
         chunk.links += finder.links_for(chunk)
     store.add(chunk)

@@ -101,12 +101,16 @@ class LocalBackend(LocalIndex):
         if outer is not None:
             yield outer
             return
+        known = self._connections.generation
         try:
             with waiting("rlm_mem.store.lock.wait", backend="local"):
                 self._begin()
+            rows = self._rows.get()
         except sqlite3.Error as error:
-            raise schema.sqlite_error(error, str(self.layout.base)) from error
-        rows, known = self._rows.get(), self._connections.generation
+            if self.connection.in_transaction:
+                self.connection.execute("ROLLBACK")
+                self._mark.end(self.connection)
+            raise self._explained(error, known) from error
         current = Transaction(
             self.layout,
             rows,
@@ -125,13 +129,10 @@ class LocalBackend(LocalIndex):
             current.rollback()
             self._reads.put_back(reads)
             self._thread.transaction = None
-            if isinstance(error, Exception) and self.heal(error, known):
-                raise CorruptStore(
-                    "the index was damaged and has been built anew: nothing was changed",
-                    hint="repeat the change",
-                ) from error
-            if isinstance(error, sqlite3.Error):
-                raise schema.sqlite_error(error, "the index") from error
+            if isinstance(error, sqlite3.Error | CorruptStore):
+                explained = self._explained(error, known)
+                if explained is not error:
+                    raise explained from error
             raise
         finally:
             self._thread.transaction = None
@@ -140,6 +141,14 @@ class LocalBackend(LocalIndex):
         self._log.append(current.events)
 
     @healed
+    def _explained(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
+        """What to raise for an error of a transaction that was rolled back; a damaged index is built anew first."""
+        if self.heal(error, known):
+            return CorruptStore(
+                "the index was damaged and has been built anew: nothing was changed", hint="repeat the change"
+            )
+        return schema.sqlite_error(error, "the index") if isinstance(error, sqlite3.Error) else error
+
     def _begin(self) -> None:
         connection = self._connections.get()
         self._mark.begin(connection)

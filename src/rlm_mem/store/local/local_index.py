@@ -385,6 +385,5 @@ class LocalIndex:
 
     def _reindex(self, connection: sqlite3.Connection, progress: Progress | None) -> SyncReport:
         """Fill the index anew inside the caller's transaction (files stay the truth)."""
-        self._rows.get().forget()
         with emptied(connection, self._analysis_name()):
             return self._sync_locked(connection, self.layout.folders(), progress, fresh=True)

@@ -132,8 +132,14 @@ def _chunks_in(folder: Path) -> int:
         return 0  # missing or damaged: the next search rebuilds it
 
 
+_MODIFIED, _ACCESSED, _LINKED = (
+    f"ifnull(nullif({when}, ''), {chunk}.created_at)"
+    for when, chunk in (("modified_at", "chunks"), ("accessed_at", "chunks"), ("l.created_at", "s"))
+)
+"""Times that are '' where they are that of the creation of the chunk; ``s`` is the source of a link ``l``."""
+
 _ROW_COLUMNS = (
-    "doc, id, ns, status, revision, content_hash, accessed_at, access_count, tokens,"
+    f"doc, id, ns, status, revision, content_hash, {_ACCESSED}, access_count, tokens,"
     " path, size, mtime_ns, inode"
 )
 
@@ -226,13 +232,16 @@ class LocalRowWriter:
             None if talk is None else self._number("conversations", "conversation", "ns, id", ns, talk)
         )
         doc = former.doc if former else None
+        born = entry.created_at
         if doc is not None:
             self._drop_tags_and_links(doc)
         values = (
             entry.id, ns, conversation, entry.type, status, entry.at,
-            entry.created_at, entry.modified_at, entry.occurred_at, entry.valid_from, entry.valid_to,
+            born, "" if entry.modified_at == born else entry.modified_at,
+            entry.occurred_at, entry.valid_from, entry.valid_to,
             entry.superseded_by, entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash,
-            entry.norm_hash, path, sig.size, sig.mtime_ns, sig.inode, entry.accessed_at, entry.access_count,
+            entry.norm_hash[:_NORMALISED], path, sig.size, sig.mtime_ns, sig.inode,
+            "" if entry.accessed_at == born else entry.accessed_at, entry.access_count,
             entry.origin, entry.trust, entry.expires_at,
         )  # fmt: skip
         if doc is None:
@@ -256,7 +265,10 @@ class LocalRowWriter:
             if entry.links:
                 many(
                     "INSERT INTO links VALUES (?,?,?,?,?,?,?)",
-                    [(doc, position, *link) for position, link in enumerate(entry.links)],
+                    [
+                        (doc, position, target, kind, strength, "" if made_at == born else made_at, why)
+                        for position, (target, kind, strength, made_at, why) in enumerate(entry.links)
+                    ],
                 )
             # A chunk that came into the archive from elsewhere was not analysed there.
             if former is None or former.content_hash != entry.content_hash or not self._has_segments(doc):
@@ -298,6 +310,7 @@ _SHOWN = "trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)"
 _HELD = "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
 _ALONE = f"conversation IS NULL AND origin = ? AND source = ? AND {_SHOWN}"
 _CONVERSATION = "ifnull((SELECT c.conversation FROM conversations c WHERE c.ns = ? AND c.id = ?), -1)"
+_NORMALISED = 32  # characters of a normalised hash that are kept
 _VARIABLES = 900  # SQLite builds exist that take no more than 999 in one statement
 
 
@@ -335,7 +348,7 @@ def _links(
 ) -> Iterator[LinkedChunk]:
     if link_type is not None:
         query, values = f"{query} AND l.type = ?", (*values, link_type)
-    query += " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT ?"
+    query += f" ORDER BY l.strength DESC, {_LINKED} DESC, l.doc, l.position LIMIT ?"
     return (LinkedChunk(*row) for row in connection.execute(query, (*values, limit)))
 
 
@@ -346,12 +359,18 @@ class ThreadRows(threading.local):
         self._connections = connections
         self._encode = encode
         self._writer: LocalRowWriter | None = None
+        self._emptied: tuple[str] | None = None
 
     def get(self) -> LocalRowWriter:
-        """The writer; a new one where the thread has another connection than before."""
+        """The writer, to be asked for with the write lock held.
+
+        A new one, which has no numbers of rows in its cache, where the thread has another connection than before, or
+        where anybody emptied the index meanwhile.
+        """
         connection = self._connections.get()
-        if self._writer is None or self._writer.connection is not connection:
-            self._writer = LocalRowWriter(connection, self._encode)
+        emptied = connection.execute("SELECT value FROM meta WHERE key = 'emptied'").fetchone()
+        if self._writer is None or self._writer.connection is not connection or self._emptied != emptied:
+            self._writer, self._emptied = LocalRowWriter(connection, self._encode), emptied
         return self._writer
 
 
@@ -535,7 +554,7 @@ class Queries:
         connection, ns = self._namespace(namespace)
         some = "" if ids is None else f" AND id IN ({_marks(ids)})"
         rows = connection.execute(
-            "SELECT doc, id, status, revision, modified_at, content_hash FROM chunks"
+            f"SELECT doc, id, status, revision, {_MODIFIED}, content_hash FROM chunks"
             f" WHERE +ns = ? AND doc > ?{some} ORDER BY doc LIMIT ?",
             (ns, after, *(ids or ()), limit),
         )
@@ -553,7 +572,7 @@ class Queries:
         if direction in ("out", "both"):
             found += _links(
                 connection,
-                "SELECT t.id, l.type, l.strength, 'out', l.reasoning, l.created_at FROM chunks s"
+                f"SELECT t.id, l.type, l.strength, 'out', l.reasoning, {_LINKED} FROM chunks s"
                 " JOIN links l ON l.doc = s.doc JOIN chunks t ON t.id = l.dst_id AND t.ns = s.ns AND t.status = 0"
                 " WHERE s.id = ? AND s.ns = ? AND s.status = 0",
                 (chunk_id, ns), link_type, limit,
@@ -561,7 +580,7 @@ class Queries:
         if direction in ("in", "both"):
             found += _links(
                 connection,
-                "SELECT s.id, l.type, l.strength, 'in', l.reasoning, l.created_at FROM links l"
+                f"SELECT s.id, l.type, l.strength, 'in', l.reasoning, {_LINKED} FROM links l"
                 " JOIN chunks s ON s.doc = l.doc AND s.status = 0 WHERE l.dst_id = ? AND s.ns = ?"
                 " AND EXISTS (SELECT 1 FROM chunks t WHERE t.id = l.dst_id AND t.ns = s.ns)",
                 (chunk_id, ns), link_type, limit,
@@ -594,9 +613,10 @@ class Queries:
         """The active chunk with exactly this content in this conversation (None: in no conversation)."""
         connection, ns = self._namespace(namespace)
         found = connection.execute(
-            "SELECT id FROM chunks WHERE content_hash = ? AND +ns = ? AND +status = 0 AND +conversation IS"
-            f" {'NULL' if conversation_id is None else _CONVERSATION} ORDER BY doc LIMIT 1",
-            (digest, ns) if conversation_id is None else (digest, ns, ns, conversation_id),
+            "SELECT id FROM chunks WHERE substr(content_hash, 1, 16) = ? AND +content_hash = ? AND +ns = ?"
+            f" AND +status = 0 AND +conversation IS {'NULL' if conversation_id is None else _CONVERSATION}"
+            " ORDER BY doc LIMIT 1",
+            (digest[:16], digest, ns, *(() if conversation_id is None else (ns, conversation_id))),
         ).fetchone()
         return found[0] if found else None
 
@@ -606,7 +626,7 @@ class Queries:
         connection, ns = self._namespace(namespace)
         rows = connection.execute(
             "SELECT id FROM chunks WHERE norm_hash = ? AND +ns = ? AND +status = 0 ORDER BY doc DESC LIMIT ?",
-            (digest, ns, limit),
+            (digest[:_NORMALISED], ns, limit),
         )
         return list(map(itemgetter(0), rows))
 
@@ -616,7 +636,8 @@ class Queries:
         connection, ns = self._namespace(namespace)
         query = "SELECT norm_hash FROM chunks WHERE norm_hash IN (SELECT value FROM json_each(?))"
         query += " AND +ns = ? AND +status = 0"
-        return {row[0] for row in connection.execute(query, (json.dumps(list(digests)), ns))}
+        begin = {digest[:_NORMALISED]: digest for digest in digests}
+        return {begin[row[0]] for row in connection.execute(query, (json.dumps(list(begin)), ns))}
 
     @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:

@@ -13,6 +13,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -306,7 +307,8 @@ def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
         connection.execute(f"DROP {kind} {name}")
     for table in _TABLES:
         connection.execute(f"DELETE FROM {table}")  # without triggers this takes no time, whatever the size
-    connection.execute("INSERT OR REPLACE INTO meta VALUES ('analysis', ?)", (analysis,))
+    for key, value in (("analysis", analysis), ("emptied", token_hex(8))):
+        connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
     (cache,) = connection.execute("PRAGMA cache_size").fetchone()
     connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
     try:

@@ -44,7 +44,8 @@ def write_views(connection: sqlite3.Connection, layout: Layout) -> list[str]:
 
 def _metadata(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
     for row in connection.execute(
-        "SELECT c.id, type, tokens, confidence, created_at, modified_at, v.id, n.name, path FROM chunks c"
+        "SELECT c.id, type, tokens, confidence, created_at, ifnull(nullif(modified_at, ''), created_at), v.id,"
+        " n.name, path FROM chunks c"
         " JOIN namespaces n USING(ns) LEFT JOIN conversations v USING(conversation)"
         " WHERE status = 0 ORDER BY doc"
     ):
@@ -83,7 +84,10 @@ def _links(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
         " ORDER BY c.doc, position"
     )
     for source, links in groupby(rows, itemgetter(0)):
-        yield source, [{"target_id": row[1], "type": row[2], "strength": row[3]} for row in links]
+        strengths: dict[str, dict[str, float]] = {}  # by type and target
+        for _, target, kind, strength in links:
+            strengths.setdefault(kind, {})[target] = strength
+        yield source, strengths
 
 
 def _write(target: Path, entries: Iterable[tuple[str, Any]]) -> None:
