@@ -283,6 +283,7 @@ def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: 
     """
     get: Callable[..., Any] = given.get
     metadata, provenance, secrets = get("metadata"), get("provenance"), get("secrets")
+    expires, ttl = get("expires"), get("ttl")
     if provenance is not None and not isinstance(provenance, Mapping):
         raise InvalidChunk(f"provenance must be a dict, not {type(provenance).__name__}")
     screened, tags, more = analysed.screened, check_tags(get("tags")), Screened("")
@@ -304,7 +305,7 @@ def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: 
             ("provenance", provenance or None),
             ("origin", get("origin")),
             ("trust", get("trust")),
-            ("expires_at", expiry(get("expires"), get("ttl"), store.clock())),
+            ("expires_at", None if expires is ttl is None else expiry(expires, ttl, store.clock())),
         ),
     )
     if "type" in fields:

@@ -288,14 +288,14 @@ def _hints(word: str) -> int:
     return bits
 
 
-def segment_flags(text: str) -> int:
-    """The cue bits of one segment's own text (without its author)."""
+def segment_flags(text: str, words: Sequence[str] | None = None) -> int:
+    """The cue bits of one segment's own text (without its author), of which only the beginning is looked at.
+
+    Args:
+        words: the raw words of that, where they are known.
+    """
     window = _plain(text[:_CUE_WINDOW])
-    return _flags(text, window, _WORD.findall(window))
-
-
-def _flags(text: str, window: str, words: Sequence[str]) -> int:
-    """The same, with the words of the part of the text that is looked at."""
+    words = _WORD.findall(window) if words is None else words
     stripped = text.rstrip().rstrip("\"”')]*_ ")
     flags = 0
     if stripped.endswith(("?", "？", "؟", "⁇")):
@@ -516,8 +516,7 @@ class Analyser:
             if segment.end <= skip_before:
                 continue
             body = content[max(segment.body_start, skip_before) : segment.end]
-            plain = _plain(body)
-            found = _WORD.findall(plain)
+            found = _WORD.findall(_plain(body))
             terms = self._many(body, found, indexed=True)
             length = len(terms)
             counts = dict.fromkeys(terms, 1)
@@ -531,7 +530,7 @@ class Analyser:
             elif segment.kind != "turn":
                 for term in below:
                     counts.setdefault(term, 1)
-            flags = _flags(body, plain, found) if len(body) <= _CUE_WINDOW else segment_flags(body)
+            flags = segment_flags(body, found if len(body) <= _CUE_WINDOW else None)
             flags |= _KIND_FLAGS.get(segment.kind, 0)
             if not analysed:
                 flags |= OPENS

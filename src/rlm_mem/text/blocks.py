@@ -487,27 +487,26 @@ def sentences(text: str, start: int = 0, end: int | None = None) -> list[tuple[i
     """
     stop = len(text) if end is None else max(start, end)
     if stop - start > _KEPT_LENGTH or (start and text[start - 1] in _STOP):
-        return list(_sentences(text, start, stop))
-    return [(start + first, start + last) for first, last in _kept_sentences(text[start:stop])]
+        return list(_sentences.__wrapped__(text, start, stop))
+    spans = _sentences(text[start:stop], 0, stop - start)
+    return [(start + first, start + last) for first, last in spans] if start else list(spans)
 
 
-def _sentences(text: str, start: int, stop: int) -> Iterator[tuple[int, int]]:
+@lru_cache(maxsize=512)
+def _sentences(text: str, start: int, stop: int) -> tuple[tuple[int, int], ...]:
+    """Kept for the last paragraphs: cutting, type detection, the index and the reading of statements ask in turn."""
+    spans: list[tuple[int, int]] = []
     begin = _space_at(text, start, stop).end()
     for match in _END.finditer(text, begin, stop):
         if match.start() < begin or not _ends(text, match.start(), match.end(), begin, stop):
             continue
-        yield begin, match.end()
+        spans.append((begin, match.end()))
         begin = _space_at(text, match.end(), stop).end()
     if begin < stop:
         last = begin + len(text[begin:stop].rstrip())
         if last > begin:
-            yield begin, last
-
-
-@lru_cache(maxsize=512)
-def _kept_sentences(part: str) -> tuple[tuple[int, int], ...]:
-    """Of the last paragraphs: cutting, type detection, the index and the reading of statements ask in turn."""
-    return tuple(_sentences(part, 0, len(part)))
+            spans.append((begin, last))
+    return tuple(spans)
 
 
 def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:

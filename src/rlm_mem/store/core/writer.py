@@ -61,8 +61,6 @@ _OLD_NAMES = {"created": "created_at", "updated": "modified_at", "last_accessed"
 
 def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
     """Known fields (under their present names) and the rest; raises InvalidChunk."""
-    if metadata is None:
-        return {}, {}
     if not isinstance(metadata, Mapping):
         raise InvalidChunk(f"metadata must be a dict, not {type(metadata).__name__}")
     known: dict[str, Any] = {}
@@ -193,7 +191,7 @@ def given_fields(metadata: object, given: Iterable[tuple[str, Any]]) -> tuple[di
 
     A field may come as a keyword, inside ``metadata`` and by an older name (docs/spec/decisions.md, 13).
     """
-    known, extra = _split_metadata(metadata)
+    known, extra = ({}, {}) if metadata is None else _split_metadata(metadata)
     merged = _merged((*given, *known.items()))
     fields = check_fields(merged)
     if "type" in merged:
@@ -236,7 +234,7 @@ def revise_chunk(
     max_bytes: int,
 ) -> Chunk:
     """The chunk with changes applied: metadata merges, links and tags replace. Revision is not raised here."""
-    known, extra = _split_metadata(metadata)
+    known, extra = ({}, {}) if metadata is None else _split_metadata(metadata)
     # None inside metadata clears an optional field; elsewhere it means that the field is not given.
     cleared = {name: None for name, value in known.items() if value is None}
     named = _merged((*given, *known.items()))
