@@ -39,6 +39,8 @@ __all__ = [
     "clauses_of",
     "denial_in",
     "family_of",
+    "is_bare",
+    "is_compound",
     "is_participle",
     "kind_of",
     "may_state",
@@ -164,7 +166,8 @@ CHANGES = words(
     "moved relocated migrated switched changed converted transferred upgraded downgraded ported rewritten "
     "rewrote renamed rescheduled postponed shifted pushed delayed extended raised increased lowered "
     "reduced decreased cut bumped rose fell grew went gone promoted transitioned brought updated "
-    "shortened reassigned swapped dropped risen fallen grown jumped"
+    "shortened reassigned swapped dropped risen fallen grown jumped doubled tripled halved climbed slipped sank "
+    "advanced adjusted amended revised expanded prolonged redirected"
 )
 """With "from A to B", or "to B"."""
 TRAVELLED = words("went gone pushed jumped got")
@@ -172,7 +175,7 @@ TRAVELLED = words("went gone pushed jumped got")
 PLACED = words("moved relocated transferred shifted")
 REPLACES = words("replaced substituted swapped traded exchanged superseded replaces supersedes succeeded")
 ENDS = words(
-    "left quit sold dropped ditched abandoned cancelled canceled stopped finished ended discontinued "
+    "left quit sold dropped ditched abandoned cancelled canceled stopped ended discontinued "
     "retired lost gave given moved resigned unsubscribed deprecated got scrapped removed terminated "
     "closed died withdrawn axed"
 )
@@ -236,7 +239,7 @@ def may_state(text: str) -> bool:
     return False
 
 
-_TAKEN = words("handed passed took taken off aside away")
+_TAKEN = words("handed passed took taken off aside away turned became become place happen")
 _OF_FIELDS = frozenset((":", "=", "->", "→"))
 _SPEAKING = frozenset(("i", "we", "you", "they", "no"))
 
@@ -274,6 +277,8 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
             continue
         if low in _CHOSEN and number and kind_of(tokens[number + 1 : number + 3]) != "number":
             return number, _CHOSEN[low]
+        if low.endswith("ing") and before == "been" and family_of(low):
+            return number, family_of(low)
         if low.endswith(("ing", "ed")) and low not in _STATES:
             continue
         family = family_of(low)
@@ -334,7 +339,8 @@ def _unknown_verb(tokens: Sequence[Token]) -> tuple[int, str]:
             after.low in _BEFORE_OBJECTS or after.low in _NUMBERS or after.low in _PARTICLES or after.low in NEWS
             or after.text[:1].isupper() or after.text[0].isdigit()
         )  # fmt: skip
-        if not (ahead or ((named or before.low in _SUBJECTS) and after.low.isalpha())):
+        short = number == 2 and tokens[0].low in _OWNERS and low[-1] == "s"
+        if not (ahead or ((named or short or before.low in _SUBJECTS) and after.low.isalpha())):
             continue
         third = low[-1] == "s" and low[-2] not in "su'"
         plural = before.low[-1] == "s" and before.low[-2:-1] not in ("s", "u", "'", "’", "")
@@ -402,6 +408,8 @@ def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
 def begins_with_verb(tokens: Sequence[Token]) -> bool:
     """Whether a verb of no table comes first: "… and boards with the Strands"."""
     first = tokens[0].low if len(tokens) > 1 else ""
+    if first.endswith("s") and family_of(first):
+        return True
     ahead = first and (tokens[1].low in _BEFORE_OBJECTS or tokens[1].text[:1].isupper())
     return bool(ahead) and first.isalpha() and first[-1] == "s" and first[-2:-1] not in ("s", "u", "i", "")
 
@@ -464,6 +472,21 @@ def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str
                 break
             return tokens[:number], parts_of(without_news(_trimmed(tokens[number + 1 :]))[0])[:1], "not"
     return tokens, [], ""
+
+
+_BARE = words("house home flat jobs schools banks teams doctors desks offices places employers")
+
+
+def is_compound(tokens: Sequence[Token], number: int) -> bool:
+    """Whether "plan" and the like is the second noun of a compound: "the phone plan"."""
+    return (
+        number > 1 and tokens[number].low in ("plan", "plans") and tokens[0].low in DETERMINERS | POSSESSIVES
+    )
+
+
+def is_bare(tokens: Sequence[Token]) -> bool:
+    """Whether an object is one noun without an article: "moved house", "changed jobs"."""
+    return len(tokens) == 1 and tokens[0].text.islower() and tokens[0].low in _BARE
 
 
 def begins_with(tokens: Sequence[Token], word: str) -> bool:

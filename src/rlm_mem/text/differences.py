@@ -40,6 +40,7 @@ _ONE_WORD = words(
 """Stems of nouns of which a thing has one at a time, whatever words stand for it."""
 _LOOSE = words("like hate speak teach play have eat drink help know watch cook sing share")
 """Attributes of which a thing may have many: another value contradicts none."""
+_NAMES = frozenset(("call", "name"))
 _ROLES = words("lead host teach run keep sing write play drive")
 """Attributes of somebody that another one may take over."""
 _ARRANGED = words("be plan schedul held set book start meet take begin arrang due happen")
@@ -159,7 +160,7 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
     if older.attribute in _LASTING and not older.preposition and newer.attribute == "change":
         return None
     new_topic, old_topic = newer.topic - {ME}, older.topic - {ME}
-    full_new, full_old = new_topic | newer.context, old_topic | older.context | (older.value - former)
+    full_new, full_old = new_topic | newer.context, old_topic | older.context | older.value
     strong = False
     if new_topic and old_topic:
         fits = new_topic <= full_old | {_verb(older)} or (
@@ -183,6 +184,8 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
             return None
         alone = ME in older.topic and len(old_topic) == 1 and former == older.value and older.kind == "name"
         strong = bool(newer.context & full_old) or (alone and not newer.context)
+        if former == older.value and not newer.context and any(not stem.isalpha() for stem in former):
+            strong = strong or newer.news == "renamed to"  # the name of a thing in a program
         strong = strong or (whole and old_topic <= former) or (
             old_topic <= newer.named and _contexts_meet(newer, older, new_topic, old_topic)
         )  # fmt: skip
@@ -231,6 +234,19 @@ def _swapped(newer: Stated, older: Stated) -> Conflict | None:
     """
     if newer.denied or older.denied or not (newer.value and older.value):
         return None
+    if (
+        newer.attribute == older.attribute == "be"
+        and bool(newer.former)
+        and newer.former == older.value
+        and newer.value == older.topic - {ME}
+    ):  # "Bo is captain now, not Ari" and "the captain is Ari"
+        return Conflict("replace", 0.92, True, f"says that it is not “{newer.shown_former}” any more")
+    if newer.attribute in _NAMES and newer.news and older.value and older.value <= newer.topic:
+        mine = older.topic - {ME}
+        if (older.value == newer.topic and _verb(older) in _NAMES) or (
+            mine and mine <= newer.topic - older.value
+        ):
+            return Conflict("replace", 0.92, True, f"says that it is called “{newer.shown}” now")
     told = bool(newer.news) or (bool(older.topic) and older.topic <= newer.named)
     if newer.preposition == "by" and _verb(newer) == _verb(older) and newer.topic - {ME} == older.value:
         same, told = newer.value.isdisjoint(older.topic), told
@@ -293,7 +309,8 @@ def _same_attribute(newer: Stated, older: Stated) -> bool:
         if older.attribute in _LOOSE:
             return newer.kind == older.kind == "number" and bool(newer.value & older.value)
         return not older.attribute.startswith(OTHER)
-    return _verb(newer) == _verb(older) and newer.preposition == older.preposition
+    when = not newer.preposition and newer.kind == older.kind and newer.kind in ("time", "day", "date")
+    return _verb(newer) == _verb(older) and (when or newer.preposition == older.preposition)
 
 
 def _other_value(newer: Stated, older: Stated) -> Conflict | None:
@@ -309,6 +326,13 @@ def _other_value(newer: Stated, older: Stated) -> Conflict | None:
     shared = newer.value & older.value
     if newer.attribute == "change" and newer.topic == {ME} and newer.kind == "number" and not shared:
         return None  # "we are down to 21 positions" tells nothing of euros
+    placed = newer.preposition and newer.kind == older.kind == "name"
+    if (
+        older.attribute == "be"
+        and not (newer.head or older.head or placed)
+        and newer.kind in ("word", "name")
+    ):
+        return None  # "I'm sure", "I'm doing well now"
     counted = bool(shared) and newer.kind == older.kind == "number"
     echoed = _both_named(newer, older)
     single = (
@@ -342,7 +366,7 @@ def _both_named(newer: Stated, older: Stated) -> bool:
     Of plain words only those that are of one sort: "wet food" and "dry food".
     """
     left = older.value - newer.value
-    if not left or not left <= newer.named or newer.attribute == "change":
+    if not left or not left <= newer.named or newer.attribute == "change" or newer.added:
         return False
     return (newer.kind != "word" and newer.topic != {ME}) or bool(newer.value & older.value)
 

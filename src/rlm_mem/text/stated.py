@@ -33,6 +33,7 @@ class Stated:
         number: of a numbered line.
         gone: stems of what another clause of the sentence says to have ended.
         over: it says that the topic itself has ended: "the drill was cancelled".
+        added: it says that the value holds beside others: "also", "too".
         named: stems of all words of the sentence, and of the one before it.
         labels: numbers and names of the topic that follow a noun, each with the stem of that noun, in order: "item 3".
     """
@@ -58,6 +59,7 @@ class Stated:
     labels: tuple[tuple[str, str], ...] = ()
     gone: frozenset[str] = frozenset()
     over: bool = False
+    added: bool = False
     named: frozenset[str] = frozenset()
 
     @property

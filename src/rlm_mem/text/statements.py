@@ -32,7 +32,6 @@ from rlm_mem.text.clauses import (
     PREPOSITIONS,
     REPLACES,
     THIRD,
-    TOKEN,
     TRAVELLED,
     UNSURE,
     Complement,
@@ -43,6 +42,8 @@ from rlm_mem.text.clauses import (
     clauses_of,
     denial_in,
     family_of,
+    is_bare,
+    is_compound,
     is_participle,
     kind_of,
     labels_of,
@@ -59,9 +60,16 @@ from rlm_mem.text.stated import ME, UNKNOWN, Stated
 from rlm_mem.text.wording import (
     CORRECTIONS,
     LABELS,
+    USERS,
     WORDED,
+    adds,
     field_of,
     in_plain_verbs,
+    is_field,
+    no_more,
+    of_one_time,
+    tokens_of,
+    will_not_be,
     without_aside,
     without_lead,
 )
@@ -72,18 +80,12 @@ if TYPE_CHECKING:
 __all__ = ["ME", "UNKNOWN", "Stated", "statements_in"]
 
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
-LONGEST = 400
-"""Characters of a sentence that is read; a longer one states nothing."""
-_USERS = frozenset(("user", "human", "me"))
-_SHORT = 80
-"""Characters of a line that may be a label with a value."""
-_FRAGMENT = 8
-"""Words without a verb that a pronoun after them may mean: "New code of the gate: it is …"."""
-_PLANNED = frozenset(("planned", "plan"))
-"""Said of what is arranged: "is planned for Wednesday"."""
-_LEFT = words("left quit resigned retired died moved closed ended")
-"""Verbs of who or what is not there any more, with or without an object."""
-_BARE = words("house home flat jobs schools banks teams doctors desks offices places employers")
+LONGEST = 400  # characters of a sentence that is read; a longer one states nothing
+_FRAGMENT = 8  # words without a verb that a pronoun after them may mean: "New code of the gate: it is …"
+_PLANNED = frozenset(("planned", "plan"))  # for Wednesday
+_PARTS = words("some part parts half most few many several one bit")
+_CALLED_OFF = words("cancelled canceled scrapped axed")
+_LEFT = words("left quit resigned retired died moved closed ended")  # with or without an object
 
 
 def statements_in(
@@ -106,13 +108,13 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
     read = 0
     for said in said_in(text):
         who = (said.speaker or speaker or "").casefold()
-        topic = frozenset(analyser.terms(who)) if who and who not in _USERS | LABELS else frozenset((ME,))
+        topic = frozenset(analyser.terms(who)) if who and who not in USERS | LABELS else frozenset((ME,))
         carried: frozenset[str] = frozenset()
         unread: list[str] = []
         named: frozenset[str] = frozenset()
         label = text[said.start : said.body].strip(" *_:").casefold()
         news = label if label in CORRECTIONS else ""
-        body = said.start if said.speaker and _is_field(text[said.start : said.end]) else said.body
+        body = said.start if said.speaker and is_field(text[said.start : said.end]) else said.body
         for start, end in sentences(text, body, said.end):
             if read >= most:
                 return tuple(found)
@@ -130,31 +132,6 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
     return tuple(found)
 
 
-def _tokens(text: str) -> list[Token]:
-    return [
-        Token(match[0], match[0].lower().replace("’", "'"), match.start(), match.end())
-        for match in TOKEN.finditer(text)
-    ]
-
-
-def _is_field(text: str) -> bool:
-    """Whether a label with a value follows, not somebody's words: "Cache TTL: 300 s", "Ana: at eight"."""
-    label, value = field_of(_tokens(text)) if len(text) <= _SHORT else ([], [])
-    return any(one.text[0].isdigit() for one in value) and label[-1].low not in _USERS
-
-
-def _is_noun(tokens: Sequence[Token], number: int) -> bool:
-    """Whether "plan" and the like is the second noun of a compound: "the phone plan"."""
-    return (
-        number > 1 and tokens[number].low in ("plan", "plans") and tokens[0].low in DETERMINERS | POSSESSIVES
-    )
-
-
-def _is_bare(tokens: Sequence[Token]) -> bool:
-    """Whether an object is one noun without an article: "moved house", "changed jobs"."""
-    return len(tokens) == 1 and tokens[0].text.islower() and tokens[0].low in _BARE
-
-
 class _Reader:
     """Reads one sentence; ``unread``: those right before it, which state nothing; a pronoun may mean their topic."""
 
@@ -170,6 +147,7 @@ class _Reader:
         self.news = news
         self.named: frozenset[str] = frozenset()
         self.past: list[Stated] = []
+        self.once = False
         self.gone: tuple[list[Token], list[Token]] | None = None
         self.subject: list[Token] = []
         self.head = ""
@@ -191,13 +169,14 @@ class _Reader:
         self.known, self.unread = topic, []
 
     def read(self) -> list[Stated]:
-        tokens = _tokens(self.text)
+        tokens = tokens_of(self.text)
         if not tokens or self.text.rstrip().endswith("?"):
             return []
         if len(tokens) > 2 and tokens[0].text.isdigit() and tokens[1].text in (".", ":"):
             self.number = int(tokens[0].text[:9])
             tokens = tokens[2:]
         self.named = frozenset(stem for one in tokens for stem in self._stems(one))
+        self.once = of_one_time(tokens)
         news = self.news
         before: list[Token] = []
         found: list[Stated] = []
@@ -255,6 +234,8 @@ class _Reader:
         if arrow:
             former, value = value[:arrow], value[arrow + 1 :]
         topic, said = self._topic(label)
+        value, ended, cue = take_former(value)
+        former, said = (ended[0].tokens, said or cue) if ended else (former, said)
         value, more = without_news(value)
         if not topic or not value:
             return []
@@ -304,27 +285,26 @@ class _Reader:
     def _clause(self, tokens: list[Token], news: str, unsure: bool) -> list[Stated]:
         while tokens and tokens[0].low in ("but", "and", "so"):
             tokens = tokens[1:]
-        if [one.low for one in tokens[:2]] == ["no", "more"]:
-            return self._no_more(tokens[2:])
-        taken = self._taken_over(tokens)
-        if taken:
+        if no := no_more(tokens):
+            return self._no_more(tokens[no:])
+        if off := will_not_be(tokens):
+            return self._no_more([one for one in tokens[:off] if one.low not in UNSURE])
+        if taken := self._taken_over(tokens):
             return taken
         place, kind = verb_of(tokens)
-        family = family_of(tokens[0].low) if tokens and tokens[0].low.endswith("s") else ""
-        if place < 0 and (family or begins_with_verb(tokens)) and self.carried:
-            place, kind = 0, family or OTHER + tokens[0].low
+        if place < 0 and begins_with_verb(tokens) and self.carried:
+            place, kind = 0, family_of(tokens[0].low) or OTHER + tokens[0].low
         was = next((number for number, one in enumerate(tokens) if one.low in ("was", "were")), 0)
         if place < 0 and was:
             topic, _ = self._topic(tokens[:was])
             self.past += self._be(tokens[:was], topic, "is", tokens[was + 1 :], "")
         if place < 0:
             topic, _ = self._topic(subject_of(tokens) or (tokens if len(tokens) <= _FRAGMENT else ()))
-            if topic:
-                self.carried = topic
+            self.carried = topic or self.carried
             return []
         subject, verb = tokens[:place], tokens[place].low
         sure = not unsure and not any(
-            (one.low in UNSURE or one.low == "to") and not _is_noun(subject, number)
+            (one.low in UNSURE or one.low == "to") and not is_compound(subject, number)
             for number, one in enumerate(subject)
         )
         rest = tokens[place + 1 :]
@@ -358,6 +338,10 @@ class _Reader:
                 kind = OTHER + self.analyser.stem(fold(kind.removeprefix(OTHER)))
             denied = denial_in(subject)
             made = self._state(subject, topic, kind, rest, news or denied[1], denied=denied[0])
+        if kind != "change":
+            sure = sure and not self.once
+            if adds(tokens):  # "the kiosk takes cards now, too" ends nothing
+                made = [replace(one, news="", added=True) if not one.former else one for one in made]
         return [replace(one, sure=one.sure and sure) for one in made]
 
     def _no_more(self, tokens: list[Token]) -> list[Stated]:
@@ -367,6 +351,12 @@ class _Reader:
             return []
         topic, _ = self._topic(parts[0].tokens)
         self.carried, self.gone = topic or self.carried, ([], parts[0].tokens)
+        if not parts[1:]:
+            return (
+                [Stated(topic, self.head, "change", "", frozenset(), news="no more", over=True)]
+                if topic
+                else []
+            )
         return [
             Stated(topic, self.head, "be", part.preposition, frozenset(), frozenset(), self._value(part.tokens),
                    news="no more", shown_former=self._shown(part.tokens), kind=kind_of(part.tokens))
@@ -459,15 +449,17 @@ class _Reader:
         needed = ENDS_WITH.get(verb)
         if verb not in ENDS:
             return []
-        who = [one for one in subject if one.low not in AUXILIARIES and one.low not in FIRST | THIRD]
+        who = [one for one in subject if one.low not in AUXILIARIES | FIRST | THIRD]
         if passive or (verb in _LEFT and not direct.tokens and not source):
             self.gone = who, []
             return [
                 Stated(topic, self.head, "change", "", frozenset(), others, news=verb, over=True, labels=self.labels)
-            ] if topic and not others and passive else []  # fmt: skip
+            ] if topic and not others and verb in _CALLED_OFF else []  # fmt: skip
         if needed is not None and tuple(one.low for one in rest[: len(needed)]) != needed:
             return []
         ended = rest[len(needed or ()) :]
+        if ended and ended[0].low in _PARTS:
+            return []  # "lost some of it"
         parts = parts_of(ended)
         if parts and parts[0].preposition and verb not in _LEFT and needed is None:
             return []  # "lost at cards"
@@ -514,7 +506,7 @@ class _Reader:
     ) -> list[Stated]:  # fmt: skip
         about = [
             one
-            for one in (() if _is_bare(direct.tokens) else direct.tokens)
+            for one in (() if is_bare(direct.tokens) else direct.tokens)
             if one.low not in ("up", "down", "over", "back", "forward", "out", "away")
         ]
         if about:
@@ -530,6 +522,9 @@ class _Reader:
             "shown_former": self._shown(former),
             "news": f"{verb} to",
         }
+        if verb == "renamed" and about and not former:
+            topic, more["former"], more["shown_former"] = self.speaker, self._value(about), self._shown(about)
+            self.head, former = "", about
         sure = bool(former) or verb in PLACED or bool(topic - {ME}) or kind_of(target.tokens) == "number"
         alike = self._value(former) & self._value(
             target.tokens
@@ -541,7 +536,7 @@ class _Reader:
     def _ended(self, owner: frozenset[str], rest: list[Token], verb: str) -> list[Stated]:
         attribute = "change"
         if verb in ("stopped", "quit", "dropped") and rest and rest[0].low.endswith("ing"):
-            attribute = family_of(rest[0].low)
+            attribute = family_of(rest[0].low) or OTHER + self.analyser.stem(fold(rest[0].low))
             rest = rest[1:]
         parts = parts_of(rest)
         ended = parts if attribute != "change" else parts[:1]
@@ -567,6 +562,10 @@ class _Reader:
             return []
         denied = BE.get(verb) == "not"
         attribute = "be"
+        if rest and rest[0].low in _CALLED_OFF and not parts_of(rest[1:]) and not denied:
+            return [Stated(topic, self.head, "change", "", frozenset(), news=rest[0].low, over=True)]
+        if denied and rest and any(one.low == "but" for one in rest):  # "isn't in Graz but in Linz"
+            rest, denied = [Token("not", "not", rest[0].start, rest[0].start), *rest], False
         if rest and rest[0].low in ("not", "never") and not any(one.low == "but" for one in rest):
             rest, denied = rest[1:], True
         ended = (

@@ -9,16 +9,35 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rlm_mem.text.clauses import (
+    CHANGES,
     DAYS,
     DETERMINERS,
     MONTHS,
+    PREPOSITIONS,
     THIRD,
+    TOKEN,
     Token,
+    kind_of,
     verb_of,
     words,
 )
 
-__all__ = ["CORRECTIONS", "LABELS", "WORDED", "field_of", "in_plain_verbs", "without_aside", "without_lead"]
+__all__ = [
+    "CORRECTIONS",
+    "LABELS",
+    "USERS",
+    "WORDED",
+    "adds",
+    "field_of",
+    "in_plain_verbs",
+    "is_field",
+    "no_more",
+    "of_one_time",
+    "tokens_of",
+    "will_not_be",
+    "without_aside",
+    "without_lead",
+]
 
 CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit", "changed", "change", "news"))
 """Words of a label by which a text corrects an earlier one or brings it up to date."""
@@ -26,6 +45,10 @@ LABELS = frozenset(
     ("decision", "decided", "note", "news", "reminder", "info", "important", "agreed", "outcome", "fyi")
 )
 """Labels that are no speakers."""
+USERS = frozenset(("user", "human", "me"))
+"""Labels of who speaks without a name."""
+_SHORT = 80
+"""Characters of a line that may be a label with a value."""
 _BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand", "originally"))
 _ONWARD = frozenset(("on", "onward", "onwards", "forward"))
 _FILLERS = words(
@@ -44,6 +67,9 @@ _LEADS = (
 )  # fmt: skip
 """Words before a sentence by which it corrects what was said or brings it up to date."""
 _LONGEST_LABEL = 6
+_ONCE = frozenset(("today", "tonight", "yesterday", "tomorrow", "once"))
+_LASTING_FROM = frozenset(("from", "of", "since", "as", "at", "all"))
+"""Before "today" and "once": "from today", "as of today", "at once"."""
 _PARTICLES = words("up out off down away in on over aside back")
 _PHRASAL_VERBS = """
 cancelled: called off, fell through; traded: traded in; swapped: swapped out, switched out; switched: switched over
@@ -65,10 +91,16 @@ _GONE_WITH = (
     ("went", "out", "of", "business"), ("gone", "out", "of", "business"), ("went", "bankrupt"), ("gone", "bankrupt"),
     ("is", "gone"), ("are", "gone"), ("is", "out"), ("are", "out"), ("is", "off"), ("are", "off"),
 )  # fmt: skip
+_WHEN = frozenset(("time", "day", "date", "number"))
 _BE = frozenset(("is", "are", "am", "i'm", "we're", "it's", "he's", "she's", "they're"))
 _CHOSEN_WITH = (("ended", "up", "going", "with"), ("ended", "up", "with"), ("went", "with"), ("gone", "with"))
 """Said of what was chosen: "we went with webhooks"."""
-_FIRST_OF_ANY = _FIRST_WORDS | _BE | {phrase[0] for phrase in (*_GONE_WITH, *_CHOSEN_WITH)}
+_FIRST_OF_ANY = (
+    _FIRST_WORDS
+    | _BE
+    | {"turned", "became", "become", "make"}
+    | {phrase[0] for phrase in (*_GONE_WITH, *_CHOSEN_WITH)}
+)
 
 
 def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]:
@@ -118,7 +150,7 @@ def _lead(tokens: list[Token]) -> tuple[int, str]:
             return (2 if low[1] in MONTHS | DAYS else 3), "as of"
     mark = next((number for number, one in enumerate(tokens[: _LONGEST_LABEL + 1]) if one.text == ":"), 0)
     mark = mark if mark + 1 < len(tokens) and tokens[mark + 1].low not in THIRD else 0
-    if 0 < mark < len(tokens) - 2 and verb_of(tokens[mark + 1 :])[0] >= 0 and verb_of(tokens[:mark])[0] < 0:
+    if 0 < mark < len(tokens) - 2 and verb_of(tokens[mark + 1 :])[0] >= 1 and verb_of(tokens[:mark])[0] < 0:
         told = any(one in CORRECTIONS or one == "new" for one in low[:mark])
         if told or all(one not in DETERMINERS for one in low[:mark]):
             return mark + 1, "update" if told else ""
@@ -131,6 +163,18 @@ def without_aside(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
     last = len(low) - 1
     while last > 0 and not low[last][0].isalnum():
         last -= 1
+    inner = next(
+        (number for number in range(1, min(last, 9)) if low[number] in _BEFORE and low[number - 1] in ",("), 0
+    )
+    shut = (
+        next((number for number in range(inner + 1, min(last, inner + 8)) if low[number] in ",)"), 0)
+        if inner
+        else 0
+    )
+    if shut:  # "the exam, originally on 5 May, is on 9 May"
+        return [*tokens[: inner - 1], *tokens[shut + 1 :]], [
+            one for one in tokens[inner + 1 : shut] if one.low not in PREPOSITIONS
+        ]
     for number in range(max(2, last - 8), last + 1):
         opener = tokens[number - 1].text
         if opener not in (",", "(", ";", "–", "—"):
@@ -170,6 +214,23 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
             and low[3][:1].isdigit()
         ):
             made.append(replace(one, low="fell" if low[1] == "down" else "rose"))
+            number += 2
+            continue
+        if (
+            one.low in ("turned", "became", "become")
+            and made
+            and (one.low != "turned" or (low[1:2] and low[1][0].isdigit()))
+        ):
+            made += [replace(one, low="is"), replace(one, text="now", low="now")]
+            number += 1
+            continue
+        if (
+            low[:2] in (("make", "that"), ("make", "it"))
+            and made
+            and kind_of(tokens[number + 2 : number + 4]) in _WHEN
+        ):
+            made = made[:-1] if made[-1].text in ":,–—" else made  # "the picnic: make that four"
+            made += [replace(one, low="is"), replace(one, text="now", low="now")]
             number += 2
             continue
         if chosen is not None and made:
@@ -233,9 +294,65 @@ def field_of(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
         or not all(one.low[:1].isalnum() for one in label)
     ):
         return [], []
+    if len(label) > 1 and label[-1].low in CHANGES:
+        label = label[:-1]  # "default port changed: 80 -> 8080"
     if any(one.text in ",;:" for one in value) or (len(label) == 1 and label[0].low in LABELS | CORRECTIONS):
         return [], []
-    return (label, value) if verb_of(label)[0] < 0 and verb_of(value)[0] < 0 else ([], [])
+    return (label, value) if verb_of(label)[0] < 0 and (len(value) < 3 or verb_of(value)[0] < 0) else ([], [])
+
+
+def is_field(text: str) -> bool:
+    """Whether a label with a value follows, not somebody's words: "Cache TTL: 300 s", "Ana: at eight"."""
+    label, value = field_of(tokens_of(text)) if len(text) <= _SHORT else ([], [])
+    return any(one.text[0].isdigit() for one in value) and label[-1].low not in USERS
+
+
+def tokens_of(text: str) -> list[Token]:
+    """The words and stops of a sentence."""
+    return [
+        Token(match[0], match[0].lower().replace("’", "'"), match.start(), match.end())
+        for match in TOKEN.finditer(text)
+    ]
+
+
+def of_one_time(tokens: list[Token]) -> bool:
+    """Whether what is said is said of one day or time: "today we eat at seven"."""
+    return any(
+        one.low in _ONCE and (not number or tokens[number - 1].low not in _LASTING_FROM)
+        for number, one in enumerate(tokens)
+    )
+
+
+def will_not_be(tokens: list[Token]) -> int:
+    """The place of "won't take place", "will not happen"; 0 for none."""
+    low = [one.low for one in tokens]
+    for number in range(1, len(low)):
+        if low[number] in ("won't", "not") and (
+            low[number + 1 : number + 3] == ["take", "place"] or low[number + 1 :][:1] == ["happen"]
+        ):
+            return number
+    return 0
+
+
+def adds(tokens: list[Token]) -> bool:
+    """Whether what is said holds beside something else: "also", "too" at its end."""
+    return any(
+        one.low in ("also", "additionally")
+        or (one.low == "too" and (number + 1 == len(tokens) or not tokens[number + 1].low.isalpha()))
+        for number, one in enumerate(tokens)
+    )
+
+
+def no_more(tokens: list[Token]) -> int:
+    """How many words say of what follows that it is not any more: "no more tea", "there will be no picnic"."""
+    low = [one.low for one in tokens[:4]]
+    if low[:2] == ["no", "more"]:
+        return 2
+    if low == ["there", "will", "be", "no"]:
+        return 4
+    return (
+        1 if low[:1] == ["no"] and any(one.low in ("anymore", "longer", "more") for one in tokens[-3:]) else 0
+    )
 
 
 WORDED = (
