@@ -4,7 +4,12 @@ Each entry of a corpus plants a statement and, weeks or months later, another on
 what changed, `review` does not, and `trap` is about something else, a plan or hearsay and changes nothing. Between them
 stand everyday notes. The rules were written with `diary.jsonl`. `diary_apart.jsonl` was written in other words; it was
 corrected after its first result, and the rules were mended on kinds that it had shown: it is no longer unseen.
-`diary_second.jsonl` was written afterwards, in other words again, and asked once; no rule was changed on it.
+`diary_second.jsonl` was written afterwards, in other words again, asked once, and later opened for development, too.
+
+`diary_open.jsonl` and `diary_closed.jsonl` are halves of one corpus: changes of work, of private life and of
+software, and as many pairs that only look like one, in the wordings of public change logs, notices and diaries with
+other subjects. It was split by the SHA-256 of the earlier statement, in turns within each kind, before any rule was
+changed on it. The rules were mended on the open half; the closed half was asked once, after that.
 
     python benchmarks/diary.py             all
     python benchmarks/diary.py --quick     the corpus for development only; records nothing
@@ -28,6 +33,7 @@ _CORPORA = (
     ("apart", "diary_apart.jsonl"),
     ("apart, second", "diary_second.jsonl"),
     ("found wordings, open half", "diary_open.jsonl"),
+    ("found wordings, closed half", "diary_closed.jsonl"),
 )
 _FIRST_DAY = date(2025, 1, 1)
 _DAYS = 365
