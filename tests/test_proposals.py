@@ -93,6 +93,11 @@ SAID = [
     ("The log is stored in /var/lib/teal.", "The log was moved from /var/lib/teal to /srv/teal."),
     ("The docs live at docs.teal.example.", "The docs have moved to teal.example/docs."),
     ("The deploy account is svc-deploy.", "The deploy account svc-deploy was replaced by svc-release."),
+    ("The queue has 4 workers.", "We scaled the queue from 4 to 12 workers."),
+    ("The clinic is staffed from 8 to 18.", "The clinic is now staffed from 7 to 20."),
+    ("The boat is built in oak.", "The boat has been rebuilt in steel."),
+    ("The tasks file is tasks.ini.", "The tasks file is tasks.toml now, tasks.ini is ignored."),
+    ("Mo is the keeper of Skerry.", "Mo stepped back as keeper of Skerry and was succeeded by Lin."),
     ("For alerts we use polling.", "For alerts we ended up going with webhooks instead of polling."),
 ]
 ASKED = [
@@ -132,6 +137,12 @@ NEITHER = [
     ("Process runs weigh 4 kg.", "We are down to 21 crates."),
     ("The kiosk takes cash.", "We lost at cards again."),
     ("The order of 500 crates is confirmed.", "The order of 300 crates was cancelled."),
+    ("The kiosk takes cash.", "The kiosk takes cards now, too."),
+    ("We eat at six.", "Today we eat at seven instead of six."),
+    ("The lodge is called Elk.", "Had we renamed the lodge from Elk to Moose, people would complain."),
+    ("The club reads Emma.", '"We moved from Emma to Persuasion", wrote a club in Leeds.'),
+    ("Checks run in parallel.", "The checks no longer use X1, they were converted to X2."),
+    ("We order tea from Hyssop.", "We stopped ordering tea from Foxglove; now we order it from Rivers."),
     ("Mila reads crime novels.", "Mila finished the crime novel and sold it."),
 ]
 

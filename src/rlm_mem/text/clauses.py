@@ -10,7 +10,14 @@ from functools import lru_cache
 from rlm_mem.text.irregular import irregular_pasts
 
 __all__ = [
+    "ADDS",
     "ADVERBS",
+    "ONCE",
+    "adds",
+    "no_more",
+    "of_one_time",
+    "tokens_of",
+    "will_not_be",
     "AUXILIARIES",
     "BE",
     "CHANGES",
@@ -22,6 +29,7 @@ __all__ = [
     "FIRST",
     "MONTHS",
     "NEWS",
+    "PASTS",
     "PLACED",
     "POSSESSIVES",
     "PREPOSITIONS",
@@ -79,7 +87,7 @@ UNSURE = words(
     "example hypothetically going discuss discussed discussing suggested suggests proposed proposes try "
     "tries trying tried decided decide need needed wanted"
 )
-PREPOSITIONS = words("at on in to from with for as by into onto via under over near behind inside")
+PREPOSITIONS = words("at on in to from with for as by into onto via under over near behind inside within")
 _OWNERS = DETERMINERS | POSSESSIVES
 _BEFORE_NOUNS = _OWNERS | PREPOSITIONS | {"of", "new", "to"}
 _BEFORE_OBJECTS = _OWNERS | PREPOSITIONS
@@ -131,6 +139,8 @@ _NO_VERB = (
 _NO_SUBJECT = (
     DETERMINERS | POSSESSIVES | PREPOSITIONS | words("of and or new old to very more less most no my our")
 )
+_NAMED = re.compile(r"\A[^\W\d_](?:[^\W_]*[\d._/@]|[^\W_]*-\d)")
+"""Names in programs: paths, addresses, versions."""
 _CLOCK = re.compile(r"\d{1,2}(?::\d{2}|(?:[.:]\d{2})?(?:am|pm))\Z")
 
 _STATES = {
@@ -155,7 +165,7 @@ FAMILIES = {family: tuple(verb for verb in _STATES if _STATES[verb] == family) f
 FAMILIES["change"] = ("live", "based", "located", "lives", "office")
 OTHER = "other:"
 """Before a verb of no table: what it says is compared only where a text ends it itself."""
-_PASTS = irregular_pasts()
+PASTS = irregular_pasts()
 _CHOSEN = {"chose": "choose", "picked": "choose", "selected": "choose", "adopted": "use"}
 """Past forms that say what holds since."""
 _SUBJECTS = words("it he she they we i")
@@ -176,11 +186,17 @@ PLACED = words("moved relocated transferred shifted")
 REPLACES = words("replaced substituted swapped traded exchanged superseded replaces supersedes succeeded")
 ENDS = words(
     "left quit sold dropped ditched abandoned cancelled canceled stopped ended discontinued "
-    "retired lost gave given moved resigned unsubscribed deprecated got scrapped removed terminated "
+    "retired gave given moved resigned unsubscribed deprecated got scrapped removed terminated "
     "closed died withdrawn axed"
 )
 ENDS_WITH = {"gave": ("up",), "given": ("up",), "got": ("rid", "of"), "moved": ("out", "of"), "resigned": ("from",),
               "unsubscribed": ("from",)}  # fmt: skip
+
+
+ONCE = frozenset(("today", "tonight", "yesterday", "tomorrow", "once"))
+_LASTING_FROM = frozenset(("from", "of", "since", "as", "at", "all"))
+"""Before "today" and "once": "from today", "as of today", "at once"."""
+ADDS = frozenset(("also", "additionally", "too"))
 
 
 @dataclass(slots=True)
@@ -233,7 +249,7 @@ def may_state(text: str) -> bool:
         low = word.lower().replace("’", "'")
         if may_be_verb(low) or low in _TAKEN or low in _DENYING or low in _OF_FIELDS:
             return True
-        if before in _SPEAKING and low.isalpha() and low not in _PASTS and not low.endswith(("ed", "ing")):
+        if before in _SPEAKING and low.isalpha() and low not in PASTS and not low.endswith(("ed", "ing")):
             return True
         before = low
     return False
@@ -247,7 +263,22 @@ _SPEAKING = frozenset(("i", "we", "you", "they", "no"))
 def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
     """Where the finite verb stands, and its family or sort; (-1, "") where there is none."""
     found = _known_verb(tokens)
-    return found if found[0] >= 0 else _unknown_verb(tokens)
+    if found[0] < 0:
+        found = _unknown_verb(tokens)
+    return found if found[0] >= 0 else (_from_to(tokens), "change") if _from_to(tokens) >= 0 else found
+
+
+def _from_to(tokens: Sequence[Token]) -> int:
+    """The place of a past verb of no table before "from A to B": "we scaled the queue from 4 to 12"; -1 for none."""
+    low = [one.low for one in tokens]
+    if (
+        "from" not in low
+        or not UNSURE.isdisjoint(low[: low.index("from")])
+        or "to" not in low[low.index("from") :]
+    ):
+        return -1
+    verbs = range(1, low.index("from"))
+    return next((number for number in verbs if low[number].endswith("ed") or low[number] in PASTS), -1)
 
 
 def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
@@ -328,7 +359,7 @@ def _unknown_verb(tokens: Sequence[Token]) -> tuple[int, str]:
             or one.text[0].isupper()
         ):
             continue
-        if not before.low[-1:].isalnum() or low.endswith(("ing", "ed", "ly")) or low in _PASTS:
+        if not before.low[-1:].isalnum() or low.endswith(("ing", "ed", "ly")) or low in PASTS:
             continue
         if before.low in _NO_SUBJECT:
             continue
@@ -371,7 +402,7 @@ def _perfect(tokens: Sequence[Token]) -> bool:
         or after in ("been", "had")
         or after in _CHOSEN
         or after.endswith("ed")
-        or after in _PASTS
+        or after in PASTS
     )
 
 
@@ -433,7 +464,11 @@ def parts_of(tokens: Sequence[Token]) -> list[Complement]:
     parts = [Complement("")]
     for number, one in enumerate(tokens):
         if one.low in _CUT or one.text in ";()!?–—" or (one.text == "," and number):
-            if one.text == "," and number + 1 < len(tokens) and tokens[number + 1].low == "from":
+            if (
+                one.text == ","
+                and number + 1 < len(tokens)
+                and tokens[number + 1].low in ("from", "at", "on", "in")
+            ):
                 continue
             if one.low == "and" and number + 1 < len(tokens) and tokens[number + 1].low not in FIRST | THIRD:
                 parts[-1].tokens.append(one)
@@ -477,8 +512,58 @@ def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str
 _BARE = words("house home flat jobs schools banks teams doctors desks offices places employers")
 
 
+def tokens_of(text: str) -> list[Token]:
+    """The words and stops of a sentence."""
+    return [
+        Token(match[0], match[0].lower().replace("’", "'"), match.start(), match.end())
+        for match in TOKEN.finditer(text)
+    ]
+
+
+def of_one_time(tokens: list[Token]) -> bool:
+    """Whether what is said is said of one day or time: "today we eat at seven"."""
+    return any(
+        one.low in ONCE and (not number or tokens[number - 1].low not in _LASTING_FROM)
+        for number, one in enumerate(tokens)
+    )
+
+
+def adds(tokens: list[Token]) -> bool:
+    """Whether what is said holds beside something else: "also", "too" at its end."""
+    return any(
+        one.low in ("also", "additionally")
+        or (one.low == "too" and (number + 1 == len(tokens) or not tokens[number + 1].low.isalpha()))
+        for number, one in enumerate(tokens)
+    )
+
+
+def no_more(tokens: list[Token]) -> int:
+    """How many words say of what follows that it is not any more: "no more tea", "there will be no picnic"."""
+    low = [one.low for one in tokens[:4]]
+    if low[:2] == ["no", "more"]:
+        return 2
+    if low == ["there", "will", "be", "no"]:
+        return 4
+    return (
+        1 if low[:1] == ["no"] and any(one.low in ("anymore", "longer", "more") for one in tokens[-3:]) else 0
+    )
+
+
+def will_not_be(tokens: list[Token]) -> int:
+    """The place of "won't take place", "will not happen"; 0 for none."""
+    low = [one.low for one in tokens]
+    for number in range(1, len(low)):
+        if low[number] in ("won't", "not") and (
+            low[number + 1 : number + 3] == ["take", "place"] or low[number + 1 :][:1] == ["happen"]
+        ):
+            return number
+    return 0
+
+
 def is_compound(tokens: Sequence[Token], number: int) -> bool:
     """Whether "plan" and the like is the second noun of a compound: "the phone plan"."""
+    if tokens[number].low == "planning" and number:
+        return tokens[number - 1].low not in FIRST | THIRD | AUXILIARIES | BE.keys()
     return (
         number > 1 and tokens[number].low in ("plan", "plans") and tokens[0].low in DETERMINERS | POSSESSIVES
     )
@@ -548,7 +633,7 @@ def denial_in(subject: Sequence[Token]) -> tuple[bool, str]:
 
 def is_participle(word: str) -> bool:
     """Whether a word after "is" says in which way: a participle or one of a few adjectives."""
-    return word.endswith(("ed", "en", "wn")) or word in _PASTS or word in CHANGES or word in (
+    return word.endswith(("ed", "en", "wn")) or word in PASTS or word in CHANGES or word in (
         "due", "held", "set", "kept", "allergic", "responsible", "open", "closed", "available", "built", "made", "good",
         "bound", "sent", "run", "paid", "found", "put", "stuck", "free", "busy", "away", "back",
     )  # fmt: skip
@@ -565,6 +650,8 @@ def kind_of(tokens: Sequence[Token]) -> str:
         return "day"
     if any(word[:1].isdigit() or word in _NUMBERS for word in low):
         return "number"
+    if any(_NAMED.search(word) for word in low):
+        return "name"
     if any(one.text[:1].isupper() and one.start > 0 for one in tokens) or (
         tokens and all(one.text[:1].isupper() for one in tokens)
     ):

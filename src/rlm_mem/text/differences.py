@@ -97,7 +97,9 @@ def difference(newer: Stated, older: Stated) -> Conflict | None:
     if not newer.value or not _same_topic(newer, older):
         return None
     if newer.context and older.context and newer.context != older.context:
-        return None
+        apart = newer.context ^ older.context  # "from 7 to 20": the numbers of a range
+        if newer.kind != "number" or apart != _numbers(apart):
+            return None
     if newer.denied != older.denied or newer.always != older.always:
         return _denial(newer, older)
     if newer.denied or not _same_attribute(newer, older):
@@ -204,7 +206,7 @@ def _succeeds(newer: Stated, older: Stated) -> bool:
     about = newer.topic - {ME}
     return (
         newer.attribute == "change"
-        and older.attribute in _ROLES
+        and (older.attribute in _ROLES or older.attribute.startswith(OTHER))
         and newer.former == older.topic
         and bool(about)
         and about <= older.value | older.context
@@ -315,12 +317,25 @@ def _same_attribute(newer: Stated, older: Stated) -> bool:
 
 def _other_value(newer: Stated, older: Stated) -> Conflict | None:
     """Another value of the same attribute of the same thing."""
-    if newer.value <= older.value or older.value <= newer.value or newer.kind != older.kind:
+    named = (
+        newer.attribute == "change"
+        and {newer.kind, older.kind} == {"name", "number"}
+        and not older.preposition
+    )
+    if newer.value <= older.value or older.value <= newer.value or (newer.kind != older.kind and not named):
         return None
+    if (
+        newer.attribute == "change"
+        and older.kind == "word"
+        and older.preposition
+        and newer.news.split()[0] not in PLACED
+    ):
+        return None  # "tests run in parallel", "the tests were converted to pytest"
     if newer.number is not None and older.number is not None and newer.number <= older.number:
         return None
     attribute = older.attribute.split(":")[0]
     people = newer.attribute == "change" and newer.preposition == "to" and older.kind == "name"
+    people = people and older.shown[:1].isupper() and not named
     if people and attribute not in _PLACES and not (attribute == "be" and older.preposition in ("in", "at")):
         return None
     shared = newer.value & older.value
@@ -341,7 +356,7 @@ def _other_value(newer: Stated, older: Stated) -> Conflict | None:
         or (attribute == "be" and (newer.kind != "word" or bool(shared) or _comparable(newer, older)))
         or (attribute in ("prefer", "take", "use") and bool(shared))
     )
-    said = bool(newer.news) and not newer.former
+    said = bool(newer.news) and not newer.former and not newer.instead
     if attribute in _LOOSE:
         single = counted
     elif older.attribute.startswith(OTHER) or not single:

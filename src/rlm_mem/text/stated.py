@@ -32,6 +32,7 @@ class Stated:
         kind: ``time``, ``day``, ``date``, ``number``, ``name`` or ``word``.
         number: of a numbered line.
         gone: stems of what another clause of the sentence says to have ended.
+        instead: the value holds instead of that.
         over: it says that the topic itself has ended: "the drill was cancelled".
         added: it says that the value holds beside others: "also", "too".
         named: stems of all words of the sentence, and of the one before it.
@@ -58,6 +59,7 @@ class Stated:
     number: int | None = None
     labels: tuple[tuple[str, str], ...] = ()
     gone: frozenset[str] = frozenset()
+    instead: bool = False
     over: bool = False
     added: bool = False
     named: frozenset[str] = frozenset()

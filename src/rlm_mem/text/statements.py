@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from rlm_mem.text.analysis import fold
 from rlm_mem.text.blocks import said_in, sentences
 from rlm_mem.text.clauses import (
+    ADDS,
     ADVERBS,
     AUXILIARIES,
     BE,
@@ -26,6 +27,7 @@ from rlm_mem.text.clauses import (
     ENDS_WITH,
     FIRST,
     NEWS,
+    ONCE,
     OTHER,
     PLACED,
     POSSESSIVES,
@@ -36,6 +38,7 @@ from rlm_mem.text.clauses import (
     UNSURE,
     Complement,
     Token,
+    adds,
     after_phrase,
     begins_with,
     begins_with_verb,
@@ -48,11 +51,15 @@ from rlm_mem.text.clauses import (
     kind_of,
     labels_of,
     may_state,
+    no_more,
+    of_one_time,
     parts_of,
     subject_of,
     take_former,
+    tokens_of,
     told_of,
     verb_of,
+    will_not_be,
     without_news,
     words,
 )
@@ -62,14 +69,10 @@ from rlm_mem.text.wording import (
     LABELS,
     USERS,
     WORDED,
-    adds,
     field_of,
     in_plain_verbs,
     is_field,
-    no_more,
-    of_one_time,
-    tokens_of,
-    will_not_be,
+    is_quoted,
     without_aside,
     without_lead,
 )
@@ -146,8 +149,7 @@ class _Reader:
         self.unread = list(unread)
         self.news = news
         self.named: frozenset[str] = frozenset()
-        self.past: list[Stated] = []
-        self.once = False
+        self.once = self.adds = False
         self.gone: tuple[list[Token], list[Token]] | None = None
         self.subject: list[Token] = []
         self.head = ""
@@ -176,15 +178,19 @@ class _Reader:
             self.number = int(tokens[0].text[:9])
             tokens = tokens[2:]
         self.named = frozenset(stem for one in tokens for stem in self._stems(one))
-        self.once = of_one_time(tokens)
+        lows = {one.low for one in tokens}
+        self.once = not lows.isdisjoint(ONCE) and of_one_time(tokens)
+        self.adds = not lows.isdisjoint(ADDS)
         news = self.news
         before: list[Token] = []
         found: list[Stated] = []
-        if any(one.low in WORDED for one in tokens):
+        if not lows.isdisjoint(WORDED):
             tokens, news = without_lead(in_plain_verbs(tokens), self.news)
             tokens, before = without_aside(tokens)
             found = self._field(tokens, news)
-        unsure = any(one.low in UNSURE for one in tokens[:1])
+        unsure = any(one.low in UNSURE or one.low == "had" for one in tokens[:1]) or (
+            self.text[0] in '"“”„«»' and is_quoted(self.text)
+        )
         for clause in () if found else clauses_of(tokens):
             made = self._clause(clause, news, unsure)
             found += made
@@ -193,10 +199,6 @@ class _Reader:
             found[0] = replace(self._ending(found[0], before), news=found[0].news or "before")
         if self.gone is not None:
             self._end_by_another_clause(found, *self.gone)
-        for number, one in enumerate(found if self.past else ()):
-            was = next((old for old in self.past if old.kind == one.kind and old.topic == one.topic), None)
-            if was is not None and one.news and one.value and not one.former and not was.denied:
-                found[number] = replace(one, former=was.value, shown_former=was.shown)
         return [
             replace(
                 one,
@@ -212,16 +214,17 @@ class _Reader:
         return replace(one, former=self._value(before), shown_former=self._shown(before))
 
     def _end_by_another_clause(self, found: list[Stated], who: list[Token], what: list[Token]) -> None:
-        """ "Tilda retired; Yusuf is the manager": what one clause says has ended did hold where another says what does.
-
-        Who left is meant where the other clause tells of something else, and what was left where it tells of them.
-        """
+        """ "Tilda retired; Yusuf is the manager": what one clause ends did hold where another says what does."""
         for number in range(len(found) - 1, -1, -1):
             one = found[number]
             if one.value and not one.former:
                 mine = self._value(who)
                 ended = what if not mine or mine <= one.topic | {ME} or self.speaker <= one.topic else who
-                found[number] = replace(one, gone=self._value(ended) - one.value)
+                found[number] = replace(
+                    one,
+                    gone=self._value(ended) - one.value,
+                    instead=ended is what and kind_of(what) == one.kind,
+                )
                 return
 
     def _field(self, tokens: list[Token], news: str) -> list[Stated]:
@@ -285,19 +288,15 @@ class _Reader:
     def _clause(self, tokens: list[Token], news: str, unsure: bool) -> list[Stated]:
         while tokens and tokens[0].low in ("but", "and", "so"):
             tokens = tokens[1:]
-        if no := no_more(tokens):
+        if tokens and tokens[0].low in ("no", "there") and (no := no_more(tokens)):
             return self._no_more(tokens[no:])
-        if off := will_not_be(tokens):
+        if ("place" in self.text or "happen" in self.text) and (off := will_not_be(tokens)):
             return self._no_more([one for one in tokens[:off] if one.low not in UNSURE])
         if taken := self._taken_over(tokens):
             return taken
         place, kind = verb_of(tokens)
         if place < 0 and begins_with_verb(tokens) and self.carried:
             place, kind = 0, family_of(tokens[0].low) or OTHER + tokens[0].low
-        was = next((number for number, one in enumerate(tokens) if one.low in ("was", "were")), 0)
-        if place < 0 and was:
-            topic, _ = self._topic(tokens[:was])
-            self.past += self._be(tokens[:was], topic, "is", tokens[was + 1 :], "")
         if place < 0:
             topic, _ = self._topic(subject_of(tokens) or (tokens if len(tokens) <= _FRAGMENT else ()))
             self.carried = topic or self.carried
@@ -340,7 +339,7 @@ class _Reader:
             made = self._state(subject, topic, kind, rest, news or denied[1], denied=denied[0])
         if kind != "change":
             sure = sure and not self.once
-            if adds(tokens):  # "the kiosk takes cards now, too" ends nothing
+            if self.adds and adds(tokens):  # "the kiosk takes cards now, too" ends nothing
                 made = [replace(one, news="", added=True) if not one.former else one for one in made]
         return [replace(one, sure=one.sure and sure) for one in made]
 
@@ -444,7 +443,7 @@ class _Reader:
         if verb in REPLACES and (named.get("with") or named.get("by") or (verb != "replaced" and named.get("for"))
                                   or not (target or source)):  # fmt: skip
             return self._replacement(owner, subject, direct, named, passive, verb, others)
-        if verb in CHANGES and target is not None:
+        if target is not None and (verb in CHANGES or (source is not None and verb not in ENDS)):
             return self._moved(subject, topic, direct, source, target, verb, others)
         needed = ENDS_WITH.get(verb)
         if verb not in ENDS:
@@ -475,7 +474,7 @@ class _Reader:
         self, owner: frozenset[str], subject: list[Token], direct: Complement, named: dict[str, Complement],
         passive: bool, verb: str, others: frozenset[str],
     ) -> list[Stated]:  # fmt: skip
-        subject = subject or self.subject
+        subject = subject if any(one.low not in AUXILIARIES for one in subject) else [*subject, *self.subject]
         by = named.get("by") if passive else named.get("with") or named.get("by") or named.get("for")
         if passive and by is not None:
             former, value = [one for one in subject if one.low not in AUXILIARIES], by
@@ -529,7 +528,7 @@ class _Reader:
         alike = self._value(former) & self._value(
             target.tokens
         )  # "from the second floor to the fourth floor"
-        if verb in TRAVELLED and kind_of(target.tokens) in ("name", "word") and not alike:
+        if verb in TRAVELLED | {verb} - CHANGES and kind_of(target.tokens) in ("name", "word") and not alike:
             sure = False
         return [self._made(topic, "change", target, others, sure=sure, **more)]
 

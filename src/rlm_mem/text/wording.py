@@ -13,11 +13,12 @@ from rlm_mem.text.clauses import (
     DAYS,
     DETERMINERS,
     MONTHS,
+    PASTS,
     PREPOSITIONS,
     THIRD,
-    TOKEN,
     Token,
     kind_of,
+    tokens_of,
     verb_of,
     words,
 )
@@ -27,14 +28,10 @@ __all__ = [
     "LABELS",
     "USERS",
     "WORDED",
-    "adds",
     "field_of",
     "in_plain_verbs",
     "is_field",
-    "no_more",
-    "of_one_time",
-    "tokens_of",
-    "will_not_be",
+    "is_quoted",
     "without_aside",
     "without_lead",
 ]
@@ -67,9 +64,7 @@ _LEADS = (
 )  # fmt: skip
 """Words before a sentence by which it corrects what was said or brings it up to date."""
 _LONGEST_LABEL = 6
-_ONCE = frozenset(("today", "tonight", "yesterday", "tomorrow", "once"))
-_LASTING_FROM = frozenset(("from", "of", "since", "as", "at", "all"))
-"""Before "today" and "once": "from today", "as of today", "at once"."""
+_QUOTES = frozenset('"“”„«»')
 _PARTICLES = words("up out off down away in on over aside back")
 _PHRASAL_VERBS = """
 cancelled: called off, fell through; traded: traded in; swapped: swapped out, switched out; switched: switched over
@@ -91,6 +86,7 @@ _GONE_WITH = (
     ("went", "out", "of", "business"), ("gone", "out", "of", "business"), ("went", "bankrupt"), ("gone", "bankrupt"),
     ("is", "gone"), ("are", "gone"), ("is", "out"), ("are", "out"), ("is", "off"), ("are", "off"),
 )  # fmt: skip
+_WAYS = frozenset(("to", "from", "by", "as", "for"))
 _WHEN = frozenset(("time", "day", "date", "number"))
 _BE = frozenset(("is", "are", "am", "i'm", "we're", "it's", "he's", "she's", "they're"))
 _CHOSEN_WITH = (("ended", "up", "going", "with"), ("ended", "up", "with"), ("went", "with"), ("gone", "with"))
@@ -122,6 +118,9 @@ def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]
             tokens, news = tokens[1:], news or ("now" if low == "now" else "")
         else:
             break
+    for number in range(max(3, len(tokens) - 6), len(tokens) - 2):
+        if (tokens[number].low, tokens[number + 1].low) == ("as", "of"):
+            return tokens[:number], news or "as of"
     return tokens, news
 
 
@@ -199,7 +198,7 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
     number = 0
     while number < len(tokens):
         one = tokens[number]
-        if one.low not in _FIRST_OF_ANY:
+        if one.low not in _FIRST_OF_ANY and one.low[2:] not in PASTS:
             made.append(one)
             number += 1
             continue
@@ -222,6 +221,19 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
             and (one.low != "turned" or (low[1:2] and low[1][0].isdigit()))
         ):
             made += [replace(one, low="is"), replace(one, text="now", low="now")]
+            number += 1
+            continue
+        again = one.low[2:] if one.low.startswith("re") else ""
+        if (
+            again in PASTS
+            and made
+            and made[-1].low in ("been", "was", "were")
+            and low[1:2]
+            and low[1] in PREPOSITIONS - _WAYS
+        ):
+            while made and made[-1].low in ("been", "was", "were", "has", "have"):
+                made.pop()
+            made += [replace(one, low="is"), replace(one, text="now", low="now"), replace(one, low=again)]
             number += 1
             continue
         if (
@@ -307,52 +319,9 @@ def is_field(text: str) -> bool:
     return any(one.text[0].isdigit() for one in value) and label[-1].low not in USERS
 
 
-def tokens_of(text: str) -> list[Token]:
-    """The words and stops of a sentence."""
-    return [
-        Token(match[0], match[0].lower().replace("’", "'"), match.start(), match.end())
-        for match in TOKEN.finditer(text)
-    ]
-
-
-def of_one_time(tokens: list[Token]) -> bool:
-    """Whether what is said is said of one day or time: "today we eat at seven"."""
-    return any(
-        one.low in _ONCE and (not number or tokens[number - 1].low not in _LASTING_FROM)
-        for number, one in enumerate(tokens)
-    )
-
-
-def will_not_be(tokens: list[Token]) -> int:
-    """The place of "won't take place", "will not happen"; 0 for none."""
-    low = [one.low for one in tokens]
-    for number in range(1, len(low)):
-        if low[number] in ("won't", "not") and (
-            low[number + 1 : number + 3] == ["take", "place"] or low[number + 1 :][:1] == ["happen"]
-        ):
-            return number
-    return 0
-
-
-def adds(tokens: list[Token]) -> bool:
-    """Whether what is said holds beside something else: "also", "too" at its end."""
-    return any(
-        one.low in ("also", "additionally")
-        or (one.low == "too" and (number + 1 == len(tokens) or not tokens[number + 1].low.isalpha()))
-        for number, one in enumerate(tokens)
-    )
-
-
-def no_more(tokens: list[Token]) -> int:
-    """How many words say of what follows that it is not any more: "no more tea", "there will be no picnic"."""
-    low = [one.low for one in tokens[:4]]
-    if low[:2] == ["no", "more"]:
-        return 2
-    if low == ["there", "will", "be", "no"]:
-        return 4
-    return (
-        1 if low[:1] == ["no"] and any(one.low in ("anymore", "longer", "more") for one in tokens[-3:]) else 0
-    )
+def is_quoted(text: str) -> bool:
+    """Whether a sentence is the words of somebody else: it begins with a quotation that ends before it does."""
+    return text[:1] in _QUOTES and any(mark in text[1:] for mark in _QUOTES)
 
 
 WORDED = (
@@ -360,3 +329,4 @@ WORDED = (
     | {"instead", "rather", "from", "as", "now", "actually", "was", "were", ":", "=", "-", "–", "—"}
 )  # fmt: skip
 """Without any of these words and stops a sentence is in the form that is read."""
+WORDED |= {f"re{past}" for past in PASTS}
