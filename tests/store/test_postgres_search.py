@@ -659,8 +659,8 @@ def test_a_remember_takes_at_most_six_round_trips(
         note()  # makes the namespace
         for case, most, options in (
             ("in a conversation", 4, {"conversation_id": "here", "tags": ["parts"]}),
-            ("alone", 5, {"tags": ["parts", "supply"]}),  # what came before it is read, too
-            ("with a time", 5, {"occurred_at": "2026-01-05", "chunk_type": "fact"}),
+            ("alone", 6, {"tags": ["parts", "supply"]}),  # what came before it is read, too
+            ("with a time", 6, {"occurred_at": "2026-01-05", "chunk_type": "fact"}),
         ):
             for _ in range(3):
                 number += 1
