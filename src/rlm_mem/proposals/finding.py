@@ -260,8 +260,9 @@ class Finder:
             for kind in (self._naming(told), self._just_stored(told)):
                 read = said = 0
                 for held in kind:
-                    said += values <= held.terms
-                    if read < _READ and (said <= _SAYING_SO or not values <= held.terms):
+                    says_so = bool(values) and values <= held.terms
+                    said += says_so
+                    if read < _READ and (said <= _SAYING_SO or not says_so):
                         ids.setdefault(held.chunk_id, held.content_hash or None)
                         read += 1
         ids.pop(chunk.id, None)
