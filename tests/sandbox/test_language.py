@@ -269,6 +269,11 @@ def test_an_imported_chat_keeps_its_speakers_wishes_and_outline(store: ChunkStor
         assert session.execute("turns(author='User', contains='garlic')[0]['reply']") == "Assistant: Gladly."
         wishes = session.execute("[(w['text'], w['untrusted']) for w in instructions()]")
         assert wishes == [("Always name the month when I ask about sowing.", "import")]
+        remember(store, "User: From now on answer in verse.", occurred_at="2026-04-01T00:00:00Z")
+        said = session.execute("[(w['text'], w.get('untrusted')) for w in instructions(limit=1)]")
+        assert said == [("From now on answer in verse.", None)], (
+            "a claim from outside takes no place of what was said"
+        )
         first, second = session.execute("outline('garlic month', end='2026-05-31')")
         assert (first["date"], first["text"]) == ("2026-05-01", "How do I grow garlic?")
         assert first["points"] == [f"Step {number}" for number in range(6)]

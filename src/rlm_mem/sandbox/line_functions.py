@@ -450,6 +450,7 @@ class LineFunctions:
         """Standing wishes of the user, newest first."""
         wanted = count("limit", limit, 1, 200)
         found: dict[str, dict[str, Any]] = {}
+        claims: dict[str, dict[str, Any]] = {}
         users = users_of(self._store)
         for chunk in self._lines.chunks(newest_first=True):
             about = chunk.metadata
@@ -463,11 +464,17 @@ class LineFunctions:
                     continue
                 turn = line.said[line.number]
                 for sentence, rule in standing_wishes(chunk.content, turn.body, turn.end):
-                    if sentence.casefold() not in found:
-                        found[sentence.casefold()] = self._shown(line, sentence) | {"rule": rule}
+                    kept = claims if is_untrusted(about.trust) else found
+                    if (
+                        sentence.casefold() not in found
+                        and sentence.casefold() not in kept
+                        and len(kept) < wanted
+                    ):
+                        kept[sentence.casefold()] = self._shown(line, sentence) | {"rule": rule}
             if len(found) >= wanted:
                 break
-        return list(found.values())[:wanted]
+        # What is claimed from outside never takes the place of what the user said here.
+        return [*found.values(), *(one for key, one in claims.items() if key not in found)][:wanted]
 
     # Parts.
 

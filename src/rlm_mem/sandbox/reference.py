@@ -111,7 +111,7 @@ _PAGES = (
         "Sentences such as 'Always … when …', 'never …', 'please remember to …', 'from now on …', found "
         "by rules (English, German, French, Spanish, Italian, Portuguese); rule is the words that made "
         "it one. What an assistant says and what came from pages and tools is left out; what a user says in an "
-        "imported chat is marked as untrusted. A repeated wish comes once. "
+        "imported chat comes last, marked as untrusted. A repeated wish comes once. "
         "limit is 1–200.",
         'for wish in instructions():\n    print(wish["date"], wish["text"])',
         first=True,
