@@ -109,7 +109,13 @@ def main() -> None:
     lights = LIGHTHOUSE.exists() and not options.quick
 
     def look(
-        what: str, browser: Any, at: str, paths: Sequence[str], login: Any, some: Sequence[str], cookie: str
+        what: str,
+        browser: Any,
+        at: str,
+        paths: Sequence[str],
+        login: Any,
+        some: Mapping[str, str],
+        cookie: str,
     ) -> None:
         by_theme = {theme: violations(browser, at, paths, login, theme) for theme in pictures.THEMES}
         for found in by_theme.values():
@@ -118,12 +124,10 @@ def main() -> None:
         report.add(what=what, pages=len(paths), **counted)
         # The pages of the dashboard ask not to be listed by search engines.
         categories = [name for name in ENGLISH if name != "seo" or not cookie]
-        for path in some if lights else ():
+        for name, path in some.items() if lights else ():
             headers = {"Cookie": cookie} if cookie else {}
             found = scores(f"{at}/{path.lstrip('/')}", headers, categories)
-            report.add(
-                page=f"{what}: {path.lstrip('/').partition('/chunk-')[0].partition('/traj-')[0]}", **found
-            )
+            report.add(page=f"{what}: {name}", **found)
 
     with contextlib.ExitStack() as stack:
         brain = options.brain or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "brain"
@@ -136,11 +140,19 @@ def main() -> None:
             )
             if not paths:
                 raise SystemExit("there is no site: run make site")
-            look("site", browser, stack.enter_context(site(SITE)), paths, None, OF_SITE, "")
+            look(
+                "site",
+                browser,
+                stack.enter_context(site(SITE)),
+                paths,
+                None,
+                {path: path for path in OF_SITE},
+                "",
+            )
         if options.only != "site":
             named = pictures.pages(brain)
             cookie = "; ".join(f"{one['name']}={one['value']}" for one in login["cookies"])
-            some = [named[name] for name in OF_DASHBOARD if name in named]
+            some = {name: named[name] for name in OF_DASHBOARD}
             look("dashboard", browser, address, list(named.values()), login, some, cookie)
     report.facts["violations"] = "; ".join(wrong) or "none"
     if not options.quick:
