@@ -26,11 +26,12 @@ _IN, _OUT = "### The path of one memory in\n", "### The path of one question out
 _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
-REMEMBER_FILES = 20
-REMEMBER_FUNCTIONS = 120
+REMEMBER_FILES = 21
+REMEMBER_FUNCTIONS = 127
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
 whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
-stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file."""
+stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file. Rows
+are written in a file of their own; sentences and the cues of words are kept, so that none is read again."""
 
 FIND_FILES, FIND_FUNCTIONS = 27, 230
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""

@@ -355,7 +355,7 @@ def test_two_processes_make_what_one_makes(
             (hit.snippet, hit.score) for hit in Memory(store).search("harbour crane by the river", limit=20)
         ]
         made.append((current(store), tables, hits, report.tokens, report.secrets, report.secrets_hidden))
-    assert len(calls) == 2, "the second store was filled with two further processes"
+    assert len(calls) == 1, "the second store was filled with a further process"
     assert made[0] == made[1]
     assert made[0][5] == 1
 

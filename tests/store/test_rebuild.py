@@ -178,7 +178,7 @@ def test_helping_processes_end_with_the_work(brain: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(workers, "_started", lambda: made.append(start()) or made[-1])
     monkeypatch.setattr(workers, "_LOT", 5)
     paths = [path.relative_to(brain).as_posix() for path in brain.glob("chunks/*/*.json")]
-    reading = workers.prepared(str(brain), paths, "english", processes=2, few=0)
+    reading = workers.prepared(str(brain), paths, "english", processes=3, few=0)
     next(reading)
     reading.close()  # whoever reads stops half-way
     assert len(made) == 2

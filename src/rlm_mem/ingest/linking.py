@@ -221,11 +221,21 @@ class AutoLinker:
         for tag in list(dict.fromkeys(tags))[:_TAGS_ASKED]:
             for summary in self.index.latest(max(limit + 1, _TAGGED), tag=tag):
                 tagged[summary.id] = summary
+        strengths: dict[Sequence[str], float] = {}  # most chunks have the tags of another one
         scored: list[tuple[float, float, str]] = []
+        best, last = 0, 0.0
         for summary in tagged.values():
-            shared = own.intersection(summary.tags)
-            if summary.id != own_id and len(shared) >= self._config.min_shared_tags:
-                scored.append((len(shared) / len(own.union(summary.tags)), summary.at, summary.id))
+            if best >= limit and len(own) == 1 and summary.at < last:
+                break  # newest first: none from here on comes before those
+            strength = strengths.get(summary.tags)
+            if strength is None:
+                shared = len(own.intersection(summary.tags))
+                enough = shared >= self._config.min_shared_tags
+                strength = strengths[summary.tags] = shared / len(own.union(summary.tags)) if enough else 0.0
+            if strength and summary.id != own_id:
+                scored.append((strength, summary.at, summary.id))
+                if strength == 1.0:
+                    best, last = best + 1, summary.at
         scored.sort(reverse=True)
         return [
             ChunkLinks(target, "related_to", round(strength, 4)) for strength, _, target in scored[:limit]

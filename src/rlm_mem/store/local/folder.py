@@ -103,6 +103,9 @@ class Layout:
 
     def relative(self, path: Path) -> str:
         """The path as it is recorded: relative to the base, ``../…`` for a file of the brain around it."""
+        text, base = str(path), f"{self.base}{os.sep}"
+        if text.startswith(base) and ".." not in text:
+            return text[len(base) :].replace(os.sep, "/")
         return os.path.relpath(path, self.base).replace(os.sep, "/")
 
     def folders(self) -> list[str]:

@@ -233,12 +233,16 @@ class LocalBackend(LocalIndex):
 
     def id_taken(self, chunk: Chunk) -> bool:
         """Whether the index, or a file that it does not hold, has this chunk's id."""
-        absolute, path_of = self.layout.absolute, self.layout.path_of
-        return (
+        base, path_of = self.layout.base, self.layout.path_of
+        taken = (
             find_row(self._connections.get(), chunk.id) is not None
-            or absolute(path_of(chunk, ACTIVE)).exists()
-            or absolute(path_of(chunk, ARCHIVED)).exists()
+            or os.path.exists(f"{base}/{path_of(chunk, ACTIVE)}")  # noqa: PTH110 - a path object takes longer than the look
+            or os.path.exists(f"{base}/{path_of(chunk, ARCHIVED)}")  # noqa: PTH110
         )
+        transaction = self._thread.transaction
+        if transaction is not None and not taken:
+            transaction.free = chunk.id
+        return taken
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:  # noqa: ARG002 - ids are the store's
         """Note one read; kept in memory and written to the index in small lots, so that a read never waits."""

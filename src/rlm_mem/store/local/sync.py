@@ -25,7 +25,8 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Reads, SyncReport
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.folder import Layout
-from rlm_mem.store.local.queries import LocalRowWriter, find_row, row_at_path
+from rlm_mem.store.local.queries import find_row, row_at_path
+from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import SUMS
 from rlm_mem.store.local.transaction import RACY_NS, Transaction
 

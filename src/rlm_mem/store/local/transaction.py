@@ -30,7 +30,8 @@ from rlm_mem.store.core.records import ACTIVE, ChunkRow, index_key
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import Layout
-from rlm_mem.store.local.queries import LocalRowWriter, find_row
+from rlm_mem.store.local.queries import find_row
+from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import sqlite_error
 
 __all__ = ["RACY_NS", "Transaction"]
@@ -67,7 +68,7 @@ class Transaction:
     ) -> None:
         self.connection = rows.connection
         self.rows = rows
-        rows.ahead = AHEAD.get()
+        rows.begin(AHEAD.get())
         self.events: list[dict[str, Any]] = []
         self.change = ChangeNotes(new_change_id())
         self._layout = layout
@@ -76,6 +77,7 @@ class Transaction:
         self._index = files.signature(layout.database)
         self._pending: dict[str, _Publish] = {}
         self._chunks: dict[str, Chunk] = {}
+        self.free = ""  # an id that was looked for, and no chunk has
         self._files: dict[Path, Path | None] = {}
         self._appended: dict[Path, bytes] = {}
         self._moves: list[tuple[Path, Path]] = []
@@ -95,7 +97,8 @@ class Transaction:
 
     def put(self, chunk: Chunk, *, status: int = ACTIVE, keep_version: bool = True) -> None:
         """Write a chunk, new or changed; the file appears at commit."""
-        row = find_row(self.connection, chunk.id)
+        row = None if chunk.id == self.free else find_row(self.connection, chunk.id)
+        self.free = ""
         path = row.path if row and row.status == status else self._layout.path_of(chunk, status)
         temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
         written = files.signature(temp)

@@ -67,7 +67,7 @@ def prepared(
         base: the store's folder.
         paths: relative to it.
         language: of the analyser.
-        processes: how many may be used; 0 takes as many as there are cores, 1 only this one.
+        processes: how many may be used, this one included; 0 takes as many as there are cores.
         few: with fewer files no other process is used; None takes FEW.
     """
     requests = _requests("prepare", base, language, paths, _LOT)
@@ -134,7 +134,7 @@ def _answered(
         for request in requests:
             yield from _work(request)
         return
-    pool = _Pool(count, msgspec.msgpack.Decoder(shape), ahead)
+    pool = _Pool(count - 1, msgspec.msgpack.Decoder(shape), ahead)
     try:
         for answer in pool.answers(requests):
             yield from answer
@@ -149,7 +149,11 @@ def _cores() -> int:
 
 
 class _Pool:
-    """Children, each driven by a thread of its own that does the work itself once its child is gone."""
+    """Children, each driven by a thread of its own that does the work itself once its child is gone.
+
+    Args:
+        count: how many; the process that asks works, too, while it waits for them.
+    """
 
     def __init__(self, count: int, decoder: msgspec.msgpack.Decoder[Any], ahead: int) -> None:
         self._decoder = decoder
@@ -162,13 +166,13 @@ class _Pool:
 
     def answers(self, lots: Iterable[_Request]) -> Iterator[Any]:
         """The answers in the order of the lots; a few lots are worked on ahead of the one that is asked for."""
-        waiting: deque[Future[Any]] = deque()
+        waiting: deque[_Waiting] = deque()
         for lot in lots:
-            waiting.append(self._threads.submit(self._ask, lot))
+            waiting.append(_Waiting(lot, self._threads.submit(self._ask, lot)))
             if len(waiting) > self._ahead:
-                yield waiting.popleft().result()
+                yield _first(waiting)
         while waiting:
-            yield waiting.popleft().result()
+            yield _first(waiting)
 
     def _ask(self, lot: _Request) -> Any:
         child = self._idle.get()
@@ -190,6 +194,26 @@ class _Pool:
         for child in self._children:
             child.end()
         self._threads.shutdown()
+
+
+class _Waiting(msgspec.Struct):
+    """A lot, and its answer where that was found in this process."""
+
+    lot: _Request
+    future: Future[Any]
+    answer: list[Any] | None = None
+
+
+def _first(waiting: deque[_Waiting]) -> Any:
+    """The answer to the first lot; until another process has it, this one answers later lots itself."""
+    first = waiting[0]
+    while first.answer is None and not first.future.done():
+        one = next((one for one in waiting if one.answer is None and one.future.cancel()), None)
+        if one is None:
+            break
+        one.answer = _work(one.lot)
+    waiting.popleft()
+    return first.future.result() if first.answer is None else first.answer
 
 
 class _Child:
