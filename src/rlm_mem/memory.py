@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.chunk.types import Ttl
     from rlm_mem.continuum.system import Continuum
+    from rlm_mem.errors import InputError, RlmMemError
     from rlm_mem.ingest.remember import RememberResult, When
     from rlm_mem.interchange.documents import FolderOptions
     from rlm_mem.interchange.report import FolderReport
@@ -206,21 +207,20 @@ class Memory:
         return self.continuum.review.judged(made, lambda: self.llm) if made.proposed else made
 
     def remember_many(
-        self, items: Iterable[str | Mapping[str, Any]], *, batch: int = 500, progress: Progress | None = None
-    ) -> list[RememberResult]:
+        self, items: Iterable[str | Mapping[str, Any] | InputError], *, batch: int = 500,
+        progress: Progress | None = None, refused: Callable[[int, RlmMemError], None] | None = None,
+    ) -> list[RememberResult]:  # fmt: skip
         """Store many texts, as one after the other, in transactions of ``batch`` texts and of about a second at most.
 
-        An item is a text, or a mapping of ``text`` and arguments of :meth:`remember`. A finished transaction
-        is durable; ``progress`` is then called with the texts stored and those read so far. Others write in between.
-
-        Raises:
-            InvalidChunk, NotFoundError, ConflictError: a text cannot be stored: number N, counted from 0; those before
-                it are stored, within :meth:`batch` none. StorageError: earlier transactions are stored.
+        An item is a text or a mapping of ``text`` and arguments of :meth:`remember`. A finished transaction is durable;
+        ``progress`` is then called with the texts stored and those read so far. Of a text that cannot be stored
+        ``refused`` is told number (from 0) and error, and the text is left out; without it the error is raised: those
+        before it are stored, within :meth:`batch` none. Others write in between. Raises as :meth:`remember` does.
         """
-        from rlm_mem.ingest.filling import remember_many
+        from rlm_mem.ingest.filling import remember_many as fill
 
         finder = None if self.store.config.updates.find == "off" else self._finder()
-        made = remember_many(self.store, items, batch=batch, finder=finder, progress=progress)
+        made = fill(self.store, items, batch=batch, finder=finder, progress=progress, refused=refused)
         return [self.continuum.review.judged(one, lambda: self.llm) if one.proposed else one for one in made]
 
     def sync_folder(

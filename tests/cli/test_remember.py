@@ -205,3 +205,53 @@ def test_an_empty_file_is_named(run: Run, tmp_path: Path) -> None:
     ran = run("remember", "--file", str(tmp_path / "empty.txt"))
     assert ran.code == 2
     assert "empty.txt is empty: there is nothing to remember" in " ".join(ran.err.split())
+
+
+def test_each_line_of_a_file_is_remembered(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "notes.jsonl"
+    path.write_bytes(
+        b'\xef\xbb\xbf"Pump 1 was tested."\n\n'
+        b'{"text": "Pump 2 leaks.", "tags": ["pumps", "leaks"], "conversation_id": "hall", "source": "interaction"}\r\n'
+        b'"Pump 3 hums."'
+    )
+    made = run("remember", "--jsonl", str(path), "--tag", "plant", "--json").json
+    assert (made["texts"], made["chunks_created"]) == (3, 3)
+    first, second, third = (run("show", one, "--json").json for one in made["chunk_ids"])
+    assert [first["content"], second["content"], third["content"]] == [
+        "Pump 1 was tested.",
+        "Pump 2 leaks.",
+        "Pump 3 hums.",
+    ]
+    assert (first["tags"], sorted(second["tags"])) == (["plant"], ["leaks", "pumps"])
+    assert (first["metadata"]["source"], second["metadata"]["source"]) == ("import", "interaction")
+    assert first["metadata"]["provenance"]["path"] == str(path)
+    assert run("remember", "--jsonl", str(path), "--tag", "plant", "--json").json["chunks_created"] == 0
+    piped = run("remember", "--jsonl", "-", "--json", stdin='{"text": "Pump 4 is new."}\n').json
+    assert run("show", piped["chunk_ids"][0], "--json").json["metadata"]["source"] == "interaction"
+
+
+@pytest.mark.local_only("lines are read before the store is asked")
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("{", "not JSON"),
+        ("7", "a text or an object was expected, not int"),
+        ('{"text": "c", "colour": 1}', "remember does not take 'colour'"),
+        ('{"words": "c"}', "remember does not take 'words'"),
+        ('{"text": "c", "confidence": 2}', "confidence"),
+        ('""', "nothing to remember"),
+        ("[" * 100_000, "nested too deeply"),
+    ],
+)
+def test_a_line_at_fault_is_named_and_those_before_it_are_stored(run: Run, line: str, reason: str) -> None:
+    for before, said in ((['"a"', "", '"b"'], "the lines before it are stored"), ([], "nothing was stored")):
+        ran = run("remember", "--jsonl", "-", stdin="\n".join([*before, line, '"d"']))
+        assert ran.code == 2
+        assert f"stdin, line {len(before) + 1}: " in ran.err and reason in ran.err and said in ran.err
+    assert run("stats", "--json").json["chunk_count"] == 2
+
+
+def test_lines_are_the_only_text_and_there_are_some(run: Run, tmp_path: Path) -> None:
+    assert "takes no further text" in run("remember", "more", "--jsonl", "-", stdin='"a"').err
+    assert "there is no file" in run("remember", "--jsonl", str(tmp_path / "none.jsonl")).err
+    assert "stdin is empty" in run("remember", "--jsonl", "-", stdin="\n\n").err

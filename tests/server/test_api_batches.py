@@ -95,6 +95,22 @@ def test_a_step_that_cannot_be_made_undoes_those_before_it(
     assert client.get(f"chunks/{kept}").json()["content"] == "What stays."
 
 
+def test_thousands_of_texts_are_one_commit_and_a_text_at_fault_undoes_them(client: TestClient) -> None:
+    texts = [{"do": "remember", "text": f"Pump {n} runs.", "tags": ["pumps"]} for n in range(600)]
+    wrong = batch(client, {"do": "create", "content": "x"}, *texts[:3], texts[3] | {"replaces": "chunk-none"})
+    problem = wrong.json()
+    assert (wrong.status_code, problem["errors"][0]["pointer"]) == (404, "/steps/4"), problem
+    assert "nothing of the batch was done" in problem["detail"]
+    early = batch(client, texts[0], {"do": "remember", "text": "Gone.", "expires": "2001-01-01T00:00:00Z"})
+    assert (early.status_code, early.json()["errors"][0]["pointer"]) == (409, "/steps/1")
+    assert client.get("chunks").json()["items"] == []
+    done = batch(client, *texts, {"do": "update", "chunk_id": "#599", "content": "The last."}).json()["steps"]
+    assert len(done) == 601
+    assert client.get(f"chunks/{done[599]['chunk_ids'][0]}").json()["content"] == "The last."
+    (change,) = {one["change"] for one in client.get("events?op=create").json()["items"][:5]}
+    assert change
+
+
 def test_a_step_of_an_unknown_kind_or_with_unknown_fields_is_refused(client: TestClient) -> None:
     for step in ({"do": "burn"}, {"content": "No kind."}, {"do": "create", "content": "x", "colour": "red"}):
         assert batch(client, step).status_code == 422

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,8 +15,10 @@ from rlm_mem.cli import options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.terminal import amount, note, one_line, print_json, progress, screen, text
-from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.interchange.folders import sync_folder, watch_folder
+from rlm_mem.interchange.places import Unreadable
+from rlm_mem.interchange.reading import json_lines
 from rlm_mem.interchange.report import FolderReport
 
 
@@ -39,6 +41,14 @@ def remember(
     pattern: Annotated[
         list[str] | None,
         typer.Option("--glob", metavar="PATTERN", help="With --folder: only such names, for example '*.md'."),
+    ] = None,
+    jsonl: Annotated[
+        Path | None,
+        typer.Option(
+            "--jsonl",
+            metavar="PATH",
+            help="Remember each line of this file, or of stdin (-): a JSON text or object.",
+        ),
     ] = None,
     conversation: options.Conversation = None,
     tags: options.Tags = None,
@@ -94,11 +104,15 @@ def remember(
         "ttl": ttl,
     }
     named = {name: value for name, value in given.items() if value is not None}
-    texts = _texts(words, file, folder)
+    if jsonl is not None and (words or file or folder or replaces):
+        raise InputError(
+            "--jsonl takes no further text", hint="leave out TEXT, --file, --folder and --replaces"
+        )
+    texts = [] if jsonl is not None else _texts(words, file, folder)
     for one in folder or ():
         if not one.is_dir():
             raise NotFoundError(f"there is no folder {one}")
-    if not texts and not folder:
+    if not (texts or folder or jsonl):
         raise InputError(
             "there is nothing to remember", hint="give a text, --file, --folder, or pipe something in"
         )
@@ -131,6 +145,8 @@ def remember(
         if replaces:
             named["replaces"] = full_ids(memory, replaces)
         outcome = _Outcome()
+        if jsonl is not None:
+            _from_lines(memory, jsonl, {"conversation_id": conversation, **named}, outcome, quiet=call.json)
         _from_texts(memory, texts, named, conversation, outcome, quiet=call.json)
         for one in folder or ():
             with progress("remembering", unit="files", quiet=call.json) as tell:
@@ -226,6 +242,47 @@ def _from_texts(
     for source in texts:
         with progress("remembering", quiet=quiet) as tell:
             outcome.add(_remember(memory, source, named, conversation, tell))
+
+
+def _from_lines(
+    memory: rlm_mem.Memory, path: Path, named: dict[str, Any], outcome: _Outcome, *, quiet: bool
+) -> None:
+    """Remember the lines of a file, in large transactions; what stands before a line at fault is stored."""
+    name = "stdin" if str(path) == "-" else str(path)
+    if name != "stdin":
+        named = {"source": "import", "provenance": {"path": name}, **named}
+    numbers: list[int] = []
+
+    def items() -> Iterator[Mapping[str, Any] | InputError]:
+        with sources.opened(path) as handle:
+            for number, value in json_lines(handle):
+                numbers.append(number)
+                if isinstance(value, Unreadable):
+                    yield InputError(str(value))
+                elif isinstance(value, dict):
+                    yield named | value
+                elif isinstance(value, str):
+                    yield named | {"text": value}
+                else:
+                    yield InputError(f"a text or an object was expected, not {type(value).__name__}")
+
+    def refuse(place: int, error: RlmMemError) -> None:
+        before = (
+            "nothing was stored: "
+            if place == 0
+            else "the lines before it are stored, and are not stored twice: "
+        )
+        error.message = f"{name}, line {numbers[place]}: {error.message}"
+        error.hint = f"{before}correct it and repeat the command" + (f" ({error.hint})" if error.hint else "")
+        raise error
+
+    with progress("remembering", unit="texts", quiet=quiet) as tell:
+        for made in memory.remember_many(items(), progress=tell, refused=refuse):
+            outcome.add(made)
+    if not outcome.texts:
+        raise InputError(
+            f"{name} is empty: there is nothing to remember", hint="give one JSON text or object a line"
+        )
 
 
 def _watch(

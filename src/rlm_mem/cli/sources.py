@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from rlm_mem.errors import InputError, NotFoundError
 
@@ -45,6 +47,22 @@ def one_file(path: Path) -> InputText:
         return InputText(_decoded(path.read_bytes(), str(path)), path)
     except FileNotFoundError:
         raise NotFoundError(f"there is no file {path}") from None
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[BinaryIO]:
+    """A file named by the user, or stdin (``-``), to be read by lines."""
+    if str(path) == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        handle = path.open("rb")
+    except FileNotFoundError:
+        raise NotFoundError(f"there is no file {path}") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    with handle:
+        yield handle
 
 
 def _decoded(data: bytes, name: str) -> str:

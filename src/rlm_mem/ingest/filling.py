@@ -128,6 +128,8 @@ def _given(item: object) -> _Text | _Refused:
     """One item as a text with its arguments."""
     if isinstance(item, str):
         return _Text(item, {})
+    if isinstance(item, InputError):
+        return _Refused(item.message, item.hint)
     if not isinstance(item, Mapping):
         return _Refused(f"it must be str or a mapping with the key text, not {_kind(item)}")
     options = dict(item)
@@ -207,7 +209,7 @@ class _Refusal(Exception):
 @observed("remember_many")
 def remember_many(
     store: ChunkStore,
-    items: Iterable[str | Mapping[str, Any]],
+    items: Iterable[str | Mapping[str, Any] | InputError],
     *,
     batch: int = BATCH,
     finder: LinkFinder | None = None,
@@ -224,12 +226,13 @@ def remember_many(
 
     Args:
         store: where to.
-        items: texts, or mappings with the key ``text`` and the arguments of ``remember``; taken as they come.
+        items: texts, or mappings with the key ``text`` and the arguments of ``remember``; taken as they come. An error
+            stands for a text that could not be read: it is refused in its turn.
         batch: texts of one transaction, at most.
         finder: looks for what the texts replace or contradict.
         progress: called after each transaction with the number of texts stored, and of those read so far.
-        refused: called with the number (from 0) of a text that cannot be stored, and why; the others are stored. None:
-            that is an error.
+        refused: called with the number (from 0) of a text that cannot be stored, and why; the others are stored, unless
+            it raises an error. None: that is an error.
         stored: called with the number (from 0) of a text, and what became of it, once that is durable; before
             ``progress``.
         config: settings; None takes the store's.

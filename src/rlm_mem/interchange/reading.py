@@ -154,7 +154,7 @@ def read_text(handle: Counted, limit: int) -> str:
         raise Unreadable(f"not text in UTF-8 (byte {error.start:,})") from None
 
 
-def json_lines(handle: Counted) -> Iterator[tuple[int, Any | Unreadable]]:
+def json_lines(handle: Counted | BinaryIO) -> Iterator[tuple[int, Any | Unreadable]]:
     """Each line that is not empty, by its number from 1: its value, or the reason that it has none."""
     number = 0
     while True:

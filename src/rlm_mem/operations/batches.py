@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import groupby
 from typing import Annotated, Any
 
 import msgspec
@@ -11,7 +12,7 @@ from msgspec import Meta, Struct
 
 from rlm_mem.errors import RlmMemError
 from rlm_mem.operations import chunks, links
-from rlm_mem.operations.chunks import ChunkChange, NewChunk, RememberRequest, RememberResponse, UndoRequest
+from rlm_mem.operations.chunks import ChunkChange, NewChunk, RememberRequest, UndoRequest
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.links import LinkRequest, LinkState
 from rlm_mem.operations.operation import Context, Operation
@@ -22,12 +23,13 @@ from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter
 
 __all__ = ["OPERATIONS"]
 
-MOST_STEPS = 500
+MOST_STEPS = 5_000
+MOST_BYTES = 32 * 1024 * 1024
 
 Target = Annotated[
     str,
     Meta(
-        pattern=r"^(?:chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}|#[0-9]{1,3})$(?!\n)",
+        pattern=r"^(?:chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}|#[0-9]{1,4})$(?!\n)",
         description="Id of a chunk, or #N: the first chunk of step N of this batch, counted from 0.",
         examples=["chunk-2026-02-10-a1b2c3d4", "#0"],
     ),
@@ -117,7 +119,7 @@ class BatchDone(Struct):
 
 #: Each step runs the function of its own address, so that the same rules apply to both.
 _RUNS: dict[type[Request], Callable[[Context, Any], Any]] = {
-    Remember: chunks.remember, Create: chunks.create, Update: chunks.change, Undo: chunks.undo,
+    Create: chunks.create, Update: chunks.change, Undo: chunks.undo,
     Delete: chunks.delete, Restore: chunks.restore, Link: links.link, Unlink: links.unlink,
 }  # fmt: skip
 
@@ -125,12 +127,32 @@ _RUNS: dict[type[Request], Callable[[Context, Any], Any]] = {
 def _batch(context: Context, request: BatchRequest) -> BatchDone:
     done: list[StepDone] = []
     with context.memory.batch():
-        for number, step in enumerate(request.steps):
-            try:
-                done.append(_carry_out(context, step, done))
-            except (RlmMemError, Refused) as error:
-                raise Refused(_of_step(error, number, step)) from error
+        for texts, steps in groupby(request.steps, lambda step: isinstance(step, Remember)):
+            if texts:
+                done += _remember(context, [step for step in steps if isinstance(step, Remember)], len(done))
+                continue
+            for step in steps:
+                try:
+                    done.append(_carry_out(context, step, done))
+                except (RlmMemError, Refused) as error:
+                    raise Refused(_of_step(error, len(done), step)) from error
     return BatchDone(done)
+
+
+def _remember(context: Context, steps: Sequence[Remember], first: int) -> list[StepDone]:
+    """Remember the texts of steps that follow each other, as many at once."""
+
+    def refuse(place: int, error: Exception) -> None:
+        raise Refused(_of_step(error, first + place, steps[place])) from error
+
+    items = []
+    for place, step in enumerate(steps):
+        try:
+            items.append(chunks.to_remember(context, step))
+        except (RlmMemError, Refused) as error:
+            refuse(place, error)
+    made = context.memory.remember_many(items, batch=len(items), refused=refuse)
+    return [StepDone("remember", one.chunk_ids, None) for one in made]
 
 
 def _carry_out(context: Context, step: Step, done: list[StepDone]) -> StepDone:
@@ -147,8 +169,6 @@ def _carry_out(context: Context, step: Step, done: list[StepDone]) -> StepDone:
     )
     made = answer.data if isinstance(answer, Reply) else answer
     kind = str(type(step).__struct_config__.tag)
-    if isinstance(made, RememberResponse):
-        return StepDone(kind, made.chunk_ids, None)
     if isinstance(made, ChunkOut):
         return StepDone(kind, [made.id], made.revision)
     if isinstance(made, LinkState):
@@ -182,7 +202,7 @@ def _of_step(error: Exception, number: int, step: Step) -> Problem:
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
         "POST", "/batch", "batch", "Make several changes in one commit: all of them, or none.", "chunks",
-        run=_batch, request=BatchRequest, response=BatchDone, writes=True,
+        run=_batch, request=BatchRequest, response=BatchDone, writes=True, most_bytes=MOST_BYTES,
         description="The problem of a step that cannot be made names the step (`/steps/N`), and nothing is done.",
     ),
 )  # fmt: skip

@@ -320,26 +320,9 @@ def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply:
 
 def remember(context: Context, request: RememberRequest | RememberArguments) -> RememberResponse:
     """Remember a text; also a step of a batch, as all of these."""
-    more: dict[str, Any] = {"origin": request.origin or "agent"}
-    if isinstance(request, RememberRequest):
-        _check_expiry(context, request.expires, request.ttl)
-        more = {"source": request.source, "provenance": request.provenance, "origin": request.origin}
-        more |= {"trust": request.trust, "expires": request.expires}
-        more["metadata"] = {"extra": request.extra} if request.extra else None
-    context.check_own([request.replaces] if isinstance(request.replaces, str) else request.replaces or ())
     made = context.memory.remember(
-        request.text,
-        conversation_id=request.conversation_id,
-        tags=request.tags,
-        confidence=request.confidence,
-        chunk_type=request.type,
-        occurred_at=request.occurred_at,
-        secrets=request.secrets,
-        replaces=request.replaces,
-        ttl=request.ttl,
-        again=request.again,
+        **to_remember(context, request),
         progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
-        **more,
     )
     return RememberResponse(
         chunk_ids=made.chunk_ids,
@@ -352,6 +335,30 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         secrets_hidden=made.secrets.count if made.secrets.hidden else 0,
         note=str(made.secrets) if made.secrets else None,
     )
+
+
+def to_remember(context: Context, request: RememberRequest | RememberArguments) -> dict[str, Any]:
+    """The arguments of ``Memory.remember``, or an item of ``remember_many``."""
+    more: dict[str, Any] = {"origin": request.origin or "agent"}
+    if isinstance(request, RememberRequest):
+        _check_expiry(context, request.expires, request.ttl)
+        more = {"source": request.source, "provenance": request.provenance, "origin": request.origin}
+        more |= {"trust": request.trust, "expires": request.expires}
+        more["metadata"] = {"extra": request.extra} if request.extra else None
+    context.check_own([request.replaces] if isinstance(request.replaces, str) else request.replaces or ())
+    return {
+        "text": request.text,
+        "conversation_id": request.conversation_id,
+        "tags": request.tags,
+        "confidence": request.confidence,
+        "chunk_type": request.type,
+        "occurred_at": request.occurred_at,
+        "secrets": request.secrets,
+        "replaces": request.replaces,
+        "ttl": request.ttl,
+        "again": request.again,
+        **more,
+    }
 
 
 def _check_period(valid_from: str | None, valid_to: str | None) -> None:
