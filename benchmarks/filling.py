@@ -7,7 +7,7 @@ the process, but not that of a database server.
 
     git worktree add /tmp/before d6a8052     # and an environment in it
     python benchmarks/filling.py /tmp/before . --notes 100000
-    python benchmarks/filling.py /tmp/before . --stores postgresql://localhost/one postgresql://localhost/two
+    python benchmarks/filling.py /tmp/before . --databases postgresql://localhost/one postgresql://localhost/two
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -185,22 +185,40 @@ def main() -> None:
     parser.add_argument("--ways", default="each,many", help=f"of {', '.join(WAYS)}")
     parser.add_argument("--pairs", type=int, default=3)
     parser.add_argument(
-        "--stores",
+        "--databases",
         nargs=2,
         metavar="DSN",
-        help="databases instead of a folder: each run has its own namespace there",
+        help="also a database for each checkout: each run has its own namespace there",
     )
     options = parser.parse_args()
     report = Report("filling", "Filling an empty memory (texts per second, seconds of processor time)")
     scratch = Path(tempfile.mkdtemp(prefix="rlm-mem-filling-", dir=os.environ.get("TMPDIR")))
     try:
-        _compare(report, options, scratch, percentile)
+        for stores in ((None, None), *([options.databases] if options.databases else ())):
+            _compare(report, options, stores, scratch, percentile)
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+    report.facts["compared"] = [_commit(options.before), _commit(options.after)]
     report.finish(options.output)
 
 
-def _compare(report: Any, options: argparse.Namespace, scratch: Path, percentile: Any) -> None:
+def _commit(checkout: Path) -> str:
+    ran = subprocess.run(
+        ["git", "-C", str(checkout), "rev-parse", "--short=8", "HEAD"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return ran.stdout.strip()
+
+
+def _compare(
+    report: Any,
+    options: argparse.Namespace,
+    stores_of: Sequence[str | None],
+    scratch: Path,
+    percentile: Any,
+) -> None:
     counts = {"notes": options.notes, "documents": options.documents}
     for kind, whole in counts.items():
         count = min(whole, 500) if options.quick else whole
@@ -214,13 +232,18 @@ def _compare(report: Any, options: argparse.Namespace, scratch: Path, percentile
                 turn = [options.before, options.after]
                 if number % 2:
                     turn.reverse()
-                stores = dict(
-                    zip((options.before, options.after), options.stores or (None, None), strict=True)
-                )
+                stores = dict(zip((options.before, options.after), stores_of, strict=True))
                 made = {place: _run(place, stores[place], job, scratch) for place in turn}
                 pairs.append((made[options.before], made[options.after]))
             before, after = pairs[-1]
-            row: dict[str, Any] = {"what": kind, "way": way, "texts": count, "chunks": after["chunks"]}
+            row: dict[str, Any] = {
+                "what": kind,
+                "way": way,
+                "store": "files" if stores_of[0] is None else "postgresql",
+                "texts": count,
+                "chunks": after["chunks"],
+                "pairs": len(pairs),
+            }
             for name, part in (("rate", "wall"), ("cpu", "cpu")):
                 one = percentile([pair[0][part] for pair in pairs], 0.5)
                 two = percentile([pair[1][part] for pair in pairs], 0.5)
