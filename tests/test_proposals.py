@@ -386,6 +386,13 @@ def test_a_batch_finds_what_it_holds_itself_and_an_older_time_replaces_nothing(m
     assert late.replaced == [] and late.proposed == []
 
 
+def test_what_was_looked_up_within_a_transaction_is_not_used_after_it(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        texts = ["What a day!", "Dana lives in Berlin.", "So it goes.", "Dana moved from Berlin to Hamburg."]
+        _, first, _, last = memory.remember_many(texts, batch=2)
+        assert last.replaced == first.chunk_ids
+
+
 def test_what_was_out_of_date_holds_again_when_it_is_said_again(memory: Memory) -> None:
     old = memory.remember("Dana lives in Berlin.").chunk_ids[0]
     new = memory.remember("Dana moved from Berlin to Hamburg.").chunk_ids[0]
