@@ -33,9 +33,9 @@ whether it may replace another memory, which asks the index for its words. What 
 stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file. Rows
 are written in a file of their own; sentences and the cues of words are kept, so that none is read again."""
 
-FIND_FILES, FIND_FUNCTIONS = 27, 230
+FIND_FILES, FIND_FUNCTIONS = 28, 229
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 30, 278
+ASK_FILES, ASK_FUNCTIONS = 31, 278
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
 RECALL_FILES = 45

@@ -24,6 +24,8 @@ from rlm_mem.store.local.connections import Connections
 
 __all__ = ["NORMALISED", "LocalRowWriter", "TermNumbers", "ThreadRows"]
 
+NORMALISED = 32
+"""Characters of a normalised hash that are kept."""
 _MOST_KEPT = (
     500_000  # numbers, of terms and of conversations: the dictionary of a large store need not live here
 )
