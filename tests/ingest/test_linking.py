@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from typing import Any
 
 import pytest
 from tests.conftest import Clock
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InvalidChunkId, InvalidLink
-from rlm_mem.ingest.remember import AutoLinker, add_manual_link
+from rlm_mem.ingest.filling import remember_many
+from rlm_mem.ingest.remember import AutoLinker, add_manual_link, remember
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 
@@ -94,6 +96,24 @@ def test_shared_tags_relate_with_the_jaccard_of_the_tag_sets(store: ChunkStore, 
     clock.advance(hours=1)
     linked = AutoLinker(store).link_on_create(store.create_chunk("four", tags=["db", "perf"]))
     assert links_of(linked, "related_to") == {both.id: 1.0, half.id: 0.25}
+
+
+def test_a_tag_that_most_chunks_have_relates_nothing(store: ChunkStore, clock: Clock) -> None:
+    items: list[dict[str, Any]] = [
+        {
+            "text": f"The {number}th item is kept in cupboard {number}.",
+            "tags": ["team", f"shelf-{number // 2}"],
+        }
+        for number in range(40)
+    ]
+    for item in items[:35]:
+        remember(store, **item)
+        clock.advance(minutes=10)
+    remember_many(store, items[35:])
+    ids = store.list_chunks(limit=40)
+    for place in range(33, 40):
+        related = store.linked(ids[place], link_type="related_to", direction="out")
+        assert [link.chunk_id for link in related] == ([ids[place - 1]] if place % 2 else [])
 
 
 def test_more_shared_tags_can_be_asked_for(store: ChunkStore, clock: Clock) -> None:

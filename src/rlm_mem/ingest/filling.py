@@ -412,8 +412,8 @@ class BatchIndex:
 
     def _start_anew(self) -> None:
         self._places: dict[str | None, _Places] = {}
-        self._tagged: dict[str, list[tuple[float, int, Summary]]] = {}
-        self._bounded: set[str] = set()
+        self._tagged: dict[str | None, list[tuple[float, int, Summary]]] = {}  # None: all chunks
+        self._bounded: set[str | None] = set()
         self._chunks: dict[str, Chunk] = {}
         self._summaries: dict[str, Summary] = {}
 
@@ -449,13 +449,13 @@ class BatchIndex:
         summary = summary_of(chunk, at)
         if chunk.metadata.expires_at is None:  # else the store says whether it is still there
             self._chunks[chunk.id], self._summaries[chunk.id] = chunk, summary
-        for tag in chunk.tags:
+        for tag in (None, *chunk.tags):
             self._tag(tag, at, number, summary)
         for link in chunk.links:
             if link.type == SUPERSEDES:
                 self._forget(link.target_id)
 
-    def _tag(self, tag: str, at: float, number: int, summary: Summary) -> None:
+    def _tag(self, tag: str | None, at: float, number: int, summary: Summary) -> None:
         found = self._tagged.get(tag)
         if found is None:
             return
@@ -525,7 +525,7 @@ class BatchIndex:
 
     def latest(self, limit: int, *, tag: str | None = None) -> list[Summary]:
         """As ``ChunkStore.latest``."""
-        if tag is None or limit > _HELD:
+        if limit > _HELD:
             return self._store.latest(limit, tag=tag)
         found = self._tagged.get(tag)
         if found is None:

@@ -218,9 +218,14 @@ class AutoLinker:
     def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
         own = set(tags)
         tagged: dict[str, Summary] = {}
+        newest: list[Summary] | None = None
         for tag in list(dict.fromkeys(tags))[:_TAGS_ASKED]:
-            for summary in self.index.latest(max(limit + 1, _TAGGED), tag=tag):
-                tagged[summary.id] = summary
+            found = self.index.latest(max(limit + 1, _TAGGED), tag=tag)
+            if len(found) >= _TAGGED:
+                newest = self.index.latest(_TAGGED) if newest is None else newest
+                if 2 * sum(tag in one.tags for one in newest) > len(newest):
+                    continue  # a tag that most chunks have says nothing about two of them
+            tagged |= {summary.id: summary for summary in found}
         strengths: dict[Sequence[str], float] = {}  # most chunks have the tags of another one
         scored: list[tuple[float, float, str]] = []
         best, last = 0, 0.0
