@@ -357,7 +357,7 @@ def test_numbers_and_names_belong_to_the_nouns_before_them() -> None:
 
 def test_a_pronoun_means_what_a_sentence_without_a_verb_named() -> None:
     for between in ("", "What a day it could become, and all of us agreed on that at once! "):
-        (found,) = statements_in(f"New code of the gate. {between}It is 4417.", get_analyser())
+        *_, found = statements_in(f"New code of the gate. {between}It is 4417.", get_analyser())
         assert found.topic == {"code", "gate"}
 
 
