@@ -26,16 +26,15 @@ _IN, _OUT = "### The path of one memory in\n", "### The path of one question out
 _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
-REMEMBER_FILES = 21
-REMEMBER_FUNCTIONS = 127
+REMEMBER_FILES = 20
+REMEMBER_FUNCTIONS = 120
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
 whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
-stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file. Rows
-are written in a file of their own; sentences and the cues of words are kept, so that none is read again."""
+stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file."""
 
-FIND_FILES, FIND_FUNCTIONS = 28, 229
+FIND_FILES, FIND_FUNCTIONS = 27, 226
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 31, 278
+ASK_FILES, ASK_FUNCTIONS = 30, 276
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
 RECALL_FILES = 45

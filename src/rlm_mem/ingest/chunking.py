@@ -116,7 +116,7 @@ class ChunkingEngine:
             raise InputError(f"content must be text, not {type(content).__name__}")
         if conversation_id is not None and not isinstance(conversation_id, str):
             raise InputError(f"conversation_id must be text, not {type(conversation_id).__name__}")
-        checked = check_tags(tags)
+        checked = [] if tags is None else check_tags(tags)
         end = len(content.rstrip())
         start = len(content) - len(content.lstrip())
         below = end - start <= _SHORT * self.min_tokens and (start == 0 or content[start - 1] in "\r\n")

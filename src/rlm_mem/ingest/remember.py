@@ -286,7 +286,9 @@ def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: 
     expires, ttl = get("expires"), get("ttl")
     if provenance is not None and not isinstance(provenance, Mapping):
         raise InvalidChunk(f"provenance must be a dict, not {type(provenance).__name__}")
-    screened, tags, more = analysed.screened, check_tags(get("tags")), Screened("")
+    screened, tags, more = analysed.screened, get("tags"), Screened("")
+    if tags is not None:
+        tags = check_tags(tags)
     if metadata or provenance or tags:
         (metadata, provenance, tags), more = screen_data(
             (metadata, provenance, tags), settings.secrets, secrets, where="what is stored with the text"

@@ -196,7 +196,7 @@ def given_fields(metadata: object, given: Iterable[tuple[str, Any]]) -> tuple[di
     fields = check_fields(merged)
     if "type" in merged:
         fields["type"] = merged["type"]
-    fields["tags"] = check_tags(merged.get("tags"))
+    fields["tags"] = check_tags(merged["tags"]) if "tags" in merged else []
     if "tokens" in merged:
         fields["tokens"] = tokens = merged["tokens"]
         if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:

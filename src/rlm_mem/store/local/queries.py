@@ -23,7 +23,7 @@ from rlm_mem.store.core.records import (
     strongest,
 )
 from rlm_mem.store.local.connections import Connections, healed
-from rlm_mem.store.local.rows import NORMALISED
+from rlm_mem.store.local.schema import NORMALISED
 
 __all__ = [
     "Queries",

@@ -12,6 +12,7 @@ from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnl
 
 __all__ = [
     "INDEX_VERSION",
+    "NORMALISED",
     "SUMS",
     "analysis_changed",
     "connect",
@@ -171,6 +172,9 @@ CREATE INDEX chunks_hash ON chunks(substr(content_hash, 1, 16));
 DROP INDEX links_dst;
 CREATE INDEX links_dst ON links(dst_id);
 """
+
+NORMALISED = 32
+"""Characters of a normalised hash that are kept."""
 
 # Numbered and append-only: migration n takes an index from version n to n + 1.
 MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _TRUST, _SHORTER)

@@ -26,9 +26,8 @@ from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Reads, SyncRe
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.queries import find_row, row_at_path
-from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import SUMS
-from rlm_mem.store.local.transaction import RACY_NS, Transaction
+from rlm_mem.store.local.transaction import RACY_NS, LocalRowWriter, Transaction
 
 if TYPE_CHECKING:
     from rlm_mem.store.local.prepare import Prepared
