@@ -143,6 +143,7 @@ NEITHER = [
     ("The club reads Emma.", '"We moved from Emma to Persuasion", wrote a club in Leeds.'),
     ("Checks run in parallel.", "The checks no longer use X1, they were converted to X2."),
     ("We order tea from Hyssop.", "We stopped ordering tea from Foxglove; now we order it from Rivers."),
+    ("Knut drives a Skoda.", "Knut has moved to Isleham."),
     ("Mila reads crime novels.", "Mila finished the crime novel and sold it."),
 ]
 
@@ -366,6 +367,15 @@ def test_an_earlier_memory_is_compared_as_it_is_now(memory: Memory) -> None:
     memory.remember("The gate code of the yard is 4471, as Ben noted.")
     memory.update(old[0], content="The gate code of the yard is 5512.")
     assert memory.remember("The gate code of the yard is 4471 now.").replaced == old
+
+
+def test_what_ends_without_a_new_value_is_looked_for_in_several_earlier_memories(tmp_path: Path) -> None:
+    """The index names the newest with all words of the sentence first; the one that it ends is the oldest of them."""
+    texts = [f"The {what} works well, Marta wrote to Fennel Labs." for what in ("garden", "fence", "kitchen")]
+    with Memory.open(tmp_path) as memory:
+        first, *_ = memory.remember_many(["Marta works at Fennel Labs.", *texts])
+    with Memory.open(tmp_path) as memory:
+        assert memory.remember("Marta no longer works at Fennel Labs.").replaced == first.chunk_ids
 
 
 def test_a_decision_makes_room_in_a_full_queue(tmp_path: Path) -> None:

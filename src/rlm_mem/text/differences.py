@@ -335,7 +335,7 @@ def _other_value(newer: Stated, older: Stated) -> Conflict | None:
         return None
     attribute = older.attribute.split(":")[0]
     people = newer.attribute == "change" and newer.preposition == "to" and older.kind == "name"
-    people = people and older.shown[:1].isupper() and not named
+    people = people and not older.shown.islower() and not named
     if people and attribute not in _PLACES and not (attribute == "be" and older.preposition in ("in", "at")):
         return None
     shared = newer.value & older.value
