@@ -98,8 +98,14 @@ def _ollama(target: Target) -> Model[Any]:
 
 def _openai_compatible(target: Target) -> Model[Any]:
     from pydantic_ai.models.openai import OpenAIChatModel
-    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
 
+    try:
+        from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+    except ModuleNotFoundError:  # a release before that class, which pydantic-ai-harness requires
+        from pydantic_ai.providers.openai import OpenAIProvider
+
+        plain = OpenAIProvider(target.url, target.key)
+        return OpenAIChatModel(target.model, provider=plain, profile=_local_profile())
     provider = OpenAICompatibleProvider("openai-compatible", base_url=target.url, api_key=target.key)
     return OpenAIChatModel(target.model, provider=provider, profile=_local_profile())
 
