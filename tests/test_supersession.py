@@ -11,6 +11,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink, InvalidQuery, NotFoundError, RlmMemError
+from rlm_mem.interchange import import_source
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.store.core.integrity import check
@@ -78,6 +79,38 @@ def test_what_replaces_comes_first_what_held_is_kept_and_undo_takes_it_back(plac
         assert chunk is not None and (chunk.metadata.superseded_by, chunk.metadata.valid_to) == (None, None)
         memory.undo(change=undone.undo)
         assert [hit.chunk_id for hit in memory.search("Dana")] == [new, old] and sound(memory)
+
+
+def test_an_import_records_in_both_chunks_what_one_of_them_names(place: Path | str, tmp_path: Path) -> None:
+    def chunk(name: str, day: str, superseded_by: str | None = None, *replaces: str) -> str:
+        links = [
+            {"target_id": one, "type": "supersedes", "strength": 0.8, "created_at": MAY} for one in replaces
+        ]
+        about = {"created_at": f"{day}T00:00:00.000000Z", "superseded_by": superseded_by}
+        return json.dumps({"id": f"chunk-{name}", "content": name, "metadata": about, "links": links}) + "\n"
+
+    file = tmp_path / "chunks.jsonl"
+    file.write_text(
+        chunk("older", JANUARY, "chunk-newer")
+        + chunk("old", JANUARY)
+        + chunk("newer", MARCH)
+        + chunk("new", MARCH, None, "chunk-old", "chunk-elsewhere")
+        + chunk("one", JANUARY, "chunk-two")
+        + chunk("two", JANUARY, "chunk-one")
+    )
+    with Memory.open(place) as memory:
+        report = import_source(memory.store, file)
+        assert ["cannot replace" in one.reason for one in report.problems] == [True, True]
+        for older, newer in (("chunk-older", "chunk-newer"), ("chunk-old", "chunk-new")):
+            about = memory.store.get_many([older])[older].metadata
+            assert (about.superseded_by, about.valid_to) == (newer, "2026-03-10T00:00:00.000000Z")
+            assert [link.chunk_id for link in memory.links(older, "supersedes")] == [newer]
+        before = [one.to_dict() for one in memory.store.iter_chunks()]
+        import_source(memory.store, file, again=True)
+        assert [one.to_dict() for one in memory.store.iter_chunks()] == before
+        memory.unlink("chunk-newer", "chunk-older", "supersedes")
+        about = memory.store.get_many(["chunk-older"])["chunk-older"].metadata
+        assert about.superseded_by is None and about.valid_to is None
 
 
 def test_every_interface_supersedes_in_the_same_way(place: Path | str) -> None:

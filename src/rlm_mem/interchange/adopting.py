@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import Chunk, format_time
+from rlm_mem.chunk import SUPERSEDES, Chunk, format_time
 from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Adopter"]
 
 _ARCHIVED = 1
+_AT_ONCE = 500  # replacements of one commit
 
 
 class Adopter:
@@ -35,6 +36,8 @@ class Adopter:
         self._options = options
         self._keep = options.keep_namespaces and not store.confined
         self._planned: set[str] = set()
+        # Replacements that chunks name: namespace, newer and older; those that the other one names, too, are taken out.
+        self._named: dict[tuple[str, str, str], tuple[str, bool]] = {}
 
     def adopt(self, memory: ImportedChunk) -> str | None:
         """Write one chunk, or leave it; returns its id in the store, or None."""
@@ -43,6 +46,26 @@ class Adopter:
         except InputError as error:
             self._report.problem(memory.where, str(error))
             return None
+
+    def agree(self) -> None:
+        """Record replacements in both chunks that only one of them names; once all of a source are there."""
+        named, self._named = list(self._named.items()), {}
+        for place in range(0, len(named), _AT_ONCE):
+            with self._store.batch():
+                for (namespace, newer_id, older_id), (where, _) in named[place : place + _AT_ONCE]:
+                    try:
+                        self._store.agree(namespace, newer_id, older_id)
+                    except InputError as error:
+                        self._report.problem(where, str(error))
+
+    def _note_replacements(self, chunk: Chunk, where: str) -> None:
+        ways = [(chunk.id, link.target_id, True) for link in chunk.links if link.type == SUPERSEDES]
+        if chunk.metadata.superseded_by is not None:
+            ways.append((chunk.metadata.superseded_by, chunk.id, False))
+        for newer_id, older_id, by_newer in ways:
+            key = (chunk.namespace, newer_id, older_id)
+            if self._named.setdefault(key, (where, by_newer))[1] != by_newer:
+                del self._named[key]
 
     def _give_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
         """Trust a chunk that was made from a source without trust as the settings say; one that is stored, as it is."""
@@ -132,6 +155,8 @@ class Adopter:
             chunk = _as_next_revision(over, chunk, format_time(self._store.clock()), merge=memory.derived)
         if not self._options.dry_run:
             self._store.adopt(chunk, archived=memory.archived, secrets=self._options.secrets)
+            if not memory.archived:
+                self._note_replacements(chunk, memory.where)
         elif chunk.id in self._planned:  # a repeated id in the source: what it would do depends on the first
             self._report.known += 1
             return chunk.id

@@ -203,6 +203,7 @@ class _Import:
                 self.report.problem(self._place.name(entry), str(error))
             self._flush()
             self._moved(before + entry.size - self._done)
+        self._adopter.agree()
         if self._documents is not None:
             self._keep_in_step(self._documents, documents)
         if self._history is not None:

@@ -317,6 +317,19 @@ class ChunkStore(ChunkReader):
         self._report_secrets(checked.id, [found] if found.found else [])
         return checked
 
+    def agree(self, namespace: str, newer_id: str, older_id: str) -> None:
+        """Record a replacement in both chunks that only one of them names, as it was adopted.
+
+        Nothing is done where one of them is not there, or another chunk replaced the older one.
+
+        Raises:
+            InvalidLink: the older one replaces the newer one, directly or by way of others.
+            NamespaceError: this store is confined to another namespace.
+        """
+        self._other(namespace)
+        self._written.set()
+        self._writer.agree(namespace, newer_id, older_id)
+
     def update_chunk(
         self,
         chunk_id: str,

@@ -495,6 +495,36 @@ class Writer:
             made.links = [one for one in made.links if (one.target_id, one.type) != (old_id, SUPERSEDES)]
         self._put_next(transaction, new, made, "link" if add else "unlink", target=old_id, type=SUPERSEDES)
 
+    def agree(self, namespace: str, newer_id: str, older_id: str) -> None:
+        """Record a replacement in both chunks that one of them names, as it was adopted.
+
+        Nothing is done where one of them is not there, or another chunk replaced the older one.
+
+        Raises:
+            InvalidLink: the older one replaces the newer one, directly or by way of others.
+        """
+
+        def find(chunk_id: str) -> Chunk | None:
+            row = self._backend.find(namespace, chunk_id)
+            return self._read(row if row is not None and row.status == ACTIVE else None)
+
+        with self._backend.transaction(namespace) as transaction:
+            new, old = find(newer_id), find(older_id)
+            if new is None or old is None or old.metadata.superseded_by not in (None, newer_id):
+                return
+            linked = Chunk.from_dict(new.to_dict())
+            link = successions(linked).get(older_id)
+            if link is None:
+                link = ChunkLinks(older_id, SUPERSEDES, 1.0, self.now())
+                linked.links.append(link)
+            about = old.metadata
+            is_ended = about.superseded_by is not None and about.valid_to is not None
+            replaced = old if is_ended else ended(old, link, linked, find)
+            if linked != new:
+                self._put_next(transaction, new, linked, "link", target=older_id, type=SUPERSEDES)
+            if replaced != old:
+                self._put_next(transaction, old, replaced, "supersede", by=newer_id)
+
     # --- delete and restore ----------------------------------------------------------------------------
 
     def archive(self, chunk_id: str) -> bool:
