@@ -59,6 +59,13 @@ def test_markdown_is_rendered_and_its_source_is_a_click_away(site: Site) -> None
     assert f'hx-get="{path}?view=source"' in part, "what others write leaves the choice as it is"
 
 
+def test_the_list_of_recalls_renders_the_emphasis_of_an_answer(site: Site) -> None:
+    with site.memory.recall_session("Which lake is the deepest?") as session:
+        session.finish("It is **Baikal**, <b>deep</b>.")
+    page = site.get("/recalls")
+    assert "It is <strong>Baikal</strong>, &lt;b&gt;deep&lt;/b&gt;." in page
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -128,6 +128,7 @@ def _environment() -> Environment:
         auto_reload=False,
     )
     made.filters.update(words.FILTERS)
+    made.filters["teaser"] = markdown.teaser
     made.globals.update(asset=_asset, navigation=NAVIGATION, keys=KEYS, address=words.address)
     made.globals.update(way=words.way, strength_word=strength_word)
     # Global, since a block that is rendered alone has no access to its template's imports.
