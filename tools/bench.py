@@ -51,6 +51,7 @@ ALL = (
     Benchmark("ranking", "Ranking"),
     Benchmark("search_scale", "Search at size"),
     Benchmark("remember", "Remembering"),
+    Benchmark("finding", "Looking for what is replaced"),
     Benchmark("index_journal", "Journal of the index"),
     Benchmark("locomo_remember", "Remembering long conversations", needs_data=True),
     Benchmark("growth", "Growth", on_server=("--store", "FOLDER", "--store", "DSN")),
