@@ -300,6 +300,8 @@ def test_a_token_is_kept_as_a_hash_and_told_once(team: Team, caplog: pytest.LogC
                 200 if changed.strip() == token else 401
             )
     assert token.rpartition("_")[2] not in caplog.text
+    assert "/about' 200 by 'ana'" in caplog.text
+    assert "/about' 401\n" in caplog.text, "nobody is named by a token that is refused"
 
 
 def test_a_revoked_token_is_out_with_its_next_request(team: Team) -> None:

@@ -272,10 +272,11 @@ class Guard:
                 self._metrics.record(name, scope["method"], route_of(scope) or "", status, seconds)
                 _log.log(
                     logging.WARNING if status in (401, 403, 421, 429) else logging.INFO,
-                    "%s %.200r %d",
+                    "%s %.200r %d%s",
                     scope["method"],
                     scope["path"],
                     status,
+                    f" by {name!r:.200}" if name else "",
                     extra={"token": name, "status": status, "seconds": round(seconds, 4)},
                 )
 
