@@ -68,6 +68,14 @@ def test_the_snippets_of_an_opening_stay_within_their_budget(store: ChunkStore) 
     assert 400 < count_tokens(build_opening(store, "tea of Ana", limit=100).render()) < 1_000
 
 
+def test_the_opening_holds_notes_of_a_few_words(store: ChunkStore) -> None:
+    texts = ("Ines lives in Porto.", "# Porto", "The boat to Porto.")
+    for text in texts:
+        store.create_chunk(text)
+    shown = [line for hit in build_opening(store, "Where is Porto?").hits for line in hit["lines"]]
+    assert sorted(shown) == sorted(texts)
+
+
 def test_the_opening_says_when_no_chunk_matches(store: ChunkStore) -> None:
     opening = build_opening(store, "What does Zoe play?")
     assert opening.hits == ()

@@ -223,7 +223,7 @@ def test_a_role_with_the_documented_rights_can_write_and_one_that_may_only_read_
     name = databases.make()
     dsn = databases.server.dsn(name)
     rights = (Path(__file__).parents[2] / "docs" / "spec" / "postgresql.md").read_text(encoding="utf-8")
-    grants = rights.split("Later programs need less:")[1].split("```sql\n")[1].split("```")[0]
+    grants = rights.split("Other programs need only:")[1].split("```sql\n")[1].split("```")[0]
     try:
         ChunkStore(dsn, config=QUICK).close()
         databases.server.sql("CREATE ROLE app LOGIN")

@@ -83,7 +83,9 @@ _FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself)\b", re.IGNORECASE)
 _HEADING = re.compile(r"(?:#{1,6} |\*\*)[^\n]{0,80}+\s*+\Z")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z][\w-]{1,30}")
 _FEWEST_WORDS = 5
-"""Of a line in which nobody speaks."""
+"""Of a line in which nobody speaks, in a chunk that says more."""
+_NOTE = 20
+"""Tokens of a chunk that is told whatever its form."""
 _MOST_UNSAID = 4
 """Lines of one chunk, after which those in which nobody speaks are left out: items share the words of their list."""
 _OPENING_BYTES = 2_800
@@ -207,8 +209,6 @@ def build_opening(
     told: set[str] = set()
     room = _OPENING_BYTES
     for hit in found:
-        if _HEADING.match(hit.snippet) or (not hit.author and len(hit.snippet.split()) < _FEWEST_WORDS):
-            continue  # it takes the room of a line that says something
         line = (
             hit.snippet
             if not hit.author or hit.author in hit.snippet[:60]
@@ -218,6 +218,9 @@ def build_opening(
         known = hit.chunk_id in hits
         if summary is None or line in told or (not known and len(hits) == limit):
             continue
+        short = not hit.author and len(hit.snippet.split()) < _FEWEST_WORDS
+        if (short or _HEADING.match(hit.snippet)) and summary.tokens > _NOTE:
+            continue  # it takes the room of a line that says something
         if not hit.author and len(starts.get(summary.id, ())) >= _MOST_UNSAID:
             continue
         room -= len(line.encode("utf-8", "replace")) + (0 if known else _HEAD_BYTES)
