@@ -76,10 +76,13 @@ class Conflict:
     reason: str
 
 
-def difference(newer: Stated, older: Stated) -> Conflict | None:
+def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Conflict | None:
     """How a later statement differs from an earlier one; None where both may hold.
 
     What the later one says itself ("from A to B", "no longer A", "now B") is ``said``; the rest are candidates.
+
+    Args:
+        restated: another statement of the later text says what the earlier one says.
     """
     if not (newer.sure and older.standing) or newer.text == older.text or UNKNOWN in newer.topic:
         return None
@@ -104,7 +107,7 @@ def difference(newer: Stated, older: Stated) -> Conflict | None:
         return _denial(newer, older)
     if newer.denied or not _same_attribute(newer, older):
         return None
-    return _other_value(newer, older)
+    return _other_value(newer, older, restated=restated)
 
 
 def _labelled_apart(newer: Sequence[tuple[str, str]], older: Sequence[tuple[str, str]]) -> bool:
@@ -127,9 +130,10 @@ def differences(
 ) -> Iterator[tuple[Conflict, Stated, Stated]]:
     """All differences between what two texts state, each with the later and the earlier statement."""
     for one in older:
+        restated = any(_restates(new, one) for new in newer)
         for new in newer:
-            found = difference(new, one)
-            if found is not None:
+            found = difference(new, one, restated=restated)
+            if found is not None and (found.said or not restated):
                 yield found, new, one
 
 
@@ -315,7 +319,7 @@ def _same_attribute(newer: Stated, older: Stated) -> bool:
     return _verb(newer) == _verb(older) and (when or newer.preposition == older.preposition)
 
 
-def _other_value(newer: Stated, older: Stated) -> Conflict | None:
+def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | None:
     """Another value of the same attribute of the same thing."""
     named = (
         newer.attribute == "change"
@@ -349,7 +353,7 @@ def _other_value(newer: Stated, older: Stated) -> Conflict | None:
     ):
         return None  # "I'm sure", "I'm doing well now"
     counted = bool(shared) and newer.kind == older.kind == "number"
-    echoed = _both_named(newer, older)
+    echoed = not restated and _both_named(newer, older)
     single = (
         attribute in _ONE_VALUE
         or bool(shared and newer.kind != "word")
@@ -373,6 +377,16 @@ def _other_value(newer: Stated, older: Stated) -> Conflict | None:
     if echoed and not newer.former and not _narrower(newer, older):
         return Conflict("replace", 0.92, True, f"names both: {reason}")
     return Conflict("replace", 0.7 if newer.number is not None else 0.6, False, reason)
+
+
+def _restates(newer: Stated, older: Stated) -> bool:
+    """Whether a later statement says what the earlier one says: "built in Rust, with bindings in Python"."""
+    return (
+        bool(older.value)
+        and older.value <= newer.value
+        and older.topic <= newer.topic | newer.context
+        and not (newer.denied or newer.former or newer.gone or newer.over or newer.news)
+    )
 
 
 def _both_named(newer: Stated, older: Stated) -> bool:
