@@ -41,9 +41,9 @@ test-models: $(VENV)/.installed-dev ## the tests against a real local model serv
 	$(PIP) install --quiet --no-deps --requirement tests/real_llm/requirements.txt || echo "No model server for this machine: its tests will be skipped."
 	$(BIN)/python -m pytest -m real_llm $(ARGS)
 
-test-integrations: $(VENV)/.installed-dev ## the adapters, each against the real package of its framework
+test-integrations: $(VENV)/.installed-dev ## the adapters, each against the real package of its framework; programs of users, by pyright
 	$(PIP) install --quiet --requirement tests/integrations/requirements.txt
-	$(BIN)/python -m pytest tests/integrations $(ARGS)
+	$(BIN)/python -m pytest tests/integrations tests/test_typed_programs.py $(ARGS)
 
 test-clients: $(VENV)/.installed-dev ## the hooks, run by real coding agents (needs npm)
 	$(PIP) install --quiet "claude-agent-sdk>=0.2,<0.3"

@@ -81,7 +81,7 @@ async def main(memory: AsyncMemory) -> None:
 @pytest.mark.parametrize("checker", ["mypy", "pyright"])
 def test_a_strict_type_checker_knows_every_call(tmp_path: Path, checker: str) -> None:
     if importlib.util.find_spec(checker) is None:
-        pytest.skip(f"{checker} is not installed")
+        pytest.skip(f"{checker} is not installed: make test-integrations")
     programs = {"plain.py": PLAIN, "asynchronous.py": ASYNCHRONOUS, "wrong.py": WRONG}
     for name, text in programs.items():
         (tmp_path / name).write_text(text)
