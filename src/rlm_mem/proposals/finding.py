@@ -7,7 +7,6 @@ and the rules of :mod:`rlm_mem.text.differences` compare. The cost of a chunk is
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
@@ -322,16 +321,19 @@ class Finder:
 
         They come without their hashes.
         """
-        stems_of: dict[str, frozenset[str]] = {}
-        shared: Counter[str] = Counter()
+        words = {
+            stem
+            for one in statements
+            for stem in (*one.topic, *one.value, *one.context, *one.former, *one.gone)
+        }
+        found: dict[str, Held] = {}
         for one in statements:
             for stem in (*one.topic, *one.former, *one.gone):
                 for chunk_id, stems in self._own.get(stem, ())[-_RECENT:]:
                     if not stems.isdisjoint(one.former | one.gone) or one.topic <= stems:
-                        stems_of[chunk_id] = stems
-                        shared[chunk_id] += 1
-        newest = Counter(dict(reversed(shared.items())))
-        return [Held(one, "", stems_of[one]) for one, _ in newest.most_common()]
+                        found[chunk_id] = Held(chunk_id, "", stems)
+        newest = list(found.values())[::-1]
+        return sorted(newest, key=lambda held: len(held.terms & words), reverse=True)
 
     def _compared(
         self, chunk: Chunk, statements: Sequence[Stated], old: Chunk, analyser: Analyser
