@@ -230,6 +230,15 @@ def test_a_read_only_store_whose_index_is_damaged_is_read_all_the_same(base: Pat
     assert (base / "index" / "index.sqlite").read_bytes() == before, "read-only means that"
 
 
+def test_a_write_that_meets_the_damage_when_it_begins_is_made_on_the_new_index(base: Path) -> None:
+    index = base / "index" / "index.sqlite"
+    with ChunkStore(base) as store:
+        first = store.create_chunk("one").id
+        overwrite(index, 0, index.stat().st_size)
+        second = store.create_chunk("two").id
+        assert set(store.list_chunks()) == {first, second}
+
+
 def test_several_threads_that_meet_damage_together_rebuild_once(base: Path) -> None:
     with ChunkStore(base) as store:
         ids = [store.create_chunk(f"note {number}", tags=["t"]).id for number in range(30)]

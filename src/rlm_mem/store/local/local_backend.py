@@ -140,7 +140,6 @@ class LocalBackend(LocalIndex):
         self._recorded_times.update(current.recorded_folders)
         self._log.append(current.events)
 
-    @healed
     def _explained(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
         """What to raise for an error of a transaction that was rolled back; a damaged index is built anew first."""
         if self.heal(error, known):
@@ -149,6 +148,7 @@ class LocalBackend(LocalIndex):
             )
         return schema.sqlite_error(error, "the index") if isinstance(error, sqlite3.Error) else error
 
+    @healed
     def _begin(self) -> None:
         connection = self._connections.get()
         self._mark.begin(connection)
