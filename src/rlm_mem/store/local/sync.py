@@ -13,7 +13,6 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from secrets import token_hex
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -307,7 +306,7 @@ def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
         connection.execute(f"DROP {kind} {name}")
     for table in _TABLES:
         connection.execute(f"DELETE FROM {table}")  # without triggers this takes no time, whatever the size
-    for key, value in (("analysis", analysis), ("emptied", token_hex(8))):
+    for key, value in (("analysis", analysis), ("emptied", os.urandom(8).hex())):
         connection.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, value))
     (cache,) = connection.execute("PRAGMA cache_size").fetchone()
     connection.execute(f"PRAGMA cache_size=-{_CACHE_KIB}")
