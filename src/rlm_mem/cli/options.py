@@ -15,6 +15,11 @@ def flag(*names: str, **more: Any) -> Any:
     return typer.Option(*names, metavar="", **more)
 
 
+def tokens(help: str) -> Any:
+    """The file with the named tokens of a server."""
+    return typer.Option("--tokens", metavar="FILE", envvar="RLM_MEM_TOKENS", help=help)
+
+
 WHERE = "Where"
 FILTER = "Filters"
 LIMITS = "Limits"

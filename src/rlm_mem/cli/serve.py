@@ -66,12 +66,7 @@ def mcp(
     ] = 7411,
     tokens: Annotated[
         Path | None,
-        typer.Option(
-            "--tokens",
-            metavar="FILE",
-            envvar="RLM_MEM_TOKENS",
-            help="With --http: the named tokens; by default tokens.json in the brain folder.",
-        ),
+        options.tokens("With --http: the named tokens; by default tokens.json in the brain folder."),
     ] = None,
 ) -> None:
     """Serve the memory to agents over MCP; clients start this themselves (rlm-mem install)."""
@@ -116,12 +111,7 @@ def serve(
     ] = None,
     tokens: Annotated[
         Path | None,
-        typer.Option(
-            "--tokens",
-            metavar="FILE",
-            envvar="RLM_MEM_TOKENS",
-            help="The named tokens (rlm-mem token); by default tokens.json in the brain folder.",
-        ),
+        options.tokens("The named tokens (rlm-mem token); by default tokens.json in the brain folder."),
     ] = None,
     host: Annotated[
         str,

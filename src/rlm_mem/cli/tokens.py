@@ -11,17 +11,12 @@ import typer
 from rich.table import Table
 
 from rlm_mem.access.tokens import TokenFile, TokenRecord, token_path
+from rlm_mem.cli import options
 from rlm_mem.cli.call import BrainCall
 from rlm_mem.cli.terminal import amount, messages, moment, print_json, screen, text
 
 File = Annotated[
-    Path | None,
-    typer.Option(
-        "--tokens",
-        metavar="FILE",
-        envvar="RLM_MEM_TOKENS",
-        help="The file with the tokens; by default tokens.json in the brain folder.",
-    ),
+    Path | None, options.tokens("The file with the tokens; by default tokens.json in the brain folder.")
 ]
 
 
