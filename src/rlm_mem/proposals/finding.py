@@ -321,17 +321,19 @@ class Finder:
 
         They come without their hashes.
         """
-        words = {
-            stem
-            for one in statements
-            for stem in (*one.topic, *one.value, *one.context, *one.former, *one.gone)
-        }
         found: dict[str, Held] = {}
         for one in statements:
             for stem in (*one.topic, *one.former, *one.gone):
                 for chunk_id, stems in self._own.get(stem, ())[-_RECENT:]:
                     if not stems.isdisjoint(one.former | one.gone) or one.topic <= stems:
                         found[chunk_id] = Held(chunk_id, "", stems)
+        if not found:
+            return []
+        words = {
+            stem
+            for one in statements
+            for stem in (*one.topic, *one.value, *one.context, *one.former, *one.gone)
+        }
         newest = list(found.values())[::-1]
         return sorted(newest, key=lambda held: len(held.terms & words), reverse=True)
 
