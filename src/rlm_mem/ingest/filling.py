@@ -32,7 +32,7 @@ from rlm_mem.ingest.remember import (
 from rlm_mem.results import Progress
 from rlm_mem.store.core.ahead import LocalTerms, local_terms, segments_ahead
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.records import Summary, repeated_prefix, summary_of, surroundings
+from rlm_mem.store.core.records import Summary, index_key, summary_of, surroundings
 from rlm_mem.store.local.workers import called
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import get_analyser
@@ -299,8 +299,7 @@ class _Filling:
             store.draft(piece.content, fields, text.extra, store.clock()) for piece, fields in text.pieces
         ]
         for draft, segments in zip(drafts, found.segments, strict=True):
-            around = surroundings(draft.metadata.provenance)
-            self._ahead[draft.content, repeated_prefix(draft), around] = segments
+            self._ahead[index_key(draft)] = segments
         for draft, stated in zip(drafts, found.statements, strict=False):
             if self._finder is not None:
                 self._finder.stated[draft.content] = stated

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain, starmap, zip_longest
-from operator import attrgetter
+from operator import attrgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
@@ -167,12 +167,8 @@ class Opening:
         parts = [fenced("question", question)]
         if self.store:
             parts.append(fenced("store", _json(self.store)))
-        same = ""
-        for hit in hits if len(hits) > 1 else ():
-            same = str(hit.get("untrusted", ""))
-            if not same or same != hits[0].get("untrusted"):
-                same = ""
-                break
+        marks = set(map(methodcaller("get", "untrusted"), hits))
+        same = marks.pop() if len(hits) > 1 and len(marks) == 1 else None
         listed = "\n".join(map(partial(_listed, mark=not same), hits))
         about = f"stored data, all untrusted: {same}" if same else "stored data"
         parts.append(f"What fits the words of the question best, by chunk ({about}):")

@@ -24,9 +24,10 @@ import numpy.typing as npt
 from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.lookup import CandidateSource
 from rlm_mem.store.core.records import DocumentTerms
-from rlm_mem.store.local.connections import (
+from rlm_mem.store.local.connections import DamagedSnapshot
+from rlm_mem.store.local.local_lookup import LocalSource
+from rlm_mem.store.local.queries import (
     CurrentSnapshot,
-    DamagedSnapshot,
     last_change,
     merge_is_due,
     most_pending,
@@ -34,7 +35,6 @@ from rlm_mem.store.local.connections import (
     read_state,
     snapshot_folder,
 )
-from rlm_mem.store.local.local_lookup import LocalSource
 from rlm_mem.store.local.snapshot import (
     Snapshot,
     View,

@@ -15,7 +15,7 @@ from rlm_mem.chunk import content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.ahead import LocalTerms, local_terms
 from rlm_mem.store.core.files import Signature, signature
-from rlm_mem.store.core.records import IndexEntry, entry_of, repeated_prefix, surroundings
+from rlm_mem.store.core.records import IndexEntry, entry_of, index_key
 
 __all__ = [
     "ExaminedFile",
@@ -135,8 +135,7 @@ def prepare(base: str, path: str, language: str) -> Prepared:
         chunk.tokens = count_tokens(chunk.content)
     found.entry = entry_of(chunk)
     if not path.startswith("archive/"):
-        around = surroundings(chunk.metadata.provenance)
-        found.segments = local_terms(chunk.content, repeated_prefix(chunk), around, language)
+        found.segments = local_terms(*index_key(chunk), language)
     return found
 
 

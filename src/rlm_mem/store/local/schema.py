@@ -21,6 +21,7 @@ __all__ = [
     "migrate",
     "newer_version",
     "shows_damage",
+    "since_created",
     "sqlite_error",
     "translated",
 ]
@@ -172,6 +173,12 @@ CREATE INDEX chunks_hash ON chunks(substr(content_hash, 1, 16));
 DROP INDEX links_dst;
 CREATE INDEX links_dst ON links(dst_id);
 """
+
+
+def since_created(column: str, chunk: str) -> str:
+    """The SQL of a time that is '' where it is that of the creation of ``chunk``, a table or its alias."""
+    return f"ifnull(nullif({column}, ''), {chunk}.created_at)"
+
 
 NORMALISED = 32
 """Characters of a normalised hash that are kept."""

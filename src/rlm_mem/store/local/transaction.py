@@ -19,7 +19,7 @@ from functools import partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import Struct, structs
 
@@ -36,8 +36,6 @@ from rlm_mem.store.core.records import (
     IndexEntry,
     entry_of,
     index_key,
-    repeated_prefix,
-    surroundings,
 )
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.connections import Connections, in_turn
@@ -446,9 +444,9 @@ class Transaction:
 
 # --- rows of the index ------------------------------------------------------------------------------------------------
 
-_MOST_KEPT = (
-    500_000  # numbers, of terms and of conversations: the dictionary of a large store need not live here
-)
+_MOST_KEPT = 500_000
+"""Numbers of one table: the dictionary of a large store need not live here."""
+_Key = TypeVar("_Key", str, tuple[int, str])
 
 _WRITTEN = (
     "id, ns, conversation, type, status, at, created_at, modified_at, occurred_at, valid_from, valid_to, superseded_by,"
@@ -470,42 +468,31 @@ class LocalRowWriter:
         self.connection = connection
         self._encode = encode
         self.ahead: Ahead = {}
-        self._numbers: dict[tuple[int | str, ...], int] = {}
-        self._terms = TermNumbers(connection)
+        self._numbered: Ahead | None = None  # the segments whose terms were numbered last
+        self._namespaces: _Numbers[str] = _Numbers(connection, "namespaces", "ns", "name")
+        self._conversations: _Numbers[tuple[int, str]] = _Numbers(
+            connection, "conversations", "conversation", "ns, id"
+        )
+        self._terms: _Numbers[str] = _Numbers(connection, "terms", "term", "text")
         self.term: Callable[[str], int] = self._terms.__getitem__
         """The number of a term, made if it is new."""
 
     def forget(self) -> None:
         """Drop cached numbers that a rollback made invalid."""
-        self._numbers.clear()
+        self._namespaces.clear()
+        self._conversations.clear()
         self._terms.clear()
-        self._terms.numbered = None
-
-    def _number(self, table: str, key: str, columns: str, *values: int | str) -> int:
-        """The number of the row with these values, made if it is new."""
-        number = self._numbers.get((table, *values))
-        if number is None:
-            marks = ", ".join("?" * len(values))
-            execute = self.connection.execute
-            found = execute(f"SELECT {key} FROM {table} WHERE ({columns}) = ({marks})", values).fetchone()
-            if found is None:
-                number = execute(f"INSERT INTO {table}({columns}) VALUES ({marks})", values).lastrowid or 0
-            else:
-                number = int(found[0])
-            if len(self._numbers) > _MOST_KEPT:
-                self._numbers.clear()
-            self._numbers[table, *values] = number
-        return number
+        self._numbered = None
 
     def put(
         self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
     ) -> int:
         """Write every row; ``former`` is its row if it has one, without a hash if it must be analysed again."""
-        key = (chunk.content, repeated_prefix(chunk), surroundings(chunk.metadata.provenance))
+        key = index_key(chunk)
         encode: Callable[[Callable[[str], int]], bytes] = partial(self._encode, *key)
         if key in self.ahead:
             encode = self.ahead[key].numbered
-            self._terms.number(self.ahead)
+            self._number_ahead()
         return self.put_entry(entry_of(chunk), path, sig, status, partial(encode, self.term), former=former)
 
     def put_entry(
@@ -519,11 +506,8 @@ class LocalRowWriter:
         former: ChunkRow | None = None,
     ) -> int:
         """Write every row of a chunk; ``segments`` gives its encoded segments, if they turn out to be needed."""
-        ns = self._number("namespaces", "ns", "name", entry.namespace)
-        talk = entry.conversation_id
-        conversation = (
-            None if talk is None else self._number("conversations", "conversation", "ns, id", ns, talk)
-        )
+        ns, talk = self._namespaces[entry.namespace], entry.conversation_id
+        conversation = None if talk is None else self._conversations[ns, talk]
         doc = former.doc if former else None
         born = entry.created_at
         if doc is not None:
@@ -584,6 +568,28 @@ class LocalRowWriter:
         self.connection.execute("DELETE FROM chunks WHERE doc = ?", (row.doc,))
         self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (row.ns, row.doc))
 
+    def _number_ahead(self) -> None:
+        """Number at once what the segments of ``ahead`` are going to ask for, the first time that they are taken."""
+        if self.ahead is self._numbered:
+            return
+        self._numbered = self.ahead
+        terms = self._terms
+        asked = dict.fromkeys(text for one in self.ahead.values() for text in one.terms if text not in terms)
+        if len(terms) + len(asked) > _MOST_KEPT:
+            terms.clear()
+        self._look_up(asked)
+        new = [(text,) for text in asked if text not in terms]
+        self.connection.executemany("INSERT INTO terms(text) VALUES (?)", new)
+        self._look_up(text for (text,) in new)
+
+    def _look_up(self, texts: Iterable[str]) -> None:
+        self._terms.update(
+            self.connection.execute(
+                "SELECT text, term FROM terms WHERE text IN (SELECT value FROM json_each(?))",
+                (json.dumps(list(texts)),),
+            )
+        )
+
     def touch(self, reads: dict[str, tuple[int, str]]) -> None:
         """Add reads (count, last time) by chunk id."""
         self.connection.executemany(
@@ -593,50 +599,30 @@ class LocalRowWriter:
         )
 
 
-class TermNumbers(dict[str, int]):
-    """The numbers of terms in the dictionary of the index; asked for a new one, it is made.
+class _Numbers(dict[_Key, int]):
+    """The numbers of the rows of a table by what is in them; asked for a new one, the row is made.
 
     Args:
         connection: the connection that holds the write lock.
+        table, number: the table, and its column with the number.
+        columns: what the key is: the value of one column, or those of several.
     """
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, table: str, number: str, columns: str) -> None:
         self._connection = connection
-        self.numbered: Ahead | None = None
-        """The segments whose terms were numbered last."""
+        marks = ", ".join("?" * len(columns.split(",")))
+        self._find = f"SELECT {number} FROM {table} WHERE ({columns}) = ({marks})"
+        self._make = f"INSERT INTO {table}({columns}) VALUES ({marks})"
 
-    def __missing__(self, text: str) -> int:
+    def __missing__(self, key: _Key) -> int:
+        values = key if isinstance(key, tuple) else (key,)
         execute = self._connection.execute
-        found = execute("SELECT term FROM terms WHERE text = ?", (text,)).fetchone()
-        if found is None:
-            number = execute("INSERT INTO terms(text) VALUES (?)", (text,)).lastrowid or 0
-        else:
-            number = int(found[0])
+        found = execute(self._find, values).fetchone()
+        number = int(found[0]) if found else execute(self._make, values).lastrowid or 0
         if len(self) > _MOST_KEPT:
             self.clear()
-        self[text] = number
+        self[key] = number
         return number
-
-    def number(self, ahead: Ahead) -> None:
-        """Number at once what some segments are going to ask for, the first time that they are named."""
-        if ahead is self.numbered:
-            return
-        self.numbered = ahead
-        asked = dict.fromkeys(text for one in ahead.values() for text in one.terms if text not in self)
-        if len(self) + len(asked) > _MOST_KEPT:
-            self.clear()
-        self._look_up(asked)
-        new = [(text,) for text in asked if text not in self]
-        self._connection.executemany("INSERT INTO terms(text) VALUES (?)", new)
-        self._look_up(text for (text,) in new)
-
-    def _look_up(self, texts: Iterable[str]) -> None:
-        self.update(
-            self._connection.execute(
-                "SELECT text, term FROM terms WHERE text IN (SELECT value FROM json_each(?))",
-                (json.dumps(list(texts)),),
-            )
-        )
 
 
 class ThreadRows(threading.local):

@@ -10,8 +10,8 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import Vacuumed
 from rlm_mem.store.local import schema
-from rlm_mem.store.local.connections import read_state
 from rlm_mem.store.local.local_index import LocalIndex
+from rlm_mem.store.local.queries import read_state
 
 __all__ = ["vacuum_folder"]
 

@@ -15,6 +15,7 @@ import msgspec
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import StoreStatus
 from rlm_mem.store.local.folder import Layout
+from rlm_mem.store.local.schema import since_created
 
 if TYPE_CHECKING:
     import sqlite3
@@ -44,9 +45,8 @@ def write_views(connection: sqlite3.Connection, layout: Layout) -> list[str]:
 
 def _metadata(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
     for row in connection.execute(
-        "SELECT c.id, type, tokens, confidence, created_at, ifnull(nullif(modified_at, ''), created_at), v.id,"
-        " n.name, path FROM chunks c"
-        " JOIN namespaces n USING(ns) LEFT JOIN conversations v USING(conversation)"
+        f"SELECT c.id, type, tokens, confidence, created_at, {since_created('modified_at', 'c')}, v.id, n.name, path"
+        " FROM chunks c JOIN namespaces n USING(ns) LEFT JOIN conversations v USING(conversation)"
         " WHERE status = 0 ORDER BY doc"
     ):
         yield (
