@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.capture.moving import move_chunks
 from rlm_mem.capture.projects import project_of
 from rlm_mem.chunk import check_namespace
+from rlm_mem.store.core import files
+from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.integrity import check
+from tests import killed
 from tests.cli.conftest import Run
 
 
@@ -94,3 +100,72 @@ def test_memories_move_between_project_and_person(run: Run, brain: Path | str) -
     run("project", "move", moved["chunk_id"], "--to", "project")
     assert run("project", "show", "--json").json["memories"] == 2
     assert run("project", "move", ids[1], "--to", own).code == 2
+    assert run("--namespace", own, "project", "move", ids[1], "--to", "shared").code == 0
+
+
+def contents(base: Path | str, namespace: str) -> list[str]:
+    with ChunkStore(base, namespace=namespace) as store:
+        return sorted(chunk.content for chunk in store.iter_chunks())
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its victims: needs a POSIX system")
+@pytest.mark.parametrize(
+    "step", [pytest.param(3, id="every third"), pytest.param(1, id="every", marks=pytest.mark.slow)]
+)
+def test_a_move_killed_at_any_step_leaves_each_memory_in_one_namespace(
+    base: Path | str, backend: str, step: int
+) -> None:
+    ends = set()
+    for number in range(
+        1, 200, 4 * step if backend == "postgres" else step
+    ):  # more statements than file operations
+        texts = [f"Note {number} {part}." for part in "ab"]
+        with ChunkStore(base, namespace="a") as store:
+            ids = [store.create_chunk(text).id for text in texts]
+        pid = os.fork()
+        if not pid:
+            try:
+                with ChunkStore(base, namespace="a") as store:
+                    _die_at(number, backend)
+                    move_chunks(store, "b", ids)
+            finally:
+                os._exit(0)
+        status = os.waitpid(pid, 0)[1]
+        left, moved = ([text for text in contents(base, name) if text in texts] for name in ("a", "b"))
+        assert (left, moved) in ((texts, []), ([], texts)), number
+        ends.add(bool(moved))
+        if os.WIFEXITED(status):
+            assert ends == {False, True}
+            assert number > 4, "it must have been killed at several steps before it ran through"
+            with ChunkStore(base, namespace="a") as store:
+                assert check(store) == []
+            return
+    pytest.fail("the move never ran through")
+
+
+def _die_at(number: int, backend: str) -> None:
+    """Kill this process just before its file operation, or its statement, of this number."""
+    patched = killed.at_call(number, after=False)
+    places: list[tuple[object, str]] = [
+        (files, name)
+        for name in ("write_temp", "sync_files", "publish", "sync_folder", "link_or_copy", "remove")
+    ]
+    if backend == "postgres":
+        import psycopg
+
+        places = [
+            (psycopg.Connection, "execute"), (psycopg.Cursor, "execute"), (psycopg.Cursor, "executemany"),
+            (psycopg.Cursor, "copy"), (psycopg.Cursor, "fetchone"), (psycopg.Cursor, "fetchall"),
+        ]  # fmt: skip
+    for place, name in places:
+        setattr(place, name, patched(getattr(place, name)))
+
+
+def test_a_moved_memory_is_as_far_trusted_and_as_long_kept_as_before(store: ChunkStore) -> None:
+    made = store.create_chunk("From a page.", origin="web", ttl="30d", type="fact")
+    (moved,) = move_chunks(store, "other", [made.id])
+    with store.confined_to("other", actor=None) as other:
+        found = other.get_many([moved.chunk_id])[moved.chunk_id]
+        assert [getattr(found.metadata, name) for name in ("origin", "trust", "expires_at", "at")] == [
+            getattr(made.metadata, name) for name in ("origin", "trust", "expires_at", "at")
+        ]

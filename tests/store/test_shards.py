@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator
 from dataclasses import replace
+from unittest.mock import Mock
 
 import pytest
 
+from rlm_mem.capture.moving import move_chunks
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, NotFoundError, StorageError
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -216,3 +218,18 @@ def test_lines_that_a_recall_still_writes_to_the_old_place_come_along(
     with ChunkStore(other, namespace="a") as store:
         assert store.backend.files("a").read(name) == b'{"step": 1}\n{"step": 2}\n'
         assert store.backend.files("a").read(name.replace("0123", "4567")) == b'{"step": 1}\n'
+
+
+def test_memories_are_moved_into_a_namespace_on_another_server(
+    places: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    directory, other = places
+    assign(directory, "far", other)
+    with ChunkStore(directory, namespace="near") as store, ChunkStore(directory, namespace="far") as far:
+        ids = [store.create_chunk(f"Note {number}.").id for number in range(2)]
+        with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(ChunkStore, "delete_chunk", Mock(side_effect=KeyboardInterrupt))
+            move_chunks(store, "far", ids)
+        assert len(far.list_chunks()) == len(store.list_chunks()) == 2, "interrupted: in both"
+        moved = move_chunks(store, "far", ids)
+        assert ([one.chunk_id for one in moved], store.list_chunks()) == (far.list_chunks(), [])

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.errors import InputError, NamespaceError, NotFoundError
 
 if TYPE_CHECKING:
-    from rlm_mem.memory import Memory
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["MovedChunk", "move_chunks"]
 
@@ -22,15 +24,19 @@ class MovedChunk:
     chunk_id: str
 
 
-def move_chunks(source: Memory, target: Memory, chunk_ids: Sequence[str]) -> list[MovedChunk]:
-    """Move memories, all of those named or none: each is written to the target first, then archived in the source.
+def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) -> list[MovedChunk]:
+    """Move memories into another namespace, all of those named or none; they are archived where they were.
 
-    A process killed in between leaves a memory in both places, never in neither; the same call then completes the move.
-    Links are not moved, since they lead to chunks that the target does not have. ``provenance.moved_from`` names the
-    origin. Restoring the archived chunk undoes the move in the source.
+    It is one transaction: a process killed in the middle leaves each memory in one of the namespaces. Only where
+    these are on different database servers, it is two: what is killed between them leaves the memories in both, and
+    the same call completes the move.
+
+    A memory keeps its text, type, tags, times, validity, origin and trust. Links are not moved, since they lead to
+    chunks that the other namespace does not have. ``provenance.moved_from`` names where it was.
 
     Args:
-        source, target: two namespaces of the same place.
+        source: the namespace that they are in.
+        namespace: where to, in the same place.
 
     Returns:
         what was moved, in the order of the ids.
@@ -39,42 +45,53 @@ def move_chunks(source: Memory, target: Memory, chunk_ids: Sequence[str]) -> lis
         NotFoundError: one of them is not in the source; nothing was moved.
         InputError: source and target are one namespace.
     """
-    if source.store.namespace == target.store.namespace:
+    target = source.confined_to(namespace, actor=source.actor)
+    if source.namespace == target.namespace:
         raise InputError(
-            f"{source.store.namespace} is already the namespace of these memories",
-            hint="name another namespace",
+            f"{namespace} is already the namespace of these memories", hint="name another namespace"
         )
     ids = list(dict.fromkeys(chunk_ids))
-    found = source.store.get_many(ids, track=False)
-    missing = [chunk_id for chunk_id in ids if chunk_id not in found]
-    if missing:
-        raise NotFoundError(
-            f"there is no chunk {missing[0]!r:.80} in {source.store.namespace}; nothing was moved"
-        )
-    moved = []
-    with target.batch():
-        for chunk_id in ids:
-            chunk = found[chunk_id]
-            meta = chunk.metadata
-            origin = f"{source.store.namespace}#{chunk_id}"
-            there = target.store.find_same(chunk.content, meta.conversation_id)
-            if there is None:
-                there = target.store.create_chunk(
-                    chunk.content,
-                    chunk.type,
-                    {**meta.extra},
-                    conversation_id=meta.conversation_id,
-                    tags=chunk.tags,
-                    confidence=meta.confidence,
-                    source=meta.source,
-                    occurred_at=meta.occurred_at or chunk.metadata.created_at,
-                    valid_from=meta.valid_from,
-                    valid_to=meta.valid_to,
-                    provenance={**meta.provenance, "moved_from": origin},
-                    secrets="keep",
-                ).id
-            moved.append(MovedChunk(chunk_id, there))
-    with source.batch():
-        for chunk_id in ids:
-            source.store.delete_chunk(chunk_id)
+    with ExitStack() as together:
+        try:
+            # In the same order always: of two opposite moves at once, one waits for the other.
+            for store in sorted((source, target), key=lambda one: one.namespace):
+                together.enter_context(store.batch())
+        except NamespaceError:  # they are on different servers
+            together.close()
+        found = source.get_many(ids)
+        missing = [chunk_id for chunk_id in ids if chunk_id not in found]
+        if missing:
+            raise NotFoundError(
+                f"there is no chunk {missing[0]!r:.80} in {source.namespace}; nothing was moved"
+            )
+        with target.batch():
+            moved = [MovedChunk(one, _written(found[one], target)) for one in ids]
+        with source.batch():
+            for chunk_id in ids:
+                source.delete_chunk(chunk_id)
     return moved
+
+
+def _written(chunk: Chunk, target: ChunkStore) -> str:
+    """Write a chunk of another namespace to this one, unless it is there; its id there."""
+    meta = chunk.metadata
+    there = target.find_same(chunk.content, meta.conversation_id)
+    if there is not None:
+        return there
+    return target.create_chunk(
+        chunk.content,
+        chunk.type,
+        {**meta.extra},
+        conversation_id=meta.conversation_id,
+        tags=chunk.tags,
+        confidence=meta.confidence,
+        source=meta.source,
+        occurred_at=meta.at,
+        valid_from=meta.valid_from,
+        valid_to=meta.valid_to,
+        provenance={**meta.provenance, "moved_from": f"{chunk.namespace}#{chunk.id}"},
+        secrets="keep",
+        origin=meta.origin,
+        trust=meta.trust,
+        expires=meta.expires_at,
+    ).id

@@ -65,9 +65,9 @@ def move(
     own = project.namespace if project is not None else ""
     origin = call.namespace or (None if to == "project" else own)
     goal = {"shared": None, "project": own}.get(to, to)
-    with call.at(namespace=origin).open() as source, call.at(namespace=goal).open(create=True) as target:
-        moved = move_chunks(source, target, full_ids(source, chunk_ids))
-        where = target.store.namespace
+    with call.at(namespace=origin).open() as source:
+        where = source.config.store.namespace if goal is None else goal
+        moved = move_chunks(source.store, where, full_ids(source, chunk_ids))
     if call.json:
         print_json(moved)
         return
