@@ -24,6 +24,7 @@ from rlm_mem.chunk import (
     parse_time,
 )
 from rlm_mem.errors import InvalidChunk, InvalidChunkId
+from rlm_mem.receipts.making import chunk_hash
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 WORD = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1, max_size=30).filter(
@@ -65,6 +66,23 @@ def test_every_chunk_survives_its_json(chunk: Chunk) -> None:
     data = encode_chunk(chunk)
     assert decode_chunk(data) == chunk
     assert encode_chunk(decode_chunk(data)) == data
+    every_field = json.dumps(chunk.to_dict())  # as former versions wrote it
+    assert decode_chunk(every_field.encode()) == chunk
+    assert chunk_hash(decode_chunk(data).to_dict()) == chunk_hash(json.loads(every_field))
+
+
+def test_a_file_has_some_fields_only_where_there_is_a_value() -> None:
+    when = "2026-02-10T21:37:00.000000Z"
+    link = ChunkLinks("chunk-b", "supports", created_at=when)
+    chunk = Chunk("chunk-a", "text", 1, metadata=ChunkMetadata(created_at=when), links=[link])
+    short = json.loads(encode_chunk(chunk))
+    assert list(short["metadata"]) == ["created_at", "modified_at", "accessed_at", "access_count", "confidence",
+                                       "conversation_id", "source", "content_hash", "provenance", "extra"]  # fmt: skip
+    assert list(short["links"][0]) == ["target_id", "type", "strength", "created_at"]
+    about = chunk.metadata
+    about.occurred_at, about.valid_from, about.valid_to, about.superseded_by = when, when, when, "chunk-b"
+    link.reasoning, about.extra = "", {"mood": None}
+    assert json.loads(encode_chunk(chunk)) == chunk.to_dict()
 
 
 @given(st.binary(max_size=200) | PLAIN.map(lambda value: json.dumps(value).encode()))

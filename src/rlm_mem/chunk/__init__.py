@@ -171,7 +171,7 @@ class Chunk:
         return [link.target_id for link in self.links if link.type == SUPERSEDES]
 
     def to_dict(self) -> dict[str, Any]:
-        """The canonical JSON shape as a plain dict (schema 2.0)."""
+        """Every field as a plain dict (schema 2.0); files leave out some that are null (``encode_chunk``)."""
         return _to_dict(self)
 
     @classmethod
@@ -183,9 +183,21 @@ class Chunk:
 # --- JSON ------------------------------------------------------------------------------------------
 
 
+# Fields of the metadata that are in a file only where there is a value; every version reads their absence as null.
+_NULL_LEFT_OUT = ("occurred_at", "valid_from", "valid_to", "superseded_by")
+
+
 def encode_chunk(chunk: Chunk) -> bytes:
-    """The chunk as canonical JSON (UTF-8, indent 2, final newline)."""
-    return msgspec.json.format(msgspec.json.encode(_to_dict(chunk)), indent=2) + b"\n"
+    """The chunk as a file holds it: JSON in UTF-8, indent 2, final newline, without the fields that may be left out."""
+    document = _to_dict(chunk)
+    metadata = document["metadata"]
+    for name in _NULL_LEFT_OUT:
+        if metadata[name] is None:
+            del metadata[name]
+    for link in document["links"]:
+        if link["reasoning"] is None:
+            del link["reasoning"]
+    return msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
 
 
 def decode_chunk(data: bytes) -> Chunk:

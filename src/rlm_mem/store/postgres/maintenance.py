@@ -118,7 +118,7 @@ def rebuild(
                 report.unreadable.append(chunk_id)
                 writer.renew_unreadable(doc, status, *columns)
             else:
-                writer.renew(chunk, doc, status)
+                writer.renew(chunk, doc, status, len(body.encode()))
             done += 1
         writer.send()  # the search half writes when it holds enough
         if progress is not None:

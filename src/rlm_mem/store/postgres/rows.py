@@ -247,12 +247,16 @@ class PostgresRowWriter:
         self._trim(chunk.id)
         self._touched = True
 
-    def renew(self, chunk: Chunk, doc: int, status: int) -> None:
-        """Write again what is derived from a chunk, after what was derived before has been deleted."""
+    def renew(self, chunk: Chunk, doc: int, status: int, size: int) -> None:
+        """Write again what is derived from a chunk, after what was derived before has been deleted.
+
+        Args:
+            size: of its text as it is stored, in bytes: a former version may have written the same chunk longer.
+        """
         conversation = self._conversation(chunk.metadata.conversation_id)
         blob, length, count = self._index(chunk, doc, conversation, status, None)
-        body, entry = encode_chunk(chunk), entry_of(chunk)
-        row = self._columns_of(doc, conversation, status, entry, len(body), length, count)
+        entry = entry_of(chunk)
+        row = self._columns_of(doc, conversation, status, entry, size, length, count)
         self._enqueue(
             f"UPDATE rlm_mem.chunks SET {_SET} WHERE ns = %s AND doc = %s", (*row[3:], self.head.ns, doc)
         )
@@ -261,7 +265,7 @@ class PostgresRowWriter:
         )
         if status == ACTIVE:
             self._describe(doc, entry)
-        self._total(status, entry.type, 1, entry.tokens, len(body))
+        self._total(status, entry.type, 1, entry.tokens, size)
         self._changed_in(conversation)
         self._changed = self._touched = True
 
