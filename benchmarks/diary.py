@@ -12,6 +12,10 @@ other subjects. It was split by the SHA-256 of the earlier statement, in turns w
 changed on it. The rules were mended on the open half; the closed half was asked once, after that, and its first
 result is in docs/benchmarks.md. It was opened then, and is no longer unseen.
 
+`diary_third.jsonl` is the open half of a corpus whose author had not read the rules: notes of a household, a software
+team, a clinic, a school, a workshop and clubs, as many different people write them. It was split in the same way. Its
+closed half is kept apart until the rules have been mended on the open one.
+
     python benchmarks/diary.py             all
     python benchmarks/diary.py --quick     the corpus for development only; records nothing
 """
@@ -35,6 +39,7 @@ _CORPORA = (
     ("apart, second", "diary_second.jsonl"),
     ("found wordings, open half", "diary_open.jsonl"),
     ("found wordings, closed half", "diary_closed.jsonl"),
+    ("many writers, open half", "diary_third.jsonl"),
 )
 _FIRST_DAY = date(2025, 1, 1)
 _DAYS = 365
