@@ -281,3 +281,74 @@ def test_an_imported_chat_keeps_its_speakers_wishes_and_outline(store: ChunkStor
         assert [one["date"] for one in session.execute("outline(start='2026-05-02', end='2026-05-02')")] == [
             "2026-05-02"
         ]
+
+
+def test_conversations_of_one_day_are_outlined_in_the_order_in_which_they_came(store: ChunkStore) -> None:
+    topics = [
+        "kites in general",
+        "wind",
+        "my kites and kites and kites",
+        "a kite for Ben",
+        "string for kites",
+    ]
+    with store.batch():
+        for number, topic in enumerate(topics):
+            remember(
+                store, f"User: Tell me of {topic}, kite number {number}.\nAssistant: Gladly.",
+                conversation_id=f"talk-{number}", occurred_at="2026-05-01T00:00:00Z",
+            )  # fmt: skip
+    with REPLSession(store) as session:
+        order = session.execute("[one['conversation_id'] for one in outline(['kites string', 'kite Ben'])]")
+    assert order == [f"talk-{number}" for number in range(5)]
+
+
+def test_rows_are_printed_on_numbered_lines_that_final_cites(session: REPLSession) -> None:
+    printed = session.run("rows = turns(author='Ana')\nprint_rows(rows, 60)").output.splitlines()
+    rows = session.execute("rows")
+    dates = list(dict.fromkeys(row["date"] for row in rows))
+    assert [line for line in printed if line in dates] == dates, "a date stands once, above its lines"
+    assert [line for line in printed if line.startswith("[")] == [
+        f"[{index}] {' '.join(row['text'].split())[:59]}…"
+        if len(row["text"]) > 60
+        else f"[{index}] {row['text']}"
+        for index, row in enumerate(rows)
+    ]
+    made = """
+rows = [{"text": "long " * 40 + "needle" + " hay" * 40, "match": "needle", "speaker": "Ana"},
+        {"text": "same", "speaker": "Ben"}, {"text": "same", "speaker": "Ben", "superseded_by": None},
+        {"older": {"text": "was", "date": "2026-01-01"}, "newer": {"text": "is", "date": "2026-02-02"}},
+        {"text": "from outside", "untrusted": "web"}, {"snippet": "old", "superseded_by": "chunk-1"}, "a text"]
+print_rows(rows, 60)
+"""
+    lines = session.run(made).output.splitlines()
+    assert "needle" in lines[0] and len(lines[0]) < 75
+    assert lines[1:] == [
+        "[1] Ben: same (2 times)", "2026-01-01", "[3] was -> 2026-02-02 is", "(no date)",
+        "[4] [untrusted: web] from outside", "[5] old (out of date)", "[6] a text",
+    ]  # fmt: skip
+    assert session.run("print_rows([])").output == "(no rows)\n"
+    refused = session.run("print_rows(7)").error
+    assert refused is not None and "print_rows takes what a function returned" in str(refused)
+    session.run("rows = turns(author='Ana')\nFINAL('tea', chunk_ids=[rows[-1], rows[0]])")
+    assert session.final is not None
+    assert session.final.chunk_ids == list(dict.fromkeys((rows[-1]["chunk_id"], rows[0]["chunk_id"])))
+
+
+def test_contradictions_about_the_subject_come_before_others_and_code_is_none(store: ChunkStore) -> None:
+    code = "```js\n// Never review the modal, gallery, form or tracker\nreview(modal, gallery, form, tracker)\n```"
+    with store.batch():
+        for number, said in enumerate(
+            (
+                "I've just completed the final code review, approved with comments on names.",
+                "When Ben held the review, modal, gallery, form and tracker ran on Firefox and on Edge.",
+                "Without the review by Ben, modal, gallery, form and tracker would ruin Firefox and Edge.",
+                f"Here is what I have so far:\n{code}",
+                "The bounce rate is fine, considering I've never completed any code reviews.",
+            )
+        ):
+            remember(store, f"User: {said}\nAssistant: Noted.", conversation_id=f"talk-{number}")
+    with REPLSession(store) as session:
+        pairs = session.execute("contradictions('code review', limit=1)")
+        assert "final code review" in pairs[0]["older"]["text"] and "never" in pairs[0]["newer"]["text"]
+        everything = session.execute("contradictions('review modal gallery', limit=50)")
+    assert everything and not any("//" in p[side]["text"] for p in everything for side in ("newer", "older"))

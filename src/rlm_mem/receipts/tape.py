@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CallPlayer", "CallRecorder", "TapedSession", "args_hash", "pinned", "result_hash"]
 
-_OWN = frozenset((*MODEL_FUNCTIONS, "page", "help", "FINAL"))
+_OWN = frozenset((*MODEL_FUNCTIONS, "print_rows", "page", "help", "FINAL"))
 """Answered by the session itself or from recorded replies, so they are not recorded."""
 
 DIVERGED = "calls"

@@ -36,6 +36,8 @@ _DENIAL = re.compile(
 )
 _VALUE = re.compile(r"(?<![\w.])\d[\d.,:/-]*+%?|(?<![.!?:\n] )(?<=\s)[A-Z][\w'-]++")
 _BY_RULE = 100.0
+_ABOUT = 10.0
+"""Added for the share of the subject's words that both have: long sentences share many others."""
 _COMMON = frozenset(("i", "i'm", "i've", "i'll", "i'd", "ok"))
 
 
@@ -137,7 +139,10 @@ def _pairs(
                         older,
                         tuple(sorted(shared)),
                         why,
-                        rarity + overlap + bool(shared & subject_terms) + _weight(ruled),
+                        rarity
+                        + overlap
+                        + _ABOUT * len(shared & subject_terms) / (len(subject_terms) or 1)
+                        + _weight(ruled),
                     )
                 )
     best = sorted(found, key=lambda pair: -pair.weight)[:limit]

@@ -58,7 +58,7 @@ STORE_FUNCTIONS = (
 )
 
 MODEL_FUNCTIONS = ("llm_query", "llm_query_batched", "rlm_query", "rlm_query_batched")
-FUNCTIONS = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS, "page", "help", "FINAL"))
+FUNCTIONS = frozenset((*STORE_FUNCTIONS, *MODEL_FUNCTIONS, "print_rows", "page", "help", "FINAL"))
 """What every session provides under names that a program cannot redefine; a session may provide more."""
 
 MAX_CONTENT_CHARS = 200_000

@@ -98,7 +98,8 @@ _PAGES = (
         "conversations about it, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; only the "
         "conversations that fit it best are listed, each by the line that fits it (of a chat with an "
-        "assistant, the user's); without it by their first line. text is at most 160 characters; points "
+        "assistant, the user's); without it by their first line. What is of one day comes in the order in which it was "
+        "stored. text is at most 160 characters; points "
         "are up to 8 headings of the conversation that no earlier line has; speaker, at and "
         "conversation_id come with them. A note without a conversation stands for itself. limit is 1–100.",
         'for one in outline("garden plans"):\n    print(one["date"], one["text"], one["points"])',
@@ -146,7 +147,6 @@ _PAGES = (
         "the chunk), speakers, content (cut after 2,000 characters, marked …), type, tags, tokens, "
         "confidence, conversation_id, superseded_by, valid_to. Dates as in turns. limit is 1–500.",
         'for item in timeline("2026-05-01", "2026-05-31"):\n    print(item["date"], item["content"][:200])',
-        first=True,
     ),
     Page(
         "dates",
@@ -173,7 +173,7 @@ _PAGES = (
     Page(
         "neighbors",
         "neighbors(chunk_id, before=1, after=1)",
-        '{"before": [chunks], "after": [chunks]} of its conversation',
+        "{before, after}: lists of chunks of its conversation",
         "Chunks as read_chunk gives them, in the order of the conversation; at most 20 each way.",
         'for near in neighbors("CHUNK_ID")["after"]:\n    print(near["content"])',
         first=True,
@@ -217,6 +217,16 @@ _PAGES = (
         "print(stats())",
     ),
     Page(
+        "print_rows",
+        "print_rows(rows, chars=160)",
+        "prints results as numbered lines; cite them by chunk_ids=[rows[3]]",
+        "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
+        "and the text on one line, cut after chars characters (20–4,000), around the match of grep; of a pair of "
+        "updates or contradictions both. The date stands above where it changes; equal lines come once, counted.",
+        'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
+        first=True,
+    ),
+    Page(
         "page",
         "page(number=2)",
         "the next page of long output",
@@ -237,7 +247,7 @@ _PAGES = (
     Page(
         "llm_query",
         "llm_query(prompt, context=None)",
-        "the answer of a model that reads the text you give it",
+        "the answer of a model to what you give it",
         "context is data, shown apart from the prompt. At most 400,000 characters.",
         'llm_query("Which of these are about music?", {"lines": lines})',
         first=True,
@@ -264,7 +274,7 @@ _PAGES = (
     Page(
         "rlm_query_batched",
         "rlm_query_batched(questions)",
-        "the same for several questions, answered at once",
+        "the same for several, at once",
         "At most 20, in order; a question that stands twice is answered once. They share the budget.",
         'for found in rlm_query_batched(["Where does Ana work?", "Where does Ben work?"]):\n    print(found["answer"])',
         first=True,
@@ -297,6 +307,7 @@ SHORT_SIGNATURES = {
     "contradictions": "contradictions(subject)",
     "timeline": "timeline(start, end, limit=50)",
     "FINAL": "FINAL(answer, chunk_ids=[...], confidence=0.8)",
+    "print_rows": "print_rows(rows, chars=160)",
     "page": "page(2)",
     "help": 'help("turns")',
 }

@@ -34,6 +34,7 @@ from rlm_mem.sandbox.policy import (
     variable_name,
 )
 from rlm_mem.sandbox.reference import help_text
+from rlm_mem.sandbox.rows import rows_text
 from rlm_mem.sandbox.values import (
     Bounds,
     Final,
@@ -223,6 +224,7 @@ class SandboxSession:
     def _host_functions_by_name(self) -> dict[str, Callable[..., Any]]:
         """The host functions by name."""
         table = StoreFunctions(self.chunk_store, self._note_read, self._check_time).table()
+        table["print_rows"] = self._print_rows
         table["page"] = self.pages.get
         table["help"] = self._help
         table["llm_query"] = lambda prompt, context=None: self._ask(prompt, context, self.seconds_left())
@@ -583,6 +585,10 @@ class SandboxSession:
                 f"help takes the name of a function as text; there are: {', '.join(sorted(named))}",
             )
         self._printed.write(text + "\n")
+
+    def _print_rows(self, rows: Any, chars: Any = 160) -> None:
+        """Print results as numbered lines."""
+        self._printed.write(rows_text(rows, chars) + "\n")
 
     def _note_read(self, chunk_id: str) -> None:
         self._reads[chunk_id] = None

@@ -22,7 +22,7 @@ from rlm_mem.sandbox.line_functions import (
     wanted_texts,
 )
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.blocks import sentences
+from rlm_mem.text.blocks import CODE, blocks, sentences
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -42,6 +42,12 @@ _COMPARED_CHARS = 1_500
 _STATEMENTS = 80
 """Lines about a subject whose sentences are compared."""
 _MAX_LINKS = 5
+
+
+def _place(line: Line) -> tuple[str, str, str, int]:
+    """Where a line belongs in time; what is of the same day comes in the order in which it was stored."""
+    about = line.chunk.metadata
+    return line.at, about.created_at, about.conversation_id or "", line.number
 
 
 class SubjectFunctions(LineFunctions):
@@ -71,7 +77,7 @@ class SubjectFunctions(LineFunctions):
                 if len(talks) == wanted:
                     break
         told: set[str] = set()
-        return [self._outlined(line, told) for line in sorted(talks.values(), key=lambda line: line.at)]
+        return [self._outlined(line, told) for line in sorted(talks.values(), key=_place)]
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
         """Candidates for what changed about a subject."""
@@ -172,8 +178,10 @@ class SubjectFunctions(LineFunctions):
         statements = [
             Statement(key, (line.at, line.said[line.number].body + start), text[start:end], line.speaker)
             for key, line in enumerate(lines)
-            for text in [line.text[:_COMPARED_CHARS]]
-            for start, end in sentences(text)
+            for text in [line.text]
+            for block in blocks(text)
+            if block.kind != CODE and block.start < _COMPARED_CHARS
+            for start, end in sentences(text, block.start, min(block.end, _COMPARED_CHARS))
         ]
         analyser = get_analyser(self._store.config.search.language)
         found = [one for one in linked if one is not None]

@@ -1,0 +1,91 @@
+"""Results of the functions as numbered lines of text: what ``print_rows`` prints."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.sandbox.line_functions import count, one_line
+
+__all__ = ["rows_text"]
+
+MAX_ROWS = 2_000
+_LEAST_CHARS, _MOST_CHARS = 20, 4_000
+_TEXTS = ("text", "snippet", "content", "answer")
+_BEFORE_MATCH = 3
+"""Of a line longer than wanted, this part of the room stands before what ``grep`` matched."""
+
+
+def rows_text(rows: Any, chars: Any = 160) -> str:
+    """Return one line for each result, with its index; a date where it changes, and equal lines once.
+
+    Args:
+        rows: what a function returned: a list of dicts or texts, or one of them.
+        chars: of the text of a row at most, from 20 to 4,000.
+
+    Raises:
+        HostCallFailed: ``rows`` is something else, or holds more than 2,000.
+    """
+    listed = [rows] if isinstance(rows, str | Mapping) else rows
+    if not isinstance(listed, list | tuple):
+        raise HostCallFailed(
+            "TypeError", "print_rows takes what a function returned: a list of dicts or texts"
+        )
+    if len(listed) > MAX_ROWS:
+        raise HostCallFailed("ValueError", f"print_rows takes {MAX_ROWS:,} rows at most; pass a part of them")
+    most = count("chars", chars, _LEAST_CHARS, _MOST_CHARS)
+    speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
+    marks = {row.get("untrusted") for row in listed if isinstance(row, Mapping)}
+    shown: dict[tuple[str, str], list[int]] = {}
+    for index, row in enumerate(listed):
+        line = _line(row, most)
+        if isinstance(row, Mapping):
+            if len(speakers) > 1 and _speaker(row) and not line.startswith(f"{_speaker(row)}:"):
+                line = f"{_speaker(row)}: {line}"
+            if len(marks) > 1 and row.get("untrusted"):
+                line = f"[untrusted: {row['untrusted']}] {line}"
+        shown.setdefault((_date(row), line), []).append(index)
+    lines: list[str] = []
+    before = ""
+    for (date, line), indexes in shown.items():
+        if date != before:
+            lines.append(date or "(no date)")
+            before = date
+        times = f" ({len(indexes)} times)" if len(indexes) > 1 else ""
+        lines.append(f"[{indexes[0]}] {line}{times}")
+    return "\n".join(lines) or "(no rows)"
+
+
+def _line(row: Any, most: int) -> str:
+    """The words of a row on one line."""
+    if not isinstance(row, Mapping):
+        return one_line(str(row), most)
+    newer, older = row.get("newer"), row.get("older")
+    if isinstance(newer, Mapping) and isinstance(older, Mapping):
+        return f"{_line(older, most)} -> {_date(newer)} {_line(newer, most)}"
+    text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
+    if text is None:
+        text = json.dumps(dict(row), ensure_ascii=False, default=str)
+    match = row.get("match")
+    if isinstance(match, str) and len(text) > most:
+        first = max(0, text.find(match) - max(0, most - len(match)) // _BEFORE_MATCH)
+        text = f"…{text[first:]}" if first else text
+    replaced = " (out of date)" if row.get("superseded_by") else ""
+    return one_line(text, most) + replaced
+
+
+def _date(row: Any) -> str:
+    if not isinstance(row, Mapping):
+        return ""
+    if isinstance(row.get("older"), Mapping):
+        return _date(row["older"])
+    return next(
+        (str(row[name])[:10] for name in ("date", "at", "occurred_at", "created_at") if row.get(name)), ""
+    )
+
+
+def _speaker(row: Mapping[str, Any]) -> str:
+    speaker = row.get("speaker")
+    return speaker if isinstance(speaker, str) else ""
