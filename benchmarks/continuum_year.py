@@ -160,7 +160,7 @@ def main() -> None:
                 if not entry.meta.component_of
             }
             clock.now = FIRST + timedelta(days=day + 1)
-            if day % 30 == 29:
+            if day % 60 == 59:
                 report.add(day=day + 1, **populations[-1])
         finish(report, continuum, all_goals, reached, tally, populations)
         plot(populations, options.plot)

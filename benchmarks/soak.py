@@ -362,7 +362,7 @@ def main() -> None:
             )  # fmt: skip
         if options.kills:
             facts["processes killed"] = killed
-        report.facts |= {f"{where}: {name}": value for name, value in facts.items()}
+        report.facts.setdefault("checked afterwards", []).append({"backend": where, **facts})
         bad = ("not as acknowledged", "lost updates", "integrity findings", "rows that the replica lacks")
         sound &= not any(facts.get(name) for name in bad)
         sound &= bool(options.kills) or not facts["written but never acknowledged"]

@@ -52,7 +52,6 @@ ALL = (
     Benchmark("search_scale", "Search at size"),
     Benchmark("remember", "Remembering"),
     Benchmark("finding", "Looking for what is replaced"),
-    Benchmark("index_journal", "Journal of the index"),
     Benchmark("locomo_remember", "Remembering long conversations", needs_data=True),
     Benchmark("growth", "Growth", on_server=("--store", "FOLDER", "--store", "DSN")),
     Benchmark("sizing", "Disk and memory"),
@@ -93,6 +92,7 @@ ALL = (
 NO_BENCHMARKS = {
     "ranking_fit": "fits the weights of ranking",
     "offline_fit": "fits the tables of the built-in writer",
+    "index_journal": "compares settings of SQLite, and another installation, which have to be named",
     "filling": "fills memories of two checkouts, of which the other one has to be named",
     "paired": "compares two checkouts, of which the other one has to be named",
     "peer_worker": "is started by peers.py",

@@ -23,6 +23,9 @@ RESULTS = ROOT / "benchmarks" / "results"
 DRAWINGS = ROOT / "docs" / "plots"
 PLACE = re.compile(r"<!-- figures: (\w+) -->\n.*?<!-- end of figures -->", re.DOTALL)
 
+#: What a benchmark puts where it had nothing to measure with.
+NOT_MEASURED = "not measured"
+
 Result = dict[str, Any]
 Rows = list[dict[str, Any]]
 
@@ -71,6 +74,7 @@ PARTS: dict[str, tuple[Table, ...]] = {
                 "recipe_p50": "RLM-MEM p50",
                 "recipe_p95": "p95",
                 "first_stage_p50": "of it candidates p50",
+                "first_stage_p95": "p95",
                 "fts5_p50": "FTS5 p50",
                 "fts5_p95": "p95",
                 "fts5_picked_p50": "FTS5, words picked, p50",
@@ -93,6 +97,7 @@ PARTS: dict[str, tuple[Table, ...]] = {
             "Building and keeping",
             {
                 "chunks": "chunks",
+                "rows_s": "rows written, s",
                 "postings_build_s": "postings built, s",
                 "fts5_build_s": "FTS5 built, s",
                 "postings_mb": "postings MB",
@@ -161,6 +166,7 @@ PARTS: dict[str, tuple[Table, ...]] = {
                 "remember_p50": "remember",
                 "remember_p95": "p95",
                 "floor_p50": "floor",
+                "floor_p95": "p95",
                 "get_p50": "get",
                 "search_p50": "search",
                 "tag_page_p50": "50 of a tag",
@@ -191,10 +197,43 @@ PARTS: dict[str, tuple[Table, ...]] = {
                 "remembered_per_s": "remembered in batches, chunks/s",
                 "rebuild_per_s": "rebuilt, chunks/s",
                 "rebuild_s": "rebuild s",
+                "rebuild_writer_cpu_s": "CPU of its writer s",
                 "check_s": "check s",
                 "findings": "findings",
                 "checkpoint_s": "checkpoint s",
                 "index_mb": "index MB",
+            },
+        ),
+    ),
+    "links": (
+        Table(
+            "Milliseconds, p50",
+            {
+                "chunks": "chunks",
+                "links": "links",
+                "out": "links from a chunk",
+                "in": "links to it",
+                "both_p95": "both, p95",
+                "neighbours": "its neighbours",
+                "three_hops": "all within three links",
+                "chunks_reached": "chunks reached",
+                "add_link": "add a link",
+                "remove_link": "remove one",
+                "remember": "remember",
+                "of_it_linking": "of it linking",
+            },
+        ),
+    ),
+    "telemetry": (
+        Table("While it is off", {"what": "hook", "nanoseconds": "ns"}),
+        Table(
+            "Milliseconds, p50",
+            {
+                "what": "operation",
+                "off_p50_ms": "off",
+                "on_p50_ms": "on",
+                "spans": "spans",
+                "off_share_percent": "share of the hooks while off, %",
             },
         ),
     ),
@@ -319,23 +358,38 @@ def rendered(result: Result) -> str:
     closing = [
         f"Measured {result['started'][:10]} on {place}" + (f", load {load:.1f}." if load is not None else ".")
     ]
+    unmeasured = [name for name in _columns(result["rows"]) if _unmeasured(result["rows"], name)]
+    if unmeasured:
+        closing.append(f"Not measured: {', '.join(map(_heading, unmeasured))}.")
     for name, value in result.get("facts", {}).items():
         if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
-            blocks.append(_table(value, {key: key for key in value[0]}, name.capitalize()))
+            blocks.append(_table(value, {key: key for key in value[0]}, _sentence(name)))
         elif (
             isinstance(value, dict) and value and not any(isinstance(v, dict | list) for v in value.values())
         ):
             said = ", ".join(f"{key} {shown(item)}" for key, item in value.items())
-            closing.append(f"{name.capitalize()}: {said}.")
+            closing.append(f"{_sentence(name)}: {said}.")
         elif not isinstance(value, dict | list):
-            closing.append(f"{name.capitalize()}: {shown(value)}.")
+            closing.append(f"{_sentence(name)}: {shown(value)}.")
     return "\n" + "\n".join(blocks) + "\n" + "\n".join(closing) + "\n\n"
 
 
+def _columns(rows: Rows) -> list[str]:
+    return list(dict.fromkeys(name for row in rows for name in row))
+
+
+def _unmeasured(rows: Rows, column: str) -> bool:
+    return all(row.get(column) == NOT_MEASURED for row in rows)
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
 def tables(result: Result) -> Iterator[tuple[str, dict[str, str], Rows]]:
-    """Title, columns and rows of each table of a result; no column is left out."""
+    """Title, columns and rows of each table of a result; no column is left out that was measured."""
     rows: Rows = result["rows"]
-    present = list(dict.fromkeys(name for row in rows for name in row))
+    present = _columns(rows)
     named: set[str] = set()
     for part in PARTS.get(result["name"], ()):
         columns = {name: shown_as for name, shown_as in part.columns.items() if name in present}
@@ -343,10 +397,18 @@ def tables(result: Result) -> Iterator[tuple[str, dict[str, str], Rows]]:
         if len(columns) > 1 and values:
             named |= set(columns)
             yield part.title, columns, values
-    left = [name for name in present if name not in named]
+    left = [name for name in present if name not in named and not _unmeasured(rows, name)]
     if left:
         first = [present[0]] if named else []
-        yield "More" if named else "", {name: name.replace("_", " ") for name in [*first, *left]}, rows
+        yield "More" if named else "", {name: _heading(name) for name in [*first, *left]}, rows
+
+
+#: Words of column names that are not written as they are.
+_WRITTEN = {"cpu": "CPU", "kb": "KB", "mb": "MB", "usd": "USD"}
+
+
+def _heading(column: str) -> str:
+    return " ".join(_WRITTEN.get(word, word) for word in column.replace("_", " ").split(" "))
 
 
 def _table(rows: Rows, columns: dict[str, str], title: str) -> str:
@@ -365,11 +427,13 @@ def _table(rows: Rows, columns: dict[str, str], title: str) -> str:
 
 def shown(value: object) -> str:
     """A cell: numbers with the digits that matter."""
+    if value is None:
+        return ""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value).replace("|", "\\|").replace("\n", " ")
     if isinstance(value, int) or value >= 1000:
         return f"{value:,.0f}"
-    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.2f}"
+    return f"{value:z.1f}" if abs(value) >= 10 else f"{value:z.2f}"  # z: no minus before a zero
 
 
 # --- plots -------------------------------------------------------------------------------------------------
