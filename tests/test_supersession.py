@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.chunk import Chunk
 from rlm_mem.cli import main
 from rlm_mem.errors import ConflictError, InvalidChunk, InvalidLink, InvalidQuery, NotFoundError, RlmMemError
 from rlm_mem.interchange import import_source
 from rlm_mem.mcp.service import Service
 from rlm_mem.operations.context import OpenMemory, Settings
-from rlm_mem.store.core.integrity import check
+from rlm_mem.store.core.integrity import check, repair
 from tests.conftest import Clock
 from tests.server.api import client_of
 
@@ -113,6 +114,56 @@ def test_an_import_records_in_both_chunks_what_one_of_them_names(place: Path | s
         assert about.superseded_by is None and about.valid_to is None
 
 
+def test_a_check_finds_replacements_that_one_chunk_names_and_a_repair_records_them(place: Path | str) -> None:
+    """As hands, former versions and other programs leave them: chunks are written as they are."""
+    with Memory.open(place) as memory:
+        store = memory.store
+
+        def chunk(name: str, superseded_by: str | None = None, replaces: str = "", **about: str) -> str:
+            links = [{"target_id": replaces, "type": "supersedes", "strength": 0.8, "created_at": MAY}]
+            meta = {"created_at": f"{MARCH}T00:00:00.000000Z", "superseded_by": superseded_by, **about}
+            given = {"id": name, "content": name, "metadata": meta, "links": links if replaces else []}
+            return store.adopt(Chunk.from_dict({**given, "namespace": store.namespace})).id
+
+        for number in range(3):
+            chunk(f"chunk-new-{number}", None, f"chunk-old-{number}" if number != 1 else "")
+        chunk("chunk-old-0")
+        chunk("chunk-old-1", "chunk-new-1", valid_to=MAY)
+        chunk("chunk-old-2", "chunk-new-2")
+        chunk("chunk-rival", None, "chunk-old-2")
+        chunk("chunk-self", "chunk-self")
+        gone = chunk("chunk-gone", None, "chunk-old-1")
+        store.delete_chunk(gone)
+
+        def found() -> list[tuple[str, str | None, str | None]]:
+            return sorted(
+                (one.code, one.chunk_id, one.target_id)
+                for one in check(store)
+                if one.link_type == "supersedes"
+            )
+
+        named = [
+            ("one-sided-replacement", f"chunk-new-{number}", f"chunk-old-{number}") for number in range(3)
+        ]
+        twice = ("replaced-twice", "chunk-rival", "chunk-old-2")
+        assert found() == [*named, twice, ("self-link", "chunk-self", "chunk-self")]
+        steps = repair(store, dry_run=False)
+        assert [step.done for step in steps if step.finding.code == "one-sided-replacement"] == [True] * 3
+        assert found() == [twice]
+        for number, until in ((0, MARCH), (1, MAY), (2, MARCH)):
+            about = store.get_many([f"chunk-old-{number}"])[f"chunk-old-{number}"].metadata
+            assert (about.superseded_by, str(about.valid_to)[:10]) == (f"chunk-new-{number}", until)
+            assert [
+                one.chunk_id for one in memory.links(f"chunk-new-{number}", "supersedes", direction="out")
+            ] == [f"chunk-old-{number}"]
+        store.undo("chunk-old-0")
+        assert store.get_many(["chunk-old-0"])["chunk-old-0"].metadata.superseded_by is None
+
+        chunk("chunk-a", "chunk-b"), chunk("chunk-b", "chunk-a")
+        errors = [step.error for step in repair(store, dry_run=False) if step.error]
+        assert len(errors) == 2 and all("cannot replace" in error for error in errors)
+
+
 def test_every_interface_supersedes_in_the_same_way(place: Path | str) -> None:
     with Memory.open(place) as memory:
         old, new = (memory.remember(text).chunk_ids[0] for text in ("The lamp is red.", "The lamp is blue."))
@@ -155,6 +206,25 @@ def test_an_end_that_was_set_by_hand_comes_back(memory: Memory) -> None:
     assert ends == [MARCH, MAY]
 
 
+def test_a_successor_set_by_a_field_ends_the_older_chunk_and_clearing_it_brings_its_end_back(
+    memory: Memory,
+) -> None:
+    store = memory.store
+    old, other = (
+        store.create_chunk("The pass holds.", occurred_at=JANUARY, valid_to=end).id for end in (MAY, None)
+    )
+    new = store.create_chunk("The pass was withdrawn.", occurred_at=MARCH).id
+    for chunk_id, before in ((old, MAY), (other, "None")):
+        ends = []
+        for by in (new, None):
+            made = store.update_chunk(chunk_id, metadata={"superseded_by": by})
+            assert made is not None and sound(memory)
+            ends.append(str(made.metadata.valid_to)[:10])
+        assert ends == [MARCH, before]
+    given = store.update_chunk(old, metadata={"superseded_by": new, "valid_to": "2026-02-01"})
+    assert given is not None and str(given.metadata.valid_to)[:10] == "2026-02-01"
+
+
 def test_invalid_replacements_are_refused_and_change_nothing(memory: Memory) -> None:
     one, two, three = (
         memory.remember(f"The lamp is {colour}.").chunk_ids[0] for colour in ("red", "blue", "grey")
@@ -166,6 +236,8 @@ def test_invalid_replacements_are_refused_and_change_nothing(memory: Memory) -> 
         (ConflictError, lambda: memory.supersede(one, three)),
         (InvalidLink, lambda: memory.supersede(three, one)),
         (InvalidLink, lambda: memory.supersede(three, three)),
+        (InvalidLink, lambda: memory.store.update_chunk(three, metadata={"superseded_by": one})),
+        (InvalidLink, lambda: memory.store.update_chunk(three, metadata={"superseded_by": three})),
         (NotFoundError, lambda: memory.supersede("chunk-2026-01-01-00000000", three)),
         (NotFoundError, lambda: memory.remember("The lamp is green.", replaces="chunk-2026-01-01-00000000")),
         (ConflictError, lambda: memory.remember("The lamp is green.", replaces=[one])),

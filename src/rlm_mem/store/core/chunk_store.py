@@ -317,10 +317,10 @@ class ChunkStore(ChunkReader):
         self._report_secrets(checked.id, [found] if found.found else [])
         return checked
 
-    def agree(self, namespace: str, newer_id: str, older_id: str) -> None:
-        """Record a replacement in both chunks that only one of them names, as it was adopted.
+    def agree(self, namespace: str, newer_id: str, older_id: str) -> bool:
+        """Record a replacement in both chunks that only one of them names; whether anything was changed.
 
-        Nothing is done where one of them is not there, or another chunk replaced the older one.
+        Nothing is done where one of them is not there, they are the same, or another chunk replaced the older one.
 
         Raises:
             InvalidLink: the older one replaces the newer one, directly or by way of others.
@@ -328,7 +328,7 @@ class ChunkStore(ChunkReader):
         """
         self._other(namespace)
         self._written.set()
-        self._writer.agree(namespace, newer_id, older_id)
+        return self._writer.agree(namespace, newer_id, older_id)
 
     def update_chunk(
         self,

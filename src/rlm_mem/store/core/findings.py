@@ -44,7 +44,18 @@ CODES: dict[str, tuple[str, str]] = {
         "removes them (the former version is kept)",
     ),
     "dangling-superseded": ("superseded_by names a chunk that does not exist", "left for a person"),
-    "self-link": ("the chunk links to itself", "removes the link (the former version is kept)"),
+    "one-sided-replacement": (
+        "one chunk replaces another, and only one of them says so",
+        "records it in the other one, too (the former version is kept)",
+    ),
+    "replaced-twice": (
+        "a chunk has a link supersedes to one that names another successor",
+        "left for a person: remove the link, or undo the other replacement",
+    ),
+    "self-link": (
+        "the chunk links to itself, or names itself as its successor",
+        "removes the link (the former version is kept)",
+    ),
     "circular-links": ("links of an ordered type go round in a circle", "left for a person"),
     "namespace-crossing-link": (
         "the link leads into another namespace",

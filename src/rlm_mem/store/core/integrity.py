@@ -7,14 +7,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import Chunk, content_hash
+from rlm_mem.chunk import SUPERSEDES, Chunk, content_hash
 from rlm_mem.errors import RlmMemError
 from rlm_mem.record import FrozenRecord
 from rlm_mem.results import Progress
 from rlm_mem.store.core.findings import CODES, Finding
+from rlm_mem.store.core.succession import successions
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -24,22 +25,26 @@ __all__ = [
     "MAX_CYCLE_DEPTH",
     "ORDERED_LINKS",
     "Repair",
+    "Replacements",
     "check",
     "find_cycle",
     "repair",
     "wrong_fields",
+    "wrong_replacement",
     "wrong_values",
 ]
 
 _logger = logging.getLogger("rlm_mem.store")
 
-#: Link types that express an order in time or origin: going round in a circle contradicts them. The others
-#: (shared tags, same conversation, similarity) hold both ways by nature.
-ORDERED_LINKS = ("follows", "derived_from")
+#: Link types that express an order (in time, by origin, of what holds): going round in a circle contradicts them. The
+#: others (shared tags, same conversation, similarity) hold both ways by nature.
+ORDERED_LINKS = ("follows", "derived_from", SUPERSEDES)
 MAX_CYCLE_DEPTH = 64
 
 _MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}
 _REINDEX = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}
+#: Mended after the index, which has to know both chunks.
+_AGREE = "one-sided-replacement"
 _REBUILD = {"index-links", "index-terms", "index-damaged", "index-row", "index-counts"}
 
 
@@ -92,19 +97,20 @@ def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None
     planned = [Repair(item, item.remedy, manual=item.code in _MANUAL) for item in findings]
     if dry_run:
         return planned
-    results = [
-        step if step.manual or step.finding.code in _REINDEX | _REBUILD else _apply(store, step)
-        for step in planned
-    ]
+    later = _REINDEX | _REBUILD | {_AGREE}
+    results = [step if step.manual or step.finding.code in later else _apply(store, step) for step in planned]
     codes = {item.code for item in findings}
     if codes & _REBUILD:
         store.rebuild_index()
     elif codes & _REINDEX:
         store.sync(full=True)
-    return [
-        Repair(step.finding, step.action, done=True) if step.finding.code in _REINDEX | _REBUILD else step
-        for step in results
-    ]
+    return [_after_the_index(store, step) if step.finding.code in later else step for step in results]
+
+
+def _after_the_index(store: ChunkStore, step: Repair) -> Repair:
+    if step.finding.code == _AGREE:
+        return _apply(store, step)
+    return Repair(step.finding, step.action, done=True)
 
 
 def _apply(store: ChunkStore, step: Repair) -> Repair:
@@ -114,6 +120,8 @@ def _apply(store: ChunkStore, step: Repair) -> Repair:
             done = _refresh(store, finding)
         elif finding.code in ("dangling-link", "self-link", "namespace-crossing-link"):
             done = _drop_link(store, finding)
+        elif finding.code == _AGREE:
+            done = _agree(store, finding)
         else:
             done = store.backend.mend(store, finding)
     except (RlmMemError, OSError) as error:
@@ -159,9 +167,72 @@ def _drop_link(store: ChunkStore, finding: Finding) -> bool:
         ]
         changed = len(kept) < len(chunk.links)
         chunk.links = kept
+        if finding.target_id == chunk.metadata.superseded_by == chunk.id:
+            chunk.metadata.superseded_by, changed = None, True
         return changed
 
     return _rewrite(store, finding, change)
+
+
+def _agree(store: ChunkStore, finding: Finding) -> bool:
+    row = store.backend.locate(store.namespace, finding.chunk_id or "")
+    newer = store.backend.read(row) if row else None
+    return newer is not None and store.agree(newer.namespace, newer.id, finding.target_id or "")
+
+
+class Replacements:
+    """What active chunks say of replacing each other, noted one chunk at a time, and where two do not agree."""
+
+    def __init__(self) -> None:
+        self._newer: dict[str, str] = {}
+        self._ended: set[str] = set()
+        self._links: set[tuple[str, str]] = set()
+
+    def note(
+        self, chunk_id: str, superseded_by: str | None, has_end: bool, links: Iterable[tuple[str, str]]
+    ) -> None:
+        """Note what one chunk says.
+
+        Args:
+            has_end: whether it has ``valid_to``, as every chunk that was replaced.
+            links: its links as (target, type).
+        """
+        if superseded_by is not None and superseded_by != chunk_id:
+            self._newer[chunk_id] = superseded_by
+            if has_end:
+                self._ended.add(chunk_id)
+        self._links.update(
+            (chunk_id, target) for target, kind in links if kind == SUPERSEDES and target != chunk_id
+        )
+
+    def doubtful(self) -> Iterator[tuple[str, str]]:
+        """The pairs (newer, older) that may not agree: others may have changed them since, or one is archived."""
+        for older, newer in self._newer.items():
+            if older not in self._ended or (newer, older) not in self._links:
+                yield newer, older
+        for newer, older in self._links:
+            if self._newer.get(older) != newer:
+                yield newer, older
+
+
+def wrong_replacement(newer: Chunk | None, older: Chunk | None, path: str | None) -> Iterator[Finding]:
+    """What two active chunks (None: there is none) that may replace each other do not agree about.
+
+    Args:
+        path: the file of the newer one, where it has one.
+    """
+    if newer is None or older is None or newer.namespace != older.namespace:
+        return
+    by, is_linked = older.metadata.superseded_by, older.id in successions(newer)
+    where = (path, newer.id, older.id, SUPERSEDES)
+    if by == newer.id and not is_linked:
+        yield Finding(_AGREE, f"{older.id} is superseded by {newer.id}, which has no link to it", *where)
+    elif by == newer.id and older.metadata.valid_to is None:
+        yield Finding(_AGREE, f"{older.id} is superseded by {newer.id} and has no valid_to", *where)
+    elif is_linked and by is None:
+        yield Finding(_AGREE, f"{newer.id} supersedes {older.id}, which does not name it", *where)
+    elif is_linked and by != newer.id:
+        yield Finding("replaced-twice", f"{newer.id} supersedes {older.id}, which names {by}", *where)
 
 
 def wrong_fields(store: ChunkStore, chunk: Chunk, path: str | None) -> Iterator[Finding]:

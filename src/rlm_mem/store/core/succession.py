@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Find = Callable[[str], Chunk | None]
 
-__all__ = ["as_it_was", "ended", "held", "released", "successions"]
+__all__ = ["as_it_was", "ended", "held", "released", "replacement", "successions"]
 
 #: Replacements that are followed to find a circle.
 _STEPS = 1_000
@@ -28,6 +28,19 @@ def successions(chunk: Chunk | None) -> dict[str, ChunkLinks]:
     return {link.target_id: link for link in chunk.links if link.type == SUPERSEDES} if chunk else {}
 
 
+def replacement(new: Chunk, old_id: str, now: str) -> ChunkLinks:
+    """The link by which a chunk replaces another; added to its links where there is none.
+
+    Args:
+        now: the time of a link that is added.
+    """
+    link = successions(new).get(old_id)
+    if link is None:
+        link = ChunkLinks(old_id, SUPERSEDES, 1.0, now)
+        new.links.append(link)
+    return link
+
+
 def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
     """The older chunk as it is once the newer one replaces it; ``link`` keeps the end that it had before.
 
@@ -35,8 +48,10 @@ def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
 
     Raises:
         ConflictError: another chunk replaced it.
-        InvalidLink: the older one replaces the newer one, directly or by way of others.
+        InvalidLink: the older one replaces the newer one, directly or by way of others, or they are the same.
     """
+    if old.id == new.id:
+        raise InvalidLink(f"{old.id} cannot replace itself")
     if old.metadata.superseded_by not in (None, new.id):
         raise ConflictError(
             f"{old.id} was replaced by {old.metadata.superseded_by} already",

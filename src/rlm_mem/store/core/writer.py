@@ -9,6 +9,7 @@ import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
+from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +36,7 @@ from rlm_mem.chunk.types import check_origin, check_trust
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Version, audit_line
-from rlm_mem.store.core.succession import ended, released, successions
+from rlm_mem.store.core.succession import ended, released, replacement, successions
 from rlm_mem.text.secrets import Screened, screen, screen_data
 
 if TYPE_CHECKING:
@@ -354,6 +355,10 @@ class Writer:
     def _read(self, row: ChunkRow | None) -> Chunk | None:
         return self._backend.read(row) if row else None
 
+    def _active(self, namespace: str, chunk_id: str) -> Chunk | None:
+        row = self._backend.find(namespace, chunk_id)
+        return self._read(row if row is not None and row.status == ACTIVE else None)
+
     # --- create and change -----------------------------------------------------------------------------
 
     def create(self, chunk: Chunk, *, fixed_id: bool) -> Chunk:
@@ -453,12 +458,7 @@ class Writer:
         if transaction.change.undoes is not None:
             return
         before, now = successions(former), successions(updated)
-        place = updated.namespace
-
-        def find(chunk_id: str) -> Chunk | None:
-            row = self._backend.find(place, chunk_id)
-            return self._read(row if row is not None and row.status == ACTIVE else None)
-
+        find = partial(self._active, updated.namespace)
         for target, link in before.items():
             if target not in now:
                 self._release(transaction, target, updated.id, link)
@@ -471,52 +471,56 @@ class Writer:
                 if made != old:
                     self._put_next(transaction, old, made, "supersede", by=updated.id)
         by, earlier = updated.metadata.superseded_by, former.metadata.superseded_by if former else None
-        if by == earlier or by == updated.id:
+        if by == earlier:
             return
+        end_is_given = updated.metadata.valid_to != (former.metadata.valid_to if former else None)
         if earlier is not None:
-            self._relink(transaction, earlier, updated.id, add=False)
-        if by is not None:
-            self._relink(transaction, by, updated.id, add=True)
+            taken = self._drop_replacement(transaction, earlier, updated.id)
+            if taken is not None and not end_is_given:
+                updated.metadata.valid_to = taken.extra.get("former_valid_to")
+        successor = None if by is None else find(by)
+        if successor is not None:
+            linked = Chunk.from_dict(successor.to_dict())
+            link = replacement(linked, updated.id, self.now())
+            made = ended(updated, link, linked, find)
+            if end_is_given:
+                link.extra.pop("former_valid_to", None)
+            else:
+                updated.metadata = made.metadata
+            if linked != successor:
+                self._put_next(transaction, successor, linked, "link", target=updated.id, type=SUPERSEDES)
 
     def _release(self, transaction: WriteTransaction, old_id: str, new_id: str, link: ChunkLinks) -> None:
         old = self._read(self.row(old_id))
         if old is not None and old.metadata.superseded_by == new_id:
             self._put_next(transaction, old, released(old, link), "supersede", by=None)
 
-    def _relink(self, transaction: WriteTransaction, new_id: str, old_id: str, *, add: bool) -> None:
-        """Let the link of the newer chunk follow the field of the older one; one that is gone has none."""
+    def _drop_replacement(self, transaction: WriteTransaction, new_id: str, old_id: str) -> ChunkLinks | None:
+        """Remove the link by which a chunk replaces another; None where it is gone, or has none."""
         new = self._read(self.row(new_id))
-        if new is None or (old_id in successions(new)) == add:
-            return
+        link = successions(new).get(old_id)
+        if new is None or link is None:
+            return None
         made = Chunk.from_dict(new.to_dict())
-        if add:
-            made.links.append(ChunkLinks(old_id, SUPERSEDES, 1.0, self.now()))
-        else:
-            made.links = [one for one in made.links if (one.target_id, one.type) != (old_id, SUPERSEDES)]
-        self._put_next(transaction, new, made, "link" if add else "unlink", target=old_id, type=SUPERSEDES)
+        made.links = [one for one in made.links if (one.target_id, one.type) != (old_id, SUPERSEDES)]
+        self._put_next(transaction, new, made, "unlink", target=old_id, type=SUPERSEDES)
+        return link
 
-    def agree(self, namespace: str, newer_id: str, older_id: str) -> None:
-        """Record a replacement in both chunks that one of them names, as it was adopted.
+    def agree(self, namespace: str, newer_id: str, older_id: str) -> bool:
+        """Record a replacement in both chunks that one of them names, as it was adopted; whether anything was changed.
 
-        Nothing is done where one of them is not there, or another chunk replaced the older one.
+        Nothing is done where one of them is not there, they are the same, or another chunk replaced the older one.
 
         Raises:
             InvalidLink: the older one replaces the newer one, directly or by way of others.
         """
-
-        def find(chunk_id: str) -> Chunk | None:
-            row = self._backend.find(namespace, chunk_id)
-            return self._read(row if row is not None and row.status == ACTIVE else None)
-
+        find = partial(self._active, namespace)
         with self._backend.transaction(namespace) as transaction:
             new, old = find(newer_id), find(older_id)
-            if new is None or old is None or old.metadata.superseded_by not in (None, newer_id):
-                return
+            if new is None or old is None or old.metadata.superseded_by not in (None, newer_id) or new == old:
+                return False
             linked = Chunk.from_dict(new.to_dict())
-            link = successions(linked).get(older_id)
-            if link is None:
-                link = ChunkLinks(older_id, SUPERSEDES, 1.0, self.now())
-                linked.links.append(link)
+            link = replacement(linked, older_id, self.now())
             about = old.metadata
             is_ended = about.superseded_by is not None and about.valid_to is not None
             replaced = old if is_ended else ended(old, link, linked, find)
@@ -524,6 +528,7 @@ class Writer:
                 self._put_next(transaction, new, linked, "link", target=older_id, type=SUPERSEDES)
             if replaced != old:
                 self._put_next(transaction, old, replaced, "supersede", by=newer_id)
+            return linked != new or replaced != old
 
     # --- delete and restore ----------------------------------------------------------------------------
 

@@ -10,12 +10,19 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import NEWER_VERSION, decode_chunk, is_chunk_id
+from rlm_mem.chunk import NEWER_VERSION, SUPERSEDES, decode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.findings import Finding
-from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, find_cycle, wrong_values
+from rlm_mem.store.core.integrity import (
+    MAX_CYCLE_DEPTH,
+    ORDERED_LINKS,
+    Replacements,
+    find_cycle,
+    wrong_replacement,
+    wrong_values,
+)
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED
 from rlm_mem.store.local.folder import former_versions
 from rlm_mem.store.local.queries import find_row
@@ -89,9 +96,12 @@ def _findings(
                          processes=store.config.store.processes)  # fmt: skip
     damaged_versions: list[Finding] = []
     unknown: dict[str, str] = {}
+    replacements = Replacements()
     for done, found in enumerate(of_chunks, 1):
         if not found.path.startswith("archive/versions/"):
             yield from _file(store, layout, connection, found, unknown)
+            if found.id and not found.path.startswith("archive/"):
+                replacements.note(found.id, found.superseded_by, found.has_end, found.links)
         elif found.problem is not None:
             where = found.path
             damaged_versions.append(
@@ -107,9 +117,19 @@ def _findings(
         (ACTIVE,),
     ).fetchall():
         yield Finding("index-terms", f"{doc_id[0]} has no search terms in the index", None, doc_id[0])
+    for newer_id, older_id in replacements.doubtful():
+        yield from _replacement(backend, newer_id, older_id)
     yield from _cycles(connection)
     yield from _leftovers(layout.unfinished)
     yield from damaged_versions
+
+
+def _replacement(backend: FolderBackend, newer_id: str, older_id: str) -> Iterator[Finding]:
+    """Compare two chunks anew, under the write lock: a write between the reading of their files is no finding."""
+    with contextlib.nullcontext() if backend.read_only else backend.transaction(""):
+        rows = [find_row(backend.connection, chunk_id) for chunk_id in (newer_id, older_id)]
+        newer, older = (backend.read(row) if row and row.status == ACTIVE else None for row in rows)
+    yield from wrong_replacement(newer, older, rows[0].path if rows[0] else None)
 
 
 def _listed(layout: Layout) -> Iterator[str]:
@@ -218,7 +238,11 @@ def _links(
         elif targets[target_id] != ns:
             yield Finding("namespace-crossing-link", f"{chunk_id}: {kind} → {target_id}", *where)
     successor = found.superseded_by
-    if successor is not None and find_row(connection, successor) is None:
+    if successor == chunk_id:
+        yield Finding(
+            "self-link", f"{chunk_id} is superseded by itself", path, chunk_id, chunk_id, SUPERSEDES
+        )
+    elif successor is not None and find_row(connection, successor) is None:
         yield Finding(
             "dangling-superseded", f"{chunk_id}: superseded by {successor}", path, chunk_id, successor
         )

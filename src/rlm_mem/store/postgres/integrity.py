@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from rlm_mem.chunk import NEWER_VERSION, Chunk, decode_chunk
+from rlm_mem.chunk import NEWER_VERSION, SUPERSEDES, Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.findings import Finding
-from rlm_mem.store.core.integrity import MAX_CYCLE_DEPTH, ORDERED_LINKS, find_cycle, wrong_fields
+from rlm_mem.store.core.integrity import (
+    MAX_CYCLE_DEPTH,
+    ORDERED_LINKS,
+    Replacements,
+    find_cycle,
+    wrong_fields,
+    wrong_replacement,
+)
 from rlm_mem.store.core.records import ACTIVE, entry_of
 from rlm_mem.store.postgres.files import damaged_files
 from rlm_mem.store.postgres.pool import undo
@@ -40,6 +47,11 @@ _CHUNKS = (
     f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_PAGE}) c"
     " LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
     " LEFT JOIN rlm_mem.conversations v ON v.ns = %s AND v.conversation = c.conversation ORDER BY c.doc"
+)
+
+_PAIR = (
+    "SELECT c.id, b.body FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND id = ANY(%s) AND status = 0) c"
+    " JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
 )
 
 
@@ -100,6 +112,7 @@ def _begin(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
 def _chunks(store: ChunkStore, rows: Rows, ns: int, progress: Progress | None) -> Iterator[Finding]:
     total = int(rows("SELECT count(*) FROM rlm_mem.chunks WHERE ns = %s", (ns,))[0][0])
     last = done = 0
+    replacements = Replacements()
     while page := rows(_CHUNKS, (ns, ns, ns, last, ns, ns)):
         last = page[-1][0]
         sound: list[tuple[Chunk, int]] = []
@@ -108,9 +121,22 @@ def _chunks(store: ChunkStore, rows: Rows, ns: int, progress: Progress | None) -
             if chunk is not None:
                 sound.append((chunk, row[2]))
         yield from _links(store, rows, ns, sound)
+        for chunk in (chunk for chunk, status in sound if status == ACTIVE):
+            about, links = chunk.metadata, [(link.target_id, link.type) for link in chunk.links]
+            replacements.note(chunk.id, about.superseded_by, about.valid_to is not None, links)
         done += len(page)
         if progress is not None:
             progress(done, total)
+    for newer_id, older_id in replacements.doubtful():
+        pair: dict[str, str] = dict(rows(_PAIR, (ns, [newer_id, older_id], ns)))
+        newer, older = (_decoded(pair.get(chunk_id)) for chunk_id in (newer_id, older_id))
+        yield from wrong_replacement(newer, older, None)
+
+
+def _decoded(body: str | None) -> Chunk | None:
+    with contextlib.suppress(InvalidChunk):  # a finding of its own
+        return None if body is None else decode_chunk(body.encode())
+    return None
 
 
 def _chunk(
@@ -177,7 +203,11 @@ def _links(store: ChunkStore, rows: Rows, ns: int, sound: list[tuple[Chunk, int]
                     "dangling-link", f"{chunk.id}: {link.type} → {link.target_id}, which is not there", *where
                 )
         successor = chunk.metadata.superseded_by
-        if successor is not None and successor not in known:
+        if successor == chunk.id:
+            yield Finding(
+                "self-link", f"{chunk.id} is superseded by itself", None, chunk.id, chunk.id, SUPERSEDES
+            )
+        elif successor is not None and successor not in known:
             yield Finding(
                 "dangling-superseded", f"{chunk.id}: superseded by {successor}", None, chunk.id, successor
             )
