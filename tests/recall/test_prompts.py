@@ -192,3 +192,24 @@ def test_the_opening_of_an_imported_chat_has_whom_it_is_about_in_the_order_of_th
     text = build_opening(store, "What of my work on the summary did I plan with Robert?").render()
     assert text.index("I met Robert") < text.index("Robert read my summary")
     assert text.count("untrusted") == 1 and "all untrusted: import" in text
+
+
+def test_what_an_assistant_only_says_again_takes_no_place_in_the_opening(tmp_path: Path) -> None:
+    plants = ["garlic", "leeks", "celery", "fennel", "carrots", "spinach", "parsley", "turnips"]
+    with Memory.open(tmp_path / "brain") as memory:
+        for plant in plants:
+            wish = f"planting {plant} in the northern bed of my garden before the frost sets in, with straw on top"
+            memory.remember(
+                f"User: I'm thinking of {wish}, since last winter was so hard on everything that grew there, "
+                f"can you help me with {plant}?\nAssistant: Absolutely! {wish.capitalize()} is a great idea, and "
+                "there is plenty of time before the frost sets in. Here are some steps for your garden:\n"
+                "1. Dig.\n2. Water.",
+                conversation_id=plant,
+            )
+        memory.remember("User: Straw or leaves in the northern bed?\nAssistant: Straw in the northern bed.")
+        opening = build_opening(
+            memory.store, "What am I planting in the northern bed of my garden?", limit=12
+        )
+    lines = [line for hit in opening.hits for line in hit["lines"]]
+    assert sum(line.startswith("User: I'm thinking of") for line in lines) == len(plants)
+    assert "Assistant: Straw in the northern bed." in lines, "an answer repeats the question, too"
