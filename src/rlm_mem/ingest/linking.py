@@ -95,11 +95,19 @@ class AutoLinker:
         stored = self._store.update_chunk(chunk.id, links=links) if self._store.exists(chunk.id) else None
         return stored or replace(chunk, links=links)
 
-    def links_for(self, chunk: Chunk, made_at: str | None = None) -> list[ChunkLinks]:
+    def alike(self, content: str) -> list[str]:
+        """Chunks that say the same but for case, space and punctuation, newest first: as many as any rule looks at."""
+        limit = max(self._config.max_similar, self._config.max_links_per_type)
+        return self.index.find_normalised(content, limit + 1)
+
+    def links_for(
+        self, chunk: Chunk, made_at: str | None = None, alike: Sequence[str] | None = None
+    ) -> list[ChunkLinks]:
         """The automatic links of a chunk, which need not be stored yet; those that it has are not looked at.
 
         Args:
             made_at: their time; None: now.
+            alike: what :meth:`alike` returns of its text, where that was asked before.
         """
         limit = self._config.max_links_per_type
         if limit == 0:
@@ -113,7 +121,7 @@ class AutoLinker:
             *self._context(chunk, moment, said_before, limit),
             *self._follows(chunk, moment, said_before, limit),
             *(self._related(chunk.tags, chunk.id, limit) if chunk.tags else ()),
-            *self._similar(chunk.content, chunk.id, limit),
+            *_similar(self.alike(chunk.content) if alike is None else alike, chunk.id, limit),
         ]
         for link in links:
             link.created_at = made_at
@@ -246,12 +254,10 @@ class AutoLinker:
             ChunkLinks(target, "related_to", round(strength, 4)) for strength, _, target in scored[:limit]
         ]
 
-    def _similar(self, content: str, own_id: str | None, limit: int) -> list[ChunkLinks]:
-        links: list[ChunkLinks] = []
-        for target in self.index.find_normalised(content, limit + 1):
-            if target != own_id and len(links) < limit:
-                links.append(ChunkLinks(target, SIMILAR_TO, 1.0))
-        return links
+
+def _similar(alike: Sequence[str], own_id: str, limit: int) -> list[ChunkLinks]:
+    others = [target for target in alike if target != own_id]
+    return [ChunkLinks(target, SIMILAR_TO, 1.0) for target in others[:limit]]
 
 
 def add_manual_link(

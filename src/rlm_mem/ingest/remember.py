@@ -230,8 +230,6 @@ def _read_ahead(
         linker.links_for(draft)
         if finder is not None:
             finder.ask(draft)
-        if limit := store.config.ingest.max_similar:
-            store.find_normalised(piece.content, limit + 1)
 
     store.backend.read_ahead(draft, reading)
     return [draft]
@@ -351,15 +349,19 @@ def store_text(
     known: list[str] = []
     often = 0
     for place, (piece, fields) in enumerate(text.pieces):
+        alike: list[str] | None = None
         same = index.find_same(piece.content, fields.get("conversation_id"))
         if same is not None and _out_of_date(store, same, former, fields.get("occurred_at")):
             same = None  # it holds again, or is stated anew: a statement of its own
         if same is None and not text.again and not former:
-            same = _said_often(store, index, piece.content, limit)
+            alike = linker.alike(piece.content)
+            same = _said_often(store, alike, limit)
             often += same is not None
         if same is None:
             draft = drafts[place] if drafts is not None else None
-            new.append(store_piece(store, linker, piece, fields, text.extra, finder=finder, draft=draft))
+            new.append(
+                store_piece(store, linker, piece, fields, text.extra, finder=finder, draft=draft, alike=alike)
+            )
             chunk_ids.append(new[-1].id)
         else:
             known.append(same)
@@ -414,12 +416,9 @@ def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool
     return bool(changed)
 
 
-def _said_often(store: ChunkStore, index: LinkIndex, content: str, limit: int) -> str | None:
-    """The newest chunk that says the same but for case, space and punctuation, where ``limit`` of them hold."""
-    if not limit:
-        return None
-    alike = index.find_normalised(content, limit + 1)
-    if len(alike) < limit:
+def _said_often(store: ChunkStore, alike: Sequence[str], limit: int) -> str | None:
+    """The newest of the chunks that say the same, where ``limit`` of them hold; 0 is no limit."""
+    if not limit or len(alike) < limit:
         return None
     holding = [one.id for one in store.summaries(alike) if one.superseded_by is None]
     return holding[0] if len(holding) >= limit else None
@@ -466,15 +465,17 @@ def store_piece(
     links: Sequence[ChunkLinks] = (),
     finder: LinkFinder | None = None,
     draft: Chunk | None = None,
+    alike: Sequence[str] | None = None,
 ) -> Chunk:
     """Store one piece of a text with its automatic links, and further ones to chunks that exist.
 
     Args:
         fields: type, tokens, provenance and what ``given_fields`` returns; ``extra`` also from there.
         draft: the chunk, where it was made before.
+        alike: chunks that say the same, where the linker was asked for them before.
     """
     chunk = draft or store.draft(piece.content, fields, extra, store.clock())
-    chunk.links = [*linker.links_for(chunk, chunk.metadata.created_at), *links]
+    chunk.links = [*linker.links_for(chunk, chunk.metadata.created_at, alike), *links]
     if finder is not None:
         chunk.links += finder.links_for(chunk)
     store.add(chunk)

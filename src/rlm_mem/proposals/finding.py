@@ -62,8 +62,9 @@ _REASON = 500
 _OWN_SOURCE = "interaction"
 _OWN_ORIGINS = frozenset(("person", "agent"))
 _NOTHING: tuple[list[Stated], Set[str]] = ([], frozenset())
-_UNNAMED = re.compile(rf"\b(?:{'|'.join(sorted(FIRST | CHANGES | REPLACES | ENDS))})\b", re.IGNORECASE)
+_UNNAMED = FIRST | CHANGES | REPLACES | ENDS
 """Words of sentences that need not name what they tell of: "I", "my", "moved to", "quit"."""
+_WORD = re.compile(r"\w+")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
 
@@ -149,11 +150,10 @@ class Finder:
         for text in texts:
             if looked >= _CHUNKS or len(text) > _LONGEST or text in self._read:
                 continue
-            stems: Set[str] = (
-                set() if self._asks or text in self.stated else set(self._analyser.indexed_terms(text))
-            )
+            is_read = self._asks or text in self.stated or _names_nothing(text)
+            stems: Set[str] = set() if is_read else set(self._analyser.indexed_terms(text))
             statements: list[Stated] = []
-            if not stems or not before.isdisjoint(stems) or self._may_share(text, stems):
+            if is_read or not before.isdisjoint(stems) or self._may_share(stems):
                 statements = _worth(self._stated_in(text, self._analyser))
                 stems = _stems_of(statements)
                 looked += bool(statements)
@@ -184,12 +184,9 @@ class Finder:
         self._is_of_transaction = backend.is_far and backend.in_transaction
         return self._source
 
-    def _may_share(self, text: str, stems: Set[str]) -> bool:
-        """Whether earlier chunks may tell of the same things: they have a word of the text, or it names nothing.
-
-        What is said of who speaks, or of nobody, may be told in other words: "I moved to Munich", "we live in Berlin".
-        """
-        if _UNNAMED.search(text) or not (stems.isdisjoint(self._own) and stems.isdisjoint(self._told)):
+    def _may_share(self, stems: Set[str]) -> bool:
+        """Whether earlier chunks may tell of the same things: they have a word of the text."""
+        if not (stems.isdisjoint(self._own) and stems.isdisjoint(self._told)):
             return True
         found = self._store.backend.queries.any_term(self._store.namespace, stems)
         if found is None:
@@ -253,7 +250,7 @@ class Finder:
 
     def _earlier(self, statements: Sequence[Stated], chunk: Chunk, analyser: Analyser) -> list[Chunk]:
         """Chunks that may state something else of the same things, and have not been replaced."""
-        ids: dict[str, str | None] = {}
+        named: dict[str, str | None] = {}
         for told in _by_sentence(statements):
             values = {term for one in told for stem in one.value for term in _terms_of(stem)}
             for kind in (self._naming(told), self._just_stored(told)):
@@ -262,10 +259,11 @@ class Finder:
                     says_so = bool(values) and values <= held.terms
                     said += says_so
                     if read < _READ and (said <= _SAYING_SO or not says_so):
-                        ids.setdefault(held.chunk_id, held.content_hash or None)
+                        named.setdefault(held.chunk_id, held.content_hash or None)
                         read += 1
-        ids.pop(chunk.id, None)
-        earlier = self._index.get_many(self._unlike(ids, statements, analyser))
+        named.pop(chunk.id, None)
+        ids = self._unlike(named, statements, analyser)
+        earlier = self._index.get_many(ids) if ids else {}
         if not self._is_filling:
             for one in earlier.values():
                 self._keep_text(one)
@@ -377,6 +375,14 @@ def is_trusted_as_far(newer: Chunk, older: Chunk) -> bool:
     about = newer.metadata
     own = about.source == _OWN_SOURCE and about.origin in _OWN_ORIGINS and "path" not in about.provenance
     return own and rank(about.trust) >= rank(older.metadata.trust)
+
+
+def _names_nothing(text: str) -> bool:
+    """Whether it is said of who speaks, or of nobody, and others may have said the same in other words.
+
+    Such are "I moved to Munich" and "we live in Berlin".
+    """
+    return not _UNNAMED.isdisjoint(_WORD.findall(text.lower()))
 
 
 @cache

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from msgspec import Struct, field
 
 from rlm_mem.text.irregular import irregular_pasts
 
@@ -141,6 +142,7 @@ _NO_SUBJECT = (
 )
 _NAMED = re.compile(r"\A[^\W\d_](?:[^\W_]*[\d._/@]|[^\W_]*-\d)")
 """Names in programs: paths, addresses, versions."""
+_ISO_DATE = re.compile(r"\d{4}-\d{2}")
 _CLOCK = re.compile(r"\d{1,2}(?::\d{2}|(?:[.:]\d{2})?(?:am|pm))\Z")
 
 _STATES = {
@@ -199,8 +201,7 @@ _LASTING_FROM = frozenset(("from", "of", "since", "as", "at", "all"))
 ADDS = frozenset(("also", "additionally", "too"))
 
 
-@dataclass(slots=True)
-class Token:
+class Token(Struct):
     """A word or a stop, with its place."""
 
     text: str
@@ -209,8 +210,7 @@ class Token:
     end: int
 
 
-@dataclass(slots=True)
-class Complement:
+class Complement(Struct):
     """Words after a verb: the object (no preposition), or what a preposition leads in."""
 
     preposition: str
@@ -514,10 +514,11 @@ _BARE = words("house home flat jobs schools banks teams doctors desks offices pl
 
 def tokens_of(text: str) -> list[Token]:
     """The words and stops of a sentence."""
-    return [
-        Token(match[0], match[0].lower().replace("’", "'"), match.start(), match.end())
-        for match in TOKEN.finditer(text)
-    ]
+    found = []
+    for match in TOKEN.finditer(text):
+        word, (start, end) = match[0], match.span()
+        found.append(Token(word, word.lower().replace("’", "'"), start, end))
+    return found
 
 
 def of_one_time(tokens: list[Token]) -> bool:
@@ -641,17 +642,10 @@ def is_participle(word: str) -> bool:
 
 def kind_of(tokens: Sequence[Token]) -> str:
     """What sort of value some words are."""
-    low = [one.low for one in tokens]
-    if any(_CLOCK.match(word) for word in low):
-        return "time"
-    if any(word in MONTHS for word in low) or any(re.match(r"\d{4}-\d{2}", word) for word in low):
-        return "date"
-    if any(word.removesuffix("s") in DAYS for word in low):
-        return "day"
-    if any(word[:1].isdigit() or word in _NUMBERS for word in low):
-        return "number"
-    if any(_NAMED.search(word) for word in low):
-        return "name"
+    kinds = {_kind_of_word(one.low) for one in tokens}
+    for kind in _KINDS:
+        if kind in kinds:
+            return kind
     if any(one.text[:1].isupper() and one.start > 0 for one in tokens) or (
         tokens and all(one.text[:1].isupper() for one in tokens)
     ):
@@ -659,7 +653,24 @@ def kind_of(tokens: Sequence[Token]) -> str:
     return "word"
 
 
-def labels_of(tokens: Sequence[Token], stems: Callable[[Token], list[str]]) -> tuple[tuple[str, str], ...]:
+_KINDS = ("time", "date", "day", "number", "name")
+"""Kinds that a word shows by itself, the one that decides first."""
+
+
+@lru_cache(maxsize=8192)
+def _kind_of_word(low: str) -> str:
+    if _CLOCK.match(low):
+        return "time"
+    if low in MONTHS or _ISO_DATE.match(low):
+        return "date"
+    if low.removesuffix("s") in DAYS:
+        return "day"
+    if low[:1].isdigit() or low in _NUMBERS:
+        return "number"
+    return "name" if _NAMED.search(low) else ""
+
+
+def labels_of(tokens: Sequence[Token], stem: Callable[[Token], str]) -> tuple[tuple[str, str], ...]:
     """Numbers and names that follow a noun, with its stem: "process 1 noted that item no. 3" has two."""
     found: list[tuple[str, str]] = []
     noun = ""
@@ -668,11 +679,11 @@ def labels_of(tokens: Sequence[Token], stems: Callable[[Token], list[str]]) -> t
         if noun and low in _NUMBER_SIGNS:
             continue
         if noun and (one.text[0].isdigit() or low in _NUMBERS or one.text[0].isupper()):
-            found += [(noun, stem) for stem in stems(one)]
+            found.append((noun, stem(one)))
         elif not low.isalpha() or low in _NO_NOUN:
             noun = ""
         else:
-            noun = next(iter(stems(one)), "")
+            noun = stem(one)
     return tuple(found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 __all__ = ["ME", "UNKNOWN", "Stated"]
 
@@ -12,8 +12,7 @@ UNKNOWN = "?"
 """The topic of "she" and "they" where nobody was named before."""
 
 
-@dataclass(frozen=True, slots=True)
-class Stated:
+class Stated(Struct, frozen=True):
     """What a sentence states.
 
     Attributes:

@@ -9,9 +9,10 @@ rule goes through the words of a sentence a fixed number of times, whatever they
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from rlm_mem.text.analysis import fold
 from rlm_mem.text.blocks import said_in, sentences
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ME", "UNKNOWN", "Stated", "statements_in"]
 
+_NO_VALUE = DETERMINERS | POSSESSIVES | {"of", "and", "number"}
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
 LONGEST = 400  # characters of a sentence that is read; a longer one states nothing
 _FRAGMENT = 8  # words without a verb that a pronoun after them may mean: "New code of the gate: it is …"
@@ -128,11 +130,20 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
                 unread.append(text[start:end])
                 continue
             reader = _Reader(text[start:end], analyser, topic, carried, news, unread)
-            made = reader.read()
-            before, named = named, reader.named
-            carried, unread = reader.known, reader.unread
-            found += [replace(one, start=start, end=end, named=before | named) for one in made]
+            found += reader.read(start, named)
+            named, carried, unread = reader.named, reader.known, reader.unread
     return tuple(found)
+
+
+@lru_cache(maxsize=8192)
+def _stem_of(low: str, analyser: Analyser) -> str:
+    """The stem of a word; of one with digits, the word."""
+    word = low.removesuffix("'s").rstrip(".")
+    if word.isalpha():
+        return analyser.stem(fold(word))
+    if not word[:1].isdigit() and "-" in word and word.replace("-", "").isalpha():
+        return "-".join([analyser.stem(fold(part)) for part in word.split("-")])
+    return word
 
 
 class _Reader:
@@ -170,15 +181,21 @@ class _Reader:
     def carried(self, topic: frozenset[str]) -> None:
         self.known, self.unread = topic, []
 
-    def read(self) -> list[Stated]:
+    def read(self, start: int = 0, named: frozenset[str] = frozenset()) -> list[Stated]:
+        """What the sentence states.
+
+        Args:
+            start: where it stands in the text.
+            named: the stems of the sentence before it.
+        """
         tokens = tokens_of(self.text)
         if not tokens or self.text.rstrip().endswith("?"):
             return []
         if len(tokens) > 2 and tokens[0].text.isdigit() and tokens[1].text in (".", ":"):
             self.number = int(tokens[0].text[:9])
             tokens = tokens[2:]
-        self.named = frozenset(stem for one in tokens for stem in self._stems(one))
         lows = {one.low for one in tokens}
+        self.named = frozenset([_stem_of(low, self.analyser) for low in lows])
         self.once = not lows.isdisjoint(ONCE) and of_one_time(tokens)
         self.adds = not lows.isdisjoint(ADDS)
         news = self.news
@@ -199,15 +216,16 @@ class _Reader:
             found[0] = replace(self._ending(found[0], before), news=found[0].news or "before")
         if self.gone is not None:
             self._end_by_another_clause(found, *self.gone)
+        if not found:
+            return found
+        text, end, named = self.text.strip(), start + len(self.text), named | self.named
         return [
             replace(
-                one,
-                text=self.text.strip(),
-                number=self.number,
+                one, text=text, start=start, end=end, number=self.number, named=named,
                 sure=one.sure and not self._repeated(one.former, tokens),
             )
             for one in found
-        ]
+        ]  # fmt: skip
 
     def _ending(self, one: Stated, before: Sequence[Token]) -> Stated:
         """The same statement, saying that a value did hold before."""
@@ -249,7 +267,7 @@ class _Reader:
         """Whether a value that is said to hold no more is named twice: "from A to B and back to A"."""
         if not former:
             return False
-        stems = [stem for one in tokens for stem in self._stems(one)]
+        stems = [self._stem(one) for one in tokens]
         return all(stems.count(one) > 1 for one in former)
 
     def _taken_over(self, tokens: list[Token]) -> list[Stated]:
@@ -341,7 +359,7 @@ class _Reader:
             sure = sure and not self.once
             if self.adds and adds(tokens):  # "the kiosk takes cards now, too" ends nothing
                 made = [replace(one, news="", added=True) if not one.former else one for one in made]
-        return [replace(one, sure=one.sure and sure) for one in made]
+        return made if sure else [replace(one, sure=False) for one in made]
 
     def _no_more(self, tokens: list[Token]) -> list[Stated]:
         """ "No more team lunch on Thursdays" states of the lunch that it is not on Thursdays any more."""
@@ -384,32 +402,23 @@ class _Reader:
             elif low == "of" or low in PREPOSITIONS:
                 done = True
             elif low not in ("no", "longer", "not", "never", "don't", "doesn't", "do", "does", "any", "more"):
-                found = self._stems(one)
-                stems.update(found)
-                if not done:
-                    head = next(iter(found), head)
+                stem = self._stem(one)
+                stems.add(stem)
+                head = head if done else stem
         self.head = head
-        self.labels = labels_of(tokens, self._stems)
+        self.labels = labels_of(tokens, self._stem)
         return frozenset(stems), news
 
-    def _stems(self, one: Token) -> list[str]:
-        word = one.low.removesuffix("'s").rstrip(".")
-        if word[:1].isdigit() or not word.isalpha():
-            if "-" in word and word.replace("-", "").isalpha():
-                return ["-".join(self.analyser.stem(fold(part)) for part in word.split("-"))]
-            return [word]
-        return [self.analyser.stem(fold(word))]
+    def _stem(self, one: Token) -> str:
+        return _stem_of(one.low, self.analyser)
 
     def _value(self, tokens: Sequence[Token]) -> frozenset[str]:
         if len(tokens) > 1 and tokens[-1].low in ("one", "ones"):
             tokens = tokens[:-1]
+        lows = [one.low for one in tokens]
         return frozenset(
-            stem
-            for one in tokens
-            if one.low not in DETERMINERS and one.low not in POSSESSIVES and one.low[:1].isalnum()
-            and one.low not in ("of", "and", "number")
-            for stem in self._stems(one)
-        )  # fmt: skip
+            [_stem_of(low, self.analyser) for low in lows if low not in _NO_VALUE and low[0].isalnum()]
+        )
 
     def _shown(self, tokens: Sequence[Token]) -> str:
         return self.text[tokens[0].start : tokens[-1].end] if tokens else ""
@@ -421,7 +430,7 @@ class _Reader:
             topic, self.head, attribute, part.preposition, self._value(part.tokens), context,
             shown=self._shown(part.tokens), kind=kind_of(part.tokens), labels=self.labels,
         )  # fmt: skip
-        return replace(made, **more)  # type: ignore[arg-type]
+        return replace(made, **more)
 
     def _change(
         self, subject: list[Token], topic: frozenset[str], verb: str, rest: list[Token]

@@ -6,7 +6,7 @@ English only. Each of them goes through the words a fixed number of times.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from rlm_mem.text.clauses import (
     CHANGES,
@@ -63,6 +63,7 @@ _LEADS = (
     ("on", "second", "thought"),
 )  # fmt: skip
 """Words before a sentence by which it corrects what was said or brings it up to date."""
+_LEADS_FROM = {first: tuple(lead for lead in _LEADS if lead[0] == first) for first, *_ in _LEADS}
 _LONGEST_LABEL = 6
 _QUOTES = frozenset('"“”„«»')
 _PARTICLES = words("up out off down away in on over aside back")
@@ -97,6 +98,8 @@ _FIRST_OF_ANY = (
     | {"turned", "became", "become", "make"}
     | {phrase[0] for phrase in (*_GONE_WITH, *_CHOSEN_WITH)}
 )
+_IN_PLACE = _FIRST_OF_ANY | {f"re{past}" for past in PASTS}
+"""Words in whose place a plain verb may be put."""
 
 
 def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]:
@@ -129,7 +132,7 @@ def _lead(tokens: list[Token]) -> tuple[int, str]:
     low = [one.low for one in tokens[:8]]
     if (low[0] in CORRECTIONS or low[0] in LABELS) and tokens[1].text in ",:–—":
         return 2, low[0] if low[0] in CORRECTIONS else ""
-    for lead in _LEADS:
+    for lead in _LEADS_FROM.get(low[0], ()):
         if tuple(low[: len(lead)]) == lead:
             if lead[-1] == "out" and low[len(lead)] == "that":
                 return len(lead) + 1, "correction"
@@ -194,11 +197,13 @@ def without_aside(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
 
 def in_plain_verbs(tokens: list[Token]) -> list[Token]:
     """The sentence with one verb for each phrasal one: "called off", "put the book aside", "we ended up going with"."""
+    if _IN_PLACE.isdisjoint([one.low for one in tokens]):
+        return tokens
     made: list[Token] = []
     number = 0
     while number < len(tokens):
         one = tokens[number]
-        if one.low not in _FIRST_OF_ANY and one.low[2:] not in PASTS:
+        if one.low not in _IN_PLACE:
             made.append(one)
             number += 1
             continue
@@ -325,8 +330,7 @@ def is_quoted(text: str) -> bool:
 
 
 WORDED = (
-    CORRECTIONS | LABELS | _BEFORE | _FILLERS | _SINCE | _FIRST_OF_ANY | {lead[0] for lead in _LEADS}
+    CORRECTIONS | LABELS | _BEFORE | _FILLERS | _SINCE | _IN_PLACE | {lead[0] for lead in _LEADS}
     | {"instead", "rather", "from", "as", "now", "actually", "was", "were", ":", "=", "-", "–", "—"}
 )  # fmt: skip
 """Without any of these words and stops a sentence is in the form that is read."""
-WORDED |= {f"re{past}" for past in PASTS}

@@ -221,13 +221,11 @@ def places(
     if not len(haystack) or not len(needles):
         return _NOTHING, _NOTHING
     if len(needles) * 4 > len(haystack):  # walking the list is quicker than searching it
-        which = np.searchsorted(needles, haystack)
-        np.minimum(which, len(needles) - 1, out=which)
-        place = np.flatnonzero(needles[which] == haystack)
+        which = needles.searchsorted(haystack)
+        place = (needles.take(which, mode="clip") == haystack).nonzero()[0]
         return which[place], place
-    place = np.searchsorted(haystack, needles)
-    np.minimum(place, len(haystack) - 1, out=place)
-    which = np.flatnonzero(haystack[place] == needles)
+    place = haystack.searchsorted(needles)
+    which = (haystack.take(place, mode="clip") == needles).nonzero()[0]
     return which, place[which]
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import reduce
+from itertools import compress
 from operator import attrgetter
 from typing import Any
 
@@ -137,7 +139,6 @@ def _ordered(view: View, slots: Ints, scores: npt.NDArray[np.float32], limit: in
 
 
 _NONE = np.zeros(0, np.int64)
-_NO_SLOTS = np.zeros(0, np.int32)
 #: Replacements of replacements that are followed.
 _STEPS = 5
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
@@ -259,21 +260,25 @@ class LocalSource:
         """See `CandidateSource.holding`."""
         numbers = self._numbers(list({*weights, *(term for group in groups for term in group)}))
         lists = {term: self._list(number) for term, number in numbers.items()}
-        old, new = _NO_SLOTS, _NO_SLOTS
-        for group in groups:
-            if group and all(term in lists and lists[term].df for term in group):
-                more, fresh = self._holding_all([lists[term] for term in group])
-                old, new = union(old, more), union(new, fresh)
+        found = [
+            self._holding_all([lists[term] for term in group])
+            for group in groups
+            if group and all(term in lists and lists[term].df for term in group)
+        ]
+        if not found:
+            return []
+        old, new = reduce(union, [one for one, _ in found]), reduce(union, [one for _, one in found])
         slots = np.concatenate([old.astype(np.int64), new.astype(np.int64) + self._view.snapshot.size])
         if not len(slots):
             return []
         parts = weighed(weights, {term: postings.df for term, postings in lists.items()})
-        scores, holds = np.zeros(len(slots)), {}
-        for term in sorted(parts):
+        scores, holds = np.zeros(len(slots)), np.zeros((len(parts), len(slots)), np.bool_)
+        for mask, term in zip(holds, sorted(parts), strict=True):
             in_old, in_new = lists[term].among(old, new)
-            mask = holds[term] = np.zeros(len(slots), np.bool_)
-            mask[in_old], mask[in_new + len(old)] = True, True
-            scores[mask] += parts[term]
+            mask[in_old] = True
+            mask[len(old) :][in_new] = True
+            if parts[term]:
+                scores[mask] += parts[term]
         scores[self._view.take("superseded", slots)] = -1
         at, docs = self._view.take("at", slots), self._docs(slots)
         order = np.lexsort((-docs, -at, -scores))[:limit]
@@ -283,11 +288,11 @@ class LocalSource:
             " WHERE c.ns = ? AND c.status = 0 AND c.superseded_by IS NULL",
             (select_docs(docs[order]), self._ns),
         )
-        held: dict[int, list[str]] = {doc: [] for doc in docs[order].tolist()}
-        for term, mask in holds.items():
-            for doc in docs[order[mask[order]]].tolist():
-                held[doc].append(term)
-        return [Held(chunk_id, digest, frozenset(held[doc])) for doc, chunk_id, digest in rows]
+        terms = sorted(parts)
+        held = dict(zip(docs[order].tolist(), holds[:, order].T.tolist(), strict=True))
+        return [
+            Held(chunk_id, digest, frozenset(compress(terms, held[doc]))) for doc, chunk_id, digest in rows
+        ]
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.in_period`."""
