@@ -34,7 +34,7 @@ stored of it are two functions, so that many texts are checked outside of the wr
 
 FIND_FILES, FIND_FUNCTIONS = 27, 226
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 30, 276
+ASK_FILES, ASK_FUNCTIONS = 31, 276
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
 RECALL_FILES = 45

@@ -63,7 +63,7 @@ _OWN_SOURCE = "interaction"
 _OWN_ORIGINS = frozenset(("person", "agent"))
 _NOTHING: tuple[list[Stated], Set[str]] = ([], frozenset())
 _UNNAMED = FIRST | CHANGES | REPLACES | ENDS
-"""Words of sentences that need not name what they tell of: "I", "my", "moved to", "quit"."""
+"""Words of sentences that need not name what they tell of, which others may have said in other words: "I moved to"."""
 _WORD = re.compile(r"\w+")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
@@ -150,7 +150,8 @@ class Finder:
         for text in texts:
             if looked >= _CHUNKS or len(text) > _LONGEST or text in self._read:
                 continue
-            is_read = self._asks or text in self.stated or _names_nothing(text)
+            names_nothing = not _UNNAMED.isdisjoint(_WORD.findall(text.lower()))
+            is_read = names_nothing or self._asks or text in self.stated
             stems: Set[str] = set() if is_read else set(self._analyser.indexed_terms(text))
             statements: list[Stated] = []
             if is_read or not before.isdisjoint(stems) or self._may_share(stems):
@@ -375,14 +376,6 @@ def is_trusted_as_far(newer: Chunk, older: Chunk) -> bool:
     about = newer.metadata
     own = about.source == _OWN_SOURCE and about.origin in _OWN_ORIGINS and "path" not in about.provenance
     return own and rank(about.trust) >= rank(older.metadata.trust)
-
-
-def _names_nothing(text: str) -> bool:
-    """Whether it is said of who speaks, or of nobody, and others may have said the same in other words.
-
-    Such are "I moved to Munich" and "we live in Berlin".
-    """
-    return not _UNNAMED.isdisjoint(_WORD.findall(text.lower()))
 
 
 @cache
