@@ -142,7 +142,7 @@ PARTS: dict[str, tuple[Table, ...]] = {
             },
         ),
         Table(
-            "Space, and making the lists anew",
+            "Space, and rebuilding the lists",
             {
                 "chunks": "chunks",
                 "postings_mb": "postings and dictionary MB",
