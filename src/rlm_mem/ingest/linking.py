@@ -121,8 +121,12 @@ class AutoLinker:
             *self._context(chunk, moment, said_before, limit),
             *self._follows(chunk, moment, said_before, limit),
             *(self._related(chunk.tags, chunk.id, limit) if chunk.tags else ()),
-            *_similar(self.alike(chunk.content) if alike is None else alike, chunk.id, limit),
         ]
+        room = limit
+        for target in self.alike(chunk.content) if alike is None else alike:
+            if target != chunk.id and room:
+                links.append(ChunkLinks(target, SIMILAR_TO, 1.0))
+                room -= 1
         for link in links:
             link.created_at = made_at
         return links
@@ -253,11 +257,6 @@ class AutoLinker:
         return [
             ChunkLinks(target, "related_to", round(strength, 4)) for strength, _, target in scored[:limit]
         ]
-
-
-def _similar(alike: Sequence[str], own_id: str, limit: int) -> list[ChunkLinks]:
-    others = [target for target in alike if target != own_id]
-    return [ChunkLinks(target, SIMILAR_TO, 1.0) for target in others[:limit]]
 
 
 def add_manual_link(
