@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search import Filters, Hit, keyword_ids, ranked_ids, search
+from rlm_mem.search import Filters, Hit, keyword_ids, passages, ranked_ids, search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.local_backend import LocalBackend
@@ -129,6 +129,17 @@ def test_filters_admit_exactly_what_passes(
     newest = sorted(expected, key=lambda i: search_at(store, i), reverse=True)
     assert ids(search(store, " ", filters=filters)) == newest
     assert {i for i, _ in ranked_ids(store, everything)} >= expected
+
+
+def test_passages_are_what_two_searches_find(store: ChunkStore, garden: dict[str, str]) -> None:
+    for filters in (None, {"tags_any": "flower"}):
+        found = passages(store, "rose tulip shed", limit=3, filters=filters)
+        assert found.hits == search(store, "rose tulip shed", limit=3, by="segment", filters=filters)
+        assert found.chunks.keys() >= set(ids(found.hits))
+        best = ranked_ids(store, "rose tulip shed", limit=3, filters=filters)
+        assert found.ranking == [chunk_id for chunk_id, _ in best]
+        assert found.hits
+    assert passages(store, " ") == ([], {}, [])
 
 
 def search_at(store: ChunkStore, chunk_id: str) -> str:

@@ -420,23 +420,18 @@ class LineFunctions:
         near = count("neighbours", neighbours, 0, 5)
         queries = [query_words("passages", one) for one in wanted_texts("query", query)]
         read: dict[str, Chunk] = {}
-        hits = self._hits(queries, wanted, read)
-        whole = [
-            chunk_id
-            for words in queries[:1]
-            for chunk_id, _ in searching.ranked_ids(self._store, words, limit=wanted)
-        ]
+        hits, whole = self._hits(queries, wanted, read)
         order: dict[str, float] = defaultdict(float)
-        for ranked in ([hit.chunk_id for hit, _ in hits], whole):
+        for ranked in ([hit.chunk_id for hit in hits], whole):
             for rank, chunk_id in enumerate(dict.fromkeys(ranked)):
                 order[chunk_id] += 1 / (_RANKED + rank)
         found: dict[tuple[str, int], tuple[Line, int, float]] = {}
-        for hit, chunk in hits:
-            line = self._lines.at(chunk, hit.start)
+        for hit in hits:
+            line = self._lines.at(read[hit.chunk_id], hit.start)
             if line is not None:
                 start, end = _span(line, hit)
                 # The score stays that of the first text: those of two texts cannot be compared.
-                found.setdefault((chunk.id, start), (line, end, float(hit.score)))
+                found.setdefault((hit.chunk_id, start), (line, end, float(hit.score)))
         best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2]))[:wanted]
         links = self._links(list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_CLOSE], read)
         shown = [
@@ -516,14 +511,16 @@ class LineFunctions:
         limit: int,
         read: dict[str, Chunk],
         filters: Mapping[str, Any] | None = None,
-    ) -> list[tuple[Hit, Chunk]]:
-        """Turns and sentences found for each of the texts, with their chunks."""
+    ) -> tuple[list[Hit], list[str]]:
+        """Turns and sentences found for each of the texts, and the best chunks for the first; adds all to ``read``."""
         hits: list[Hit] = []
+        best: list[str] | None = None
         for words in queries:
-            if words:
-                hits += searching.search(self._store, words, limit=limit, by="segment", filters=filters)
-        chunks = self._read_once((hit.chunk_id for hit in hits), read)
-        return [(hit, chunks[hit.chunk_id]) for hit in hits if hit.chunk_id in chunks]
+            found = searching.passages(self._store, words, limit=limit, filters=filters)
+            hits += found.hits
+            read.update(found.chunks)
+            best = found.ranking if best is None else best
+        return hits, best or []
 
     def _passage(
         self, line: Line, start: int, end: int, score: float, near: int, read: dict[str, Chunk] | None

@@ -108,8 +108,9 @@ class SubjectFunctions(LineFunctions):
     def _found(self, queries: Iterable[str], limit: int, filters: Mapping[str, Any]) -> Iterator[Line]:
         """The lines that fit any of the texts, those of each text best first."""
         kept = {name: value for name, value in filters.items() if value is not None}
-        for hit, chunk in self._hits(queries, limit, {}, kept):
-            line = self._lines.at(chunk, hit.start)
+        read: dict[str, Chunk] = {}
+        for hit in self._hits(queries, limit, read, kept)[0]:
+            line = self._lines.at(read[hit.chunk_id], hit.start)
             if line is not None:
                 yield line
 
@@ -144,7 +145,9 @@ class SubjectFunctions(LineFunctions):
         found: dict[tuple[str, int], Line] = {}
         chats: dict[str | None, bool] = {None: False}
         assisted = bool(users_of(self._store))
-        for hit, chunk in self._hits([subject], _STATEMENTS, {}):
+        read: dict[str, Chunk] = {}
+        for hit in self._hits([subject], _STATEMENTS, read)[0]:
+            chunk = read[hit.chunk_id]
             line = self._lines.at(chunk, hit.start)
             if line is None or is_assistant(line.speaker):
                 continue

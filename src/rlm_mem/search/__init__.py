@@ -12,10 +12,20 @@ from typing import TYPE_CHECKING
 from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
-    from rlm_mem.search.api import Filters, Hit, excerpts, hits_within, keyword_ids, ranked_ids, search
+    from rlm_mem.search.api import (
+        Filters,
+        Hit,
+        excerpts,
+        hits_within,
+        keyword_ids,
+        passages,
+        ranked_ids,
+        search,
+    )
 
-__all__ = ["Filters", "Hit", "excerpts", "hits_within", "keyword_ids", "ranked_ids", "search"]
+__all__ = ["Filters", "Hit", "excerpts", "hits_within", "keyword_ids", "passages", "ranked_ids", "search"]
 
 __getattr__ = loader(
-    __name__, {"api": ("Filters", "Hit", "excerpts", "hits_within", "keyword_ids", "ranked_ids", "search")}
+    __name__,
+    {"api": ("Filters", "Hit", "excerpts", "hits_within", "keyword_ids", "passages", "ranked_ids", "search")},
 )

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from heapq import merge
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
@@ -50,6 +50,7 @@ __all__ = [
     "excerpts",
     "hits_within",
     "keyword_ids",
+    "passages",
     "ranked_ids",
     "search",
 ]
@@ -219,19 +220,50 @@ def search(
     if as_of is not None:
         store = store.held_at(as_of)
     wanted = _then(store, wanted)
-    now = store.clock()
+    read: dict[str, Chunk] = {}
 
     def found() -> list[Hit]:
         if not query.strip():
-            return [] if unrestricted else _newest(store, wanted, limit)
-        source = store.candidate_source()
-        analyser = get_analyser(store.config.search.language)
-        question = question_for(source, query, analyser.language, now)
-        read = max(limit, _COMPARED)
-        hits = list(_hits(store, question, _ranked(store, source, question, wanted, read, by), read, explain))
-        return _with_what_holds_first(hits, analyser)[:limit]
+            return [] if unrestricted else _newest(store, wanted, limit, read)
+        return _Look(store, query, wanted, limit).hits(by, limit, read, explain=explain)
 
-    return _with_neighbours(store, store.backend.retried(found), by, neighbours)
+    return _with_neighbours(store, store.backend.retried(found), by, neighbours, read)
+
+
+class Passages(NamedTuple):
+    """What one look at the index finds for a text.
+
+    Attributes:
+        hits: turns or sentences, best first.
+        chunks: their chunks, by id.
+        ranking: ids of the best chunks as wholes, best first.
+    """
+
+    hits: list[Hit]
+    chunks: dict[str, Chunk]
+    ranking: list[str]
+
+
+def passages(
+    store: ChunkStore, query: str, *, limit: int = 10, filters: Filters | Mapping[str, Any] | None = None
+) -> Passages:
+    """What `search` by segment and `ranked_ids` find, of the same candidates, with the chunks that were read.
+
+    Raises:
+        InvalidQuery: an argument of the wrong type or out of range.
+    """
+    _check(query, limit, "segment")
+    wanted = _then(store, _filters(filters))
+
+    def found() -> Passages:
+        if not query.strip():
+            return Passages([], {}, [])
+        read: dict[str, Chunk] = {}
+        look = _Look(store, query, wanted, limit)
+        hits = look.hits("segment", limit, read)
+        return Passages(hits, read, [one.chunk_id for one in islice(look.ranked("chunk"), limit)])
+
+    return store.backend.retried(found)
 
 
 def hits_within(hits: list[Hit], max_tokens: int) -> list[Hit]:
@@ -289,9 +321,7 @@ def ranked_ids(
         return []
 
     def found() -> list[tuple[str, float]]:
-        source = store.candidate_source()
-        question = question_for(source, query, store.config.search.language, store.clock())
-        results = _ranked(store, source, question, _then(store, _filters(filters)), limit, "chunk")
+        results = _Look(store, query, _then(store, _filters(filters)), limit).ranked("chunk")
         return [(result.chunk_id, result.score) for result in islice(results, limit)]
 
     return store.backend.retried(found)
@@ -336,22 +366,48 @@ def question_for(source: CandidateSource, query: str, language: str, now: dateti
     return with_related(repaired(question, analyser, source.term_counts), analyser)
 
 
-def _ranked(
-    store: ChunkStore,
-    source: CandidateSource,
-    question: Query,
-    filters: Filters,
-    limit: int,
-    by: str,
-) -> Iterator[Ranked]:
+class _Look:
+    """The candidates of one question, ranked and read as often as needed."""
 
-    wanted = max(store.config.search.candidates, 2 * limit)
-    if question.authors and not _knows(source, question):
-        # What the people say whom it names, or what is said of them, is all there is: "use" or "like" tell nothing.
-        question = by_names(question, get_analyser(store.config.search.language))
-    if isinstance(source, JoinedSource):
-        return ranked(question, gather_both(source, question, filters, wanted), by)
-    return ranked(question, gather(source, question, filters, wanted), by)
+    def __init__(self, store: ChunkStore, query: str, filters: Filters, limit: int) -> None:
+        self._store = store
+        self._analyser = get_analyser(store.config.search.language)
+        source = store.candidate_source()
+        question = question_for(source, query, self._analyser.language, store.clock())
+        # A snippet is cut around any word of the question.
+        self._asked = question
+        if question.authors and not _knows(source, question):
+            # What the people say whom it names, or what is said of them, is all there is: "use" or "like" tell nothing.
+            question = by_names(question, self._analyser)
+        self._question = question
+        most = max(store.config.search.candidates, 2 * limit)
+        if isinstance(source, JoinedSource):
+            self._candidates = gather_both(source, question, filters, most)
+        else:
+            self._candidates = gather(source, question, filters, most)
+
+    def ranked(self, by: str) -> Iterator[Ranked]:
+        """Chunks, segments or conversations, best first."""
+        return ranked(self._question, self._candidates, by)
+
+    def hits(self, by: str, limit: int, read: dict[str, Chunk], *, explain: bool = False) -> list[Hit]:
+        """The best hits, whose chunks are added to ``read``; one whose file is gone or damaged is skipped."""
+        results, hits = self.ranked(by), list[Hit]()
+        most = max(limit, _COMPARED)
+        while len(hits) < most and (best := list(islice(results, most - len(hits)))):
+            ids = list(dict.fromkeys(result.chunk_id for result in best))
+            chunks = self._store.get_many(ids, track=False)
+            read.update(chunks)
+            present = chunks if self._store.as_of is None else _present(self._store, ids)
+            for result in best:
+                chunk = chunks.get(result.chunk_id)
+                if chunk is not None:
+                    now = present.get(chunk.id, chunk)
+                    # Found by its present words, shown as it was then.
+                    same = now is chunk or now.content == chunk.content
+                    place = result if same else structs.replace(result, start=0, end=len(chunk.content))
+                    hits.append(_hit(chunk, place, self._asked, self._analyser, explain))
+        return _with_what_holds_first(hits, self._analyser)[:limit]
 
 
 def _knows(source: CandidateSource, question: Query) -> bool:
@@ -368,31 +424,6 @@ def _then(store: ChunkStore, filters: Filters) -> Filters:
     if store.as_of is None:
         return structs.replace(filters, shown_at=now)
     return structs.replace(filters, shown_at=now, valid_at=store.as_of.timestamp())
-
-
-def _hits(
-    store: ChunkStore, question: Query, results: Iterator[Ranked], limit: int, explain: bool
-) -> Iterator[Hit]:
-    """Read the chunks behind the best results; one whose file is gone or damaged is skipped."""
-
-    analyser = get_analyser(store.config.search.language)
-    found = 0
-    while found < limit:
-        best = list(islice(results, limit - found))
-        if not best:
-            return
-        ids = list(dict.fromkeys(result.chunk_id for result in best))
-        chunks = store.get_many(ids, track=False)
-        present = chunks if store.as_of is None else _present(store, ids)
-        for result in best:
-            chunk = chunks.get(result.chunk_id)
-            if chunk is not None:
-                found += 1
-                now = present.get(chunk.id, chunk)
-                # Found by its present words, shown as it was then.
-                same = now is chunk or now.content == chunk.content
-                place = result if same else structs.replace(result, start=0, end=len(chunk.content))
-                yield _hit(chunk, place, question, analyser, explain)
 
 
 def _present(store: ChunkStore, chunk_ids: list[str]) -> dict[str, Chunk]:
@@ -460,30 +491,31 @@ def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, expl
     )
 
 
-def _with_neighbours(store: ChunkStore, hits: list[Hit], by: str, count: int) -> list[Hit]:
+def _with_neighbours(
+    store: ChunkStore, hits: list[Hit], by: str, count: int, read: dict[str, Chunk]
+) -> list[Hit]:
     if not count or not hits:
         return hits
-    chunks = store.get_many(list(dict.fromkeys(hit.chunk_id for hit in hits)), track=False)
-    there = [hit for hit in hits if hit.chunk_id in chunks]
     stretches = []
-    for hit in there:
-        chunk = chunks[hit.chunk_id]
+    for hit in hits:
+        chunk = read[hit.chunk_id]
         start, end = (hit.start, hit.end) if by == "segment" else (0, len(chunk.content))
         stretches.append((chunk, start, end))
     beside = neighbours_of(store, stretches, count)
-    return [structs.replace(hit, neighbours=found) for hit, found in zip(there, beside, strict=True)]
+    return [structs.replace(hit, neighbours=found) for hit, found in zip(hits, beside, strict=True)]
 
 
-def _newest(store: ChunkStore, filters: Filters, limit: int) -> list[Hit]:
-    """The newest chunks that pass, each with its first segment."""
-    found = [_newest_of(part, filters, limit) for part in store.parts]
+def _newest(store: ChunkStore, filters: Filters, limit: int, read: dict[str, Chunk]) -> list[Hit]:
+    """The newest chunks that pass, each with its first segment; they are added to ``read``."""
+    found = [_newest_of(part, filters, limit, read) for part in store.parts]
     return list(islice(merge(*found, key=lambda hit: hit.at, reverse=True), limit))
 
 
-def _newest_of(store: ChunkReader, filters: Filters, limit: int) -> list[Hit]:
+def _newest_of(store: ChunkReader, filters: Filters, limit: int, read: dict[str, Chunk]) -> list[Hit]:
     source = store.candidate_source()
     rows, decoded = source.rows(source.newest(limit, filters))
     chunks = store.get_many(list(rows.chunk_id), track=False)
+    read.update(chunks)
     hits = []
     for number, chunk_id in enumerate(rows.chunk_id):
         chunk = chunks.get(chunk_id)
