@@ -143,6 +143,26 @@ def test_other_processes_give_the_same(place: Path, monkeypatch: pytest.MonkeyPa
     assert started == [1, 2] and found[0] == found[1]
 
 
+def test_texts_are_stored_while_the_next_one_is_not_analysed_yet(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filling, "_WORTH_STORING", 3)
+    did: list[bool] = []
+
+    def called(_: str, given: str, items: Iterator[str], *_shape: Any, otherwise: Any, **_named: Any) -> Any:
+        for item in items:
+            did.append(otherwise())
+            yield from filling.analyse_texts(given, [item])
+
+    monkeypatch.setattr(filling, "called", called)
+    told: list[tuple[int, int]] = []
+    memory.remember_many(
+        [f"Text {number}." for number in range(7)], progress=lambda *given: told.append(given)
+    )
+    assert did == [False, False, False, True, False, False, True]
+    assert told == [(3, 3), (6, 6), (7, 7)]
+
+
 def test_what_others_write_between_two_transactions_is_linked(memory: Memory, place: Path | str) -> None:
     hums: list[str] = []
     with opened(place) as other:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -170,6 +171,32 @@ def test_without_helping_processes_the_work_is_done_here(
         )
     monkeypatch.setattr(workers, "_LOT", 5)
     assert list(workers.prepared(str(brain), paths, "english", processes=2, few=0)) == alone
+
+
+def in_capitals(_: str, items: list[str]) -> list[str]:
+    """What another process does below."""
+    return [item.upper() for item in items]
+
+
+def test_a_process_takes_what_it_is_asked_while_nobody_takes_its_answers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here: list[int] = []
+    work = workers._work
+    monkeypatch.setattr(workers, "_work", lambda request: here.append(1) or work(request))
+    items = [f"{number} " + "ä" * 300_000 for number in range(12)]  # of each, more than a pipe holds
+    waited = threading.Event()
+
+    def otherwise() -> bool:
+        waited.set()
+        return not threading.Event().wait(0.001)
+
+    answers = workers.called(
+        f"{__name__}:in_capitals", "", items, list[str],
+        lot=1, count=len(items), processes=2, ahead=5, otherwise=otherwise,
+    )  # fmt: skip
+    assert list(answers) == [item.upper() for item in items]
+    assert waited.is_set() and not here
 
 
 def test_helping_processes_end_with_the_work(brain: Path, monkeypatch: pytest.MonkeyPatch) -> None:

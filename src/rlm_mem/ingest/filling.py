@@ -48,7 +48,9 @@ _LONGEST_LOCK = 1.0
 """Seconds after which a transaction ends though its batch is not done: others write, too."""
 _WORTH_PROCESSES = 600
 """With fewer texts than this, starting processes takes longer than analysing the texts here."""
-_LOT = 50
+_LOT = 25
+_WORTH_STORING = 100
+"""Texts that are stored, rather than other texts analysed, while the next one is not analysed yet."""
 _HELD = 64
 """Newest chunks of a conversation, and of a tag, that a batch keeps in memory."""
 _OPTIONS = TextOptions.__annotations__.keys()
@@ -159,9 +161,13 @@ def _for_analysis(item: _Text) -> str:
 
 
 def _analysed_ahead(
-    items: Iterable[object], settings: Config, ahead: int, *, statements: bool
+    items: Iterable[object], settings: Config, ahead: int, otherwise: Callable[[], bool], *, statements: bool
 ) -> Iterator[tuple[_Text, _Analysed | _Refused]]:
-    """The texts with their analysis, in order; some ``ahead`` of the one that is asked for."""
+    """The texts with their analysis, in order; some ``ahead`` of the one that is asked for.
+
+    Args:
+        otherwise: called while the next one is not there yet.
+    """
     rest = iter(items)
     first = list(islice(rest, _WORTH_PROCESSES))
     taken: deque[_Text | _Refused] = deque()
@@ -176,7 +182,7 @@ def _analysed_ahead(
     answers: Iterator[_Analysed | _Refused] = called(
         f"{__name__}:analyse_texts", json.dumps(msgspec.to_builtins(task)), questions(),
         list[_Analysed | _Refused], lot=_LOT, processes=settings.store.processes, few=_WORTH_PROCESSES,
-        count=len(first), ahead=ahead // _LOT,
+        count=len(first), ahead=ahead // _LOT, otherwise=otherwise,
     )  # fmt: skip
     for answer in answers:
         one = taken.popleft()
@@ -251,7 +257,7 @@ def remember_many(
         raise InvalidChunk(f"items must be several texts, not {_kind(items)}", hint="put it into a list")
     filling = _Filling(store, config or store.config, finder, progress, refused, stored)
     for number, (item, found) in enumerate(
-        _analysed_ahead(items, filling.settings, 2 * batch, statements=finder is not None)
+        _analysed_ahead(items, filling.settings, 2 * batch, filling.go_on, statements=finder is not None)
     ):
         try:
             if isinstance(found, _Refused):
@@ -326,6 +332,13 @@ class _Filling:
                 self.refuse(self.waiting.pop(0).number, refusal.error)
         self._ahead.clear()
         self.characters = 0
+
+    def go_on(self) -> bool:
+        """Store what waits if it is worth a transaction; whether it was."""
+        if len(self.waiting) < _WORTH_STORING:
+            return False
+        self.flush()
+        return True
 
     def _store_some(self, most: int) -> int:
         """Store the first of those that wait in one transaction; how many."""

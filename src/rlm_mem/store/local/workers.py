@@ -8,15 +8,17 @@ one dies, the work is done in this process.
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import queue
 import struct
 import subprocess
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from itertools import islice
 from pkgutil import resolve_name
 from typing import IO, Any
@@ -34,6 +36,9 @@ FEW = 600
 _LOT = 100
 _GLANCES = 2000
 _MOST = 8  # the one that writes keeps up with no more
+_ASKED = 4
+"""Lots that a child has at a time: it goes on while this process is busy with something else than its answers."""
+_COLLECTED = 50_000
 _SIZE = struct.Struct("<I")
 _START = "import sys; sys.path[:] = {path!r}; from rlm_mem.store.local.workers import serve; serve()"
 
@@ -93,6 +98,7 @@ def called(
     processes: int = 0,
     few: int = 2,
     ahead: int = 0,
+    otherwise: Callable[[], bool] | None = None,
 ) -> Iterator[Any]:
     """What a function of this package, which asks no store, makes of each item, in their order.
 
@@ -104,8 +110,11 @@ def called(
         lot: items of one call.
         processes, few: as for ``prepared``.
         ahead: calls that may be made ahead of the one whose items are asked for; more where there are many processes.
+        otherwise: called while the next answer is not there, before items are worked on here; whether it had to do
+            anything.
     """
-    return _answered(_requests("call", function, given, items, lot), shape, count, processes, few, ahead)
+    requests = _requests("call", function, given, items, lot)
+    return _answered(requests, shape, count, processes, few, ahead, otherwise)
 
 
 def in_order_of_making(
@@ -126,7 +135,13 @@ def _requests(task: str, base: str, language: str, paths: Iterable[str], size: i
 
 
 def _answered(
-    requests: Iterator[_Request], shape: Any, files: int, processes: int, few: int, ahead: int = 0
+    requests: Iterator[_Request],
+    shape: Any,
+    files: int,
+    processes: int,
+    few: int,
+    ahead: int = 0,
+    otherwise: Callable[[], bool] | None = None,
 ) -> Iterator[Any]:
     """The answers to all requests in their order."""
     count = min(processes or _cores(), _MOST)
@@ -134,7 +149,7 @@ def _answered(
         for request in requests:
             yield from _work(request)
         return
-    pool = _Pool(count - 1, msgspec.msgpack.Decoder(shape), ahead)
+    pool = _Pool(count - 1, msgspec.msgpack.Decoder(shape), ahead, otherwise)
     try:
         for answer in pool.answers(requests):
             yield from answer
@@ -153,47 +168,105 @@ class _Pool:
 
     Args:
         count: how many; the process that asks works, too, while it waits for them.
+        decoder: of answers.
+        ahead: lots that may be worked on ahead of the one whose answer is asked for.
+        otherwise: what the process that asks does instead while the next answer is not there; False: there was nothing.
     """
 
-    def __init__(self, count: int, decoder: msgspec.msgpack.Decoder[Any], ahead: int) -> None:
+    def __init__(
+        self,
+        count: int,
+        decoder: msgspec.msgpack.Decoder[Any],
+        ahead: int,
+        otherwise: Callable[[], bool] | None,
+    ) -> None:
         self._decoder = decoder
-        self._idle: queue.SimpleQueue[_Child | None] = queue.SimpleQueue()
-        self._children = [child for child in (_started() for _ in range(count)) if child is not None]
-        for number in range(count):
-            self._idle.put(self._children[number] if number < len(self._children) else None)
-        self._threads = ThreadPoolExecutor(count, thread_name_prefix="rlm-mem-reader")
-        self._ahead = max(2 * count + 1, ahead)
+        self._ahead = max((_ASKED + 1) * count, ahead)
+        self._otherwise = otherwise
+        self._lots: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._closing = False
+        self._children = [_started() for _ in range(count)]
+        self._threads = [
+            threading.Thread(target=self._drive, args=(child,), name="rlm-mem-reader", daemon=True)
+            for child in self._children
+        ]
+        for thread in self._threads:
+            thread.start()
 
     def answers(self, lots: Iterable[_Request]) -> Iterator[Any]:
         """The answers in the order of the lots; a few lots are worked on ahead of the one that is asked for."""
         waiting: deque[_Waiting] = deque()
         for lot in lots:
-            waiting.append(_Waiting(lot, self._threads.submit(self._ask, lot)))
+            waiting.append(_Waiting(lot, Future()))
+            self._lots.put(waiting[-1])
             if len(waiting) > self._ahead:
-                yield _first(waiting)
+                yield self._first(waiting)
         while waiting:
-            yield _first(waiting)
+            yield self._first(waiting)
 
-    def _ask(self, lot: _Request) -> Any:
-        child = self._idle.get()
-        answer: bytes | None = None
+    def _first(self, waiting: deque[_Waiting]) -> Any:
+        """The answer to the first lot; until another process has it, this one answers later lots itself."""
+        first = waiting[0]
+        while first.answer is None and not first.future.done():
+            if self._otherwise is not None and self._otherwise():
+                continue
+            one = next((one for one in waiting if one.answer is None and one.future.cancel()), None)
+            if one is None:
+                break
+            one.answer = _work(one.lot)
+        waiting.popleft()
+        return first.future.result() if first.answer is None else first.answer
+
+    def _drive(self, child: _Child | None) -> None:
+        """Hand lots to a child, some ahead of its answers so that it need not wait for this process."""
+        asked: deque[_Waiting] = deque()
+        while not self._closing:
+            one = self._next(wait=not asked) if len(asked) < _ASKED else None
+            if one is not None:
+                if not one.future.set_running_or_notify_cancel():
+                    continue  # answered by the process that asks
+                asked.append(one)
+            elif not asked:
+                return  # closed
+            try:
+                if child is None:
+                    _answer_here(asked.popleft())
+                elif one is not None:
+                    child.ask(msgspec.msgpack.encode(one.lot))
+                else:
+                    # The consumer decodes the lot: that is the more expensive half of the transfer, in Python as well.
+                    answer = self._decoder.decode(child.answer())
+                    asked.popleft().future.set_result(answer)
+            except (OSError, EOFError, msgspec.DecodeError, UnicodeEncodeError) as error:
+                if not self._closing:
+                    _logger.warning("a process that reads chunk files ended (%s): going on without it", error)
+                child = None
+
+    def _next(self, *, wait: bool) -> _Waiting | None:
         try:
-            if child is not None:
-                answer = child.ask(msgspec.msgpack.encode(lot))
-        except (OSError, EOFError) as error:
-            _logger.warning("a process that reads chunk files ended (%s): going on without it", error)
-            child = None
-        finally:
-            self._idle.put(child)
-        # The consumer decodes the lot: that is the more expensive half of the transfer, in Python as well.
-        return _work(lot) if answer is None else self._decoder.decode(answer)
+            return self._lots.get(block=wait)
+        except queue.Empty:
+            return None
 
     def close(self) -> None:
         """End the children, whatever they are at."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
-        for child in self._children:
-            child.end()
-        self._threads.shutdown()
+        self._closing = True
+        children = [child for child in self._children if child is not None]
+        for child in children:
+            child.kill()
+        for _ in self._threads:
+            self._lots.put(None)
+        for thread in self._threads:
+            thread.join()
+        for child in children:
+            child.close()
+
+
+def _answer_here(one: _Waiting) -> None:
+    try:
+        one.future.set_result(_work(one.lot))
+    except Exception as error:  # noqa: BLE001 - raised where the answer is asked for
+        one.future.set_exception(error)
 
 
 class _Waiting(msgspec.Struct):
@@ -204,36 +277,30 @@ class _Waiting(msgspec.Struct):
     answer: list[Any] | None = None
 
 
-def _first(waiting: deque[_Waiting]) -> Any:
-    """The answer to the first lot; until another process has it, this one answers later lots itself."""
-    first = waiting[0]
-    while first.answer is None and not first.future.done():
-        one = next((one for one in waiting if one.answer is None and one.future.cancel()), None)
-        if one is None:
-            break
-        one.answer = _work(one.lot)
-    waiting.popleft()
-    return first.future.result() if first.answer is None else first.answer
-
-
 class _Child:
     def __init__(self, process: subprocess.Popen[bytes]) -> None:
         assert process.stdin is not None and process.stdout is not None
         self._process = process
         self._to, self._back = process.stdin, process.stdout
 
-    def ask(self, request: bytes) -> bytes:
-        """The answer to one request; raises OSError or EOFError if the child is gone."""
+    def ask(self, request: bytes) -> None:
+        """Send a request, which is read at once; raises OSError if the child is gone."""
         _send(self._to, request)
+
+    def answer(self) -> bytes:
+        """The answer to the first request that has none yet; raises OSError or EOFError if the child is gone."""
         answer = _receive(self._back)
         if answer is None:
             raise EOFError(f"exit code {self._process.poll()}")
         return answer
 
-    def end(self) -> None:
-        """Kill it: it has no state worth keeping."""
+    def kill(self) -> None:
+        """End it: it has no state worth keeping."""
         self._process.kill()
         self._process.wait()
+
+    def close(self) -> None:
+        """Let go of it, once nobody waits for its answers."""
         self._back.close()
         try:
             self._to.close()
@@ -269,8 +336,21 @@ def _receive(stream: IO[bytes]) -> bytes | None:
 
 
 def serve() -> None:
-    """The child's side: answer requests from stdin on stdout until it is closed."""
+    """The child's side: answer requests from stdin on stdout until it is closed.
+
+    A thread of its own takes the requests: whoever sends several before it takes an answer must not wait for this
+    process while this one waits for that.
+    """
+    taken: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+
+    def take() -> None:
+        while (message := _receive(sys.stdin.buffer)) is not None:
+            taken.put(message)
+        taken.put(None)
+
+    threading.Thread(target=take, daemon=True).start()
+    gc.set_threshold(_COLLECTED)  # what is made for an answer goes with it: hardly any of it is in a cycle
     requests = msgspec.msgpack.Decoder(_Request)
     encode = msgspec.msgpack.Encoder().encode
-    while (message := _receive(sys.stdin.buffer)) is not None:
+    while (message := taken.get()) is not None:
         _send(sys.stdout.buffer, encode(_work(requests.decode(message))))
