@@ -302,6 +302,18 @@ def test_conversations_of_one_day_are_outlined_in_the_order_in_which_they_came(s
     assert order == [f"talk-{number}" for number in range(5)]
 
 
+def test_the_headings_of_an_outline_are_printed_on_demand_without_comments_of_code(store: ChunkStore) -> None:
+    remember(
+        store,
+        "User: How do I lock accounts?\nAssistant: Gladly.\n\n### Atomic operations\n\nIn one go.\n\n```python\n"
+        "# Connect to the database\nx = 1\n```\n\n### Expiry\n\nAfter a day.",
+        conversation_id="a", occurred_at="2026-05-01T00:00:00Z",
+    )  # fmt: skip
+    with REPLSession(store) as session:
+        printed = session.run("print_rows(outline('lock accounts'), points=5)").output
+    assert printed == "2026-05-01\n[0] How do I lock accounts? | Atomic operations | Expiry\n"
+
+
 def test_rows_are_printed_on_numbered_lines_that_final_cites(session: REPLSession) -> None:
     printed = session.run("rows = turns(author='Ana')\nprint_rows(rows, 60)").output.splitlines()
     rows = session.execute("rows")

@@ -49,7 +49,7 @@ __all__ = [
 
 
 _BEFORE = """\
-You answer questions from a long-term memory that you cannot see, by writing small Python programs. Every
+You answer questions from a long-term memory that you cannot see, by writing Python programs. Every
 reply holds ONE program in a block that starts with ```repl and ends with ```. You are then shown what it
 printed, and go on until a program calls FINAL.
 
@@ -58,7 +58,8 @@ These functions exist already; call them, never define them:
 _AFTER = """
 Rules:
 - If <hits> hold the answer, call FINAL at once. Else look on: search matches words, so try those that the
-  memory would use. To count, sum up or put in order, list all first: outline(TEXTS, limit=40), turns, grep.
+  memory would use. To count, sum up or put in order, list all first: outline(TEXTS, limit=40), turns, grep;
+  then read what matters.
 - Answer shortly (a summary with names, dates, figures), only from what you read, and name its chunks.
   FINAL(None) if it is not there. How to answer: see instructions().
 - Values change: see updates(subject). superseded_by, past valid_to: out of date.
@@ -119,7 +120,7 @@ def _function_lines(model: bool) -> str:
         f"{SHORT_SIGNATURES.get(page.name, page.signature)} -> {page.gives}" for page in pages if page.first
     ]
     rest = ", ".join(page.name for page in pages if not page.first)
-    return "\n".join(lines) + f'\nAlso {rest}: see help("NAME").\n'
+    return "\n".join(lines) + f'\nAlso {rest}: help("NAME").\n'
 
 
 SYSTEM_PROMPT = instructions()

@@ -151,7 +151,7 @@ _PAGES = (
     Page(
         "dates",
         "dates(expression, at=None)",
-        "the period {start, end, text} that 'two weeks ago' means at a date",
+        "the period {start, end, text} of 'two weeks ago' at a date",
         "start and end are the first and the last day, both included; text is the part that was "
         "understood, precision is day, week, month, season, year or span. at is a date or time, for "
         "example the at of a hit; None is today. None when no date is understood. English words; numeric "
@@ -218,11 +218,12 @@ _PAGES = (
     ),
     Page(
         "print_rows",
-        "print_rows(rows, chars=160)",
+        "print_rows(rows, chars=160, points=0)",
         "prints results as numbered lines; cite them by chunk_ids=[rows[3]]",
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
         "and the text on one line, cut after chars characters (20–4,000), around the match of grep; of a pair of "
-        "updates or contradictions both. The date stands above where it changes; equal lines come once, counted.",
+        "updates or contradictions both. The date stands above where it changes; equal lines come once, counted. "
+        "points (0–20): so many headings of a row of outline follow its text, which tell what was advised.",
         'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
         first=True,
     ),
@@ -239,7 +240,7 @@ _PAGES = (
     Page(
         "help",
         "help(name=None)",
-        "prints more about a function",
+        "more about a function",
         "Without a name: one line for each function of this session.",
         'help("turns")',
         first=True,
@@ -256,7 +257,7 @@ _PAGES = (
     Page(
         "llm_query_batched",
         "llm_query_batched(prompts)",
-        "answers in order, asked in parallel",
+        "answers in order",
         "8 at a time, at most 200 prompts; a failed one is text that begins with `ERROR:`.",
         'llm_query_batched(["Summarise: " + text for text in texts])',
         first=True,
@@ -283,7 +284,7 @@ _PAGES = (
     Page(
         "FINAL",
         "FINAL(answer, chunk_ids=None, confidence=None)",
-        "ends the program and the session",
+        "ends the session",
         "FINAL(None) means that the memory does not hold the answer. answer is plain data of bounded "
         "size, chunk_ids are ids of chunks that were shown or read in this session, confidence is from 0 to "
         "1; anything else is a ValueError in the program, which may go on. A chunk dict as the answer "
@@ -307,7 +308,7 @@ SHORT_SIGNATURES = {
     "contradictions": "contradictions(subject)",
     "timeline": "timeline(start, end, limit=50)",
     "FINAL": "FINAL(answer, chunk_ids=[...], confidence=0.8)",
-    "print_rows": "print_rows(rows, chars=160)",
+    "print_rows": "print_rows(rows, chars=160, points=0)",
     "page": "page(2)",
     "help": 'help("turns")',
 }

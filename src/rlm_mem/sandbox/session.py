@@ -586,9 +586,9 @@ class SandboxSession:
             )
         self._printed.write(text + "\n")
 
-    def _print_rows(self, rows: Any, chars: Any = 160) -> None:
+    def _print_rows(self, rows: Any, chars: Any = 160, points: Any = 0) -> None:
         """Print results as numbered lines."""
-        self._printed.write(rows_text(rows, chars) + "\n")
+        self._printed.write(rows_text(rows, chars, points) + "\n")
 
     def _note_read(self, chunk_id: str) -> None:
         self._reads[chunk_id] = None

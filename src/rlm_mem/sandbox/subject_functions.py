@@ -44,6 +44,13 @@ _STATEMENTS = 80
 _MAX_LINKS = 5
 
 
+def _headings(content: str) -> Iterator[re.Match[str]]:
+    """The headings and bold items of a text, in order; in code a line with # is a comment."""
+    found = list(_POINT.finditer(content))
+    code = [(one.start, one.end) for one in blocks(content) if one.kind == CODE] if found else []
+    return (match for match in found if not any(start <= match.start() < end for start, end in code))
+
+
 def _place(line: Line) -> tuple[str, str, str, int]:
     """Where a line belongs in time; what is of the same day comes in the order in which it was stored."""
     about = line.chunk.metadata
@@ -124,7 +131,7 @@ class SubjectFunctions(LineFunctions):
             (match[1] or match[2]).lstrip(_NUMBERING).rstrip(" :*#")
             for one in ids
             if one in found
-            for match in _POINT.finditer(found[one].content)
+            for match in _headings(found[one].content)
         )
         points = list(islice((one for one in dict.fromkeys(titles) if one and one not in told), _MOST_POINTS))
         told.update(points)
