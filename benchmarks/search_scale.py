@@ -204,7 +204,7 @@ def _write_chunk(connection: sqlite3.Connection, doc: int, mark: str) -> None:
     connection.execute("BEGIN IMMEDIATE")
     connection.execute(
         "INSERT INTO chunks(doc, id, ns, conversation, type, at, created_at, modified_at, confidence, tokens, revision,"
-        " content_hash, norm_hash, path, size, mtime_ns, inode, accessed_at)"
+        " content_hash, norm_hash, folder, size, mtime_ns, inode, accessed_at)"
         " VALUES (?, ?, 1, NULL, 'note', 2e9, ?, ?, 0.7, 200, 1, ?, ?, ?, 1, 1, 1, ?)",
         (doc, f"chunk-new-{doc}", stamp, stamp, str(doc), str(doc), str(doc), stamp),
     )

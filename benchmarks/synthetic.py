@@ -169,7 +169,7 @@ def _write_batch(connection: sqlite3.Connection, batch: Batch) -> None:
     stamp = "2026-01-01T00:00:00.000000Z"
     connection.executemany(
         "INSERT INTO chunks(doc, id, ns, conversation, type, at, created_at, modified_at, confidence, tokens, revision,"
-        " content_hash, norm_hash, path, size, mtime_ns, inode, accessed_at)"
+        " content_hash, norm_hash, folder, size, mtime_ns, inode, accessed_at)"
         " VALUES (?, ?, 1, ?, 'note', ?, ?, ?, 0.7, 200, 1, ?, ?, ?, 1, 1, 1, ?)",
         (
             (doc, f"chunk-{doc}", conversation, at, stamp, stamp, str(doc), str(doc), str(doc), stamp)

@@ -72,7 +72,7 @@ class IndexRows:
         self.drop(made.doc, announce=False)
         self.connection.execute(
             "INSERT INTO chunks(doc, id, ns, conversation, type, at, created_at, modified_at, superseded_by,"
-            " confidence, tokens, revision, content_hash, norm_hash, path, size, mtime_ns, inode, accessed_at)"
+            " confidence, tokens, revision, content_hash, norm_hash, folder, size, mtime_ns, inode, accessed_at)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0.7, 1, 1, '', '', ?, 1, 1, 1, ?)",
             (made.doc, f"chunk-{made.doc}", NS, made.conversation, made.type, made.at, stamp, stamp,
              "chunk-newer" if made.superseded else None, str(made.doc), stamp),

@@ -89,7 +89,7 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
     elif code == "index-outdated":
         edit(base, b, lambda data: data.update(tags=["by hand"]))
     elif code == "index-links":
-        sql(base, "DELETE FROM links")
+        sql(base, "DELETE FROM link_rows")
     elif code == "index-terms":
         sql(base, "DELETE FROM segments WHERE doc = (SELECT doc FROM chunks WHERE id = ?)", b)
     elif code == "leftover-file":

@@ -13,6 +13,9 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local import schema
 from tests.store.test_scaling import grow, steps
 
+FIRST_INDEX = Path(__file__).parent / "archives" / "index-1.sql"
+"""The tables of an index of version 1."""
+
 WRITES = st.lists(
     st.tuples(
         st.sampled_from(["create", "archive", "restore", "erase", "retag", "move", "retime"]),
@@ -83,12 +86,17 @@ def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path, mon
             )
         counts, talks = memory.store.tag_counts(), memory.store.conversations()
         listed = memory.list_chunks(tags=["a"])
+        for one, target in ((1, 0), (2, 0), (3, 1)):
+            memory.link(listed[one], listed[target], "supports")
+        linked = memory.store.linked(listed[0]), memory.store.linked(listed[1])
     path = tmp_path / "brain" / "memory" / "index" / "index.sqlite"
     old = sqlite3.connect(path, isolation_level=None)
     rows = {
         name: old.execute(f"SELECT * FROM {name}").fetchall()
         for name in ("chunks", "links", "meta", "namespaces")
     }
+    position = [row[1] for row in old.execute("PRAGMA table_info(chunks)")].index("folder")
+    rows["chunks"] = [(*row[:position], row[-1], *row[position + 1 :]) for row in rows["chunks"]]  # the path
     rows["conversations"] = old.execute("SELECT conversation, ns, id FROM conversations").fetchall()
     rows["tags"] = old.execute("SELECT ns, tag, doc FROM tags").fetchall()
     rows["segments"] = old.execute("SELECT * FROM segments").fetchall()
@@ -98,8 +106,7 @@ def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path, mon
     for file in path.parent.glob("index.sqlite*"):
         file.unlink()
     made = sqlite3.connect(path, isolation_level=None)
-    for statement in schema._statements(schema.MIGRATIONS[0]):
-        made.execute(statement)
+    made.executescript(FIRST_INDEX.read_text(encoding="utf-8"))
     made.execute("PRAGMA user_version=1")
     for name, found in rows.items():
         columns = len(
@@ -112,7 +119,29 @@ def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path, mon
         assert memory.store.tag_counts() == counts
         assert memory.store.conversations() == talks
         assert memory.list_chunks(tags=["a"]) == listed
-        assert memory.sync().added == []  # nothing was read anew
+        assert (memory.store.linked(listed[0]), memory.store.linked(listed[1])) == linked
+        assert memory.sync(full=True).changed == []  # nothing was read anew
+        assert memory.check() == []
+
+
+def test_an_old_index_that_is_brought_up_to_date_is_a_new_one() -> None:
+    made = []
+    for first in (FIRST_INDEX.read_text(encoding="utf-8"), ""):
+        connection = sqlite3.connect(":memory:", isolation_level=None)
+        connection.executescript(first)
+        connection.execute(f"PRAGMA user_version={int(bool(first))}")
+        assert schema.migrate(connection) is not bool(first)
+        parts = connection.execute(
+            "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY tbl_name, rowid"
+        ).fetchall()
+        # Of tables the columns, since those added later are written otherwise; in this order, since that of indexes
+        # decides between those that seem equally good for a question.
+        made.append([
+            (kind, name, connection.execute(f"PRAGMA table_xinfo({name})").fetchall() if kind == "table" else sql)
+            for kind, name, table, sql in parts if not name.startswith("sqlite_")
+        ])  # fmt: skip
+        connection.close()
+    assert made[0] == made[1]
 
 
 def test_a_page_costs_what_it_shows(tmp_path: Path) -> None:

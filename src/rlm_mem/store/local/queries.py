@@ -145,7 +145,11 @@ def find_row(connection: sqlite3.Connection, chunk_id: str, namespace: str | Non
 
 def row_at_path(connection: sqlite3.Connection, path: str) -> ChunkRow | None:
     """The row of the chunk whose file is at ``path`` (relative to the store)."""
-    found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE path = ?", (path,)).fetchone()
+    folder, _, name = path.rpartition("/")
+    found = connection.execute(
+        f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ? AND +folder = ?",
+        (name.removesuffix(".json"), folder),
+    ).fetchone()
     return ChunkRow(*found) if found else None
 
 
@@ -399,7 +403,7 @@ class Queries:
             found += _links(
                 connection,
                 f"SELECT t.id, l.type, l.strength, 'out', l.reasoning, {_LINKED} FROM chunks s"
-                " JOIN links l ON l.doc = s.doc JOIN chunks t ON t.id = l.dst_id AND t.ns = s.ns AND t.status = 0"
+                " JOIN links l ON l.doc = s.doc JOIN chunks t ON t.id = l.dst_id AND +t.ns = s.ns AND +t.status = 0"
                 " WHERE s.id = ? AND s.ns = ? AND s.status = 0",
                 (chunk_id, ns), link_type, limit,
             )  # fmt: skip
@@ -407,7 +411,7 @@ class Queries:
             found += _links(
                 connection,
                 f"SELECT s.id, l.type, l.strength, 'in', l.reasoning, {_LINKED} FROM links l"
-                " JOIN chunks s ON s.doc = l.doc AND s.status = 0 WHERE l.dst_id = ? AND s.ns = ?"
+                " JOIN chunks s ON s.doc = l.doc AND +s.status = 0 WHERE l.dst_id = ? AND +s.ns = ?"
                 " AND EXISTS (SELECT 1 FROM chunks t WHERE t.id = l.dst_id AND t.ns = s.ns)",
                 (chunk_id, ns), link_type, limit,
             )  # fmt: skip
@@ -470,7 +474,7 @@ class Queries:
         """Every chunk of the namespace, archived ones left out, that holds a link to ``chunk_id``."""
         connection, ns = self._namespace(namespace)
         rows = connection.execute(
-            "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND c.ns = ?",
+            "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND +c.ns = ?",
             (chunk_id, ns),
         )
         return [row[0] for row in rows]
@@ -538,7 +542,7 @@ class Queries:
         query = {
             "tags": "SELECT count(*) FROM tag_totals WHERE ns = ? AND chunks > 0",
             "conversations": "SELECT count(*) FROM conversations WHERE ns = ?",
-            "links": "SELECT count(*) FROM links l JOIN chunks c ON c.doc = l.doc WHERE c.ns = ?",
+            "links": "SELECT count(*) FROM link_rows l JOIN chunks c ON c.doc = l.doc WHERE c.ns = ?",
         }[table]
         return int(connection.execute(query, (ns,)).fetchone()[0])
 

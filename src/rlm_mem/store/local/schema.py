@@ -26,10 +26,53 @@ __all__ = [
     "translated",
 ]
 
-_FIRST = """
+# Counts of each tag and conversation, kept from write to write.
+_COUNTS = """
+CREATE TRIGGER tag_in AFTER INSERT ON tags BEGIN
+    INSERT INTO tag_totals VALUES(new.ns, new.tag, 1) ON CONFLICT DO UPDATE SET chunks = chunks + 1;
+END;
+CREATE TRIGGER tag_out AFTER DELETE ON tags BEGIN
+    UPDATE tag_totals SET chunks = chunks - 1 WHERE ns = old.ns AND tag = old.tag;
+END;
+CREATE TRIGGER conversation_in AFTER INSERT ON chunks WHEN new.status = 0 AND new.conversation IS NOT NULL BEGIN
+    UPDATE conversations SET chunks = chunks + 1, last_at = max(coalesce(last_at, new.at), new.at)
+    WHERE conversation = new.conversation;
+END;
+CREATE TRIGGER conversation_out AFTER DELETE ON chunks WHEN old.status = 0 AND old.conversation IS NOT NULL BEGIN
+    UPDATE conversations SET chunks = chunks - 1, last_at = (SELECT at FROM chunks c WHERE c.ns = old.ns
+        AND c.conversation = old.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
+    WHERE conversation = old.conversation;
+END;
+CREATE TRIGGER conversation_change AFTER UPDATE OF ns, conversation, status, at ON chunks
+WHEN old.status != new.status OR old.at != new.at OR old.conversation IS NOT new.conversation BEGIN
+    UPDATE conversations SET chunks = chunks - (old.status = 0), last_at = (SELECT at FROM chunks c WHERE c.ns = old.ns
+        AND c.conversation = old.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
+    WHERE conversation = old.conversation;
+    UPDATE conversations SET chunks = chunks + (new.status = 0), last_at = (SELECT at FROM chunks c WHERE c.ns = new.ns
+        AND c.conversation = new.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
+    WHERE conversation = new.conversation;
+END;
+"""
+
+# What links lead to and their types are long and stand in many rows: there they are numbers.
+_LINKS = """
+CREATE TABLE link_targets(target INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL);
+CREATE TABLE link_types(kind INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
+CREATE TABLE link_rows(
+    doc INTEGER NOT NULL, position INTEGER NOT NULL, target INTEGER NOT NULL, kind INTEGER NOT NULL,
+    strength REAL NOT NULL, created_at TEXT NOT NULL, reasoning TEXT, PRIMARY KEY(doc, position)
+) WITHOUT ROWID;
+CREATE INDEX link_rows_target ON link_rows(target);
+CREATE VIEW links AS SELECT doc, position, t.id AS dst_id,
+    (SELECT name FROM link_types k WHERE k.kind = r.kind) AS type, strength, created_at, reasoning
+    FROM link_rows r JOIN link_targets t USING(target);
+"""
+
+_TABLES = f"""
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE namespaces(ns INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
-CREATE TABLE conversations(conversation INTEGER PRIMARY KEY, ns INTEGER NOT NULL, id TEXT NOT NULL, UNIQUE(ns, id));
+CREATE TABLE conversations(conversation INTEGER PRIMARY KEY, ns INTEGER NOT NULL, id TEXT NOT NULL,
+    chunks INTEGER NOT NULL DEFAULT 0, last_at REAL, UNIQUE(ns, id));
 CREATE TABLE chunks(
     doc INTEGER PRIMARY KEY AUTOINCREMENT,
     id TEXT UNIQUE NOT NULL,
@@ -50,27 +93,22 @@ CREATE TABLE chunks(
     source TEXT NOT NULL DEFAULT '',
     content_hash TEXT NOT NULL,
     norm_hash TEXT NOT NULL,
-    path TEXT NOT NULL,
+    folder TEXT NOT NULL,
     size INTEGER NOT NULL,
     mtime_ns INTEGER NOT NULL,
     inode INTEGER NOT NULL,
     accessed_at TEXT NOT NULL,
     access_count INTEGER NOT NULL DEFAULT 0,
-    access_unsaved INTEGER NOT NULL DEFAULT 0
+    access_unsaved INTEGER NOT NULL DEFAULT 0,
+    origin TEXT NOT NULL DEFAULT 'agent',
+    trust TEXT NOT NULL DEFAULT 'ordinary',
+    expires_at TEXT,
+    path TEXT AS (folder || '/' || id || '.json')
 );
 CREATE INDEX chunks_time ON chunks(ns, status, at, doc);
 CREATE INDEX chunks_order ON chunks(ns, conversation, at, doc);
-CREATE INDEX chunks_hash ON chunks(content_hash);
 CREATE INDEX chunks_norm ON chunks(norm_hash);
-CREATE UNIQUE INDEX chunks_path ON chunks(path);
 CREATE INDEX chunks_unsaved ON chunks(doc) WHERE access_unsaved = 1;
-CREATE TABLE tags(ns INTEGER, tag TEXT, doc INTEGER, PRIMARY KEY(ns, tag, doc)) WITHOUT ROWID;
-CREATE INDEX tags_doc ON tags(doc);
-CREATE TABLE links(
-    doc INTEGER NOT NULL, position INTEGER NOT NULL, dst_id TEXT NOT NULL, type TEXT NOT NULL,
-    strength REAL NOT NULL, created_at TEXT NOT NULL, reasoning TEXT, PRIMARY KEY(doc, position)
-) WITHOUT ROWID;
-CREATE INDEX links_dst ON links(dst_id, type);
 CREATE TABLE terms(term INTEGER PRIMARY KEY, text TEXT UNIQUE NOT NULL);
 CREATE TABLE segments(doc INTEGER PRIMARY KEY, data BLOB NOT NULL);
 CREATE TABLE changes(seq INTEGER PRIMARY KEY AUTOINCREMENT, ns INTEGER NOT NULL, doc INTEGER NOT NULL);
@@ -96,6 +134,16 @@ CREATE TRIGGER totals_change AFTER UPDATE OF ns, status, type, tokens, size ON c
     INSERT INTO totals VALUES(new.ns, new.status, new.type, 1, new.tokens, new.size)
     ON CONFLICT DO UPDATE SET chunks = chunks + 1, tokens = tokens + new.tokens, bytes = bytes + new.size;
 END;
+CREATE TABLE tags(ns INTEGER, tag TEXT, at REAL, doc INTEGER, PRIMARY KEY(ns, tag, at, doc)) WITHOUT ROWID;
+CREATE INDEX tags_doc ON tags(doc);
+CREATE TABLE tag_totals(ns INTEGER, tag TEXT, chunks INTEGER, PRIMARY KEY(ns, tag)) WITHOUT ROWID;
+CREATE INDEX conversations_last ON conversations(ns, last_at DESC, id);
+{_COUNTS}
+CREATE INDEX chunks_trust ON chunks(ns, status, trust, origin);
+CREATE INDEX chunks_expiring ON chunks(ns, expires_at) WHERE expires_at IS NOT NULL;
+CREATE INDEX chunks_hash ON chunks(substr(content_hash, 1, 16));
+{_LINKS}
+CREATE INDEX chunks_folder ON chunks(folder);
 """
 
 #: Recompute, from the rows themselves, what triggers keep up to date from write to write.
@@ -125,31 +173,7 @@ ALTER TABLE conversations ADD COLUMN chunks INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE conversations ADD COLUMN last_at REAL;
 {_SUMS_SCRIPT}
 CREATE INDEX conversations_last ON conversations(ns, last_at DESC, id);
-CREATE TRIGGER tag_in AFTER INSERT ON tags BEGIN
-    INSERT INTO tag_totals VALUES(new.ns, new.tag, 1) ON CONFLICT DO UPDATE SET chunks = chunks + 1;
-END;
-CREATE TRIGGER tag_out AFTER DELETE ON tags BEGIN
-    UPDATE tag_totals SET chunks = chunks - 1 WHERE ns = old.ns AND tag = old.tag;
-END;
-CREATE TRIGGER conversation_in AFTER INSERT ON chunks WHEN new.status = 0 AND new.conversation IS NOT NULL BEGIN
-    UPDATE conversations SET chunks = chunks + 1, last_at = max(coalesce(last_at, new.at), new.at)
-    WHERE conversation = new.conversation;
-END;
-CREATE TRIGGER conversation_out AFTER DELETE ON chunks WHEN old.status = 0 AND old.conversation IS NOT NULL BEGIN
-    UPDATE conversations SET chunks = chunks - 1, last_at = (SELECT at FROM chunks c WHERE c.ns = old.ns
-        AND c.conversation = old.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
-    WHERE conversation = old.conversation;
-END;
-CREATE TRIGGER conversation_change AFTER UPDATE OF ns, conversation, status, at ON chunks
-WHEN old.status != new.status OR old.at != new.at OR old.conversation IS NOT new.conversation BEGIN
-    UPDATE conversations SET chunks = chunks - (old.status = 0), last_at = (SELECT at FROM chunks c WHERE c.ns = old.ns
-        AND c.conversation = old.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
-    WHERE conversation = old.conversation;
-    UPDATE conversations SET chunks = chunks + (new.status = 0), last_at = (SELECT at FROM chunks c WHERE c.ns = new.ns
-        AND c.conversation = new.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
-    WHERE conversation = new.conversation;
-END;
-"""
+{_COUNTS}"""
 
 # How chunks came, how far they are trusted, and until when they are kept: files of former versions name nothing of it.
 _TRUST = """
@@ -174,6 +198,22 @@ DROP INDEX links_dst;
 CREATE INDEX links_dst ON links(dst_id);
 """
 
+# Links by numbers; and a file has the name of its chunk, so the folder says the rest of its path.
+_NUMBERED = f"""
+ALTER TABLE links RENAME TO former_links;
+{_LINKS}
+INSERT INTO link_targets(id) SELECT DISTINCT dst_id FROM former_links;
+INSERT INTO link_types(name) SELECT DISTINCT type FROM former_links;
+INSERT INTO link_rows SELECT doc, position, target, kind, strength, created_at, reasoning FROM former_links
+    JOIN link_targets t ON t.id = dst_id JOIN link_types k ON k.name = type;
+DROP TABLE former_links;
+DROP INDEX chunks_path;
+UPDATE chunks SET path = substr(path, 1, length(path) - length('/' || id || '.json'));
+ALTER TABLE chunks RENAME COLUMN path TO folder;
+ALTER TABLE chunks ADD COLUMN path TEXT AS (folder || '/' || id || '.json');
+CREATE INDEX chunks_folder ON chunks(folder);
+"""
+
 
 def since_created(column: str, chunk: str) -> str:
     """The SQL of a time that is '' where it is that of the creation of ``chunk``, a table or its alias."""
@@ -183,9 +223,9 @@ def since_created(column: str, chunk: str) -> str:
 NORMALISED = 32
 """Characters of a normalised hash that are kept."""
 
-# Numbered and append-only: migration n takes an index from version n to n + 1.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _PAGES, _TRUST, _SHORTER)
-INDEX_VERSION = len(MIGRATIONS)
+# Append-only: migration n takes an index from version n to n + 1, the first one from 1 to 2.
+MIGRATIONS: tuple[str, ...] = (_PAGES, _TRUST, _SHORTER, _NUMBERED)
+INDEX_VERSION = 1 + len(MIGRATIONS)
 
 _SPILL_PAGES = (
     131_072  # of 4 KiB: a change beyond 512 MB makes readers wait from there on, not only at its end
@@ -250,7 +290,7 @@ def migrate(connection: sqlite3.Connection) -> bool:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > INDEX_VERSION:
             raise newer_version(version)
-        for script in MIGRATIONS[version:]:
+        for script in MIGRATIONS[version - 1 :] if version else (_TABLES,):
             for statement in _statements(script):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version={INDEX_VERSION}")

@@ -175,13 +175,16 @@ def _scan(layout: Layout, folder: str) -> Iterator[tuple[str, files.Signature]]:
 
 
 def _recorded(connection: sqlite3.Connection, folder: str) -> dict[str, files.Signature]:
-    bounds = (folder + "/", folder + "0")  # "0" is the character after "/"
     found: dict[str, files.Signature] = {}
-    for table in ("chunks", "unreadable"):
+    for condition, *values in (
+        ("chunks WHERE folder = ?", folder),
+        # "0" is the character after "/"
+        ("unreadable WHERE path > ? AND path < ?", f"{folder}/", f"{folder}0"),
+    ):
         for path, size, mtime_ns, inode in connection.execute(
-            f"SELECT path, size, mtime_ns, inode FROM {table} WHERE path > ? AND path < ?", bounds
+            f"SELECT path, size, mtime_ns, inode FROM {condition}", values
         ):
-            if folder != "archive" or "/" not in path[len("archive/") :]:
+            if path.rpartition("/")[0] == folder:
                 found[path] = files.Signature(size, mtime_ns, inode)
     return found
 
@@ -260,7 +263,8 @@ def _finish_interrupted(connection: sqlite3.Connection, layout: Layout) -> None:
 _TABLES = (
     "chunks",
     "tags",
-    "links",
+    "link_rows",
+    "link_targets",
     "segments",
     "folders",
     "unreadable",

@@ -450,7 +450,7 @@ _Key = TypeVar("_Key", str, tuple[int, str])
 
 _WRITTEN = (
     "id, ns, conversation, type, status, at, created_at, modified_at, occurred_at, valid_from, valid_to, superseded_by,"
-    " confidence, tokens, revision, source, content_hash, norm_hash, path, size, mtime_ns, inode, accessed_at,"
+    " confidence, tokens, revision, source, content_hash, norm_hash, folder, size, mtime_ns, inode, accessed_at,"
     " access_count, origin, trust, expires_at"
 )
 _WRITTEN_MARKS = ",".join("?" * len(_WRITTEN.split(",")))
@@ -473,6 +473,8 @@ class LocalRowWriter:
         self._conversations: _Numbers[tuple[int, str]] = _Numbers(
             connection, "conversations", "conversation", "ns, id"
         )
+        self._targets: _Numbers[str] = _Numbers(connection, "link_targets", "target", "id")
+        self._kinds: _Numbers[str] = _Numbers(connection, "link_types", "kind", "name")
         self._terms: _Numbers[str] = _Numbers(connection, "terms", "term", "text")
         self.term: Callable[[str], int] = self._terms.__getitem__
         """The number of a term, made if it is new."""
@@ -481,6 +483,8 @@ class LocalRowWriter:
         """Drop cached numbers that a rollback made invalid."""
         self._namespaces.clear()
         self._conversations.clear()
+        self._targets.clear()
+        self._kinds.clear()
         self._terms.clear()
         self._numbered = None
 
@@ -517,7 +521,7 @@ class LocalRowWriter:
             born, "" if entry.modified_at == born else entry.modified_at,
             entry.occurred_at, entry.valid_from, entry.valid_to,
             entry.superseded_by, entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash,
-            entry.norm_hash[:NORMALISED], path, sig.size, sig.mtime_ns, sig.inode,
+            entry.norm_hash[:NORMALISED], path.rpartition("/")[0], sig.size, sig.mtime_ns, sig.inode,
             "" if entry.accessed_at == born else entry.accessed_at, entry.access_count,
             entry.origin, entry.trust, entry.expires_at,
         )  # fmt: skip
@@ -540,10 +544,19 @@ class LocalRowWriter:
                     [(ns, tag, entry.at, doc) for tag in entry.tags],
                 )
             if entry.links:
+                targets, kinds = self._targets, self._kinds
                 many(
-                    "INSERT INTO links VALUES (?,?,?,?,?,?,?)",
+                    "INSERT INTO link_rows VALUES (?,?,?,?,?,?,?)",
                     [
-                        (doc, position, target, kind, strength, "" if made_at == born else made_at, why)
+                        (
+                            doc,
+                            position,
+                            targets[target],
+                            kinds[kind],
+                            strength,
+                            "" if made_at == born else made_at,
+                            why,
+                        )
                         for position, (target, kind, strength, made_at, why) in enumerate(entry.links)
                     ],
                 )
@@ -559,7 +572,7 @@ class LocalRowWriter:
 
     def _drop_tags_and_links(self, doc: int) -> None:
         self.connection.execute("DELETE FROM tags WHERE doc = ?", (doc,))
-        self.connection.execute("DELETE FROM links WHERE doc = ?", (doc,))
+        self.connection.execute("DELETE FROM link_rows WHERE doc = ?", (doc,))
 
     def drop(self, row: ChunkRow) -> None:
         """Remove every row of a chunk."""
