@@ -161,6 +161,10 @@ def test_no_accepted_id_can_leave_a_folder(text: str) -> None:
 def test_normalising_ignores_case_space_and_punctuation_only() -> None:
     assert normalised_hash("User prefers  Tea.") == normalised_hash("user prefers tea")
     assert normalised_hash("user prefers tea") != normalised_hash("user prefers teas")
+    ascii_only = "".join(map(chr, range(128))) + " A_B\x1cc d"
+    assert normalised_hash(ascii_only) == normalised_hash(f"\N{EM DASH}{ascii_only}"), (
+        "whatever else is there"
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import random
 import sqlite3
 import threading
 from collections.abc import Callable
+from contextlib import nullcontext
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -327,6 +328,43 @@ def test_a_watched_folder_is_kept_in_step(store: ChunkStore, folder: Path) -> No
         ([], ["gate.md"], []),
         ([], [], ["sub/boat.txt"]),
     ]
+
+
+def test_new_files_are_linked_in_large_transactions_as_one_by_one(
+    open_store: Open, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, dice = tmp_path / "docs", random.Random(5)
+    tags = ("[ship, river]", "[river]", "[garden]")
+    texts = {f"n{n}.md": f"---\ntags: {tags[n % 3]}\n---\n{paragraphs(dice)}" for n in range(9)}
+    write(folder, texts | {"again.md": texts["n1.md"], "long.md": "\n\n".join(texts.values())})
+    commits: list[Any] = []
+    transaction = folder_sync.FolderSync._transaction
+    monkeypatch.setattr(
+        folder_sync.FolderSync, "_transaction", lambda *given: commits.append(given) or transaction(*given)
+    )
+
+    def links(name: str) -> dict[tuple[str, int], list[tuple[str, str, float]]]:
+        """Type and strength of the links of each chunk, with the file of their targets; equal ones may be any."""
+        store = open_store("linked", namespace=name)
+        assert len(sync_folder(store, folder).added) == 11
+        path = {one.id: one.metadata.provenance["path"] for one in store.iter_chunks()}
+        return {
+            (path[one.id], one.metadata.provenance["span"][0]): sorted(
+                (path[link.target_id], link.type, link.strength) for link in one.links
+            )
+            for one in store.iter_chunks()
+        }
+
+    at_once = links("at-once")
+    assert len(commits) == 1
+    monkeypatch.setattr(folder_sync, "_LONGEST_LOCK", -1.0)
+    each = links("each")
+    assert len(commits) == 12, "it ends after a while, and others write"
+    monkeypatch.setattr(folder_sync.FolderSync, "_linking", lambda *_: nullcontext())
+    assert at_once == each == links("unprepared")
+    assert {kind for found in at_once.values() for _, kind, _ in found} == {
+        "context_of", "follows", "related_to", "similar_to"
+    }  # fmt: skip
 
 
 @pytest.mark.local_only("compare index files")

@@ -94,11 +94,15 @@ def test_links_that_lead_out_of_a_folder_are_not_followed(store: ChunkStore, tmp
     (folder / "dir").symlink_to(tmp_path / "secret")
     (folder / "loop").symlink_to(folder)
     (folder / "gone.md").symlink_to(folder / "nothing.md")
+    (folder / "round.md").symlink_to(folder / "back.md")
+    (folder / "back.md").symlink_to(folder / "round.md")
     os.mkfifo(folder / "pipe.md")
     report = import_source(store, folder)
     assert "Secret text." not in texts(store)
     assert "Own text." in texts(store)
-    assert {problem.where for problem in report.problems} == {"out.md", "gone.md", "pipe.md"}
+    assert {problem.where for problem in report.problems} == {
+        "out.md", "gone.md", "pipe.md", "round.md", "back.md",
+    }  # fmt: skip
 
 
 def test_an_archive_within_is_named_and_not_opened(store: ChunkStore, tmp_path: Path) -> None:

@@ -32,7 +32,9 @@ def test_counts_agree_with_the_published_o200k_encoding(text: str, tokens: int) 
 
 @given(st.lists(st.text(alphabet=st.characters(categories=None), max_size=40), max_size=8))
 def test_counting_many_texts_equals_counting_each(texts: list[str]) -> None:
-    assert count_many(texts) == [count_tokens(text) for text in texts]
+    counts = [count_tokens(text) for text in texts]
+    assert count_many(texts) == counts
+    assert count_many([*texts, "word " * 2000]) == [*counts, 2001], "long ones are counted in another way"
 
 
 def test_a_lone_surrogate_counts_as_the_replacement_character() -> None:

@@ -476,6 +476,9 @@ MAX_TAGS = 1000
 _CHUNK_ID = re.compile(r"chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}\Z")
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*(?:/[A-Za-z0-9][A-Za-z0-9._@-]*)*\Z")
 _NOT_WORD = re.compile(r"[\W_]+")
+_PLAIN_WORDS = bytes(
+    ord(chr(code).lower()) if code < 128 and chr(code).isalnum() else 32 for code in range(256)
+)
 
 
 def is_chunk_id(value: object) -> bool:
@@ -658,6 +661,8 @@ def normalised_hash(content: str) -> str:
     """SHA-256 of the text without case, space and punctuation: equal for near-verbatim repeats."""
     from hashlib import sha256
 
+    if content.isascii():  # the same, ten times as fast
+        return sha256(b" ".join(content.encode().translate(_PLAIN_WORDS).split())).hexdigest()
     folded = _NOT_WORD.sub(" ", normalise_unicode("NFKC", content).casefold()).strip()
     return sha256(folded.encode("utf-8")).hexdigest()
 

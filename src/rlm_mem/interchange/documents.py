@@ -42,7 +42,7 @@ __all__ = [
 
 _HEAD = 4096
 _LOT = 8  # files of one request to another process
-_WORTH_PROCESSES = 400_000  # bytes of text from which other processes are quicker than their start
+_WORTH_PROCESSES = 2_500_000  # bytes of text from which processes that load tables first are quicker
 
 
 class FolderOptions(TypedDict, total=False):

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from time import monotonic
 from typing import Any
 
 from rlm_mem.chunk import (
@@ -20,6 +22,7 @@ from rlm_mem.chunk import (
     new_change_id,
 )
 from rlm_mem.errors import InputError
+from rlm_mem.ingest.filling import BatchIndex
 from rlm_mem.ingest.remember import AutoLinker, store_piece
 from rlm_mem.interchange.documents import (
     AnalysedDocument,
@@ -43,7 +46,9 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["FolderSync"]
 
-_PIECES_PER_COMMIT = 300
+_PIECES_PER_COMMIT = 600
+_LONGEST_LOCK = 1.0
+"""Seconds after which a transaction ends though its files are not done: others write, too."""
 _ROUNDS = 20
 _LISTED = 10_000
 
@@ -60,6 +65,17 @@ class _Document:
     text: DocumentText | None = None
     refused: str | None = None
     segments: list[LocalTerms] = field(default_factory=list)
+    drafts: dict[int, Chunk] = field(default_factory=dict)
+
+    def draft(self, store: ChunkStore) -> None:
+        """Draft the chunks of all pieces; raises InputError."""
+        if self.text is None:
+            return
+        pieces, extra = self.text.analysed.pieces, self.text.extra
+        self.drafts = {
+            number: store.draft(pieces[number].content, self.text.piece_fields(number), extra, store.clock())
+            for _, number in self.text.pieces
+        }
 
     @property
     def weight(self) -> int:
@@ -99,6 +115,8 @@ class FolderSync:
         self._dry_run = dry_run
         self._reader = DocumentReader(folder, self._root, options, store.config)
         self._linker = AutoLinker(store)
+        self._index = BatchIndex(store)
+        self._quick_linker = AutoLinker(store, batch=self._index)
         self._change_id = new_change_id()
         self._written = 0
         self._conversations: set[str] | None = None
@@ -302,24 +320,29 @@ class FolderSync:
             for document in (one for group in lot for one in group):
                 self._count(document, problems)
             return set()
-        whole, self.report = self.report, FolderReport(self.report.folder)
-        try:
-            postponed = self._transaction(record, lot)
-            problems += self.report.refused
-            whole.add(self.report)
-            return postponed
-        except InputError as error:
-            if len(lot) == 1:
+        postponed: set[str] = set()
+        while lot:
+            whole, self.report = self.report, FolderReport(self.report.folder)
+            try:
+                done, changed_meanwhile = self._transaction(record, lot)
+                problems += self.report.refused
+                whole.add(self.report)
+                postponed |= changed_meanwhile
+                lot = lot[done:]
+            except InputError as error:
+                if len(lot) > 1:
+                    break
                 paths = dict.fromkeys(path for document in lot[0] for path in document.change.paths)
                 problems += [ImportProblem(path, error.message) for path in paths]
                 whole.failed += map(clean, paths)
-                return set()
-        finally:
-            self.report = whole
+                return postponed
+            finally:
+                self.report = whole
         # One of them is refused by the store: each is made by itself.
-        return set().union(*(self._commit(record, [group], problems) for group in lot))
+        return postponed.union(*(self._commit(record, [group], problems) for group in lot))
 
-    def _transaction(self, record: FolderRecord, lot: list[list[_Document]]) -> set[str]:
+    def _transaction(self, record: FolderRecord, lot: list[list[_Document]]) -> tuple[int, set[str]]:
+        """Make the first groups of changes; how many, and the paths of those that have to be looked at anew."""
         postponed: set[str] = set()
         within = self._store.backend.in_transaction
         ahead = {
@@ -328,6 +351,7 @@ class FolderSync:
             if document.text is not None
             for (_, number), segments in zip(document.text.pieces, document.segments, strict=False)
         }
+        done = 0
         with segments_ahead(ahead), self._store.files.transaction() as transaction:
             if within:
                 self._change_id = transaction.change.id
@@ -336,20 +360,53 @@ class FolderSync:
                 transaction.change.continues = self._written > 0
             record.refresh(path for group in lot for one in group for path in one.change.paths)
             parts: set[int] = set()
-            for group in lot:
-                if not all(self._is_current(record, document, group) for document in group):
-                    postponed.update(path for document in group for path in document.change.paths)
-                    continue
-                for document in group:
-                    if document.change.former is not None:
-                        parts.add(record.remove(document.change.former))
-                for document in group:
-                    made = self._apply(document)
-                    if made is not None:
-                        parts.add(record.put(made))
+            with self._linking(lot):
+                until = monotonic() + _LONGEST_LOCK
+                for group in lot:
+                    if done and not within and monotonic() > until:
+                        break
+                    done += 1
+                    if not all(self._is_current(record, document, group) for document in group):
+                        postponed.update(path for document in group for path in document.change.paths)
+                        continue
+                    for document in group:
+                        if document.change.former is not None:
+                            parts.add(record.remove(document.change.former))
+                    for document in group:
+                        made = self._apply(document)
+                        if made is not None:
+                            parts.add(record.put(made))
             record.write(parts)
         self._written += len(parts)
-        return postponed
+        return done, postponed
+
+    @contextmanager
+    def _linking(self, lot: list[list[_Document]]) -> Iterator[None]:
+        """Link the chunks of a transaction: from memory, where it only adds chunks of files that are new."""
+        documents = [document for group in lot for document in group]
+        if any(document.change.former or self._may_be_known(document.change) for document in documents):
+            yield
+            return
+        for document in documents:
+            document.draft(self._store)
+        with self._index.held([draft for document in documents for draft in document.drafts.values()]):
+            yield
+
+    def _may_be_known(self, change: FileChange) -> bool:
+        """Whether there are chunks that may be of a file without a record."""
+        known = self._known_conversations()
+        return change.path is not None and not known.isdisjoint(self._conversations_of(change.path))
+
+    def _known_conversations(self) -> set[str]:
+        """Those that the store had before."""
+        if self._conversations is None:
+            self._conversations = {one.id for one in self._store.conversations()}
+        return self._conversations
+
+    def _conversations_of(self, path: str) -> Iterable[str]:
+        """The conversations that the chunks of a file without a record may have."""
+        given = conversation_of(str(self._folder.path / path))
+        return dict.fromkeys((self._reader.conversation(path), given))
 
     def _is_current(self, record: FolderRecord, document: _Document, group: Sequence[_Document]) -> bool:
         """Whether the file and its record are, under the lock, what the change was decided on."""
@@ -400,7 +457,7 @@ class FolderSync:
             self._tell(change, touched=True)
             return replace(former, path=change.path, archived=False, with_it=())
         known = former or self._adopted(change.path)
-        made, touched = self._merged(document.text, change, known)
+        made, touched = self._merged(document.text, change, known, document.drafts)
         self._tell(change, touched=touched, adopted=former is None and known is not None)
         return made
 
@@ -456,11 +513,9 @@ class FolderSync:
 
     def _adopted(self, path: str) -> FileEntry | None:
         """A file that was remembered without a record: its chunks are found by their conversation."""
-        if self._conversations is None:
-            self._conversations = {one.id for one in self._store.conversations()}
         as_given = str(self._folder.path / path)
-        for conversation in dict.fromkeys((self._reader.conversation(path), conversation_of(as_given))):
-            if conversation not in self._conversations:
+        for conversation in self._conversations_of(path):
+            if conversation not in self._known_conversations():
                 continue
             pieces: dict[str, StoredPiece] = {}
             for chunk in self._store.iter_chunks(conversation_id=conversation):
@@ -477,7 +532,11 @@ class FolderSync:
         return None
 
     def _merged(
-        self, text: DocumentText, change: FileChange, former: FileEntry | None
+        self,
+        text: DocumentText,
+        change: FileChange,
+        former: FileEntry | None,
+        drafts: Mapping[int, Chunk],
     ) -> tuple[FileEntry, bool]:
         """Store a text in place of its former state; what is recorded of it, and whether anything was changed."""
         assert change.path is not None
@@ -498,7 +557,11 @@ class FolderSync:
             replaced = [old[one] for one in steps.replaced.get(place, ())]
             there = [chunks[one.id] for one in replaced if one.id in chunks]
             olds = [chunk.id for chunk in there if chunk.metadata.superseded_by is None]
-            pieces.append(StoredPiece(self._stored(text, number, earlier.get(digest), olds, former), digest))
+            if number in drafts:
+                chunk_id = self._added(text, number, drafts[number])
+            else:
+                chunk_id = self._stored(text, number, earlier.get(digest), olds, former)
+            pieces.append(StoredPiece(chunk_id, digest))
             left += replaced
             self.report.chunks_superseded += len(olds)
         for place in steps.removed:
@@ -568,9 +631,17 @@ class FolderSync:
                     self._store.supersede(old, restored.id, reason)
                 return restored.id
         now = format_time(self._store.clock())
+        return self._added(
+            text, number, None, [ChunkLinks(old, SUPERSEDES, 1.0, now, reason) for old in olds]
+        )
+
+    def _added(
+        self, text: DocumentText, number: int, draft: Chunk | None, links: Sequence[ChunkLinks] = ()
+    ) -> str:
+        """Store a piece as a new chunk; its id. ``draft``: the chunk, where it was made before."""
         chunk = store_piece(
-            self._store, self._linker, text.analysed.pieces[number], text.piece_fields(number), text.extra,
-            [ChunkLinks(old, SUPERSEDES, 1.0, now, reason) for old in olds],
+            self._store, self._linker if draft is None else self._quick_linker, text.analysed.pieces[number],
+            {} if draft else text.piece_fields(number), text.extra, links, draft=draft,
         )  # fmt: skip
         self.report.chunks_created += 1
         self.report.tokens += chunk.tokens

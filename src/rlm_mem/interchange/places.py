@@ -127,7 +127,7 @@ class _File:
         self.path = path
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
-        yield _entry(self.path, self.path.name)
+        yield _entry(self.path.stat(), self.path.name)
 
     def open(self, entry: Entry) -> BinaryIO:  # noqa: ARG002 - there is one file
         return _opened(self.path)
@@ -174,8 +174,8 @@ class FolderPlace:
             while closed:
                 yield self._closed(closed.pop())
             folders[:] = sorted(name for name in folders if self._entered(Path(folder) / name))
+            within = Path(folder).relative_to(self.path).as_posix()
             for name in sorted(names):
-                path = Path(folder) / name
                 if name.startswith("."):
                     continue
                 count += 1
@@ -184,19 +184,25 @@ class FolderPlace:
                         str(self.path), f"more than {_MAX_FILES:,} files: the rest is not read"
                     )
                     return
-                relative = path.relative_to(self.path).as_posix()
-                if path.is_symlink() and not path.resolve().is_relative_to(root):
-                    yield ImportProblem(relative, "a link that leads out of the folder")
-                    continue
-                try:
-                    if not stat.S_ISREG(path.stat().st_mode):
-                        yield ImportProblem(relative, "not a regular file")
-                        continue
-                    yield _entry(path, relative)
-                except OSError as error:
-                    yield ImportProblem(relative, error.strerror or "cannot be read")
+                yield self._found(f"{folder}/{name}", name if within == "." else f"{within}/{name}", root)
         while closed:
             yield self._closed(closed.pop())
+
+    def _found(self, path: str, name: str, root: Path) -> Entry | ImportProblem:
+        """A file as it is listed. Paths are plain texts here: path objects take longer than the look."""
+        try:
+            status = os.lstat(path)
+            if stat.S_ISLNK(status.st_mode):
+                if not Path(os.path.realpath(path)).is_relative_to(root):  # resolve() fails in a circle
+                    return ImportProblem(name, "a link that leads out of the folder")
+                status = os.stat(path)
+        except OSError as error:
+            return ImportProblem(name, _reason(error))
+        return (
+            _entry(status, name)
+            if stat.S_ISREG(status.st_mode)
+            else ImportProblem(name, "not a regular file")
+        )
 
     def _closed(self, error: OSError) -> ImportProblem:
         path = Path(error.filename)
@@ -215,15 +221,15 @@ class FolderPlace:
 
     def entry(self, name: str) -> Entry | None:
         """The file as it is now; None: there is none. Raises OSError."""
-        path = self.path / name
         try:
-            return _entry(path, name) if stat.S_ISREG(path.stat().st_mode) else None
+            status = os.stat(f"{self.path}/{name}")  # a path object takes longer than the look
         except (FileNotFoundError, NotADirectoryError):
             return None
+        return _entry(status, name) if stat.S_ISREG(status.st_mode) else None
 
     def open(self, entry: Entry) -> BinaryIO:
         """The bytes of a file; raises Unreadable."""
-        return _opened(self.path / entry.name)
+        return _opened(f"{self.path}/{entry.name}")
 
     def close(self) -> None:
         """Nothing stays open."""
@@ -322,18 +328,22 @@ class _ArchiveFile:
         self.close()
 
 
-def _entry(path: Path, name: str) -> Entry:
-    status = path.stat()
+def _entry(status: os.stat_result, name: str) -> Entry:
     mark = f"{status.st_mtime_ns:x}-{status.st_size}-{status.st_ctime_ns:x}-{status.st_ino:x}"
     settled = max(status.st_mtime, status.st_ctime) < time.time() - _SETTLED_SECONDS
     return Entry(name, status.st_size, mark, status.st_mtime, settled)
 
 
-def _opened(path: Path) -> BinaryIO:
+def _opened(path: Path | str) -> BinaryIO:
     try:
-        return path.open("rb")
+        return open(path, "rb")  # noqa: PTH123 - a path object takes longer than the opening
     except OSError as error:
-        raise Unreadable(error.strerror or "cannot be read") from None
+        raise Unreadable(_reason(error)) from None
+
+
+def _reason(error: OSError) -> str:
+    """Why a file cannot be read, in words."""
+    return error.strerror or "cannot be read"
 
 
 def _zip_time(info: zipfile.ZipInfo) -> float:

@@ -137,7 +137,9 @@ def mapped_id(original: object, scope: str = "") -> str:
 
 def conversation_of(path: str) -> str:
     """The conversation of the text of a file, as ``remember --file`` names it."""
-    cleaned = "".join(char if char.isprintable() else "\ufffd" for char in f"file:{path}")
+    cleaned = f"file:{path}"
+    if not cleaned.isprintable():
+        cleaned = "".join(char if char.isprintable() else "\ufffd" for char in cleaned)
     if len(cleaned) <= 900:
         return cleaned
     return f"{cleaned[:800]}~{hashlib.sha256(cleaned.encode('utf-8', 'surrogatepass')).hexdigest()[:16]}"

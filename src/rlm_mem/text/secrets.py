@@ -35,6 +35,21 @@ _MAX_DEPTH = 40  # levels; the store refuses what is nested deeper than 32
 _PRIVATE_KEY = "private-key"
 _TITLES = {rule.name: rule.title for rule in (*KEY_RULES, *PII_RULES)} | {_PRIVATE_KEY: "a private key"}
 _CASELESS = frozenset(rule.name for rule in (*KEY_RULES, *PII_RULES) if rule.flags & re.IGNORECASE)
+_FIRST = ("key", "token", "secret", "passw", "pwd", "credential", "_", "-", ":", ".", "=")
+"""What most anchors contain: where a text has none of it, they need not be looked for one by one."""
+
+
+def _anchored(rules: Sequence[SecretRule]) -> Sequence[tuple[str, Sequence[tuple[str, bool, int]]]]:
+    """Anchors, whether they are sought in lowered text, and the places of their rules, by what to look for first."""
+    table: dict[str, list[tuple[str, bool, int]]] = {}
+    for number, rule in enumerate(rules):
+        for anchor in rule.anchors:
+            first = next((one for one in _FIRST if one in anchor), "")
+            table.setdefault(first, []).append((anchor, rule.name in _CASELESS, number))
+    return tuple(table.items())
+
+
+_ANCHORS = {KEY: _anchored(KEY_RULES), PII: _anchored(PII_RULES)}
 _SECRET_NAME = re.compile(
     r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|AUTH_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)(?:$|_)",
     re.IGNORECASE,
@@ -74,16 +89,16 @@ def find_secrets(text: str, *, keys: bool = True, pii: bool = True) -> list[Foun
     return _apart(found) if found else found
 
 
-def _by_rules(text: str, rules: Iterable[SecretRule]) -> list[FoundSecret]:
+def _by_rules(text: str, rules: tuple[SecretRule, ...]) -> list[FoundSecret]:
     lowered = text.lower()
+    present = set()
+    for first, anchors in _ANCHORS[rules[0].kind]:
+        if first in lowered:
+            for anchor, caseless, number in anchors:  # a plain loop: this runs for every text
+                if anchor in (lowered if caseless else text):
+                    present.add(number)
     found = []
-    for rule in rules:
-        within = lowered if rule.name in _CASELESS else text
-        for anchor in rule.anchors:  # a plain loop: this runs over every rule for every text
-            if anchor in within:
-                break
-        else:
-            continue
+    for rule in map(rules.__getitem__, sorted(present)):
         group = "secret" if "secret" in rule.pattern.groupindex else 0
         for match in rule.pattern.finditer(text):
             if rule.name != "telephone-number" or 8 <= sum(char.isdigit() for char in match[0]) <= 15:
