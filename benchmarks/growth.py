@@ -154,7 +154,7 @@ def measure(growing: Growing, size: int, rounds: int, scratch: Path) -> dict[str
 
 
 def rebuild(growing: Growing, size: int) -> dict[str, Any]:
-    """Rebuild the index from the files: it is removed, and opening the store makes it anew."""
+    """Rebuild the index from the files: it is removed, and opening the store rebuilds it."""
     assert isinstance(growing.place, Path)
     shutil.rmtree(growing.place / "memory" / "index", ignore_errors=True)
     wall, own = perf_counter(), process_time()

@@ -56,7 +56,7 @@ class Answered:
 
 
 def remembered(corpus: Corpus, place: Path) -> Path:
-    """The brain of a corpus, made where it is missing; an incomplete one is made anew."""
+    """The brain of a corpus, made where it is missing; an incomplete one is made again."""
     if not (place / _COMPLETE).exists():
         shutil.rmtree(place, ignore_errors=True)
         with Memory.open(place, llm="offline") as memory:

@@ -611,7 +611,7 @@ class Memory:
         ]
 
     def rebuild_index(self, progress: Progress | None = None) -> SyncReport:
-        """Build the index anew from the files."""
+        """Rebuild the index from the files."""
         return self.store.rebuild_index(progress)
 
     def sync(self, full: bool = False) -> SyncReport:

@@ -8,7 +8,7 @@ from decimal import Decimal
 import pytest
 
 from rlm_mem.models import Usage
-from rlm_mem.models.pricing import price, price_table, total_cost
+from rlm_mem.models.pricing import price
 
 USAGE = Usage(input_tokens=1000, output_tokens=500, cached_tokens=200, reasoning_tokens=100)
 
@@ -82,15 +82,3 @@ def test_the_embedded_default_costs_nothing() -> None:
 def test_without_price_data_everything_is_unpriced(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "genai_prices", None)
     assert price("gpt-4o", "openai", USAGE) is None
-
-
-def test_the_price_table_has_a_version() -> None:
-    table = price_table()
-    assert table
-    assert table.startswith("genai-prices ")
-
-
-def test_a_sum_says_how_many_calls_it_leaves_out() -> None:
-    assert total_cost([Decimal("0.5"), None, Decimal("0.25")]) == (Decimal("0.75"), 1)
-    assert total_cost([None, None]) == (None, 2)
-    assert total_cost([]) == (None, 0)

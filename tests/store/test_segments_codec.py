@@ -13,7 +13,6 @@ from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.records import (
     AUTHOR_PREFIX,
     decode_many,
-    decode_segments,
     document_terms,
     encode_segments,
 )
@@ -91,14 +90,14 @@ def test_adding_up_counts_terms_authors_and_the_segments_that_hold_them(
 
 
 def test_a_chunk_without_segments_is_a_blob_of_nothing() -> None:
-    decoded = decode_segments(encode_segments([], lambda _: 0))
+    decoded = decode_many([encode_segments([], lambda _: 0)])
     assert decoded.chunk_start.tolist() == [0, 0]
     assert decode_many([]).chunk_start.tolist() == [0]
 
 
 def test_a_term_counts_no_more_than_255_times_in_a_segment() -> None:
     blob = encode_segments([AnalysedSegment(0, 9, None, 0, 10**6, {"a": 10**6})], lambda _: 7)
-    decoded = decode_segments(blob)
+    decoded = decode_many([blob])
     assert len(decoded.terms) == 255
     assert decoded.length.tolist() == [10**6]
 

@@ -111,7 +111,7 @@ _COMMANDS = (
     ("store check", "maintenance:check", "Check files, links and index against each other."),
     ("store repair", "maintenance:repair", "Mend what check finds; says it first, --apply does it."),
     ("store sync", "maintenance:sync", "Take in what was edited by hand, by git or another program."),
-    ("store rebuild", "maintenance:rebuild", "Build the index anew from the files."),
+    ("store rebuild", "maintenance:rebuild", "Rebuild the index from the files."),
     ("store checkpoint", "maintenance:checkpoint", "Write access counts and JSON views into the files."),
     ("store vacuum", "backup:vacuum", "Give back the room that the index takes without need."),
     ("store backup", "backup:backup", "Write everything into one compressed file."),

@@ -154,7 +154,7 @@ def _show_repairs(repairs: Sequence[Repair], *, applied: bool, again: str) -> No
 def rebuild(
     call: Call,
 ) -> None:
-    """Build the index anew from the files."""
+    """Rebuild the index from the files."""
     with (
         call.open() as memory,
         progress("indexing", unit="files", quiet=call.json) as tell,

@@ -254,7 +254,7 @@ def state_step(
 def state_clear(
     call: Where,
 ) -> None:
-    """Clear the working state: on boot, or to begin anew. Nothing else is touched."""
+    """Clear the working state: on boot, or to start over. Nothing else is touched."""
     with call.open() as memory:
         gone = memory.continuum.workspace.clear()
     screen().print(text(f"cleared {amount(len(gone), 'file')}"))

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -232,13 +232,6 @@ class MemoryFiles:
         signature = self.stored.signature(file)
         seconds = signature.mtime_ns / 1e9 if signature else 0.0
         return format_time(datetime.fromtimestamp(seconds, UTC))
-
-    def with_text(self, entry: TieredMemory, text: str) -> TieredMemory:
-        """The memory as it would be with another text; raises InvalidMemory where that breaks a rule."""
-        parsed = self.parse(entry.file, None if entry.block is None else "", text)
-        if parsed.block != entry.block:
-            raise InvalidMemory(f"{entry.key}: id: cannot be changed to {parsed.block!r}")
-        return replace(parsed)
 
 
 def _text(data: bytes, file: str) -> str:

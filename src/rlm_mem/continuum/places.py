@@ -6,9 +6,7 @@ import hashlib
 import re
 from datetime import datetime
 from pathlib import PurePosixPath
-from urllib.parse import quote
 
-from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.errors import InvalidMemory
 
 __all__ = [
@@ -20,9 +18,7 @@ __all__ = [
     "interaction_file",
     "is_multi",
     "mirror_id",
-    "namespace_folder",
     "pattern_file",
-    "profile_file",
     "session_file",
     "slug",
     "tiers_of",
@@ -119,23 +115,11 @@ def pattern_file(name: str) -> str:
     return f"{LONG_TERM}/pattern_{name}.md"
 
 
-def profile_file(name: str) -> str:
-    """A user profile; raises InvalidMemory for a name that cannot be a file's."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,80}", name):
-        raise InvalidMemory(f"a profile cannot be named {name!r:.60}: use letters, digits, _ and -")
-    return f"{PROFILES}/{name}.md"
-
-
 def slug(text: str, words: int = 6) -> str:
     """A name for files from the first words of a text; text without Latin letters gets a name from its hash."""
     found = re.findall(r"[a-z0-9]+", text.lower())[:words]
     name = "_".join(found)[:60].strip("_")
     return name if re.search(r"[a-z]", name) else f"m{hashlib.sha256(text.encode()).hexdigest()[:10]}"
-
-
-def namespace_folder(namespace: str) -> str:
-    """Folder of a namespace below the brain; that of the default one is the brain folder itself."""
-    return "" if namespace == DEFAULT_NAMESPACE else f"namespaces/{quote(namespace, safe='')}"
 
 
 MIRROR = "chunk-memory-"

@@ -82,7 +82,6 @@ class _Sized(NamedTuple):
 
 
 _SHORT_BREAK = 2  # characters of a line break that BPE merges into the token before
-_CODE_PIECE = 4000  # characters
 _MANY_SECTIONS = 1_000
 
 

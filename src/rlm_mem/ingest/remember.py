@@ -352,7 +352,7 @@ def store_text(
         alike: list[str] | None = None
         same = index.find_same(piece.content, fields.get("conversation_id"))
         if same is not None and _out_of_date(store, same, former, fields.get("occurred_at")):
-            same = None  # it holds again, or is stated anew: a statement of its own
+            same = None  # it holds again, or is stated again: a statement of its own
         if same is None and not text.again and not former:
             alike = linker.alike(piece.content)
             same = _said_often(store, alike, limit)

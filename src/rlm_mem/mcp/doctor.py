@@ -166,7 +166,7 @@ def _clients(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[
 
 
 def _again(client: Client, shared: bool) -> str:
-    return f"rlm-mem install {client.name}{' --project' if shared else ''} writes the entry anew."
+    return f"rlm-mem install {client.name}{' --project' if shared else ''} writes the entry again."
 
 
 def _start(

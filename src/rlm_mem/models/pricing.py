@@ -14,7 +14,7 @@ from rlm_mem.models.apis import APIS
 if TYPE_CHECKING:
     from rlm_mem.models.base import Usage
 
-__all__ = ["price", "price_table", "total_cost"]
+__all__ = ["price"]
 
 # Built in: no model is called.
 _FREE = frozenset({"offline"})
@@ -56,19 +56,3 @@ def price(model: str, provider: str, usage: Usage, *, base_url: str | None = Non
     except (LookupError, ValueError):
         # LookupError: not in the table. ValueError: figures that contradict each other, as some servers send.
         return None
-
-
-def price_table() -> str | None:
-    """Return name and version of the price data, to be stored beside raw usage; None when not installed."""
-    from importlib.metadata import PackageNotFoundError, version  # 25 ms, for records of paid calls only
-
-    try:
-        return f"genai-prices {version('genai-prices')}"
-    except PackageNotFoundError:
-        return None
-
-
-def total_cost(costs: list[Decimal | None]) -> tuple[Decimal | None, int]:
-    """Return the sum of the known costs and the number of unpriced ones; the sum is None if none is known."""
-    known = [cost for cost in costs if cost is not None]
-    return (sum(known, Decimal(0)) if known else None), len(costs) - len(known)

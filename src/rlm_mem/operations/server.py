@@ -208,7 +208,7 @@ OPERATIONS: tuple[Operation, ...] = (
         permission="admin", everywhere=True, run=_sync, response=Synced, writes=True,
     ),
     Operation(
-        "POST", "/rebuild", "rebuildIndex", "Build the index anew from the files.", _CHECKS,
+        "POST", "/rebuild", "rebuildIndex", "Rebuild the index from the files.", _CHECKS,
         permission="admin", everywhere=True, run=_rebuild, response=Synced, writes=True,
     ),
 )  # fmt: skip

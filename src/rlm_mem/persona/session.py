@@ -199,7 +199,7 @@ class Persona:
             raise InvalidConfig(str(error)) from None
         except (ValueError, KeyError, TypeError, RecursionError):
             raise InvalidConfig(
-                f"{where} is not the state of a session", hint="delete it to begin the session anew"
+                f"{where} is not the state of a session", hint="delete it to start the session over"
             ) from None
         self._mode = self.library.personality(mode).name
         known = self.library.sliders()

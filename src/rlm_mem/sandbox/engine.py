@@ -168,7 +168,7 @@ class Engine(Protocol):
         Args:
             code: the program.
             tree: its syntax tree, or None when Python could not parse it.
-            names: host functions, bound anew before the program starts.
+            names: host functions, bound again before the program starts.
             call: answers calls of host functions.
             printed: receives the output.
             deadline: seconds on the monotonic clock at which the program is killed.

@@ -27,7 +27,7 @@ OPERATIONS = {
     "write": "one write transaction, from the lock to the commit",
     "read": "one read of chunks by id, one or many",
     "sync": "noticing files changed by hand or by git",
-    "rebuild": "building the index anew",
+    "rebuild": "rebuilding the index",
     "check": "every integrity check",
     "consolidate": "one consolidation of the tiers",
     "prune": "one run of retention",

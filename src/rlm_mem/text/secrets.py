@@ -107,7 +107,7 @@ def _by_rules(text: str, rules: tuple[SecretRule, ...]) -> list[FoundSecret]:
 
 
 def _private_keys(text: str) -> list[FoundSecret]:
-    # Pairs the edges in one pass: one pattern from edge to edge would search anew from every beginning.
+    # Pairs the edges in one pass: one pattern from edge to edge would start again at every beginning.
     found: list[FoundSecret] = []
     opened = -1
     for edge in PRIVATE_KEY_EDGE.finditer(text):

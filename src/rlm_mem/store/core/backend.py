@@ -195,7 +195,7 @@ class Backend(Protocol):
         ...
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
-        """Build the index anew: of this namespace at least, of the whole store where it is one."""
+        """Rebuild the index: of this namespace at least, of the whole store where it is one."""
         ...
 
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:

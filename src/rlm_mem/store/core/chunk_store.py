@@ -567,7 +567,7 @@ class ChunkStore(ChunkReader):
 
     @observed("rebuild")
     def rebuild_index(self, progress: Progress | None = None) -> SyncReport:
-        """Build the index anew from the files; ``progress`` is called with (done, total)."""
+        """Rebuild the index from the files; ``progress`` is called with (done, total)."""
         return self.backend.rebuild(self.namespace, progress)
 
     def close(self) -> None:

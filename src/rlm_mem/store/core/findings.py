@@ -80,7 +80,7 @@ CODES: dict[str, tuple[str, str]] = {
         "keeps the damaged text as a file archive/damaged/…, and brings the newest former version back",
     ),
     "index-row": ("columns of the chunk's row are not those of its text", "rebuilds the index"),
-    "index-counts": ("a count kept in the database is not the one counted anew", "rebuilds the index"),
+    "index-counts": ("a count kept in the database differs from a recount", "rebuilds the index"),
     "orphaned-row": ("rows of a table that belong to no chunk", "removes them"),
     "tiered-memory": ("a tiered memory breaks a rule of its schema", "left in place for a person"),
     "tiered-undated": (

@@ -67,7 +67,6 @@ __all__ = [
     "as_of_time",
     "audit_line",
     "decode_many",
-    "decode_segments",
     "document_terms",
     "encode_content",
     "encode_segments",
@@ -590,11 +589,6 @@ def encode_content(
     return encode_segments(analysed, term_id)
 
 
-def decode_segments(blob: bytes) -> DecodedSegments:
-    """Decode one chunk's segments (`CorruptStore` if `blob` is not one that `encode_segments` made)."""
-    return decode_many([blob])
-
-
 def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:
     """Decode the segments of many chunks at once, in the order given (`CorruptStore` if a blob is damaged)."""
     import numpy as np
@@ -689,5 +683,5 @@ def _starts(counts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def _damaged() -> CorruptStore:
     return CorruptStore(
         "the search index has a damaged entry",
-        hint="run `rlm-mem store rebuild` to make it anew from the files",
+        hint="run `rlm-mem store rebuild` to rebuild it from the files",
     )

@@ -65,7 +65,7 @@ def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
         if after == old.id:
             raise InvalidLink(
                 f"{new.id} cannot replace {old.id}: it was replaced by it",
-                hint="remember anew what holds again, and let that replace the other",
+                hint="remember again what holds, and let that replace the other",
             )
         step = find(after)
     made = Chunk.from_dict(old.to_dict())

@@ -368,7 +368,7 @@ class Writer:
             return self.add(chunk, fixed_id=fixed_id)
 
     def add(self, chunk: Chunk, *, fixed_id: bool = False) -> Chunk:
-        """Store a checked draft; a generated id that is taken is drawn anew, a given one is refused."""
+        """Store a checked draft; a generated id that is taken is drawn again, a given one is refused."""
         with self._backend.transaction(chunk.namespace) as transaction:
             while self._backend.id_taken(chunk):
                 if fixed_id:
@@ -601,7 +601,7 @@ class Writer:
         return [*former, Version(chunk.revision, chunk.metadata.modified_at, chunk, current=True)]
 
     def undo(self, chunk_id: str, to_revision: int | None) -> Chunk | None:
-        """Write a former version anew; None where there is no such chunk or version."""
+        """Write a former version again; None where there is no such chunk or version."""
         with self._backend.transaction(self._namespace) as transaction:
             versions = self.history(chunk_id)
             if self.row(chunk_id) is None:

@@ -1,7 +1,7 @@
 """Backing up a brain folder while others write to it: the committed state of one moment, in one file.
 
 Chunk files are never changed in place, so a second name (a hard link) keeps a state whatever is written later. Every
-file is linked without any lock first; what was written meanwhile is linked anew, until little is left; the rest is
+file is linked without any lock first; what was written meanwhile is linked again, until little is left; the rest is
 done under the write lock, which is held that long only. Packing happens after that, from the links.
 """
 
@@ -134,7 +134,7 @@ class _Stage:
             self._link(name)
 
     def catch_up(self) -> None:
-        """Link anew what was written since, until that is little."""
+        """Link again what was written since, until that is little."""
         for _ in range(_ROUNDS):
             if self._follow_index() <= _FEW:
                 return

@@ -1,9 +1,9 @@
 """Connections to the index: one per thread, the repair of a damaged index under them, its write lock and its commits.
 
-The index is derived from the files: where a call meets a damaged one, it is set aside and built anew, and the call is
+The index is derived from the files: where a call meets a damaged one, it is set aside and rebuilt, and the call is
 repeated.
 
-Files are synced before a write is acknowledged; the index can be built anew from them, so its commits are not synced
+Files are synced before a write is acknowledged; the index can be rebuilt from them, so its commits are not synced
 one by one, which would add half to all of the cost of a write. A process that is killed loses nothing by that. Whether
 the system itself went down (power cut, kernel) in between is told by an empty file beside the index, named after the
 boot of the system: made and synced before the first unsynced commit, removed when everything is synced. A mark of an
@@ -37,7 +37,7 @@ _T = TypeVar("_T")
 
 
 class DamagedSnapshot(Exception):
-    """Files of postings are missing or do not fit together; internal: they are made anew, no caller sees this."""
+    """Files of postings are missing or do not fit together; internal: they are rebuilt, no caller sees this."""
 
 
 class DerivedIndex(Protocol):
@@ -48,11 +48,11 @@ class DerivedIndex(Protocol):
         ...
 
     def heal(self, error: Exception, known: int) -> bool:
-        """Build a damaged index anew; False where the error says something else."""
+        """Rebuild a damaged index; False where the error says something else."""
         ...
 
     def forget_postings(self) -> None:
-        """Read the files of postings anew at the next search."""
+        """Reread the files of postings at the next search."""
         ...
 
 
@@ -94,7 +94,7 @@ class Connections:
         wait_seconds: how long a writer waits for the lock.
         read_only: open for reading only.
         index: what is at the other end. Its ``sync`` is called when the file is another one than before although the
-            store is in use (somebody deleted or replaced the index, to have it built anew).
+            store is in use (somebody deleted or replaced the index, to have it rebuilt).
     """
 
     def __init__(

@@ -125,7 +125,7 @@ def _findings(
 
 
 def _replacement(backend: FolderBackend, newer_id: str, older_id: str) -> Iterator[Finding]:
-    """Compare two chunks anew, under the write lock: a write between the reading of their files is no finding."""
+    """Compare two chunks again, under the write lock: a write between the reading of their files is no finding."""
     with contextlib.nullcontext() if backend.read_only else backend.transaction(""):
         rows = [find_row(backend.connection, chunk_id) for chunk_id in (newer_id, older_id)]
         newer, older = (backend.read(row) if row and row.status == ACTIVE else None for row in rows)

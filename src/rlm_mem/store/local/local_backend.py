@@ -87,7 +87,7 @@ class LocalBackend(LocalIndex):
             OSError,
             sqlite3.Error,
             StorageError,
-        ) as error:  # the mark stays: at worst the index is built anew
+        ) as error:  # the mark stays: at worst the index is rebuilt
             _logger.info("index not synced: %s", error)
 
     # --- writing ---------------------------------------------------------------------------------------
@@ -141,10 +141,10 @@ class LocalBackend(LocalIndex):
         self._log.append(current.events)
 
     def _explained(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
-        """What to raise for an error of a transaction that was rolled back; a damaged index is built anew first."""
+        """What to raise for an error of a transaction that was rolled back; a damaged index is rebuilt first."""
         if self.heal(error, known):
             return CorruptStore(
-                "the index was damaged and has been built anew: nothing was changed", hint="repeat the change"
+                "the index was damaged and has been rebuilt: nothing was changed", hint="repeat the change"
             )
         return schema.sqlite_error(error, "the index") if isinstance(error, sqlite3.Error) else error
 
@@ -284,7 +284,7 @@ class LocalBackend(LocalIndex):
         namespace: str,  # noqa: ARG002 - the index is of the whole store
         progress: Progress | None = None,
     ) -> SyncReport:
-        """Build the index anew from the files, in one commit: readers see the old one until then."""
+        """Rebuild the index from the files, in one commit: readers see the old one until then."""
         self.flush_reads(wait=True)
         counts = unsaved_reads(self.connection, self.layout)
         connection = self.connection
@@ -419,7 +419,7 @@ class LocalBackend(LocalIndex):
             return self._log.rewrite(namespace, rewrite, dry_run=False)
 
     def purge(self, namespace: str) -> None:
-        """Build the index anew and pack it, so that neither its terms nor its free pages hold what is gone."""
+        """Rebuild the index and pack it, so that neither its terms nor its free pages hold what is gone."""
         self.rebuild(namespace)
         self.vacuum(namespace)
         if any(self.layout.index.glob("*.json")):

@@ -1,4 +1,4 @@
-"""The index of a store folder: opened, kept in step with the files, set aside and built anew where it is damaged."""
+"""The index of a store folder: opened, kept in step with the files, set aside and rebuilt where it is damaged."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class NamespacePostings:
                 _logger.info("postings not maintained: %s", error)
 
     def close(self) -> None:
-        """Let go of every snapshot; the next question opens them anew."""
+        """Let go of every snapshot; the next question reopens them."""
         with self._guard:
             for index in self._open.values():
                 index.close()
@@ -185,7 +185,7 @@ class LocalIndex:
         self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
 
     def _leave_untrusted(self) -> None:
-        """Build the index anew where the system went down before all of it was synced."""
+        """Rebuild the index where the system went down before all of it was synced."""
         marks = self._mark.of_earlier_boots
         if marks:
             self._set_index_aside(
@@ -195,7 +195,7 @@ class LocalIndex:
                 files.remove(mark)
 
     def _set_index_aside(self, error: Exception) -> None:
-        """A damaged index is renamed, not deleted, and built anew from the files."""
+        """A damaged index is renamed, not deleted, and rebuilt from the files."""
         _logger.warning("%s; rebuilding it from the files", error)
         self._drop_connections()
         stamp = time.strftime("%Y%m%d-%H%M%S")
@@ -206,7 +206,7 @@ class LocalIndex:
                 os.replace(damaged, self.layout.index / f"{name}.damaged-{stamp}")
 
     def heal(self, error: Exception, known: int) -> bool:
-        """Build a damaged index anew from the files; False where the error says something else.
+        """Rebuild a damaged index from the files; False where the error says something else.
 
         Args:
             known: the generation of the index in which the error was met: another process may have built a new one.
@@ -280,7 +280,7 @@ class LocalIndex:
         return ask()
 
     def forget_postings(self) -> None:
-        """Read the files of postings anew at the next search, and make them anew where they are damaged."""
+        """Reread the files of postings at the next search, and rebuild them where they are damaged."""
         self._postings.close()
 
     @healed
@@ -300,7 +300,7 @@ class LocalIndex:
     # --- keeping the index true ------------------------------------------------------------------------
 
     def _notice(self, path: str) -> None:
-        """A file is not as the index recorded it: read its folder anew, if nobody else is writing just now."""
+        """A file is not as the index recorded it: read its folder again, if nobody else is writing just now."""
         folders = {
             path.rsplit("/", 1)[0],
             "archive",
@@ -386,6 +386,6 @@ class LocalIndex:
         return f"{ANALYSIS_VERSION}:{self.config.search.language}"
 
     def _reindex(self, connection: sqlite3.Connection, progress: Progress | None) -> SyncReport:
-        """Fill the index anew inside the caller's transaction (files stay the truth)."""
+        """Refill the index inside the caller's transaction (files stay the truth)."""
         with emptied(connection, self._analysis_name()):
             return self._sync_locked(connection, self.layout.folders(), progress, fresh=True)

@@ -601,7 +601,7 @@ def around(view: View, slots: Ints, alone: Ints, near: int, reach: int) -> Neigh
 class _Line:
     """The asked chunks on one line on which every conversation is an unbroken stretch.
 
-    The snapshot's ordinals are such a line. Conversations that the delta or the mask touches are laid out anew
+    The snapshot's ordinals are such a line. Conversations that the delta or the mask touches are laid out again
     behind its end.
     """
 

@@ -51,7 +51,7 @@ __all__ = ["PostingsIndex", "folder_lock"]
 _Written = Callable[[int], None]
 """Called with the number of chunks written so far."""
 
-#: With more altered chunks than this, and than a quarter of all, everything is read anew instead.
+#: With more altered chunks than this, and than a quarter of all, everything is read again instead.
 _FLOOD = 20_000
 
 
@@ -135,7 +135,7 @@ class PostingsIndex:
                 return self._rebuilt(connection, last_change(connection), progress)
 
     def rebuild(self, connection: sqlite3.Connection, progress: _Written | None = None) -> None:
-        """Make the snapshot anew from the segment blobs, whatever is there."""
+        """Rebuild the snapshot from the segment blobs, whatever is there."""
         with self._lock, self._folder_lock(wait=True):
             self._rebuilt(connection, last_change(connection), progress)
             self._outdated = True
@@ -178,7 +178,7 @@ class PostingsIndex:
         if (
             not self._read_only
             and not connection.in_transaction
-            and self._made_anew(connection, seq, damaged)
+            and self._replace_damaged(connection, seq, damaged)
         ):
             # Read without the lock: its holder must not ask for it again. What is damaged already, before it
             # was read once, is not made a second time.
@@ -190,8 +190,10 @@ class PostingsIndex:
         state = read_state(connection, self._ns)
         return _start(snapshot, seq, None if state is None else state.generation)
 
-    def _made_anew(self, connection: sqlite3.Connection, seq: int, damaged: CurrentSnapshot | None) -> bool:
-        """Whether there is another snapshot now than the damaged one, made here or by another process."""
+    def _replace_damaged(
+        self, connection: sqlite3.Connection, seq: int, damaged: CurrentSnapshot | None
+    ) -> bool:
+        """Replace a damaged snapshot, unless another process has done it; False where none can be written."""
         try:
             with self._folder_lock(wait=True):
                 if read_state(connection, self._ns) == damaged:  # nobody else did it while we waited
@@ -207,7 +209,7 @@ class PostingsIndex:
         return _start(snapshot, state.seq, state.generation)
 
     def _advance(self, connection: sqlite3.Connection, view: View, seq: int) -> View:
-        if seq < view.seq:  # the tables were made anew
+        if seq < view.seq:  # the tables were rebuilt
             return self._load(connection, seq)
         try:
             return self._advance_from(connection, view, seq)

@@ -46,7 +46,7 @@ __all__ = [
 ]
 
 
-#: A snapshot is made anew when more chunks than this, and than one in `_SHARE`, were altered since.
+#: A snapshot is rebuilt when more chunks than this, and than one in `_SHARE`, were altered since.
 _FEW = 1_000
 _SHARE = 50
 

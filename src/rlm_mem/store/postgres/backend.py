@@ -469,7 +469,7 @@ class PostgresBackend:
         return erasing.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
 
     def purge(self, namespace: str) -> None:
-        """Build anew what is derived, remove names that nothing uses, and free the rows of what is gone."""
+        """Rebuild what is derived, remove names that nothing uses, and free the rows of what is gone."""
         self.rebuild(namespace)
         erasing.drop_unused(self.pool(namespace), namespace)
         vacuum_tables(self.pool(namespace))

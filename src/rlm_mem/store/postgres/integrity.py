@@ -247,7 +247,7 @@ def _terms(connection: psycopg.Connection[Any], ns: int) -> Iterator[Finding]:
     }
     for what, wrong in kinds.items():
         if wrong:
-            yield Finding("index-counts", f"{wrong} {what} are not as counted anew")
+            yield Finding("index-counts", f"{wrong} {what} differ from a recount")
     for name, kept, counted in found.figures:
         yield Finding("index-counts", f"{name} of the namespace: {kept} kept, {counted} counted")
 

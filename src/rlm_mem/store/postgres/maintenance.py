@@ -107,7 +107,7 @@ def rebuild(
         " WHERE ns = %s",
         (analysis, ns),
     )
-    writer = transaction.start_anew(namespace)
+    writer = transaction.new_writer(namespace)
     total = int(transaction.rows("SELECT count(*) FROM rlm_mem.chunks WHERE ns = %s", (ns,))[0][0])
     report = SyncReport()
     done = 0

@@ -44,7 +44,7 @@ def around(
 ) -> Neighbourhood:
     """See `CandidateSource.around`; `usual_size` is how many segments a chunk has on average."""
     asked = union(docs, alone)
-    # Windows are as wide as chunks of usual size need; where small ones stand together, they are read anew and wider.
+    # Windows are as wide as chunks of usual size need; where small ones stand together, they are read again, and wider.
     steps = min(MOST, 2 + int(2 * reach / max(usual_size, 1.0)))
     hood, enough = _walked(rows, ns, asked, docs, near, reach, steps)
     if not enough and steps < MOST:

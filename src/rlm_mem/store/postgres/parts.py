@@ -168,7 +168,7 @@ def joined(pieces: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[
 def regrouped(
     table: PartTable, former: Lists, pair: Ints, figures: npt.NDArray[np.uint32]
 ) -> tuple[Lists, Ints, Ints]:
-    """Cut changed lists into parts anew: the parts to write, and owners and firsts of those to remove.
+    """Cut changed lists into new parts: the parts to write, and owners and firsts of those to remove.
 
     Args:
         table: decides how full parts are cut.
@@ -212,5 +212,5 @@ def _changes(values: Ints) -> Ints:
 def _damaged() -> CorruptStore:
     return CorruptStore(
         "the search index has a damaged entry",
-        hint="run `rlm-mem store rebuild` to make it anew from the chunks",
+        hint="run `rlm-mem store rebuild` to rebuild it from the chunks",
     )

@@ -225,7 +225,7 @@ class PostgresTransaction:
         with self.translating():
             self.lock(chunk.namespace).keep(chunk)
 
-    def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:  # noqa: ARG002 - read anew under the lock
+    def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:  # noqa: ARG002 - read again under the lock
         """Archive or restore a chunk as it is."""
         self.forget()
         with self.translating():
@@ -253,7 +253,7 @@ class PostgresTransaction:
             for writer in self._writers.values():
                 writer.flush()
 
-    def start_anew(self, namespace: str) -> PostgresRowWriter:
+    def new_writer(self, namespace: str) -> PostgresRowWriter:
         """A new writer for a namespace, after what the former one collected is written."""
         self.flush()
         self._writers.pop(namespace_key(namespace), None)
