@@ -45,7 +45,7 @@ test-integrations: $(VENV)/.installed-dev ## the adapters, each against the real
 	$(PIP) install --quiet --requirement tests/integrations/requirements.txt
 	$(BIN)/python -m pytest tests/integrations tests/test_typed_programs.py $(ARGS)
 
-test-clients: $(VENV)/.installed-dev ## the hooks, run by real coding agents (needs npm)
+test-clients: $(VENV)/.installed-dev ## hooks and server, used by real coding agents (needs npm)
 	$(PIP) install --quiet "claude-agent-sdk>=0.2,<0.3"
 	npm install --silent --prefix build/clients @openai/codex @google/gemini-cli
 	$(BIN)/python -m pytest tests/integrations/test_coding_agents.py $(ARGS)

@@ -1,4 +1,4 @@
-"""Real coding agents with our hooks installed: what they tell the model, and what is captured of the session.
+"""Real coding agents with our hooks, or our server, installed: what they tell the model, and what is kept of a session.
 
 Each client talks to a server of the test. `make test-clients` installs the clients; elsewhere these tests are skipped.
 """
@@ -11,7 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -47,9 +47,13 @@ def apis() -> Iterator[PlayedApis]:
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
-    folder = tmp_path / "ledger"
+    return made_repository(tmp_path, "ledger")
+
+
+def made_repository(parent: Path, name: str) -> Path:
+    folder = parent / name
     subprocess.run(["git", "init", "-q", str(folder)], check=True)
-    address = "git@github.com:acme/ledger.git"
+    address = f"git@github.com:acme/{name}.git"
     subprocess.run(["git", "-C", str(folder), "remote", "add", "origin", address], check=True)
     return folder
 
@@ -61,10 +65,14 @@ def brain(tmp_path: Path) -> Path:
     return tmp_path / "brain"
 
 
-def ran(client: str, brain: Path, repository: Path, command: list[str], environ: dict[str, str]) -> None:
-    """Install the hooks as a user would, then run a session of one prompt."""
+def installed(client: str, brain: Path, *options: str) -> None:
+    """Install the memory into a client as a user would."""
     rlm_mem = [sys.executable, "-m", "rlm_mem", "--brain", str(brain)]
-    subprocess.run([*rlm_mem, "install", client, "--hooks"], check=True, capture_output=True)
+    subprocess.run([*rlm_mem, "install", client, *options], check=True, capture_output=True)
+
+
+def ran(repository: Path, command: list[str], environ: dict[str, str]) -> None:
+    """Run a session of one prompt."""
     done = subprocess.run(
         command,
         cwd=repository,
@@ -87,17 +95,20 @@ def check(brain: Path, apis: PlayedApis) -> None:
     assert "Always run the linter before you commit" in kept["preference"]
 
 
-def test_claude_code(apis: PlayedApis, brain: Path, repository: Path) -> None:
+Session = tuple[list[str], dict[str, str]]
+
+
+def claude_code(apis: PlayedApis) -> Session:
     environ = {
         "ANTHROPIC_BASE_URL": apis.address,
         "ANTHROPIC_API_KEY": "sk-ant-played",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "ENABLE_TOOL_SEARCH": "false",  # every tool is offered at once
     }
-    ran("claude-code", brain, repository, [program("claude"), "-p", PROMPT], environ)
-    check(brain, apis)
+    return [program("claude"), "--allowedTools", "mcp__rlm-mem", "-p", PROMPT], environ
 
 
-def test_codex(apis: PlayedApis, brain: Path, repository: Path) -> None:
+def codex(apis: PlayedApis) -> Session:
     command = [program("codex"), "exec", "--dangerously-bypass-hook-trust", PROMPT]
     settings = Path.home() / ".codex" / "config.toml"
     settings.parent.mkdir()
@@ -105,12 +116,11 @@ def test_codex(apis: PlayedApis, brain: Path, repository: Path) -> None:
         f'model = "played"\nmodel_provider = "played"\n[model_providers.played]\nname = "played"\n'
         f'base_url = "{apis.address}/v1"\nenv_key = "PLAYED_KEY"\nwire_api = "responses"\n'
     )
-    ran("codex", brain, repository, command, {"PLAYED_KEY": "played"})
-    check(brain, apis)
+    return command, {"PLAYED_KEY": "played"}
 
 
-def test_gemini_cli(apis: PlayedApis, brain: Path, repository: Path) -> None:
-    command = [program("gemini"), "-m", "gemini-2.5-flash", "-p", PROMPT]
+def gemini_cli(apis: PlayedApis) -> Session:
+    command = [program("gemini"), "-m", "gemini-2.5-flash", "--approval-mode", "yolo", "-p", PROMPT]
     settings = Path.home() / ".gemini" / "settings.json"
     settings.parent.mkdir()
     chosen: dict[str, Any] = {
@@ -123,8 +133,45 @@ def test_gemini_cli(apis: PlayedApis, brain: Path, repository: Path) -> None:
         "GOOGLE_GEMINI_BASE_URL": apis.address,
         "GEMINI_CLI_TRUST_WORKSPACE": "true",
     }
-    ran("gemini-cli", brain, repository, command, environ)
+    return command, environ
+
+
+CLIENTS = pytest.mark.parametrize(
+    ("client", "session"),
+    [("claude-code", claude_code), ("codex", codex), ("gemini-cli", gemini_cli)],
+    ids=["claude-code", "codex", "gemini-cli"],
+)
+
+
+@CLIENTS
+def test_the_hooks_of_a_client_tell_and_capture(
+    client: str, session: Callable[[PlayedApis], Session], apis: PlayedApis, brain: Path, repository: Path
+) -> None:
+    command, environ = session(apis)
+    installed(client, brain, "--hooks")
+    ran(repository, command, environ)
     check(brain, apis)
+
+
+@CLIENTS
+def test_a_client_reads_the_person_and_its_project_and_writes_to_its_project(
+    client: str, session: Callable[[PlayedApis], Session], apis: PlayedApis, brain: Path, tmp_path: Path
+) -> None:
+    """The server of `mcp --project`, started by the client in one repository and then in another."""
+    command, environ = session(apis)
+    installed(client, brain)
+    learnt = {"ledger": "Answer auditors in writing.", "orchard": "Answer pickers by telephone."}
+    for name, text in learnt.items():
+        apis.asked.clear()
+        apis.calls = [("remember", {"text": text}), ("search", {"query": "answer"})]
+        ran(made_repository(tmp_path, name), command, environ)
+        told = max(apis.asked, key=len)  # with the results of both calls
+        found = [one for one in (SHARED, *learnt.values()) if told.count(one) > (one == text)]
+        assert found == [SHARED, text], told[-4000:]
+        with Memory.open(brain, namespace=f"project/github.com/acme/{name}") as memory:
+            assert [chunk.content for chunk in memory.store.iter_chunks()] == [text]
+    with Memory.open(brain) as memory:
+        assert [chunk.content for chunk in memory.store.iter_chunks()] == [SHARED]
 
 
 def test_a_program_on_the_claude_agent_sdk(
@@ -163,8 +210,7 @@ def test_a_client_that_lists_its_servers_finds_the_memory_connected(
     client: str, command: str, environ: dict[str, str], brain: Path, repository: Path
 ) -> None:
     found = program(command)
-    rlm_mem = [sys.executable, "-m", "rlm_mem", "--brain", str(brain)]
-    subprocess.run([*rlm_mem, "install", client], check=True, capture_output=True)
+    installed(client, brain)
     listed = subprocess.run(
         [found, "mcp", "list"],
         cwd=repository,
