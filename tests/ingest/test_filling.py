@@ -17,6 +17,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundError, RlmMemError
 from rlm_mem.ingest import filling
 from rlm_mem.results import Progress
+from rlm_mem.store.core import chunk_store
 
 LONG = "\n\n".join(
     f"## Part {number}\n\n"
@@ -161,6 +162,31 @@ def test_texts_are_stored_while_the_next_one_is_not_analysed_yet(
     )
     assert did == [False, False, False, True, False, False, True]
     assert told == [(3, 3), (6, 6), (7, 7)]
+
+
+def test_two_texts_of_a_batch_never_have_one_id(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    there = memory.remember("there before").chunk_ids[0]
+    drawn = [there, there[:-8] + "00000000", there[:-8] + "00000000"]
+    monkeypatch.setattr(chunk_store, "new_chunk_id", lambda _: drawn.pop(0))
+    made = memory.remember_many(["first", "second", "third"])
+    ids = [there, *(one.chunk_ids[0] for one in made)]
+    assert len(set(ids)) == 4 and ids[2] == there[:-8] + "00000000"
+    found = memory.store.get_many(ids)
+    assert [found[one].content for one in ids] == ["there before", "first", "second", "third"]
+
+
+@pytest.mark.local_only("reads statements of SQLite")
+def test_the_terms_of_each_batch_are_looked_up_at_once(memory: Memory) -> None:
+    memory.remember("before")
+    asked: list[str] = []
+    backend: Any = memory.store.backend
+    backend.connection.set_trace_callback(asked.append)
+    memory.remember_many([f"Word{number} and other{number}." for number in range(6)], batch=3)
+    backend.connection.set_trace_callback(None)
+    terms = [
+        statement for statement in asked if statement.startswith("SELECT") and " FROM terms " in statement
+    ]
+    assert terms and all("json_each" in statement for statement in terms)
 
 
 def test_what_others_write_between_two_transactions_is_linked(memory: Memory, place: Path | str) -> None:

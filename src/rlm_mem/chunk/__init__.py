@@ -620,7 +620,8 @@ def parse_time(value: object, what: str = "time") -> datetime:
 
 def format_time(moment: datetime) -> str:
     """Write a time in its canonical form: UTC, microseconds, ``Z``."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
+    return utc.isoformat(timespec="microseconds")[:-6] + "Z"  # without its "+00:00"
 
 
 def check_time(value: object, what: str = "time") -> str:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain, count, islice
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, cast
 
 import msgspec
@@ -57,6 +58,7 @@ _OPTIONS = TextOptions.__annotations__.keys()
 _MOST_KEPT = 10_000
 """Chunks that are kept in memory from one transaction to the next."""
 _NOTHING = '["", null, null]'
+_NONE: Mapping[str, str] = MappingProxyType({})
 _NEW = 1 << 53
 """Chunks of a batch are numbered from here on: later than all that are stored."""
 
@@ -119,6 +121,7 @@ def _analysed(
             statements.append(statements_in(piece.content, get_analyser(task.language)))
         around = surroundings(provenance_of(piece, len(found.pieces), headings, provenance))
         segments.append(local_terms(piece.content, _repeated(piece), around, task.language))
+        segments[-1].normalised = normalised_hash(piece.content)
     return _Analysed(found, segments, statements)
 
 
@@ -294,6 +297,7 @@ class _Filling:
         self._refused = refused
         self._stored = stored
         self._ahead: dict[tuple[str, int, str], LocalTerms] = {}
+        self._digests: dict[str, str] = {}  # normalised hashes of contents
         self._index = BatchIndex(store)
         self._linker = AutoLinker(store, settings.ingest, batch=self._index)
 
@@ -306,6 +310,7 @@ class _Filling:
         ]
         for draft, segments in zip(drafts, found.segments, strict=True):
             self._ahead[index_key(draft)] = segments
+            self._digests[draft.content] = segments.normalised
         for draft, stated in zip(drafts, found.statements, strict=False):
             if self._finder is not None:
                 self._finder.stated[draft.content] = stated
@@ -331,6 +336,7 @@ class _Filling:
                     refusal.place -= self._store_some(refusal.place)
                 self.refuse(self.waiting.pop(0).number, refusal.error)
         self._ahead.clear()
+        self._digests.clear()
         self.characters = 0
 
     def go_on(self) -> bool:
@@ -359,7 +365,8 @@ class _Filling:
         alone = not store.backend.in_transaction
         if finder is not None:
             finder.begin(texts[0].contents, self._index)
-        with segments_ahead(self._ahead), self._index.held([draft for one in texts for draft in one.drafts]):
+        drafts = [draft for one in texts for draft in one.drafts]
+        with segments_ahead(self._ahead), self._index.held(drafts, self._digests):
             until = monotonic() + _LONGEST_LOCK
             for place, one in enumerate(texts):
                 if place and alone and monotonic() > until:
@@ -430,14 +437,19 @@ class BatchIndex:
         self._summaries: dict[str, Summary] = {}
 
     @contextmanager
-    def held(self, drafts: Sequence[Chunk]) -> Iterator[None]:
-        """A transaction for some of these chunks; what others wrote since the one before is asked anew."""
+    def held(self, drafts: Sequence[Chunk], digests: Mapping[str, str] = _NONE) -> Iterator[None]:
+        """A transaction for some of these chunks; what others wrote since the one before is asked anew.
+
+        Args:
+            digests: normalised hashes of contents, where they are known.
+        """
         store, version = self._store, self._version
         self._version = -1
         with store.batch():
             if version != store.backend.version(store.namespace) or len(self._summaries) > _MOST_KEPT:
                 self._start_anew()
-            self._digests = {draft.content: normalised_hash(draft.content) for draft in drafts}
+            contents = [draft.content for draft in drafts]
+            self._digests = {one: digests.get(one) or normalised_hash(one) for one in contents}
             self._repeated = store.backend.queries.known_hashes(store.namespace, set(self._digests.values()))
             with store.backend.transaction(store.namespace) as transaction:
                 transaction.expect(

@@ -19,10 +19,14 @@ _HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # of a segment blob, in word
 
 
 class LocalTerms(msgspec.Struct, array_like=True):
-    """Encoded segments whose terms are numbered by their places in ``terms``, in the order of their first use."""
+    """Encoded segments whose terms are numbered by their places in ``terms``, in the order of their first use.
+
+    ``normalised`` is the normalised hash of their content, empty where it was not computed.
+    """
 
     blob: bytes
     terms: list[str]
+    normalised: str = ""
 
     def numbered(self, term: Callable[[str], int]) -> bytes:
         """The blob with the numbers of the index's own dictionary: what ``encode_segments`` gives with ``term``."""

@@ -9,7 +9,7 @@ import contextlib
 import errno
 import os
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -117,15 +117,15 @@ def make_folder(path: Path) -> None:
         translate(error, str(path))
 
 
-def write_temp(folder: Path, name: str, data: bytes, mode: int = 0o644) -> Path:
+def write_temp(folder: StrPath, name: str, data: bytes, mode: int = 0o644) -> str:
     """Write ``data`` to a fresh file in ``folder`` and return its path; not yet synced."""
-    temp = folder / f"{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    temp = f"{folder}{os.sep}{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
         try:
             descriptor = os.open(temp, flags, mode)
         except FileNotFoundError:
-            make_folder(folder)
+            make_folder(Path(folder))
             descriptor = os.open(temp, flags, mode)
         try:
             view = memoryview(data)
@@ -139,7 +139,7 @@ def write_temp(folder: Path, name: str, data: bytes, mode: int = 0o644) -> Path:
     return temp
 
 
-def sync_files(paths: list[Path]) -> None:
+def sync_files(paths: Sequence[StrPath]) -> None:
     """Make the contents of files durable: one fsync each, or one sync of the file system for many."""
     if len(paths) > _MANY and _sync_filesystem(paths[0]):
         return
@@ -151,7 +151,7 @@ def sync_files(paths: list[Path]) -> None:
             os.close(descriptor)
 
 
-def _sync_filesystem(path: Path) -> bool:
+def _sync_filesystem(path: StrPath) -> bool:
     """``syncfs`` on Linux; False where it is not to be had."""
     if not sys.platform.startswith("linux"):
         return False
@@ -167,14 +167,15 @@ def _sync_filesystem(path: Path) -> bool:
         os.close(descriptor)
 
 
-def publish(source: Path, target: Path) -> None:
+def publish(source: StrPath, target: StrPath) -> None:
     """Give a finished file its name; atomic, replaces what stood there."""
     try:
         os.replace(source, target)
     except FileNotFoundError:
-        if target.parent.is_dir():
+        folder = Path(target).parent
+        if folder.is_dir():
             raise
-        make_folder(target.parent)
+        make_folder(folder)
         os.replace(source, target)
 
 
@@ -189,7 +190,7 @@ def sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def link_or_copy(source: Path, target: Path) -> None:
+def link_or_copy(source: StrPath, target: Path) -> None:
     """Keep ``source`` under a second name; a hard link where the file system has them."""
     make_folder(target.parent)
     remove(target)
@@ -198,7 +199,7 @@ def link_or_copy(source: Path, target: Path) -> None:
     except OSError as error:
         if error.errno not in _NO_HARD_LINKS:
             raise
-        publish(write_temp(target.parent, target.name, source.read_bytes()), target)
+        publish(write_temp(target.parent, target.name, Path(source).read_bytes()), target)
 
 
 def append_at(path: Path, data: bytes, size: int) -> None:
@@ -223,10 +224,10 @@ def append_at(path: Path, data: bytes, size: int) -> None:
             view = view[file.write(view) :]
 
 
-def remove(path: Path) -> None:
+def remove(path: StrPath) -> None:
     """Remove a file; no error where it is gone already."""
     with contextlib.suppress(FileNotFoundError):
-        path.unlink()
+        os.unlink(path)  # noqa: PTH108 - mostly of a path that is a text
 
 
 def write_atomic(target: Path, data: bytes, *, durable: bool = True, mode: int = 0o644) -> None:

@@ -152,13 +152,13 @@ class IndexEntry(msgspec.Struct, array_like=True):
 _LINK_FIELDS = attrgetter("target_id", "type", "strength", "created_at", "reasoning")
 
 
-def entry_of(chunk: Chunk) -> IndexEntry:
-    """The entry of a chunk."""
+def entry_of(chunk: Chunk, normalised: str = "") -> IndexEntry:
+    """The entry of a chunk; ``normalised`` is the normalised hash of its content, where that is known."""
     meta = chunk.metadata
     return IndexEntry(
         chunk.namespace, meta.conversation_id, chunk.id, chunk.type, parse_time(meta.at).timestamp(), meta.created_at,
         meta.modified_at, meta.occurred_at, meta.valid_from, meta.valid_to, meta.superseded_by, meta.confidence,
-        chunk.tokens, chunk.revision, meta.source, meta.content_hash, normalised_hash(chunk.content),
+        chunk.tokens, chunk.revision, meta.source, meta.content_hash, normalised or normalised_hash(chunk.content),
         meta.accessed_at, meta.access_count, chunk.tags,
         list(map(_LINK_FIELDS, chunk.links)),
         meta.origin, meta.trust, meta.expires_at,

@@ -233,16 +233,17 @@ class LocalBackend(LocalIndex):
 
     def id_taken(self, chunk: Chunk) -> bool:
         """Whether the index, or a file that it does not hold, has this chunk's id."""
-        base, path_of = self.layout.base, self.layout.path_of
-        taken = (
-            find_row(self._connections.get(), chunk.id) is not None
-            or os.path.exists(f"{base}/{path_of(chunk, ACTIVE)}")  # noqa: PTH110 - a path object takes longer than the look
-            or os.path.exists(f"{base}/{path_of(chunk, ARCHIVED)}")  # noqa: PTH110
-        )
+        place, path_of = self.layout.place, self.layout.path_of
         transaction = self._thread.transaction
-        if transaction is not None and not taken:
-            transaction.free = chunk.id
-        return taken
+        if transaction is not None:
+            known = not transaction.is_free(chunk.id)
+        else:
+            known = find_row(self._connections.get(), chunk.id) is not None
+        return (
+            known
+            or os.path.exists(place(path_of(chunk, ACTIVE)))  # noqa: PTH110 - a path object takes longer than the look
+            or os.path.exists(place(path_of(chunk, ARCHIVED)))  # noqa: PTH110
+        )
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:  # noqa: ARG002 - ids are the store's
         """Note one read; kept in memory and written to the index in small lots, so that a read never waits."""

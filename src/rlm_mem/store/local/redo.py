@@ -70,7 +70,8 @@ class RedoRecord(msgspec.Struct, omit_defaults=True):
         Temporary files are gone once they have their names, nobody makes one of the same name, and what was added is
         not added twice. But where a file was moved away, another one may stand since.
         """
-        return all(layout.absolute(one.source).parent == layout.unfinished for one in self.namings)
+        unfinished = layout.relative(layout.unfinished)
+        return all(one.source.rpartition("/")[0] == unfinished for one in self.namings)
 
 
 def write(layout: Layout, record: RedoRecord, change: bytes | None = None, *, durable: bool) -> Path:
@@ -87,7 +88,7 @@ def write(layout: Layout, record: RedoRecord, change: bytes | None = None, *, du
     try:
         if durable:
             files.sync_files([temp])
-        path = temp.with_name(f"{os.urandom(8).hex()}{REDO_SUFFIX}")
+        path = layout.unfinished / f"{os.urandom(8).hex()}{REDO_SUFFIX}"
         files.publish(temp, path)
     except BaseException:
         files.remove(temp)

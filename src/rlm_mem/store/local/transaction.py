@@ -52,8 +52,8 @@ RACY_NS = 20_000_000
 
 
 class _Publish(Struct):
-    temp: Path
-    target: Path
+    temp: str
+    target: str
     version: Path | None  # where the file that stands at the target is kept first
 
 
@@ -77,7 +77,7 @@ class Transaction:
     ) -> None:
         self.connection = rows.connection
         self.rows = rows
-        rows.ahead = AHEAD.get()
+        rows.begin(AHEAD.get())
         self.events: list[dict[str, Any]] = []
         self.change = ChangeNotes(new_change_id())
         self._layout = layout
@@ -86,7 +86,7 @@ class Transaction:
         self._index = files.signature(layout.database)
         self._pending: dict[str, _Publish] = {}
         self._chunks: dict[str, Chunk] = {}
-        self.free = ""  # an id that was looked for, and no chunk has
+        self._free: set[str] = set()  # ids that were looked for, and no chunk has
         self._files: dict[Path, Path | None] = {}
         self._appended: dict[Path, bytes] = {}
         self._moves: list[tuple[Path, Path]] = []
@@ -106,8 +106,8 @@ class Transaction:
 
     def put(self, chunk: Chunk, *, status: int = ACTIVE, keep_version: bool = True) -> None:
         """Write a chunk, new or changed; the file appears at commit."""
-        row = None if chunk.id == self.free else find_row(self.connection, chunk.id)
-        self.free = ""
+        row = None if chunk.id in self._free else find_row(self.connection, chunk.id)
+        self._free.discard(chunk.id)
         path = row.path if row and row.status == status else self._layout.path_of(chunk, status)
         temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
         written = files.signature(temp)
@@ -130,7 +130,7 @@ class Transaction:
             version = self._layout.versions(chunk.id) / f"{row.revision}.json"
         if row and row.path != path and not earlier:
             self._drop_file(self._layout.absolute(row.path))
-        self._pending[chunk.id] = _Publish(temp, self._layout.absolute(path), version)
+        self._pending[chunk.id] = _Publish(temp, self._layout.place(path), version)
         self._chunks[chunk.id] = chunk
 
     def _indexed_alike(self, row: ChunkRow, chunk: Chunk) -> bool:
@@ -149,7 +149,22 @@ class Transaction:
         return index_key(former) == index_key(chunk)
 
     def expect(self, chunks: Sequence[Chunk]) -> None:
-        """Nothing is asked ahead: a question to the index is a function call here."""
+        """Ask at once which ids of new chunks the index does not have; the rest is asked when it is needed."""
+        self.rows.begin(AHEAD.get())
+        ids = [chunk.id for chunk in chunks]
+        self._free.update(ids)
+        self._free.difference_update(
+            chunk_id
+            for (chunk_id,) in self.connection.execute(
+                "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
+            )
+        )
+
+    def is_free(self, chunk_id: str) -> bool:
+        """Whether no chunk of the index has an id; found out once for an id that no chunk has."""
+        if chunk_id not in self._free and find_row(self.connection, chunk_id) is None:
+            self._free.add(chunk_id)
+        return chunk_id in self._free
 
     def keep(self, chunk: Chunk) -> None:
         """Record a former version of a chunk as it is, in place of the one with its revision."""
@@ -159,7 +174,7 @@ class Transaction:
         earlier = self._pending.pop(name, None)
         if earlier:
             files.remove(earlier.temp)
-        self._pending[name] = _Publish(temp, target, None)
+        self._pending[name] = _Publish(temp, str(target), None)
 
     def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:
         """Archive or restore a chunk as it is: the file moves, its bytes stay."""
@@ -171,7 +186,7 @@ class Transaction:
         if earlier:
             if self._layout.absolute(row.path).exists():
                 self._drop_file(self._layout.absolute(row.path))
-            earlier.target = self._layout.absolute(path)
+            earlier.target = self._layout.place(path)
         else:
             self._moves.append((self._layout.absolute(row.path), self._layout.absolute(path)))
         self._chunks[chunk.id] = chunk  # its file is not there yet for a reader in this transaction
@@ -211,7 +226,7 @@ class Transaction:
 
     def write_file(self, path: Path, data: bytes) -> None:
         """Write a whole file."""
-        temp = files.write_temp(self._layout.unfinished, "file", data)
+        temp = Path(files.write_temp(self._layout.unfinished, "file", data))
         self._forget_file(path)
         self._files[path] = temp
 
@@ -252,7 +267,7 @@ class Transaction:
                 if path.exists():
                     self._drop_file(path)
             elif path != self._change_record:
-                publishes.append(_Publish(temp, path, None))
+                publishes.append(_Publish(str(temp), str(path), None))
         try:
             if self._durable and publishes:
                 files.sync_files(list(map(attrgetter("temp"), publishes)))
@@ -350,9 +365,7 @@ class Transaction:
         return record
 
     def _namings(self, publishes: list[_Publish]) -> list[redo.Naming]:
-        def name(path: Path) -> str:
-            return self._layout.relative(path)
-
+        name = self._layout.relative
         moved = [redo.Naming(name(source), name(target)) for source, target in self._moves]
         return moved + [
             redo.Naming(name(one.temp), name(one.target), name(one.version) if one.version else None)
@@ -380,10 +393,10 @@ class Transaction:
 
     def _publish(self, item: _Publish) -> None:
         kept: Path | None = None
-        existed = item.target.exists()
-        if existed:
+        if os.path.exists(item.target):  # noqa: PTH110 - a path object takes longer than the look
             # Kept under a second name also when no version is wanted, until the commit: it is the way back.
-            kept = item.version or self._layout.unfinished / f"{item.target.name}.{os.urandom(4).hex()}.undo"
+            name = f"{os.path.basename(item.target)}.{os.urandom(4).hex()}.undo"  # noqa: PTH119
+            kept = item.version or self._layout.unfinished / name
             files.link_or_copy(item.target, kept)
         files.publish(item.temp, item.target)
 
@@ -406,9 +419,9 @@ class Transaction:
 
     def _remember_folders(self, publishes: list[_Publish]) -> None:
         self._folders = {}
-        targets = map(attrgetter("target"), publishes)
-        for path in (*targets, *chain.from_iterable(self._moves)):
-            folder = path.parent
+        published = {os.path.dirname(item.target) for item in publishes}  # noqa: PTH120 - once for each chunk
+        moved = [path.parent for path in chain.from_iterable(self._moves)]
+        for folder in (*map(Path, published), *moved):
             if folder in self._folders or folder == self._layout.unfinished:
                 continue
             try:
@@ -454,6 +467,7 @@ _WRITTEN = (
     " access_count, origin, trust, expires_at"
 )
 _WRITTEN_MARKS = ",".join("?" * len(_WRITTEN.split(",")))
+_INSERT = f"INSERT INTO chunks({_WRITTEN}) VALUES ({_WRITTEN_MARKS})"
 
 
 class LocalRowWriter:
@@ -467,8 +481,8 @@ class LocalRowWriter:
     def __init__(self, connection: sqlite3.Connection, encode: Encode) -> None:
         self.connection = connection
         self._encode = encode
-        self.ahead: Ahead = {}
-        self._numbered: Ahead | None = None  # the segments whose terms were numbered last
+        self._ahead: Ahead = {}
+        self._is_numbered = False  # the terms of these segments are
         self._namespaces: _Numbers[str] = _Numbers(connection, "namespaces", "ns", "name")
         self._conversations: _Numbers[tuple[int, str]] = _Numbers(
             connection, "conversations", "conversation", "ns, id"
@@ -486,7 +500,11 @@ class LocalRowWriter:
         self._targets.clear()
         self._kinds.clear()
         self._terms.clear()
-        self._numbered = None
+        self._is_numbered = False
+
+    def begin(self, ahead: Ahead) -> None:
+        """Begin a transaction, in which these segments are taken that are encoded already."""
+        self._ahead, self._is_numbered = ahead, False
 
     def put(
         self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
@@ -494,10 +512,12 @@ class LocalRowWriter:
         """Write every row; ``former`` is its row if it has one, without a hash if it must be analysed again."""
         key = index_key(chunk)
         encode: Callable[[Callable[[str], int]], bytes] = partial(self._encode, *key)
-        if key in self.ahead:
-            encode = self.ahead[key].numbered
+        digest = ""
+        if (made := self._ahead.get(key)) is not None:
+            encode, digest = made.numbered, made.normalised
             self._number_ahead()
-        return self.put_entry(entry_of(chunk), path, sig, status, partial(encode, self.term), former=former)
+        entry = entry_of(chunk, digest)
+        return self.put_entry(entry, path, sig, status, partial(encode, self.term), former=former)
 
     def put_entry(
         self,
@@ -526,10 +546,7 @@ class LocalRowWriter:
             entry.origin, entry.trust, entry.expires_at,
         )  # fmt: skip
         if doc is None:
-            doc = self.connection.execute(
-                f"INSERT INTO chunks({_WRITTEN}) VALUES ({_WRITTEN_MARKS})",
-                values,
-            ).lastrowid
+            doc = self.connection.execute(_INSERT, values).lastrowid
         else:
             self.connection.execute(
                 f"UPDATE chunks SET ({_WRITTEN}) = ({_WRITTEN_MARKS}), access_unsaved = 0 WHERE doc = ?",
@@ -582,12 +599,12 @@ class LocalRowWriter:
         self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (row.ns, row.doc))
 
     def _number_ahead(self) -> None:
-        """Number at once what the segments of ``ahead`` are going to ask for, the first time that they are taken."""
-        if self.ahead is self._numbered:
+        """Number at once what the segments made ahead are going to ask for, the first time that one is taken."""
+        if self._is_numbered:
             return
-        self._numbered = self.ahead
+        self._is_numbered = True
         terms = self._terms
-        asked = dict.fromkeys(text for one in self.ahead.values() for text in one.terms if text not in terms)
+        asked = dict.fromkeys(text for one in self._ahead.values() for text in one.terms if text not in terms)
         if len(terms) + len(asked) > _MOST_KEPT:
             terms.clear()
         self._look_up(asked)

@@ -92,7 +92,7 @@ def _links(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
 
 def _write(target: Path, entries: Iterable[tuple[str, Any]]) -> None:
     encode = msgspec.json.Encoder().encode
-    temp = files.write_temp(target.parent, f".{target.name}", b"")
+    temp = Path(files.write_temp(target.parent, f".{target.name}", b""))
     try:
         with temp.open("wb", buffering=_BLOCK) as file:
             before = b"{\n"

@@ -170,7 +170,8 @@ class PostgresRowWriter:
         conversation = self._conversation(chunk.metadata.conversation_id)
         doc = former.doc if former else self._next_doc()
         blob, length, count = self._index(chunk, doc, conversation, status, former)
-        body, entry = encode_chunk(chunk), entry_of(chunk)
+        ahead = AHEAD.get().get(index_key(chunk))
+        body, entry = encode_chunk(chunk), entry_of(chunk, ahead.normalised if ahead is not None else "")
         row = self._columns_of(doc, conversation, status, entry, len(body), length, count)
         if former is None:
             self._chunks[chunk.id] = row
