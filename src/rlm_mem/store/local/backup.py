@@ -115,7 +115,7 @@ def _links(brain: Path) -> Iterator[Path]:
 
 
 class _Stage:
-    """The links, by relative name, and how long the growing files among them are."""
+    """The links, by relative name, and the lengths of the growing files among them."""
 
     def __init__(self, index: LocalIndex, brain: Path, staging: Path, target: Path) -> None:
         self._index = index
@@ -211,7 +211,7 @@ class _Stage:
             else:
                 files.link_or_copy(source, second)
         except FileNotFoundError:
-            return  # gone since it was listed: the next look sees to it
+            return  # gone since it was listed: the next pass handles it
         except OSError as error:
             if isinstance(error, StorageError):
                 raise
@@ -265,7 +265,7 @@ def _whole_lines(path: Path) -> int:
 
 
 def _without_keys(source: Path, target: Path) -> None:
-    """Copy settings without the keys that were written there against advice."""
+    """Copy settings without keys of models that somebody wrote there."""
     text = source.read_text(encoding="utf-8", errors="surrogateescape")
     kept = hide(text, find_secrets(text, pii=False))
     target.write_text(kept, encoding="utf-8", errors="surrogateescape")

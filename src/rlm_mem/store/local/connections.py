@@ -3,11 +3,11 @@
 The index is derived from the files: where a call meets a damaged one, it is set aside and rebuilt, and the call is
 repeated.
 
-Files are synced before a write is acknowledged; the index can be rebuilt from them, so its commits are not synced
-one by one, which would add half to all of the cost of a write. A process that is killed loses nothing by that. Whether
-the system itself went down (power cut, kernel) in between is told by an empty file beside the index, named after the
-boot of the system: made and synced before the first unsynced commit, removed when everything is synced. A mark of an
-earlier boot says that the index cannot be trusted.
+Files are synced before a write is acknowledged. The index can be rebuilt from them, so its commits are not synced one
+by one: a write would take half as long again, or twice as long. A killed process loses nothing by that; a power cut or
+a crash of the system may leave a damaged index. So an empty file beside the index, named after the boot of the system,
+marks unsynced commits: it is created and synced before the first of them, and removed once everything is synced. A mark
+of an earlier boot means that the index cannot be trusted.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class DamagedSnapshot(Exception):
 
 
 class DerivedIndex(Protocol):
-    """What the connections ask of the index that they lead to."""
+    """What the connections need of their index."""
 
     def sync(self) -> object:
-        """Take up what is in the files and not in the index."""
+        """Index what is in the files and not in the index."""
         ...
 
     def heal(self, error: Exception, known: int) -> bool:
@@ -57,7 +57,7 @@ class DerivedIndex(Protocol):
 
 
 class _Connected(Protocol):
-    """What asks the index through its connections."""
+    """An object whose methods use the connections."""
 
     @property
     def _connections(self) -> Connections: ...
@@ -159,7 +159,7 @@ class Connections:
             raise StoreClosed(f"the store of {self.database.parent.parent} was closed", hint="open it again")
         if self.in_memory is not None:
             return self.in_memory
-        if os.getpid() != self._pid:  # forked: SQLite connections must not cross, not even to be closed
+        if os.getpid() != self._pid:  # forked: connections must not be used here, not even closed
             self.thread, self._all, self._pid = _ThreadState(), [], os.getpid()
         connection = self.thread.connection
         if connection is not None:
@@ -173,7 +173,7 @@ class Connections:
         return schema.connect(self.database, wait_seconds=self._wait_seconds)
 
     def same_file(self) -> bool:
-        """Whether the index file is still the one that was opened, and was not emptied since."""
+        """Whether the index file is still the one that was opened, and has not been emptied."""
         try:
             status = os.stat(self.database)
             return status.st_ino == self._inode and status.st_size > 0
@@ -197,11 +197,11 @@ class Connections:
                 self._close_those_of_ended_threads()
                 self._all.append((threading.current_thread(), connection))
             if former not in (None, self._inode) and not self._read_only:
-                self._index.sync()  # other threads wait: what they would read now is not complete
+                self._index.sync()  # other threads wait: the new index is not complete yet
         return connection
 
     def _close_those_of_ended_threads(self) -> None:
-        """A server that starts a thread for each request would else keep a connection for each of them."""
+        """Otherwise a server that starts a thread for each request would keep a connection for each."""
         ended = [pair for pair in self._all if not pair[0].is_alive()]
         for _, connection in ended:
             with contextlib.suppress(sqlite3.Error):
@@ -210,7 +210,7 @@ class Connections:
             self._all = [pair for pair in self._all if pair not in ended]
 
     def drop(self) -> None:
-        """Let go of every connection; the next call opens a new one.
+        """Release every connection; the next call opens a new one.
 
         Another thread may be in the middle of a statement: its connection is closed when the store is (closing it
         under the statement crashes the process).
@@ -252,8 +252,8 @@ def in_turn(connection: sqlite3.Connection, statement: Literal["BEGIN IMMEDIATE"
 
     A commit waits for the last reader; new ones wait meanwhile, as do all writers.
 
-    SQLite's own waits grow to 100 ms, so that the longest waiter tries least often: with ten writers some waited
-    half a minute while newcomers went ahead (benchmarks/soak.py).
+    SQLite's own waits grow to 100 ms, so the process that has waited longest tries least often: with ten writers some
+    waited half a minute while others overtook them (benchmarks/soak.py).
     """
     timeout = connection.execute("PRAGMA busy_timeout").fetchone()[0]
     until = time.monotonic() + timeout / 1000
@@ -326,14 +326,16 @@ class UnsyncedMark:
                     hint="run: rlm-mem store rebuild",
                 )
         except BaseException:
-            with contextlib.suppress(sqlite3.Error):  # of a damaged index; what matters is the first error
+            with contextlib.suppress(
+                sqlite3.Error
+            ):  # of a damaged index; the first error is the one to report
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
             self.end(connection)
             raise
 
     def end(self, connection: sqlite3.Connection) -> None:
-        """After the transaction: whatever else this connection commits is synced."""
+        """After the transaction: later commits of this connection are synced."""
         with contextlib.suppress(sqlite3.Error):  # closed, since the index was set aside
             if not connection.in_transaction:
                 connection.execute("PRAGMA synchronous=NORMAL")

@@ -164,7 +164,7 @@ class EventLog:
     def append(self, events: Sequence[dict[str, Any]]) -> None:
         """Write events, each with at least ``ts`` and ``op``; failures are logged, not raised.
 
-        The operation itself is done by then: refusing to return would report a failure that did not happen.
+        The operation itself is complete by then: an error would report a failure that did not happen.
         """
         if not events:
             return
@@ -259,7 +259,7 @@ def _tail(path: Path) -> deque[bytes]:
             size = file.seek(0, 2)
             file.seek(max(0, size - _TAIL_BYTES))
             lines = deque(file.read().splitlines())
-    except OSError:  # rotated away, or not ours to read: no event is known then
+    except OSError:  # rotated away, or not readable: no event is known
         return deque()
     if size > _TAIL_BYTES and lines:
         lines.popleft()  # the tail begins in the middle of a line
@@ -501,7 +501,7 @@ class LocalBrainFiles:
     # --- writing ---------------------------------------------------------------------------------------
 
     def write(self, name: str, data: bytes, *, durable: bool = True) -> None:
-        """Write a whole file; nothing unfinished ever stands in a folder that people work in."""
+        """Write a whole file; no unfinished file is ever visible in a folder that people work in."""
         target = self._writable(name)
         transaction = self._joined(name)
         if transaction is not None:
@@ -606,7 +606,7 @@ class LocalBrainFiles:
             files.translate(error, old)
 
     def tidy(self) -> None:
-        """Drop what killed writers left."""
+        """Remove what killed writers left."""
         for folder, hidden in (
             (self._unfinished, ""),
             *((self._place(f"archive/{one}"), ".") for one in _BEGUN),

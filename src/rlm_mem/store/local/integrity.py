@@ -88,7 +88,7 @@ def _findings(
     damage = connection.execute("PRAGMA quick_check(1)").fetchone()
     if damage[0] != "ok":
         yield Finding("index-damaged", f"index.sqlite: {damage[0]}")
-        return  # whatever else it says means nothing
+        return  # its other fields mean nothing then
     layout = backend.layout
     versions = layout.archive / "versions"
     total = sum(1 for _ in _listed(layout)) + sum(1 for _ in _version_files(versions))
@@ -212,7 +212,7 @@ def _links(
     store: ChunkStore, layout: Layout, connection: sqlite3.Connection, found: ExaminedFile, doc: int, ns: int
 ) -> Iterator[Finding]:
     path, chunk_id = found.path, found.id
-    # The links of the index with the namespaces of their targets, in one question.
+    # The links of the index with the namespaces of their targets, in one query.
     indexed = connection.execute(
         "SELECT l.dst_id, l.type, c.ns FROM links l LEFT JOIN chunks c ON c.id = l.dst_id WHERE l.doc = ?"
         " ORDER BY l.position",
@@ -255,7 +255,7 @@ def _links(
 
 def _cycles(connection: sqlite3.Connection) -> Iterator[Finding]:
     marks = ",".join("?" * len(ORDERED_LINKS))
-    # A circle needs a link to what came later. Usually there is none, and no graph has to be held in memory.
+    # A cycle needs a link to a later chunk. Usually there is none, and no graph has to be built in memory.
     for (kind,) in connection.execute(
         f"SELECT DISTINCT l.type FROM links l JOIN chunks s USING(doc) JOIN chunks d ON d.id = l.dst_id"
         f" WHERE l.type IN ({marks}) AND (d.at, d.doc) >= (s.at, s.doc)",
@@ -285,7 +285,7 @@ def _leftovers(folder: Path) -> Iterator[Finding]:
 
 
 def mend_folder(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
-    """Mend a damaged or misnamed file; False where there is nothing to be done about it."""
+    """Repair a damaged or misnamed file; False where that is not possible."""
     if finding.code == "misnamed-file":
         return _rename(store, backend, finding)
     return _bring_back(store, backend, finding)

@@ -67,7 +67,7 @@ class LocalBackend(LocalIndex):
         super().__init__(base, config, read_only=read_only)
 
     def close(self) -> None:
-        """Flush what is buffered and let go of every file."""
+        """Flush what is buffered and close every file."""
         if self._closed:
             return
         if not self.read_only:
@@ -178,7 +178,7 @@ class LocalBackend(LocalIndex):
 
     @healed
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
-        """Whether a chunk of another namespace has this id: files are named by ids, so they are the store's."""
+        """Whether a chunk of another namespace has this id: files are named by ids, so ids are unique in the store."""
         connection = self._connections.get()
         return (
             find_row(connection, chunk_id) is not None and find_row(connection, chunk_id, namespace) is None
@@ -196,7 +196,7 @@ class LocalBackend(LocalIndex):
                     break
                 chunk = self.read(row)
                 if chunk is not None:
-                    if chunk.namespace == namespace:  # else moved elsewhere by hand: it is not ours any more
+                    if chunk.namespace == namespace:  # else its namespace was edited by hand
                         found[chunk_id] = chunk
                     break
         return found
@@ -270,7 +270,7 @@ class LocalBackend(LocalIndex):
         except (
             sqlite3.Error,
             StorageError,
-        ) as error:  # counts are a convenience: they wait for the next chance
+        ) as error:  # counts are not urgent: they stay buffered until the next attempt
             _logger.debug("access counts not written yet: %s", error)
             self._reads.put_back(reads)
             if connection.in_transaction:
@@ -337,7 +337,7 @@ class LocalBackend(LocalIndex):
             present=lambda: self._thread.transaction,
         )
 
-    # --- now and then ----------------------------------------------------------------------------------
+    # --- occasional work ----------------------------------------------------------------------------------
 
     def checkpoint(self) -> dict[str, Any]:
         """Fold access counts into the files, write the views, merge postings."""
@@ -370,7 +370,7 @@ class LocalBackend(LocalIndex):
         """What only a local store has."""
         return {"unreadable_files": len(self.unreadable()), "index_size_mb": self.layout.index_size_mb()}
 
-    # --- care: imported when asked for, since few processes ever are -------------------------------------
+    # --- maintenance: imported on use, since few processes need it -------------------------------------
 
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
         """What is wrong with files, links and index."""

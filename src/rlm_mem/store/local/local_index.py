@@ -80,11 +80,11 @@ class NamespacePostings:
                 sqlite3.Error,
                 OSError,
                 DamagedSnapshot,
-            ) as error:  # a derived thing: the next process maintains it
+            ) as error:  # derived data: the next process maintains it
                 _logger.info("postings not maintained: %s", error)
 
     def close(self) -> None:
-        """Let go of every snapshot; the next question reopens them."""
+        """Close every snapshot; the next query reopens them."""
         with self._guard:
             for index in self._open.values():
                 index.close()
@@ -199,7 +199,7 @@ class LocalIndex:
         _logger.warning("%s; rebuilding it from the files", error)
         self._drop_connections()
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        # The journal first: SQLite would apply one that stays behind to the index that comes next.
+        # The journal first: SQLite would apply one that is left to the next index.
         for name in ("index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite"):
             damaged = self.layout.index / name
             if damaged.exists():
@@ -212,7 +212,7 @@ class LocalIndex:
             known: the generation of the index in which the error was met: another process may have built a new one.
         """
         damaged = schema.shows_damage(error)
-        closed = isinstance(error, sqlite3.ProgrammingError)  # perhaps by another thread that heals
+        closed = isinstance(error, sqlite3.ProgrammingError)  # perhaps by another thread that repairs it
         if not (damaged or closed) or self.in_transaction or self._closed:
             return False
         with self._healing:
@@ -222,7 +222,7 @@ class LocalIndex:
                 if self.read_only:
                     self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
                 else:
-                    if self._connections.same_file():  # else another process has healed it
+                    if self._connections.same_file():  # else another process has repaired it
                         self._set_index_aside(error)
                     self._drop_connections()
                     self._connections.generation += 1
@@ -297,7 +297,7 @@ class LocalIndex:
         """Files that did not validate when they were last looked at: relative path and reason."""
         return self.connection.execute("SELECT path, reason FROM unreadable ORDER BY path").fetchall()
 
-    # --- keeping the index true ------------------------------------------------------------------------
+    # --- keeping the index in step with the files ------------------------------------------------------
 
     def _notice(self, path: str) -> None:
         """A file is not as the index recorded it: read its folder again, if nobody else is writing just now."""
@@ -317,7 +317,7 @@ class LocalIndex:
         folders: list[str] | None = None,
         progress: Progress | None = None,
     ) -> SyncReport:
-        """Notice changes made behind the index's back; ``full`` looks at every file, not only in changed folders."""
+        """Index changes made to the files by others; ``full`` looks at every file, not only in changed folders."""
         if self.read_only:
             return SyncReport()
         connection = self.connection

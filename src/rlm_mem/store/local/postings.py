@@ -130,7 +130,7 @@ class PostingsIndex:
                 return False
             try:
                 return self._write(connection, view, progress)
-            except DamagedSnapshot:  # what was to be merged with is no more
+            except DamagedSnapshot:  # the snapshot to merge with is gone
                 self._outdated = True
                 return self._rebuilt(connection, last_change(connection), progress)
 
@@ -141,7 +141,7 @@ class PostingsIndex:
             self._outdated = True
 
     def close(self) -> None:
-        """Stop a snapshot that is being made in the background; nothing is lost by it."""
+        """Stop making a snapshot in the background; nothing is lost."""
         self._stop.set()
         worker = self._worker
         if worker is not None:
@@ -160,7 +160,7 @@ class PostingsIndex:
                 with contextlib.suppress(_StateChanged):  # another process has just published the first one
                     return self._advance_from(connection, _start(empty_snapshot(), 0, None), seq, every=True)
                 continue
-            if state is None or state == damaged:  # it did not just give way to a newer one
+            if state is None or state == damaged:  # it was not merely replaced by a newer one
                 return self._load_rebuilt(connection, seq, state)
             try:
                 view = self._opened(state)
@@ -180,8 +180,8 @@ class PostingsIndex:
             and not connection.in_transaction
             and self._replace_damaged(connection, seq, damaged)
         ):
-            # Read without the lock: its holder must not ask for it again. What is damaged already, before it
-            # was read once, is not made a second time.
+            # Read without the lock: its holder must not take it again. A new snapshot that is damaged before it is
+            # first read is not made a second time.
             state = read_state(connection, self._ns)
             with contextlib.suppress(DamagedSnapshot, _StateChanged):
                 if state is not None:
@@ -196,7 +196,7 @@ class PostingsIndex:
         """Replace a damaged snapshot, unless another process has done it; False where none can be written."""
         try:
             with self._folder_lock(wait=True):
-                if read_state(connection, self._ns) == damaged:  # nobody else did it while we waited
+                if read_state(connection, self._ns) == damaged:  # no other process has replaced it meanwhile
                     self._rebuilt(connection, seq, None)
         except (OSError, DamagedSnapshot):  # a full or write-protected disk: a search must still answer
             return False
@@ -265,8 +265,8 @@ class PostingsIndex:
         self._worker.start()
 
     def _merge_apart(self, view: View, connect: Callable[[], sqlite3.Connection]) -> None:
-        # A failure here (disk full, the folder gone) costs nothing but speed: the view stays right without the new
-        # snapshot, and maintain() meets the same failure in the open.
+        # A failure here (disk full, the folder gone) costs nothing but speed: the view is correct without the new
+        # snapshot, and maintain() raises the same error.
         with contextlib.suppress(OSError, sqlite3.Error, CorruptStore, DamagedSnapshot, _Stopped):
             connection = connect()
             try:
@@ -336,7 +336,7 @@ def folder_lock(folder: Path, *, wait: bool) -> Iterator[bool]:
     """Hold the lock file of the folder of a namespace's snapshots; whether it is held is what comes back."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a+b") as file:
-        yield _locked(file, wait)  # closing the file lets go
+        yield _locked(file, wait)  # closing the file releases the lock
 
 
 class _StateChanged(Exception):

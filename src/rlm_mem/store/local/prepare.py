@@ -142,7 +142,7 @@ def prepare(base: str, path: str, language: str) -> Prepared:
 
 
 def created_at(base: str, path: str) -> str:
-    """When the chunk of a file was made, at a glance; empty where a glance does not tell."""
+    """When the chunk of a file was made, from its first bytes; empty where these do not tell."""
     try:
         with Path(f"{base}/{path}").open("rb") as handle:
             data = handle.read()

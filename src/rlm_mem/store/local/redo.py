@@ -75,7 +75,7 @@ class RedoRecord(msgspec.Struct, omit_defaults=True):
 
 
 def write(layout: Layout, record: RedoRecord, change: bytes | None = None, *, durable: bool) -> Path:
-    """Record what is about to be done; ``change``: in the change record of the write, a JSON object."""
+    """Record operations before they are carried out; ``change``: in the change record of the write, a JSON object."""
     if change is None:
         data = msgspec.json.encode(record if record.appendings else record.namings)
     else:

@@ -1,7 +1,7 @@
 """Restores a brain from a backup: all of it, checked, or nothing.
 
-The files are unpacked beside the target, compared with the manifest and indexed; only then do they take their place, in
-one rename. What was there before is kept under another name.
+The files are unpacked beside the target, compared with the manifest and indexed; only then one rename puts them in
+place. What was there before is kept under another name.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class FileArray:
         return np.frombuffer(data, self._dtype)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
     def _changed_at(self) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Giving back the room that an index takes without need; safe beside other processes, and nothing but derived data."""
+"""Freeing unneeded space of an index; safe beside other processes, and only derived data are touched."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
 
 def _remove_unused(index: LocalIndex) -> None:
     """Snapshots that are not current (of namespaces that are gone, or of killed processes), and damaged indexes."""
-    import shutil  # with the libraries of archives, which opening does not need
+    import shutil  # loads the libraries of archives, which opening does not need
 
     from rlm_mem.store.local.postings import folder_lock
 

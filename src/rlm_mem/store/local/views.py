@@ -1,4 +1,4 @@
-"""The three JSON views, written at checkpoint and never per insert, for people and older tools; and a quick status."""
+"""The three JSON views for people and older tools, written at a checkpoint only; and a quick status."""
 
 from __future__ import annotations
 

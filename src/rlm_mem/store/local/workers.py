@@ -1,9 +1,9 @@
 """Other processes that read chunk files for the one that writes the index, where that is quicker.
 
 A worker is a plain child process that answers lots of paths with lots of ``Prepared``; the results come back in the
-order of the paths, so an index made with workers is the one made without. Python's own ``multiprocessing`` is no way
-here: a child of it runs the main script of whoever uses this package once more. Where children cannot be started, or
-one dies, the work is done in this process.
+order of the paths, so an index made with workers is the one made without. Python's own ``multiprocessing`` cannot be
+used: its children would run the main script of the program that uses this package. Where children cannot be started,
+or one dies, the work is done in this process.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _logger = logging.getLogger("rlm_mem.store")
 FEW = 600
 _LOT = 100
 _GLANCES = 2000
-_MOST = 8  # the one that writes keeps up with no more
+_MOST = 8  # the writing process cannot keep up with more
 _ASKED = 4
 """Lots that a child has at a time: it goes on while this process is busy with something else than its answers."""
 _COLLECTED = 50_000
@@ -122,7 +122,7 @@ def in_order_of_making(
 ) -> list[str]:
     """The paths, oldest chunk first, so that chunks of the same time are numbered in the order of their insertion."""
     requests = _requests("glance", base, "", paths, _GLANCES)
-    # A glance takes a twentieth of the work: with a few thousand files it is over before a process is up.
+    # Reading the first bytes is a twentieth of the work: for a few thousand files it is faster than starting a process.
     few = 20 * (FEW if few is None else few)
     times: Iterator[str] = _answered(requests, list[str], len(paths), processes, few)
     return [path for _, path in sorted(zip(times, paths, strict=True))]
@@ -249,7 +249,7 @@ class _Pool:
             return None
 
     def close(self) -> None:
-        """End the children, whatever they are at."""
+        """End the children, whatever they are doing."""
         self._closing = True
         children = [child for child in self._children if child is not None]
         for child in children:
@@ -295,16 +295,16 @@ class _Child:
         return answer
 
     def kill(self) -> None:
-        """End it: it has no state worth keeping."""
+        """End the child, which has no state."""
         self._process.kill()
         self._process.wait()
 
     def close(self) -> None:
-        """Let go of it, once nobody waits for its answers."""
+        """Release the child, once nobody waits for its answers."""
         self._back.close()
         try:
             self._to.close()
-        except OSError:  # what was not sent yet cannot be any more
+        except OSError:  # what was not sent yet cannot be sent any more
             return
 
 
