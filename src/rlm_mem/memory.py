@@ -463,7 +463,7 @@ class Memory:
         return self.store.quarantine(chunk_id, reason)
 
     def release(self, chunk_id: str, trust: str | None = None) -> Chunk:
-        """Let a chunk out of quarantine, trusted as before or as ``trust`` says (see ``ChunkStore.release``)."""
+        """Release a chunk from quarantine, trusted as before or as ``trust`` says (see ``ChunkStore.release``)."""
         return self.store.release(chunk_id, trust)
 
     def delete(self, chunk_id: str, permanent: bool = False) -> bool:

@@ -78,7 +78,7 @@ def restore(
         Path, typer.Argument(metavar="FILE", help="A file that backup made.", show_default=False)
     ],
     replace: Annotated[
-        bool, options.flag("--replace", help="Also where a memory is; that one is kept aside.")
+        bool, options.flag("--replace", help="Also over an existing memory, which is kept aside.")
     ] = False,
 ) -> None:
     """Bring a whole memory back from a backup, to the place that --brain names; there is none yet, or --replace."""
@@ -108,7 +108,7 @@ def restore(
 def vacuum(
     call: Call,
 ) -> None:
-    """Give back the room that the index takes without need; safe while others use the memory."""
+    """Free the space that the index does not need; safe while others use the memory."""
     with (
         call.open() as memory,
         progress("packing the index", unit="steps", quiet=call.json) as tell,

@@ -33,7 +33,7 @@ def consolidate(
     held: Annotated[bool, options.flag("--held", help="Also show what stays, and why.")] = False,
     llm: options.Llm = None,
 ) -> None:
-    """Promote what has proved itself. Safe to run from cron or a hook, and to repeat."""
+    """Promote memories that have proved themselves. Safe to run from cron or a hook, and to repeat."""
     with (
         call.open(llm=llm) as memory,
         progress("consolidating", unit="memories") as seen,

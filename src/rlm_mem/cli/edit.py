@@ -106,14 +106,14 @@ def quarantine(
 def release(
     call: Call,
     chunk_id: Annotated[
-        str, typer.Argument(metavar="ID", help="The chunk to let out, by its whole id.", show_default=False)
+        str, typer.Argument(metavar="ID", help="The chunk to release, by its whole id.", show_default=False)
     ],
     trust: Annotated[
         str | None,
-        typer.Option("--trust", metavar="LEVEL", help="From now on untrusted, ordinary or trusted."),
+        typer.Option("--trust", metavar="LEVEL", help="Its new trust: untrusted, ordinary or trusted."),
     ] = None,
 ) -> None:
-    """Let a chunk out of quarantine, trusted as before or as --trust says."""
+    """Release a chunk from quarantine, trusted as before or as --trust says."""
     with call.open() as memory:
         changed = memory.release(chunk_id, trust)
     if call.json:
@@ -273,7 +273,7 @@ def restore(
     ],
     replace: Annotated[
         bool,
-        options.flag("--replace", help="From a backup: also where a memory is; that one is kept aside."),
+        options.flag("--replace", help="From a backup: also over an existing memory, which is kept aside."),
     ] = False,
 ) -> None:
     """Bring deleted chunks back (rlm-mem list --archived names them), or a whole memory from a backup."""

@@ -31,7 +31,7 @@ def erase_(
     ] = None,
     verify: Annotated[
         Path | None,
-        typer.Option("--verify", metavar="FILE", help="Look for what is left of what this report tells of."),
+        typer.Option("--verify", metavar="FILE", help="Search for what is left of what this report lists."),
     ] = None,
     apply: Annotated[
         bool, options.flag("--apply", help="Erase; else only say what would be erased.")

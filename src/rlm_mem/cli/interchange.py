@@ -106,10 +106,12 @@ def import_(
     dry_run: Annotated[bool, options.flag("--dry-run", help="Only say what would happen.")] = False,
     format: Annotated[
         str | None,
-        typer.Option("--format", metavar="FORMAT", help="Read every file as this; else each is looked at."),
+        typer.Option(
+            "--format", metavar="FORMAT", help="Read every file in this format; else each is recognised."
+        ),
     ] = None,
     replace: Annotated[
-        bool, options.flag("--replace", help="What comes in replaces what is there, also newer revisions.")
+        bool, options.flag("--replace", help="Imported chunks replace those present, also newer revisions.")
     ] = False,
     again: Annotated[
         bool, options.flag("--again", help="Read files again that were imported and have not changed.")
@@ -117,7 +119,8 @@ def import_(
     history: Annotated[
         bool,
         options.flag(
-            "--history", help="Take over former versions and the audit log, too: trust who made it."
+            "--history",
+            help="Also take over former versions and the audit log; only from somebody you trust.",
         ),
     ] = False,
     secrets: options.Secrets = None,
@@ -131,7 +134,8 @@ def import_(
         bool, options.flag("--watch", help="Stay, and import what is new or changed in a folder.")
     ] = False,
     every: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", help="With --watch: between two looks.", min=0.1)
+        float,
+        typer.Option("--every", metavar="SECONDS", help="With --watch: seconds between two checks.", min=0.1),
     ] = 2.0,
 ) -> None:
     """Import memories, chats and notes: exports of this and other tools, detected by themselves, each thing once."""

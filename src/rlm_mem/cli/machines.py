@@ -140,7 +140,7 @@ def shards_assign(
     namespace: Name,
     to: ToDatabase,
 ) -> None:
-    """Say where a namespace lives that the directory knows nothing of yet."""
+    """Assign a namespace that is not in the directory yet to a database."""
     _databases().assign(_directory(call), namespace, to)
     if call.json:
         print_json({"namespace": namespace, "database": shown_place(to)})
@@ -181,7 +181,7 @@ def shards_purge(
     old: Annotated[
         str,
         typer.Option(
-            "--from", metavar="DSN", help="The database that it was moved away from.", show_default=False
+            "--from", metavar="DSN", help="The database that it was moved from.", show_default=False
         ),
     ],
 ) -> None:

@@ -32,7 +32,7 @@ def show(
     mode: Annotated[
         str | None,
         typer.Argument(
-            metavar="[MODE]", help="A mode as its file says it; else the session's.", show_default=False
+            metavar="[MODE]", help="A mode as its file has it; else the session's.", show_default=False
         ),
     ] = None,
     user: Annotated[str, typer.Option("--user", metavar="NAME", help="Who the agent speaks with.")] = "",
@@ -140,7 +140,7 @@ def reset(
     ] = None,
     session: Session = "default",
 ) -> None:
-    """Let go of what was set by hand: the values of the mode hold again."""
+    """Drop what was set by hand: the mode's values apply again."""
     with _persona(call, session) as persona:
         persona.reset(dimension)
         _show_persona(persona, call.json)
@@ -177,7 +177,7 @@ def hud(
     interval: Annotated[
         float,
         typer.Option(
-            "--interval", metavar="S", min=0.2, max=3600, help="Seconds between looks, with --watch."
+            "--interval", metavar="S", min=0.2, max=3600, help="Seconds between checks, with --watch."
         ),
     ] = 2.0,
     width: Annotated[

@@ -68,12 +68,12 @@ def remember(
     trust: options.Trusted = None,
     expires: Annotated[
         str | None,
-        typer.Option("--expires", metavar="TIME", help="From this time on it is gone (ISO 8601)."),
+        typer.Option("--expires", metavar="TIME", help="When it expires (ISO 8601)."),
     ] = None,
     ttl: Annotated[
         str | None,
         typer.Option(
-            "--ttl", metavar="TIME", help="How long it is kept, such as 12h or 30d; then it is gone."
+            "--ttl", metavar="TIME", help="How long it is kept, such as 12h or 30d; then it expires."
         ),
     ] = None,
     again: Annotated[
@@ -85,7 +85,8 @@ def remember(
         bool, options.flag("--watch", help="With --folder: stay, and keep the memory in step with it.")
     ] = False,
     every: Annotated[
-        float, typer.Option("--every", metavar="SECONDS", help="With --watch: between two looks.", min=0.1)
+        float,
+        typer.Option("--every", metavar="SECONDS", help="With --watch: seconds between two checks.", min=0.1),
     ] = 2.0,
     dry_run: Annotated[
         bool, options.flag("--dry-run", help="With --folder: only say what would happen.")

@@ -62,7 +62,10 @@ def mcp(
         bool, options.flag("--http", help="Serve over HTTP on 127.0.0.1 instead of stdin and stdout.")
     ] = False,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="With --http; 0 takes a free one.")
+        int,
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="With --http: the port; 0 takes a free one."
+        ),
     ] = 7411,
     tokens: Annotated[
         Path | None,
@@ -101,7 +104,10 @@ def _of_project(settings: Settings, folder: Path | None) -> Settings:
 def serve(
     call: ServerCall,
     port: Annotated[
-        int, typer.Option("--port", metavar="N", min=0, max=65535, help="On 127.0.0.1; 0 takes a free one.")
+        int,
+        typer.Option(
+            "--port", metavar="N", min=0, max=65535, help="The port on 127.0.0.1; 0 takes a free one."
+        ),
     ] = 7412,
     token_file: Annotated[
         Path | None,
@@ -171,7 +177,7 @@ def serve(
             "--rate",
             metavar="N",
             min=0,
-            help="Requests a second over HTTP that a client may go on with; 0: any.",
+            help="Most requests a second of a client over HTTP; 0: no limit.",
         ),
     ] = 50.0,
 ) -> None:

@@ -39,7 +39,7 @@ def create(
     ] = "90d",
     rate: Annotated[
         float | None,
-        typer.Option("--rate", metavar="N", help="Requests a second that it may go on with."),
+        typer.Option("--rate", metavar="N", help="Most requests a second with this token."),
     ] = None,
     tokens: File = None,
 ) -> None:

@@ -37,11 +37,11 @@ def trace_record(
     ] = None,
     indicator: Annotated[
         list[str] | None,
-        typer.Option("--indicator", metavar="TEXT", help="What showed success; again for more."),
+        typer.Option("--indicator", metavar="TEXT", help="What showed success; may be given again."),
     ] = None,
     precondition: Annotated[
         list[str] | None,
-        typer.Option("--precondition", metavar="TEXT", help="What it needs; again for more."),
+        typer.Option("--precondition", metavar="TEXT", help="What it needs; may be given again."),
     ] = None,
     project: Annotated[
         str | None, typer.Option("--project", metavar="NAME", help="Where it was done.")

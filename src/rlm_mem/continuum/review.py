@@ -298,7 +298,7 @@ class ReviewQueue:
         )
 
     def _room(self, wanted: int) -> int:
-        """How many of so many proposals may be queued; decided ones give way when there are many."""
+        """How many of so many proposals may be queued; decided ones are removed when there are many."""
         most = self._store.config.updates.max_open
         stored = self._files.stored
         names = [

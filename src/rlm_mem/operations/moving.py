@@ -154,7 +154,7 @@ class ImportQuery(Request):
     format: Annotated[_Format, Meta(description="By default it is detected.")] | None = None
     dry_run: Annotated[bool, Meta(description="Only say what would happen.")] = False
     replace: Annotated[
-        bool, Meta(description="What comes in replaces what is there, also newer revisions.")
+        bool, Meta(description="Imported chunks replace those present, also newer revisions.")
     ] = False
 
 

@@ -87,7 +87,7 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/chunks/{chunk_id}/release", "releaseChunk", "Let a chunk out of quarantine.", _GROUP,
+        "POST", "/chunks/{chunk_id}/release", "releaseChunk", "Release a chunk from quarantine.", _GROUP,
         permission="review", run=_release, request=ReleaseRequest, response=ChunkOut, writes=True,
     ),
 )  # fmt: skip

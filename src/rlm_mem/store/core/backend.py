@@ -191,7 +191,7 @@ class Backend(Protocol):
         ...
 
     def sync(self, *, full: bool = False) -> SyncReport:
-        """Notice changes made behind the index's back."""
+        """Index changes that others made to files."""
         ...
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
@@ -219,7 +219,7 @@ class Backend(Protocol):
         ...
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
-        """Give back room that is taken without need, while others read and write."""
+        """Free the space that is not needed, while others read and write."""
         ...
 
     def rewrite_events(
@@ -250,5 +250,5 @@ class Backend(Protocol):
         ...
 
     def close(self) -> None:
-        """Flush and let go of everything."""
+        """Flush, and release everything."""
         ...

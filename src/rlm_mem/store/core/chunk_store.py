@@ -446,7 +446,7 @@ class ChunkStore(ChunkReader):
         return self._quarantine_change(chunk_id, put, "quarantine")
 
     def release(self, chunk_id: str, trust: str | None = None) -> Chunk:
-        """Let a chunk out of quarantine.
+        """Release a chunk from quarantine.
 
         Args:
             trust: how far it is trusted from now on; None: as far as before, untrusted where that is not known.
@@ -571,7 +571,7 @@ class ChunkStore(ChunkReader):
         return self.backend.rebuild(self.namespace, progress)
 
     def close(self) -> None:
-        """Write the JSON views if something changed (below ``store.views_limit`` chunks) and let go of every file."""
+        """Write the JSON views if something changed (below ``store.views_limit`` chunks) and close every file."""
         if self._written.is_set() and not self.backend.read_only:
             self.backend.write_views(up_to=self.config.store.views_limit)
             self._written.clear()

@@ -152,7 +152,7 @@ def sync_files(paths: Sequence[StrPath]) -> None:
 
 
 def _sync_filesystem(path: StrPath) -> bool:
-    """``syncfs`` on Linux; False where it is not to be had."""
+    """``syncfs`` on Linux; False where it is not available."""
     if not sys.platform.startswith("linux"):
         return False
     import ctypes

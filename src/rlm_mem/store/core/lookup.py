@@ -219,5 +219,5 @@ class CandidateSource(Protocol):
 
 
 def has_surrogate(text: str) -> bool:
-    """Whether a text holds half a character: no database takes it as text, and nothing stored has one."""
+    """Whether a text holds a lone surrogate: no database takes one as text, and no stored text has one."""
     return any("\ud800" <= char <= "\udfff" for char in text)
