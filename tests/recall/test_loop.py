@@ -21,7 +21,8 @@ from rlm_mem.sandbox.values import Final, HostCall, StepOutput
 class FakeSession:
     """Answers each program with the next of its outputs; a program that calls FINAL concludes."""
 
-    def __init__(self, *outputs: StepOutput | BudgetError) -> None:
+    def __init__(self, *outputs: StepOutput | BudgetError, config: Config | None = None) -> None:
+        self.config = config or Config.load(None, llm={"max_tokens": 1024})
         self.final: Final | None = None
         self.pages = Pages()
         self.functions = FUNCTIONS
@@ -44,7 +45,6 @@ class FakeSession:
 
 
 def run(session: Any, llm: ScriptedLLM, budget: Budget | None = None, **more: Any) -> LoopResult:
-    more.setdefault("config", Config.load(None, llm={"max_tokens": 1024}))
     return Loop(session, llm, Opening("Who won?"), budget=budget or Budget(), **more).run()
 
 
@@ -145,9 +145,10 @@ def test_the_prompt_of_the_last_turn_says_so() -> None:
 def test_long_output_is_cut_with_a_notice() -> None:
     llm = ScriptedLLM([block("x"), FINISH])
     result = run(
-        FakeSession(StepOutput(printed="y" * 100_000)),
+        FakeSession(
+            StepOutput(printed="y" * 100_000), config=Config.load(None, sandbox={"max_output_chars": 1000})
+        ),
         llm,
-        config=Config.load(None, sandbox={"max_output_chars": 1000}),
     )
     assert "page 1 of 114, 100,000 characters in all; print(page(2)) shows the next" in last_message(llm)
     assert len(last_message(llm)) < 1500

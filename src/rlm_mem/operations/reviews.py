@@ -107,8 +107,8 @@ class DecisionResponse(Struct):
     transition: str
 
 
-class ReviewCase(Struct):
-    """A question to a reviewer, with what speaks for and against."""
+class CaseSummary(Struct):
+    """A case for an agent, which prepares the decision: without figures, history and earlier decisions."""
 
     id: str
     kind: str
@@ -121,10 +121,10 @@ class ReviewCase(Struct):
     counter_evidence: list[str]
 
 
-class ReviewCases(MayBeCut):
+class CaseSummaries(MayBeCut):
     """Cases, the oldest first."""
 
-    cases: list[ReviewCase]
+    cases: list[CaseSummary]
 
 
 class DecisionSummary(Struct):
@@ -181,9 +181,9 @@ def _defer(context: Context, request: DeferRequest) -> DecisionResponse:
     return DecisionResponse(_one(context, None), change.id)
 
 
-def _review(context: Context, request: ReviewArguments) -> ReviewCases:
+def _review(context: Context, request: ReviewArguments) -> CaseSummaries:
     cases = context.memory.continuum.review.cases(None if request.status == "all" else request.status)
-    return ReviewCases([convert(case, ReviewCase, from_attributes=True) for case in cases[:_LISTED]])
+    return CaseSummaries([convert(case, CaseSummary, from_attributes=True) for case in cases[:_LISTED]])
 
 
 def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
@@ -213,7 +213,7 @@ OPERATIONS: tuple[Operation, ...] = (
             description="List memories that wait for a person's decision, with the evidence. Show them to the person; "
             "`review_decide` writes down what they decide.",
             request=ReviewArguments,
-            response=ReviewCases,
+            response=CaseSummaries,
             run=_review,
             aliases={"state": "status"},
             default=False,

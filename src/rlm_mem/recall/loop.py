@@ -400,11 +400,10 @@ class Loop:
     """Asks the model and runs what it wrote, in one session, until FINAL or the end of a budget.
 
     Args:
-        session: a fresh sandbox session that spends from the same ``budget``.
+        session: a fresh sandbox session that spends from the same ``budget``; its settings are those of the loop, too.
         llm: writes the programs.
         opening: question, figures of the store and first hits.
         budget: shared by everything this run does.
-        config: settings of the model (window, longest reply, time-out) and the longest output that goes back to it.
         system: instructions for the model.
         depth: nesting of ``session``; recorded, and checked against ``limits.depth``.
         hands_over: end as soon as the first two replies did not run, or four later on, for somebody else to go on.
@@ -421,7 +420,6 @@ class Loop:
         opening: Opening,
         *,
         budget: Budget,
-        config: Config,
         system: str = SYSTEM_PROMPT,
         depth: int = 0,
         hands_over: bool = False,
@@ -441,6 +439,7 @@ class Loop:
         self._not_run = 0
         self._on_step = on_step
         self._on_text = on_text
+        config = session.config
         window = getattr(llm, "context_tokens", None) or config.llm.context_tokens
         self._conversation = Conversation(system, opening, window, config.llm.max_tokens)
         self._output_chars = output_limit(config, window)

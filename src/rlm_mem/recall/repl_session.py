@@ -160,7 +160,6 @@ class REPLSession(SandboxSession):
                 StoppableModel(self._models.model, call_apart),
                 opening,
                 budget=self.budget,
-                config=self.config,
                 depth=self.depth,
                 on_step=self._on_step,
             ).run()

@@ -23,7 +23,6 @@ from rlm_mem.recall.prompts import Opening, fenced
 from rlm_mem.text.analysis import Analyser, get_analyser
 
 if TYPE_CHECKING:
-    from rlm_mem.config import Config
     from rlm_mem.recall.result_schema import ResultSchema
     from rlm_mem.sandbox.session import SandboxSession
 
@@ -36,8 +35,9 @@ MAX_RETRIES = 2
 MAX_QUERY_CHARS = 300
 MAX_ANSWER_CHARS = 2_000
 _LEAST_SHARE = 0.5
-_MOST_ATTRIBUTED = 3  # passages: words that stand in more of them do not tell which one was meant
-"""Of the words of an answer that must stand in the passages that it names, or in the question."""
+"""Share of the words of an answer that must be in the passages that it names, or in the question."""
+_MOST_ATTRIBUTED = 3
+"""Passages: where more of them have every word of an answer, it is not known which one was meant."""
 
 READING_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -111,7 +111,7 @@ class Scaffold:
     """One scaffolded run in a fresh session.
 
     Args:
-        session: spends from the same ``budget``.
+        session: spends from the same ``budget``, and has the settings.
         llm: only reads.
         opening: holds the question.
         first_turn: number of the first turn, for the record.
@@ -127,7 +127,6 @@ class Scaffold:
         opening: Opening,
         *,
         budget: Budget,
-        config: Config,
         depth: int = 0,
         first_turn: int = 1,
         on_step: Callable[[LoopStep], None] | None = None,
@@ -142,11 +141,12 @@ class Scaffold:
         self._depth = depth
         self._on_step = on_step
         self._on_text = on_text
+        config = session.config
         self._timeout = config.llm.timeout_seconds
         window = getattr(llm, "context_tokens", None) or config.llm.context_tokens
         self._output_chars = output_limit(config, window)
         self._answer_tokens = min(config.llm.max_tokens, 400, window // 4)
-        self._analyser = get_analyser(session.config.search.language)
+        self._analyser = get_analyser(config.search.language)
         self._first_turn = first_turn
         self._takes_schema = True
         self._schema = READING_SCHEMA
