@@ -452,9 +452,11 @@ class BatchIndex:
             self._digests = {one: digests.get(one) or normalised_hash(one) for one in contents}
             self._repeated = store.backend.queries.known_hashes(store.namespace, set(self._digests.values()))
             with store.backend.transaction(store.namespace) as transaction:
-                transaction.expect(
+                new = transaction.expect(
                     [draft for draft in drafts if self._digests[draft.content] not in self._repeated]
                 )
+            for talk in new:
+                self._places.setdefault(talk, _Places([], complete=True))
             yield
             version = store.backend.version(store.namespace)
         self._version = version

@@ -367,8 +367,17 @@ class BackendContract(StoreFixtures):
         assert [hit.chunk_id for hit in search(store, "walnut")] == [kept.id]
         with store.batch():
             whole = [store.create_chunk(f"whole {number}").id for number in range(20)]
+            within = store.backend.version(store.namespace)
+            whole.append(store.create_chunk("whole too", conversation_id="known").id)
+            assert version < within < (version := store.backend.version(store.namespace))
         assert set(store.list_chunks()) == {kept.id, gone.id, *whole}
-        assert store.backend.version(store.namespace) > version
+        assert store.backend.version(store.namespace) == version
+        drafts = [
+            store.draft("new", {"tags": [], "conversation_id": talk}, {}, store.clock())
+            for talk in ("known", "unknown", None)
+        ]
+        with store.backend.transaction(store.namespace) as transaction:
+            assert transaction.expect(drafts) == {"unknown"}
         if self.several_processes:
             assert _everything(open_store()) == _everything(store)
         assert check(store) == []

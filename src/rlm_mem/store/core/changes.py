@@ -136,8 +136,12 @@ class WriteTransaction(Protocol):
         """Write a chunk, new or changed; the former version is kept unless told otherwise."""
         ...
 
-    def expect(self, chunks: Sequence[Chunk]) -> None:
-        """Be told of new chunks that are about to be put, to ask for all of them at once what each would ask."""
+    def expect(self, chunks: Sequence[Chunk]) -> set[str]:
+        """Be told of new chunks that are about to be put, to ask for all of them at once what each would ask.
+
+        Returns:
+            Those of their conversations that no chunk is of yet.
+        """
         ...
 
     def keep(self, chunk: Chunk) -> None:

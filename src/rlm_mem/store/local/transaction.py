@@ -148,8 +148,12 @@ class Transaction:
                 return False
         return index_key(former) == index_key(chunk)
 
-    def expect(self, chunks: Sequence[Chunk]) -> None:
-        """Ask at once which ids of new chunks the index does not have; the rest is asked when it is needed."""
+    def expect(self, chunks: Sequence[Chunk]) -> set[str]:
+        """Ask at once which ids and conversations of new chunks the index does not have.
+
+        Returns:
+            Those of their conversations that no chunk is of yet.
+        """
         self.rows.begin(AHEAD.get())
         ids = [chunk.id for chunk in chunks]
         self._free.update(ids)
@@ -159,6 +163,13 @@ class Transaction:
                 "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
             )
         )
+        talks = {talk for chunk in chunks if (talk := chunk.metadata.conversation_id) is not None}
+        known = self.connection.execute(
+            "SELECT c.id FROM namespaces n CROSS JOIN json_each(?) j CROSS JOIN conversations c"
+            " WHERE n.name IN (SELECT value FROM json_each(?)) AND c.ns = n.ns AND c.id = j.value",
+            (json.dumps(list(talks)), json.dumps(list({chunk.namespace for chunk in chunks}))),
+        )
+        return talks.difference(talk for (talk,) in known)
 
     def is_free(self, chunk_id: str) -> bool:
         """Whether no chunk of the index has an id; found out once for an id that no chunk has."""

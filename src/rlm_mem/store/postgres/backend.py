@@ -330,7 +330,11 @@ class PostgresBackend:
         return ask()
 
     def version(self, namespace: str) -> int:
-        """A number that grows with every change of a chunk."""
+        """A number that grows with every change of a chunk; within a transaction, as its commit leaves it."""
+        transaction = self._local.transaction
+        known = None if transaction is None else transaction.version(namespace)
+        if known is not None:
+            return known
         found = self.rows(
             namespace, "SELECT modified FROM rlm_mem.namespaces WHERE ns = %s", (namespace_key(namespace),)
         )

@@ -115,7 +115,7 @@ class PostgresRowWriter:
         self._segments: dict[tuple[str, int, str], Sequence[AnalysedSegment]] = {}
         self._written = head.counters()
         self._changed = False
-        self._touched = False
+        self._touched = 0  # changes that the version does not count yet
 
     # --- chunks -----------------------------------------------------------------------------------------
 
@@ -155,6 +155,10 @@ class PostgresRowWriter:
             self._terms.expect([text for chunk in chunks for text in self._texts(chunk)]),
         ]
 
+    def without_chunks(self, conversation_ids: Iterable[str]) -> set[str]:
+        """Those of some conversations, all asked for by ``expect``, that no chunk is of yet."""
+        return set(conversation_ids) - self._conversations.keys()
+
     def _texts(self, chunk: Chunk) -> Iterable[str]:
         """The terms of a chunk that is about to be put; what its analysis gives is kept until then."""
         key = index_key(chunk)
@@ -190,7 +194,8 @@ class PostgresRowWriter:
             self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._total(status, entry.type, 1, entry.tokens, len(body))
         self._changed_in(conversation, former.conversation if former else None)
-        self._changed = self._touched = True
+        self._changed = True
+        self._touched += 1
         if len(self._chunks) >= _COLLECT:
             self.send()
 
@@ -219,7 +224,8 @@ class PostgresRowWriter:
         self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._total(status, former.type, 1, former.tokens, former.size)
         self._changed_in(former.conversation)
-        self._changed = self._touched = True
+        self._changed = True
+        self._touched += 1
 
     def erase(self, chunk_id: str) -> None:
         """Remove every row of a chunk, its former versions included."""
@@ -236,7 +242,8 @@ class PostgresRowWriter:
         self._enqueue("DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s", (self.head.ns, chunk_id))
         self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._changed_in(former.conversation)
-        self._changed = self._touched = True
+        self._changed = True
+        self._touched += 1
 
     def keep(self, chunk: Chunk) -> None:
         """Record a former version as it is, in place of the one with its revision."""
@@ -246,7 +253,7 @@ class PostgresRowWriter:
             (self.head.ns, chunk.id, chunk.revision, encode_chunk(chunk).decode()),
         )
         self._trim(chunk.id)
-        self._touched = True
+        self._touched += 1
 
     def renew(self, chunk: Chunk, doc: int, status: int, size: int) -> None:
         """Write again what is derived from a chunk, after what was derived before has been deleted.
@@ -268,7 +275,8 @@ class PostgresRowWriter:
             self._describe(doc, entry)
         self._total(status, entry.type, 1, entry.tokens, size)
         self._changed_in(conversation)
-        self._changed = self._touched = True
+        self._changed = True
+        self._touched += 1
 
     def renew_unreadable(
         self, doc: int, status: int, conversation: int | None, kind: str, tokens: int, size: int
@@ -285,7 +293,8 @@ class PostgresRowWriter:
         )
         self._total(status, kind, 1, tokens, size)
         self._changed_in(conversation)
-        self._changed = self._touched = True
+        self._changed = True
+        self._touched += 1
 
     def touch(self, reads: Reads) -> None:
         """Add reads (count, last time) by chunk id."""
@@ -447,6 +456,7 @@ class PostgresRowWriter:
         """Write everything collected: from now on the connection sees it."""
         for statement in self._send_all():
             array_cursor(self._connection).execute(*statement)
+        self._count()
         if self.head.counters() != self._written:
             self._connection.execute(*self.head.write())
             self._written = self.head.counters()
@@ -457,10 +467,16 @@ class PostgresRowWriter:
         The statements take `Integers` and `Blobs`.
         """
         statements = self._send_all()
-        if not self._touched:
-            return statements
-        self.head.modified += 1
-        return [*statements, self.head.write()]
+        self._count()
+        return statements if self.head.counters() == self._written else [*statements, self.head.write()]
+
+    @property
+    def version(self) -> int:
+        """The version of the namespace once all this is committed."""
+        return self.head.modified + self._touched
+
+    def _count(self) -> None:
+        self.head.modified, self._touched = self.version, 0
 
     def _send_all(self) -> list[tuple[str, tuple[Any, ...]]]:
         """Write the collected rows but those of the term index, whose statements are returned."""

@@ -190,11 +190,14 @@ class PostgresTransaction:
         with self.translating():
             self.lock(chunk.namespace).put(chunk, status, keep_version=keep_version)
 
-    def expect(self, chunks: Sequence[Chunk], reads: Sequence[tuple[str, Sequence[object]]] = ()) -> None:
+    def expect(self, chunks: Sequence[Chunk], reads: Sequence[tuple[str, Sequence[object]]] = ()) -> set[str]:
         """Ask, in one round trip, for ids, conversations and terms of new chunks, and what is about to be read.
 
         Args:
             reads: statements whose rows are kept for when they are asked, until something is written.
+
+        Returns:
+            Those of their conversations that no chunk is of yet.
         """
         with self.translating():
             questions: list[Question] = []
@@ -210,6 +213,12 @@ class PostgresTransaction:
             self._ahead = {
                 (statement, repr(values)): cursor.fetchall()
                 for cursor, (statement, values) in zip(ahead, reads, strict=True)
+            }
+            talks = ((chunk.namespace, chunk.metadata.conversation_id) for chunk in chunks)
+            return {
+                talk
+                for namespace, talk in talks
+                if talk is not None and self.lock(namespace).without_chunks([talk])
             }
 
     def forget(self) -> None:
@@ -246,6 +255,11 @@ class PostgresTransaction:
             return ChunkRow(*found[0]) if found else None
         with self.translating():
             return writer.find(chunk_id)
+
+    def version(self, namespace: str) -> int | None:
+        """The version of a namespace once this is committed; None where its lock is not held."""
+        writer = self._writers.get(namespace_key(namespace))
+        return None if writer is None else writer.version
 
     def flush(self) -> None:
         """Write everything collected, so that statements of the connection see it."""
