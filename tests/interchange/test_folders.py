@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sqlite3
 import threading
@@ -17,7 +18,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import InputError, InvalidConfig, NotFoundError
 from rlm_mem.interchange import documents, folder_sync
 from rlm_mem.interchange.documents import DocumentReader
-from rlm_mem.interchange.folders import sync_folder, watch_folder
+from rlm_mem.interchange.folders import NO_FOLDER, sync_folder, watch_folder
 from rlm_mem.interchange.places import FolderPlace
 from rlm_mem.interchange.report import FolderReport
 from rlm_mem.memory import Memory
@@ -328,6 +329,84 @@ def test_a_watched_folder_is_kept_in_step(store: ChunkStore, folder: Path) -> No
         ([], ["gate.md"], []),
         ([], [], ["sub/boat.txt"]),
     ]
+
+
+@pytest.mark.local_only("look at files")
+def test_a_watch_goes_on_with_what_cannot_be_read_and_tells_it_once(store: ChunkStore, folder: Path) -> None:
+    patched = pytest.MonkeyPatch()
+    gate, away, closed = folder / "gate.md", folder.parent / "away", folder / "sub"
+    real = {name: getattr(os, name) for name in ("stat", "lstat", "scandir")}
+
+    def close() -> None:
+        """What a folder without permissions does; the superuser may enter any."""
+        for name, call in real.items():
+
+            def denied(path: Any = ".", *given: Any, call: Any = call, **more: Any) -> Any:
+                inside = "" if isinstance(path, int) else os.fspath(path)
+                if inside.startswith(f"{closed}/") or (inside == str(closed) and call is real["scandir"]):
+                    raise PermissionError(13, "Permission denied", inside)
+                return call(path, *given, **more)
+
+            patched.setattr(os, name, denied)
+
+    def by_rename() -> None:
+        gate.rename(folder / "gate.md~")
+        gate.write_text("The gate is yellow.")
+
+    steps: list[Callable[[], object]] = [
+        lambda: (folder / "latin.md").write_bytes(b"caf\xe9"),
+        lambda: gate.write_text("The gate is red."),
+        lambda: ((folder / "one.md").symlink_to("two.md"), (folder / "two.md").symlink_to("one.md")),
+        by_rename,
+        close,
+        lambda: gate.write_text("The gate is black."),
+        patched.undo,
+        lambda: folder.rename(away),
+        lambda: None,
+        lambda: (away.rename(folder), gate.write_text("The gate is white.")),
+        lambda: None,
+    ]
+    reports: list[FolderReport] = []
+    watch_folder(
+        store,
+        folder,
+        on_report=reports.append,
+        stop=lambda: not steps,
+        sleep=lambda _: steps.pop(0)(),
+        settled=0,
+    )
+    circle = [f"{name}.md: Too many levels of symbolic links" for name in ("one", "two")]
+    assert [(one.changed, [f"{bad.where}: {bad.reason}" for bad in one.refused]) for one in reports[1:]] == [
+        ([], ["latin.md: not text in UTF-8"]),
+        (["gate.md"], []),
+        ([], circle),
+        (["gate.md"], []),
+        ([], ["sub: a folder that cannot be read: Permission denied"]),
+        (["gate.md"], []),
+        ([], [f"{folder}: {NO_FOLDER}"]),
+        (["gate.md"], ["latin.md: not text in UTF-8", *circle]),
+    ]
+    assert not any(one.added or one.archived for one in reports[1:])
+    assert {content for content, *_ in current(store).values()} == {"The gate is white.", BOAT}
+
+
+@pytest.mark.local_only("look at files")
+def test_a_file_that_is_written_all_the_time_does_not_keep_others_waiting(
+    store: ChunkStore, folder: Path
+) -> None:
+    looks: list[int] = []
+
+    def sleep(_seconds: float) -> None:
+        looks.append(len(looks))
+        (folder / "log.txt").write_text(f"Line {len(looks)}.")
+        if len(looks) == 1:
+            (folder / "gate.md").write_text("The gate is red.")
+
+    def is_red() -> bool:
+        return any(content == "The gate is red." for content, *_ in current(store).values())
+
+    watch_folder(store, folder, stop=lambda: is_red() or len(looks) > 50, sleep=sleep, settled=3600)
+    assert 2 < len(looks) < 10
 
 
 def test_new_files_are_linked_in_large_transactions_as_one_by_one(

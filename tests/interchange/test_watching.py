@@ -16,6 +16,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.ingest.filling import remember_many
 from rlm_mem.ingest.remember import store_text
 from rlm_mem.interchange import import_source
+from rlm_mem.interchange.folders import NO_FOLDER
 from rlm_mem.interchange.importing import watch
 from rlm_mem.interchange.report import ImportReport
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -35,6 +36,8 @@ def test_what_is_new_or_changed_in_a_watched_folder_is_imported(store: ChunkStor
         lambda: (folder / "b.md").write_text("The boat is blue."),
         lambda: (folder / "a.md").write_text("The gate is painted red."),
         lambda: (folder / "b.md").unlink(),
+        lambda: folder.rename(tmp_path / "away"),
+        lambda: (tmp_path / "away").rename(folder),
         lambda: None,
     ]
     reports: list[ImportReport] = []
@@ -50,15 +53,12 @@ def test_what_is_new_or_changed_in_a_watched_folder_is_imported(store: ChunkStor
         {"The gate is green."},
         {"The gate is green.", "The boat is blue."},
         {"The gate is painted red.", "The boat is blue."},
-        {"The gate is painted red."},
-        {"The gate is painted red."},
+        *[{"The gate is painted red."}] * 4,
     ]
-    assert [(report.created, report.superseded, report.archived) for report in reports] == [
-        (1, 0, 0),
-        (1, 0, 0),
-        (1, 1, 0),
-        (0, 0, 1),
-    ]
+    assert [
+        (report.created, report.superseded, report.archived, report.problem_count) for report in reports
+    ] == [(1, 0, 0, 0), (1, 0, 0, 0), (1, 1, 0, 0), (0, 0, 1, 0), (0, 0, 0, 1)]
+    assert [one.reason for one in reports[-1].problems] == [NO_FOLDER]
 
 
 def test_a_file_that_is_just_being_written_is_left_until_later(store: ChunkStore, tmp_path: Path) -> None:

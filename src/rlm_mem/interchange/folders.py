@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from fnmatch import fnmatch
@@ -13,13 +15,14 @@ from rlm_mem.errors import InputError, NotFoundError, StorageError, StoreLocked
 from rlm_mem.interchange.documents import FolderOptions, SyncOptions
 from rlm_mem.interchange.folder_sync import FolderSync
 from rlm_mem.interchange.places import Entry, FolderPlace
+from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.interchange.report import FolderReport
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.telemetry import observed
 
-__all__ = ["SETTLE_SECONDS", "sync_folder", "watch_entries", "watch_folder"]
+__all__ = ["NO_FOLDER", "SETTLE_SECONDS", "Untold", "sync_folder", "watch_entries", "watch_folder"]
 
 #: Folders that hold what tools made, not what people wrote.
 _MADE_BY_TOOLS = ("build", "dist", "target")
@@ -29,15 +32,17 @@ def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
     """The folder to keep in step; the brain itself, where it is in it, is left out.
 
     Raises:
-        NotFoundError: there is no such folder. InputError: it is no folder.
+        NotFoundError: there is no such folder. InputError: it is no folder, or cannot be looked at.
     """
     path = Path(path)
-    if not path.is_dir():
-        if path.exists():
-            raise InputError(
-                f"{path} is not a folder", hint="remember a single file with remember, or import it"
-            )
-        raise NotFoundError(f"there is no folder {path}")
+    try:
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        raise NotFoundError(f"there is no folder {path}") from None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if not stat.S_ISDIR(mode):
+        raise InputError(f"{path} is not a folder", hint="remember a single file with remember, or import it")
     return FolderPlace(path, passed_over=_MADE_BY_TOOLS, apart=_places_of(store), whole=True)
 
 
@@ -57,7 +62,8 @@ def sync_folder(
     """Bring the memory in line with the text files below a folder.
 
     Args:
-        path: the folder; hidden files and folders and what tools made are passed over.
+        path: the folder; hidden files and folders, backups of editors (``NAME~``, ``#NAME#``) and what tools made are
+            passed over.
         progress: called with (done, total) files as they are stored.
         options: ``patterns``: shell patterns for file names, other files are left as they are;
             ``conversation_id``: of all files, else each is a conversation of its own; ``tags``, ``confidence``,
@@ -115,26 +121,52 @@ def watch_folder(
 
     Args:
         seconds: between two looks at the folder.
-        on_report: called after the first sync, and after each that changed or refused something.
+        on_report: called after the first sync, and after each that changed something or refused what was not told of
+            yet; ``refused`` has only that. While there is no such folder, nothing changes in the memory.
         stop: called after each look.
         sleep: waits between looks; for tests.
         settled: seconds since its last change after which a file is read.
         options: of ``sync_folder``.
 
     Raises:
-        NotFoundError, InputError: as ``sync_folder``.
+        NotFoundError, InputError: as ``sync_folder``, when it begins.
     """
-    folder = _folder_of(store, path)
+    folder, untold = _folder_of(store, path), Untold()
     first = True
 
     def sync() -> None:
         nonlocal first
-        report = sync_folder(store, path, **options)
+        try:
+            report = sync_folder(store, path, **options)
+        except (NotFoundError, InputError):
+            if first or os.path.isdir(path):  # noqa: PTH112 - Path.is_dir fails below a folder that is closed
+                raise
+            report = FolderReport(clean(str(path)), refused=[ImportProblem(clean(str(path)), NO_FOLDER)])
+        report.refused = untold.of(report.refused)
         if on_report and (first or report.touched or report.refused):
             on_report(report)
         first = False
 
     watch_entries(folder.entries, sync, seconds=seconds, stop=stop, sleep=sleep, settled=settled)
+
+
+NO_FOLDER = "there is no such folder now: what was remembered of it stays until it is back"
+
+
+class Untold:
+    """Tells problems once, for as long as they last."""
+
+    def __init__(self) -> None:
+        self._told: set[ImportProblem] = set()
+
+    def of(self, problems: Iterable[ImportProblem]) -> list[ImportProblem]:
+        """Those of the present problems that were not among the ones before."""
+        told, self._told = self._told, set(problems)
+        return [one for one in problems if one not in told]
+
+
+_MOST_POSTPONED = 5
+"""Looks that a file which is written again and again may keep the changes of others waiting."""
 
 
 def watch_entries(
@@ -146,20 +178,31 @@ def watch_entries(
     sleep: Callable[[float], object],
     settled: float,
 ) -> None:
-    """Call ``act`` now, and whenever the files listed are others or changed, and none within ``settled`` seconds."""
+    """Call ``act`` now, and whenever the files listed are others, changed, or cannot be read any more.
+
+    It waits until none was changed within ``settled`` seconds, but for no more than some looks: a file may be written
+    all the time.
+    """
     seen: dict[str, str] | None = None
+    postponed = 0
     while True:
-        entries = [entry for entry in listed() if isinstance(entry, Entry)]
-        now = {entry.name: entry.mark for entry in entries}
-        recent = time.time() - settled
-        busy = any(recent < entry.modified <= time.time() for entry in entries)
-        if seen is None or (now != seen and not busy):
+        now: dict[str, str] = {}
+        recent, busy = time.time() - settled, False
+        for one in listed():
+            if isinstance(one, Entry):
+                now[one.name] = one.mark
+                busy = busy or recent < one.modified <= time.time()
+            else:
+                now[f"{one.where}/"] = one.reason  # no name of a file
+        if seen is not None and now != seen and busy and postponed < _MOST_POSTPONED:
+            postponed += 1
+        elif now != seen:
             try:
                 act()
             except StoreLocked:
                 pass  # another writer takes long: the next look finds the same changes
             else:
-                seen = now
+                seen, postponed = now, 0
         if stop():
             return
         sleep(seconds)

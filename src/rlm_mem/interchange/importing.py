@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import Chunk
 from rlm_mem.chunk.types import check_trust
 from rlm_mem.config import SecretAction, locate
-from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.ingest.chunking import ChunkingEngine
 from rlm_mem.ingest.filling import remember_many
 from rlm_mem.ingest.remember import RememberResult
@@ -24,7 +24,7 @@ from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_
 from rlm_mem.interchange.detection import Detector, format_named, unknown_reason
 from rlm_mem.interchange.documents import SyncOptions
 from rlm_mem.interchange.folder_sync import FolderSync
-from rlm_mem.interchange.folders import SETTLE_SECONDS, watch_entries
+from rlm_mem.interchange.folders import NO_FOLDER, SETTLE_SECONDS, Untold, watch_entries
 from rlm_mem.interchange.format import HEAD_BYTES, FileHead, Format
 from rlm_mem.interchange.formats import instructions
 from rlm_mem.interchange.formats.notes import NOTES
@@ -547,24 +547,33 @@ def watch(
 
     Args:
         seconds: between two checks of the folder.
-        on_report: called after each import that had something to read.
+        on_report: called after the first import, and after each that changed something or could not read what was not
+            told of yet; ``problems`` has only that. While there is no such folder, nothing changes in the memory.
         stop: called after each check.
         sleep: waits between checks; for tests.
         settled: seconds since its last change after which a file is read.
 
     Raises:
-        InputError: ``folder`` is not a folder. Others as ``import_source``.
+        InputError: ``folder`` is not a folder. Others as ``import_source``, when it begins.
     """
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: only a folder can be watched")
-    first = True
+    first, untold = True, Untold()
 
     def import_now() -> None:
         nonlocal first
-        report = import_source(store, folder)
+        try:
+            report = import_source(store, folder)
+        except NotFoundError:
+            if first:
+                raise
+            report = ImportReport(str(folder))
+            report.problem(str(folder), NO_FOLDER)
+        report.problems = untold.of(report.problems)
+        report.problem_count = len(report.problems)
         changed = bool(report.created or report.updated or report.archived or report.restored)
-        if on_report and (first or changed or report.problem_count):
+        if on_report and (first or changed or report.problems):
             on_report(report)
         first = False
 

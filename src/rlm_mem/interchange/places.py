@@ -165,9 +165,9 @@ class FolderPlace:
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
         """Every file in a fixed order, and a problem for each that cannot be read."""
-        root = self.path.resolve()
+        root = Path(os.path.realpath(self.path))
         agents = self.path / ".agents" / "memory"
-        start = agents if agents.is_dir() and not self._whole else self.path
+        start = agents if not self._whole and os.path.isdir(agents) else self.path  # noqa: PTH112 - see _entered
         count = 0
         closed: list[OSError] = []
         for folder, folders, names in os.walk(start, onerror=closed.append):
@@ -176,8 +176,8 @@ class FolderPlace:
             folders[:] = sorted(name for name in folders if self._entered(Path(folder) / name))
             within = Path(folder).relative_to(self.path).as_posix()
             for name in sorted(names):
-                if name.startswith("."):
-                    continue
+                if name.startswith(".") or name.endswith("~") or (name[0] == name[-1] == "#"):
+                    continue  # hidden, or the backup of an editor: the former text would be remembered beside the new
                 count += 1
                 if count > _MAX_FILES:
                     yield ImportProblem(
@@ -215,9 +215,10 @@ class FolderPlace:
             return False
         if name in self._passed_over:
             return False
-        if path.is_symlink() or (path / "pyvenv.cfg").exists():
+        # Path.is_symlink and Path.exists raise an error below a folder that is closed.
+        if os.path.islink(path) or os.path.exists(f"{path}/pyvenv.cfg"):  # noqa: PTH110, PTH114
             return False
-        return not self._apart or path.resolve() not in self._apart
+        return not self._apart or Path(os.path.realpath(path)) not in self._apart
 
     def entry(self, name: str) -> Entry | None:
         """The file as it is now; None: there is none. Raises OSError."""

@@ -24,7 +24,7 @@ __all__ = [
 ]
 
 
-@dataclass
+@dataclass(frozen=True)
 class ImportProblem:
     """Something that could not be read: its place (file, and line or entry), and the reason."""
 
