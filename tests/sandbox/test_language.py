@@ -364,3 +364,23 @@ def test_contradictions_about_the_subject_come_before_others_and_code_is_none(st
         assert "final code review" in pairs[0]["older"]["text"] and "never" in pairs[0]["newer"]["text"]
         everything = session.execute("contradictions('review modal gallery', limit=50)")
     assert everything and not any("//" in p[side]["text"] for p in everything for side in ("newer", "older"))
+
+
+def test_a_doubt_is_no_denial_and_updates_of_the_subject_come_first(store: ChunkStore) -> None:
+    said = (
+        "I've enrolled in a writing course on Coursera, but I'm not sure how to apply what I learn to my statement.",
+        "I've never taken any writing course on Coursera, so I'm not sure how to structure my statement.",
+        "I booked 3 interviews for producer roles, is that a good sign for my statement and my long search?",
+        "I wrote a statement of 600 words with Ana in Lisbon for a good sign of my long search for producer roles.",
+        "I wrote a statement of 800 words with Ben in Porto for a good sign of my long search for producer roles.",
+        "I booked 5 interviews for producer roles.",
+    )
+    with store.batch():
+        for number, text in enumerate(said):
+            remember(store, f"User: {text}\nAssistant: Noted.", conversation_id=f"talk-{number}")
+    with REPLSession(store) as session:
+        denied = session.execute("contradictions('writing course on Coursera', limit=1)")[0]
+        changed = session.execute("updates('how many interviews I booked', limit=1)")[0]
+    assert (denied["older"]["text"], denied["newer"]["text"]) == said[:2]
+    assert "never" in denied["why"]
+    assert "3 interviews" in changed["older"]["text"] and "5 interviews" in changed["newer"]["text"]

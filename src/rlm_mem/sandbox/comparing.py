@@ -1,20 +1,21 @@
 """Statements about the same thing that differ: candidates for what was updated or is contradicted.
 
 The rules by which remembering finds what is replaced and contradicted (``rlm_mem.text.differences``) come first. Beyond
-them, two statements are about the same thing when they share words that are rare among the statements compared: a
-candidate for an update when their values differ (numbers, dates, names) or the later one has a word of change, and for
-a contradiction when one is negated and the other is not. The program reads the pairs and decides.
+them, two statements are about the same thing when they share words that are rare among the statements compared, those
+of the subject first: a candidate for an update when their values differ (numbers, dates, names) or the later one has a
+word of change, and for a contradiction when one denies words of the other. The program reads the pairs and decides.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlm_mem.text.differences import Conflict, surest
+from rlm_mem.text.differences import surest
 from rlm_mem.text.statements import Stated, statements_in
 
 if TYPE_CHECKING:
@@ -35,9 +36,12 @@ _DENIAL = re.compile(
     re.IGNORECASE,
 )
 _VALUE = re.compile(r"(?<![\w.])\d[\d.,:/-]*+%?|(?<![.!?:\n] )(?<=\s)[A-Z][\w'-]++")
+_CLAUSE_END = re.compile(r"[,;:.!?\n]")
+_DENIED_WORDS = 8
+"""Words after a denial that it is about, up to the end of the clause: "I never went there, so I'm not sure how …"."""
+_LEAST_SHARED = 2
 _BY_RULE = 100.0
-_ABOUT = 10.0
-"""Added for the share of the subject's words that both have: long sentences share many others."""
+"""Pairs that the rules find come before the others."""
 _COMMON = frozenset(("i", "i'm", "i've", "i'll", "i'd", "ok"))
 
 
@@ -70,34 +74,81 @@ def updated(statements: Sequence[Statement], subject: str, analyser: Analyser, l
 def contradictory(
     statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int
 ) -> list[Pair]:
-    """Pairs of which one is negated and the other is not, newest first."""
+    """Pairs of which one denies what the other says, newest first."""
     return _pairs(statements, subject, analyser, limit, _denied, "contradict")
 
 
-def _weight(ruled: tuple[Conflict, Stated, Stated] | None) -> float:
-    """Pairs that the rules find come before the others."""
-    return _BY_RULE + ruled[0].confidence if ruled is not None else 0.0
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """A statement with its terms, those it denies and the denial, and what the rules read in it."""
+
+    statement: Statement
+    terms: frozenset[str]
+    denied: frozenset[str]
+    denial: str
+    stated: Sequence[Stated]
 
 
-def _other_value(older: str, newer: str) -> str:
-    before, after = _values(older), _values(newer)
+class _Terms:
+    """How much the terms of the statements say, and those of the subject among them."""
+
+    def __init__(self, all_terms: Sequence[frozenset[str]], subject: frozenset[str]) -> None:
+        self._frequency = Counter(term for terms in all_terms for term in terms)
+        self._count = len(all_terms)
+        self.subject = subject
+        self._subject = self.weight(subject) or 1.0
+
+    def weight(self, terms: Iterable[str]) -> float:
+        """The sum over the terms: the rarer, the more."""
+        return sum(math.log(1 + self._count / (self._frequency[term] or 0.5)) for term in terms)
+
+    def about(self, terms: frozenset[str]) -> float:
+        """The share of the subject that the terms have, 0 to 1."""
+        return self.weight(terms & self.subject) / self._subject
+
+    def likeness(self, first: frozenset[str], second: frozenset[str]) -> float:
+        """The weight of the shared terms by that of both, 0 to 1."""
+        return self.weight(first & second) / (math.sqrt(self.weight(first) * self.weight(second)) or 1.0)
+
+
+def _other_value(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]:
+    """Why the newer one may replace the older one, and how close to the subject the pair is."""
+    if len(older.terms & newer.terms) < _LEAST_SHARED:
+        return "", 0.0
+    first, second = terms.about(older.terms), terms.about(newer.terms)
+    closeness = min(first, second) + max(first, second) / 2
+    before, after = _values(older.statement.text), _values(newer.statement.text)
     if before and after and after - before and before - after:
-        return f"{', '.join(sorted(before - after)[:4])} → {', '.join(sorted(after - before)[:4])}"
-    change = _CHANGE.search(newer)
-    return f"the newer one says “{change[0].lower()}”" if change is not None else ""
+        return f"{', '.join(sorted(before - after)[:4])} → {', '.join(sorted(after - before)[:4])}", closeness
+    change = _CHANGE.search(newer.statement.text)
+    return (f"the newer one says “{change[0].lower()}”", closeness) if change is not None else ("", 0.0)
 
 
-def _denied(older: str, newer: str) -> str:
-    first, second = _DENIAL.search(older), _DENIAL.search(newer)
-    if first is not None and second is None:
-        return f"the older one says “{first[0].lower()}”"
-    if second is not None and first is None:
-        return f"the newer one says “{second[0].lower()}”"
-    return ""
+def _denied(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]:
+    """Which of the two denies what the other says, and how close to the subject the pair is."""
+    in_older, in_newer = terms.weight(older.denied & newer.terms), terms.weight(newer.denied & older.terms)
+    both = terms.weight(older.denied & newer.denied)
+    if both >= max(in_older, in_newer) / 2:  # nothing is denied, or both deny the same
+        return "", 0.0
+    denying, other, which = (older, newer, "older") if in_older >= in_newer else (newer, older, "newer")
+    closeness = terms.about(denying.denied) + terms.about(other.terms) / 2
+    closeness += 2 * terms.about(denying.denied & other.terms)
+    return f"the {which} one says “{denying.denial}”", closeness
 
 
 def _values(text: str) -> set[str]:
     return {value for value in _VALUE.findall(text) if value.lower() not in _COMMON}
+
+
+def _denials(text: str, analyser: Analyser) -> tuple[frozenset[str], str]:
+    """The terms that a text denies, and its first word of denial."""
+    found = list(_DENIAL.finditer(text))
+    denied: set[str] = set()
+    for denial in found:
+        end = _CLAUSE_END.search(text, denial.end())
+        clause = text[denial.end() : end.start() if end is not None else len(text)]
+        denied.update(analyser.terms(" ".join(clause.split()[:_DENIED_WORDS])))
+    return frozenset(denied), found[0][0].lower() if found else ""
 
 
 def _pairs(
@@ -105,45 +156,31 @@ def _pairs(
     subject: str,
     analyser: Analyser,
     limit: int,
-    reason: Callable[[str, str], str],
+    reason: Callable[[_Read, _Read, _Terms], tuple[str, float]],
     kind: str,
 ) -> list[Pair]:
-    words = [set(analyser.terms(one.text)) for one in statements]
-    names = {term for one in statements if one.speaker for term in analyser.terms(one.speaker)}
-    subject_terms = set(analyser.terms(subject))
-    frequency = Counter(term for terms in words for term in terms)
-    usable = [(one, terms) for one, terms in zip(statements, words, strict=True) if len(terms) > 1]
-    usable.sort(key=lambda pair: pair[0].order)
-    stated = [statements_in(one.text, analyser, speaker=one.speaker) for one, _ in usable]
-    max_frequency = len(usable) // 3 + 3
+    names = frozenset(term for one in statements if one.speaker for term in analyser.terms(one.speaker))
+    read: list[_Read] = []
+    for one in sorted(statements, key=lambda one: one.order):
+        own = frozenset(analyser.terms(one.text)) - names
+        if len(own) > 1:
+            denied, denial = _denials(one.text, analyser)
+            stated = statements_in(one.text, analyser, speaker=one.speaker)
+            read.append(_Read(one, own, denied - names, denial, stated))
+    terms = _Terms([one.terms for one in read], frozenset(analyser.terms(subject)) - names)
     found: list[Pair] = []
-    for place, (older, before) in enumerate(usable):
-        for later, (newer, after) in enumerate(usable[place + 1 :], place + 1):
-            shared = {
-                term
-                for term in before & after
-                if not term.isdigit()
-                and term not in names
-                and (term in subject_terms or frequency[term] <= max_frequency)
-            }
-            ruled = surest(stated[later], stated[place], kind)
-            if ruled is None and (len(shared) < 2 or before == after):
+    for place, older in enumerate(read):
+        for newer in read[place + 1 :]:
+            shared = frozenset(term for term in older.terms & newer.terms if not term.isdigit())
+            ruled = surest(newer.stated, older.stated, kind)
+            if ruled is None and (not shared or older.terms == newer.terms):
                 continue
-            why = reason(older.text, newer.text) or (ruled[0].reason if ruled is not None else "")
+            why, closeness = reason(older, newer, terms)
+            if ruled is not None:
+                why = why or ruled[0].reason
+                closeness += _BY_RULE + ruled[0].confidence
             if why:
-                overlap = len(shared) / (1 + min(len(before), len(after)))
-                rarity = sum(1.0 / frequency[term] for term in shared)
-                found.append(
-                    Pair(
-                        newer,
-                        older,
-                        tuple(sorted(shared)),
-                        why,
-                        rarity
-                        + overlap
-                        + _ABOUT * len(shared & subject_terms) / (len(subject_terms) or 1)
-                        + _weight(ruled),
-                    )
-                )
+                weight = terms.likeness(older.terms, newer.terms) + closeness
+                found.append(Pair(newer.statement, older.statement, tuple(sorted(shared)), why, weight))
     best = sorted(found, key=lambda pair: -pair.weight)[:limit]
     return sorted(best, key=lambda pair: pair.newer.order, reverse=True)
