@@ -65,12 +65,12 @@ ALL = (
     Benchmark("engines", "The engines of the sandbox, side by side"),
     Benchmark(
         "offline_answers",
-        "Answers of the built-in writer",
+        "Answers of the offline model",
         needs_data=True,
         options=("--leave-one-out",),
         quick=("--sample", "10"),
     ),
-    Benchmark("offline_corpora", "The built-in writer on other text", quick=("--only", "notes")),
+    Benchmark("offline_corpora", "The offline model on other text", quick=("--only", "notes")),
     Benchmark("consolidation", "Facts that change", needs_data=True),
     Benchmark("diary", "A year of a diary"),
     Benchmark("continuum_year", "Tiers over a year"),
@@ -91,7 +91,7 @@ ALL = (
 #: Files of benchmarks/ that can be run but are not benchmarks.
 NO_BENCHMARKS = {
     "ranking_fit": "fits the weights of ranking",
-    "offline_fit": "fits the tables of the built-in writer",
+    "offline_fit": "fits the tables of the offline model",
     "index_journal": "compares settings of SQLite, and another installation, which have to be named",
     "filling": "fills memories of two checkouts, of which the other one has to be named",
     "paired": "compares two checkouts, of which the other one has to be named",

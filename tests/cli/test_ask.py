@@ -1,4 +1,4 @@
-"""recall and reason, on the built-in offline writer."""
+"""recall and reason, with the offline model."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ def _introduce(console: rich.Console, memory: rlm_mem.Memory, count: int, second
     console.print(
         text(
             "Now the questions. Each is answered by a program that searches and reads in a sandbox; here the "
-            "programs are written by the built-in offline writer: no model, no key, no network.",
+            "programs are written by the built-in offline model: no key, no network.",
             "dim",
         )
     )

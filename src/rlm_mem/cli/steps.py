@@ -56,7 +56,7 @@ def cost_line(usage: Mapping[str, Any] | None, cost: Any) -> str:
     if not usage or not (usage["input_tokens"] or usage["output_tokens"]):
         return ""
     if cost == 0 and usage["estimated"]:
-        return ""  # the built-in writer: nothing was spent
+        return ""  # the offline model: nothing was spent
     counted = f"{usage['input_tokens']:,} + {usage['output_tokens']:,} tokens"
     return f"{'about ' if usage['estimated'] else ''}{counted}, {money(cost)}"
 

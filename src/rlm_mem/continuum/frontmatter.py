@@ -43,7 +43,7 @@ class MemoryBlock:
 
 
 def split_one(text: str) -> tuple[str, str, str] | None:
-    """``(before, YAML, body)`` of a file that holds one memory; None where there is no frontmatter.
+    """``(before, YAML, body)`` of a file that holds one memory; None where there is no front matter.
 
     ``before`` is the fence, a byte order mark included, so that the three with a closing fence make the file again.
     """
@@ -91,9 +91,9 @@ def guarded(body: str) -> str:
 
 
 def parse_yaml(header: str, where: str) -> dict[str, Any]:
-    """The fields of a frontmatter as plain data; raises InvalidMemory naming the file."""
+    """The fields of front matter as plain data; raises InvalidMemory naming the file."""
     if len(header) > _MAX_CHARS:
-        raise InvalidMemory(f"{where}: the frontmatter is longer than {_MAX_CHARS:,} characters")
+        raise InvalidMemory(f"{where}: the front matter is longer than {_MAX_CHARS:,} characters")
     quick = _quick(header)
     if quick is not None:
         return quick
@@ -101,7 +101,7 @@ def parse_yaml(header: str, where: str) -> dict[str, Any]:
     try:
         return yaml.plain_fields(loaded, _MAX_NODES)
     except yaml.BadYaml as error:
-        raise InvalidMemory(f"{where}: the frontmatter {error}") from None
+        raise InvalidMemory(f"{where}: the front matter {error}") from None
 
 
 def _quick(header: str) -> dict[str, Any] | None:
@@ -145,14 +145,14 @@ def _load(reader: YAML, header: str, where: str) -> Any:
     try:
         return yaml.load(reader, header, first_line=2)
     except yaml.BadYaml as error:
-        raise InvalidMemory(f"{where}: the frontmatter {error}") from None
+        raise InvalidMemory(f"{where}: the front matter {error}") from None
 
 
 # --- writing -------------------------------------------------------------------------------------------------------
 
 
 def render(data: Mapping[str, Any], order: Iterable[str] = ()) -> str:
-    """New frontmatter, one field a line; empty fields are left out."""
+    """New front matter, one field a line; empty fields are left out."""
     first = [name for name in order if name in data]
     names = [*first, *(name for name in data if name not in first)]
     return "".join(
@@ -182,10 +182,10 @@ def _escape(char: str) -> str:
 
 
 def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
-    """The frontmatter with some fields changed (None removes one); order, comments and the rest stay as they are.
+    """The front matter with some fields changed (None removes one); order, comments and the rest stay as they are.
 
     Raises:
-        InvalidMemory: the frontmatter is not valid YAML.
+        InvalidMemory: the front matter is not valid YAML.
     """
     crlf = "\r\n" in header
     editor = _yaml(header)
@@ -193,7 +193,7 @@ def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
     if loaded is None:
         return render({name: value for name, value in changes.items() if value is not None})
     if not isinstance(loaded, MutableMapping):
-        raise InvalidMemory(f"{where}: the frontmatter is not a table of fields")
+        raise InvalidMemory(f"{where}: the front matter is not a table of fields")
     for name, value in changes.items():
         if value is None:
             loaded.pop(name, None)
@@ -202,7 +202,7 @@ def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
     try:
         text = yaml.written(editor, loaded)
     except yaml.BadYaml as error:
-        raise InvalidMemory(f"{where}: the frontmatter {error}") from None
+        raise InvalidMemory(f"{where}: the front matter {error}") from None
     return text.replace("\n", "\r\n") if crlf else text
 
 

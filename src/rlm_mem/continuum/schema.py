@@ -157,7 +157,7 @@ class Frontmatter(msgspec.Struct, kw_only=True):
 FIELD_ORDER = tuple(
     sorted(Frontmatter.__struct_fields__, key=lambda name: (name != "id", Frontmatter.__struct_fields__.index(name)))
 )  # fmt: skip
-"""The order in which new frontmatter is written."""
+"""The order in which new front matter is written."""
 
 REQUIRED = (
     "memory_frequency",
@@ -206,7 +206,7 @@ def validate(data: Mapping[str, Any], where: str, task_types: Sequence[str] = ()
         meta = msgspec.convert(known, Frontmatter)
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at ")
-        raise InvalidMemory(f"{where}: {path.strip('`').lstrip('$.') or 'frontmatter'}: {message}") from None
+        raise InvalidMemory(f"{where}: {path.strip('`').lstrip('$.') or 'front matter'}: {message}") from None
     check_frontmatter(meta, where, task_types)
     return meta
 

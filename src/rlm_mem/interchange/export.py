@@ -65,7 +65,7 @@ class ExportReport:
 
 
 def export_to_markdown(chunk_id: str, *, store: ChunkStore | None = None) -> str:
-    """A chunk, active or archived, as Markdown with YAML frontmatter; without loss and without counting a read.
+    """A chunk, active or archived, as Markdown with YAML front matter; without loss and without counting a read.
 
     Args:
         store: the store; None opens the brain that the command line would find.

@@ -85,7 +85,7 @@ CODES: dict[str, tuple[str, str]] = {
     "tiered-memory": ("a tiered memory breaks a rule of its schema", "left in place for a person"),
     "tiered-undated": (
         "a tiered memory has no created_at: the time of its file stands in",
-        "left: write one into its frontmatter",
+        "left: write one into its front matter",
     ),
     "damaged-file": (
         "parts of a file of the brain are missing in the database, or too many",
