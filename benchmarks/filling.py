@@ -144,8 +144,9 @@ def _source(kind: str, count: int, folder: Path) -> Path:
 
 def _run(checkout: Path, store: str | None, job: dict[str, Any], folder: Path) -> dict[str, Any]:
     python = checkout.absolute() / ".venv" / "bin" / "python"
-    place = folder / "brain"
-    shutil.rmtree(place, ignore_errors=True)
+    # Nothing is removed before the end: ext4 takes no inode that was freed a moment ago, but looks at each of them for
+    # every new file, so that a run would pay for the one before.
+    place = Path(tempfile.mkdtemp(prefix="brain-", dir=folder)) / "brain"
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     if store is not None:
         job = job | {"place": store, "fresh": True}

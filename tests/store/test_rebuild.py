@@ -199,6 +199,20 @@ def test_a_process_takes_what_it_is_asked_while_nobody_takes_its_answers(
     assert waited.is_set() and not here
 
 
+def test_the_first_lots_are_not_left_to_a_process_that_is_just_starting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here: list[str] = []
+    work = workers._work
+    monkeypatch.setattr(workers, "_work", lambda request: here.extend(request.paths) or work(request))
+    items = [f"item {number}" for number in range(20)]
+    answers = workers.called(
+        f"{__name__}:in_capitals", "", items, list[str], lot=1, count=20, processes=2, ahead=20
+    )
+    assert list(answers) == [item.upper() for item in items]
+    assert here[0] == items[0] and here[:8] == items[: len(here[:8])]
+
+
 def test_helping_processes_end_with_the_work(brain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[Any] = []
     start = workers._started

@@ -38,6 +38,8 @@ _GLANCES = 2000
 _MOST = 8  # the writing process cannot keep up with more
 _ASKED = 4
 """Lots that a child has at a time: it goes on while this process is busy with something else than its answers."""
+_BEGUN_HERE = 8
+"""Lots at the beginning that children take last."""
 _COLLECTED = 50_000
 _SIZE = struct.Struct("<I")
 _START = "import sys; sys.path[:] = {path!r}; from rlm_mem.store.local.workers import serve; serve()"
@@ -195,12 +197,16 @@ class _Pool:
 
     def answers(self, lots: Iterable[_Request]) -> Iterator[Any]:
         """The answers in the order of the lots; a few lots are worked on ahead of the one that is asked for."""
-        waiting: deque[_Waiting] = deque()
-        for lot in lots:
+        rest = iter(lots)
+        waiting = deque(_Waiting(lot, Future()) for lot in islice(rest, self._ahead))
+        # Until children have loaded what they need, this process works on the first lots and goes on with the answers.
+        here = min(_BEGUN_HERE, len(waiting) // 2)
+        for one in (*islice(waiting, here, None), *islice(waiting, here)):
+            self._lots.put(one)
+        for lot in rest:
             waiting.append(_Waiting(lot, Future()))
             self._lots.put(waiting[-1])
-            if len(waiting) > self._ahead:
-                yield self._first(waiting)
+            yield self._first(waiting)
         while waiting:
             yield self._first(waiting)
 
