@@ -269,6 +269,21 @@ def test_variables_stay_for_further_questions_of_a_session(store: ChunkStore) ->
         assert done.finished and session.result is not None
         assert session.result.content == "1"
         assert session.result.trajectory.id != first.trajectory.id
+        session.ask("Once more?")
+        ended = """
+found, drinks = turns(), {'Änne': 'tea'}  # one program that finds and answers
+found
+print('reading'); FINAL(
+    [drinks['Änne'], 1 / 0] if not found else drinks['Änne'],
+    chunk_ids=found[:1])
+"""
+        done = session.execute(ended)
+        assert done.finished and done.output == "reading" and done.error is None
+        session.ask("And after that?")
+        assert session.execute("(len(found), drinks['Änne'])").output == "(4, 'tea')"
+        failed = session.execute("more = 1\n\nFINAL(1 / 0)")
+        assert failed.error is not None and failed.error.startswith("line 3: ZeroDivisionError")
+        assert session.execute("more").output == "1"
     with pytest.raises(SessionComplete):
         session.ask("More?")
     once = recall_session(store, "What?")

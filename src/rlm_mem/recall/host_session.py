@@ -167,6 +167,7 @@ class RecallSession:
                 accept=None if self._form is None else self._form.value_of,
             )
             self._session.named_models = self._has_model
+            self._session.keeps_after_final = self._keep
             self._session.__enter__()
         else:
             self._session.next_question(self.query, self._budget, recorded)

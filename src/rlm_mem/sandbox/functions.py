@@ -77,7 +77,7 @@ def failed(name: str, error: Exception) -> HostCallFailed:
     kind = "ValueError" if isinstance(error, InputError) else type(error).__name__
     if isinstance(error, RlmMemError) and not isinstance(error, InputError):
         kind = "RuntimeError"
-    return HostCallFailed(kind, f"{name}: {text}" + (f" {hint}" if hint else ""))
+    return HostCallFailed(kind, f"{name}: {text}" + (f"; {hint}" if hint else ""))
 
 
 class StoreFunctions(SubjectFunctions):

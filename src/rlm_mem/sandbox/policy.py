@@ -56,6 +56,28 @@ class TooManyTokens(ValueError):
     """A text has more words and signs than are parsed."""
 
 
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+
+
+def apart_from_final(code: str, tree: ast.Module) -> list[tuple[str, ast.Module]]:
+    """A program whose last statement calls FINAL as two programs, any other as it is; lines keep their numbers.
+
+    FINAL ends a program where it stands, and a program that was ended leaves no variables.
+    """
+    last = tree.body[-1] if len(tree.body) > 1 else None
+    call = last.value if isinstance(last, ast.Expr | ast.Return) else None
+    if last is None or not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name):
+        return [(code, tree)]
+    if call.func.id != "FINAL":
+        return [(code, tree)]
+    starts = [0, *(one.end() for one in _NEWLINE.finditer(code))]
+    line = code[starts[last.lineno - 1] :]
+    begin = starts[last.lineno - 1] + len(line.encode()[: last.col_offset].decode())
+    # The value of what precedes it is not asked for.
+    parts = (f"{code[:begin]}\nNone", "\n" * (last.lineno - 1) + code[begin:])
+    return [(part, syntax_tree(part)) for part in parts]
+
+
 def syntax_tree(code: str) -> ast.Module:
     """Parse ``code``; raises what ``ast.parse`` raises for text that is no program.
 

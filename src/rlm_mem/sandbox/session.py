@@ -26,6 +26,7 @@ from rlm_mem.sandbox.engine import (
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions, described
 from rlm_mem.sandbox.line_functions import count
 from rlm_mem.sandbox.policy import (
+    apart_from_final,
     check_program,
     names_of,
     ready_imports,
@@ -185,6 +186,7 @@ class SandboxSession:
         self._on_event = on_event
         self._host_functions = dict(functions or {})
         self.named_models = True  # help lists llm_query and the like
+        self.keeps_after_final = False  # what a program defined before it called FINAL stays for the next
         self.pages = Pages()
         self._table = table = self._host_functions_by_name()
         self._names = {name: _stub(name) for name in table}
@@ -512,7 +514,8 @@ class SandboxSession:
             )
             code, tree, self._variables = separate_variables(code, tree, self._variables)
             self._import_on_use(tree, printed)
-            step.value = self._engine.run(code, tree, self._names, self.answer_call, printed, self._deadline)
+            for part in apart_from_final(code, tree) if self.keeps_after_final else [(code, tree)]:
+                step.value = self._engine.run(*part, self._names, self.answer_call, printed, self._deadline)
         except Finished:
             step.final = self._final
         except BudgetError:
