@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, NEWS, OTHER, PLACED, REPLACES, words
 from rlm_mem.text.statements import ME, UNKNOWN, Stated
 
@@ -59,8 +59,7 @@ _CALENDAR = frozenset(one for day in DAYS for one in (day, f"{day}s")) | words(
 _PLACES = words("live base locat meet sit host held run stand sleep keep store")
 
 
-@dataclass(frozen=True, slots=True)
-class Conflict:
+class Conflict(FrozenRecord, frozen=True):
     """A later statement and an earlier one that do not both hold.
 
     Attributes:
