@@ -219,7 +219,7 @@ def test_conflicting_edits_lose_nothing(open_page: Open, brain: Path, complaints
         memory.update(one, content="Marta: We build a gauge that warns the whole valley.")
     page.get_by_label("Text").fill("Marta: We build a gauge and a siren.")
     page.get_by_role("button", name="Save").click()
-    page.get_by_role("heading", name="Somebody else was quicker").wait_for()
+    page.get_by_role("heading", name="Changed by somebody else").wait_for()
     assert page.get_by_text("warns the whole valley").count() > 0
     complaints[:] = [said for said in complaints if "409" not in said]  # the browser notes the status
     page.get_by_role("button", name="Save mine over it").click()
@@ -365,7 +365,7 @@ def test_a_check_runs_and_ends_by_itself(open_page: Open) -> None:
     page = open_page("/integrity")
     page.get_by_role("button", name="Check now").or_(page.get_by_role("button", name="Check again")).click()
     page.get_by_role("button", name="Check again").wait_for(timeout=30_000)
-    page.get_by_text(re.compile("All is well|What a repair would do")).wait_for()
+    page.get_by_text(re.compile("No problems found|What a repair would do")).wait_for()
 
 
 def test_without_scripts_pages_are_read_searched_and_acted_on(open_page: Open, brain: Path) -> None:

@@ -19,11 +19,12 @@ from rlm_mem.cli.catalogue import CommandRow, GroupRow, rows_of
 from rlm_mem.config import Config
 from rlm_mem.mcp.service import tools_for
 from rlm_mem.operations.registry import OPERATIONS
-from tests.house.sources import EXAMPLES, PAGES, ROOT, listed, named, text
+from tests.house.sources import EXAMPLES, MODULES, PAGES, ROOT, SOURCE, listed, named, text
 
 CLI_PAGE = text(ROOT / "docs" / "cli.md")
 EVERYWHERE = CLI_PAGE.split("\n## Remember and ask", 1)[0]
 FENCE = re.compile(r"^```(\S*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+TEMPLATES = sorted((SOURCE / "rlm_mem" / "dashboard" / "templates").glob("*.html"))
 TOCTREE = re.compile(r"^```\{toctree\}\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
 
@@ -154,6 +155,22 @@ def test_commands_shown_in_the_documents_exist() -> None:
         for first, second in SHOWN.findall(block)
         if (first not in COMMANDS and first not in groups)
         or (first in groups and second and f"{first} {second}" not in COMMANDS)
+    ]
+    assert not wrong, listed(wrong)
+
+
+NAMED = re.compile(r"rlm-mem(?: --(?:brain|namespace) \S+)* ([a-z]+)(?: ([A-Za-z][\w-]*))?")
+
+
+def test_commands_named_by_messages_and_pages_of_the_dashboard_exist() -> None:
+    """Every `rlm-mem WORD` in the sources, such as the remedy of an error, names a command by its present name."""
+    groups = {row.name for row in rows_of(None) if isinstance(row, GroupRow)}
+    wrong = [
+        f"{named(path)} names rlm-mem {first} {second}"
+        for path in [*MODULES, *TEMPLATES]
+        for first, second in NAMED.findall(text(path))
+        if (first not in COMMANDS and first not in groups)
+        or (first in groups and second not in ("", "EVENT") and f"{first} {second}" not in COMMANDS)
     ]
     assert not wrong, listed(wrong)
 

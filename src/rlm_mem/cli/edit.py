@@ -49,7 +49,7 @@ def link(
         str | None, typer.Option("--reason", metavar="TEXT", help="Why they are linked.")
     ] = None,
 ) -> None:
-    """Link two chunks: rlm-mem link FROM TO supports."""
+    """Link two chunks: rlm-mem link add FROM TO supports."""
     with call.open() as memory:
         source_id, target_id = full_ids(memory, [source_id, target_id])
         memory.link(source_id, target_id, kind, strength, reason)
@@ -252,7 +252,7 @@ def delete(
     ] = False,
     yes: Annotated[bool, options.flag("--yes", "-y", help="Do not ask before --permanent.")] = False,
 ) -> None:
-    """Delete chunks; rlm-mem restore brings them back, unless --permanent."""
+    """Delete chunks; rlm-mem chunk restore brings them back, unless --permanent."""
     if permanent and not yes:
         if not sys.stdin.isatty():
             raise InputError("--permanent cannot be undone", hint="add --yes to confirm it")

@@ -231,7 +231,7 @@ AGENTS: Mapping[str, Agent] = {
             "--print",
             "--output-format=json",
             "--tools=",  # an answer is wanted, not actions
-            "--strict-mcp-config",  # without MCP servers: a configured rlm-mem would be called for its own question
+            "--strict-mcp-config",  # no MCP servers: one of this package would be asked its own question
             "--no-session-persistence",
             "--system-prompt=Follow the instructions you are given. Answer with text only.",
         ),

@@ -366,7 +366,7 @@ class LocalBrainFiles:
         if self._begin is None:
             raise StorageError(
                 f"{self._base.parent}: there is no store: each file changes by itself",
-                hint="rlm-mem init makes one",
+                hint="rlm-mem store init makes one",
             )
         return recording(self, self._begin())
 

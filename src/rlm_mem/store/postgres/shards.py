@@ -232,7 +232,8 @@ class _Databases:
             found = self.pool(dsn).rows("SELECT state, moved_to FROM rlm_mem.namespaces WHERE ns = %s", (ns,))
             if not found:
                 raise NotFoundError(
-                    f"there is no namespace {namespace} at {shown_dsn(dsn)}", hint="rlm-mem shards lists them"
+                    f"there is no namespace {namespace} at {shown_dsn(dsn)}",
+                    hint="rlm-mem shards list shows them",
                 )
             state, moved_to = found[0]
             if state != "moved" or not moved_to:
