@@ -72,7 +72,7 @@ def _scalar(value: Any) -> str:
 def read_frontmatter(header: str) -> dict[str, Any]:
     """The fields as plain data (times as ISO text); raises InvalidChunk with the reason and line."""
     if len(header) > _MAX_CHARS:
-        raise InvalidChunk(f"the frontmatter is longer than {_MAX_CHARS:,} characters")
+        raise InvalidChunk(f"the front matter is longer than {_MAX_CHARS:,} characters")
     quick = _quick(header)
     if quick is not None:
         return quick

@@ -127,14 +127,16 @@ class _AnswerCopier:
         if self._chars < 0:
             raise InputError(
                 f"an answer holds at most {MAX_ANSWER_CHARS:,} characters",
-                hint="answer shortly, and name the chunks that hold the rest",
+                hint="give a shorter answer, and name the chunks that hold the rest",
             )
         return well_formed(text)
 
     def _room(self, count: int) -> None:
         # Checked before a container is walked, so that a huge one costs nothing.
         if count > self._parts:
-            raise InputError(f"an answer has at most {MAX_ANSWER_PARTS:,} parts", hint="answer shortly")
+            raise InputError(
+                f"an answer has at most {MAX_ANSWER_PARTS:,} parts", hint="give a shorter answer"
+            )
 
     def _unsupported(self, value: Any) -> InputError:
         if isinstance(value, Fields):
