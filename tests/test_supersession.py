@@ -329,6 +329,31 @@ def test_tools_http_and_the_command_replace_and_ask_as_of(
     assert main([*brain, "chunk", "supersede", turin, old]) != 0  # old was replaced by way of others
 
 
+def test_a_question_over_several_numbered_statements_is_followed_from_one_to_the_next(memory: Memory) -> None:
+    facts = [
+        "The captain of Sea Heron is Ana Lopes.", "Ana Lopes lives in the town of Porto.",
+        "The mayor of Porto is Rui Dias.", "The owner of Sea Heron is Ivo Brand.",
+        "Ivo Brand lives in the town of Delft.", "The mayor of Delft is Eva Smit.",
+        "The harbour of Porto was built by Nuno Reis.", "Ana Lopes lives in the town of Faro.",
+        "The mayor of Faro is Gil Matos.", "Gil Matos plays the violin.",
+    ]  # fmt: skip
+    memory.remember("The harbour towns.\n\n" + "\n".join(f"{n}. {fact}" for n, fact in enumerate(facts)))
+    answers = {
+        "Who is the mayor of the town where the captain of the Sea Heron lives?": "Gil Matos",
+        "Who is the mayor of the town in which the owner of the Sea Heron lives?": "Eva Smit",
+        "In which town does the captain of Sea Heron live?": "Faro",
+        "What does the mayor of the town where Ana Lopes lives play?": "violin",
+        "Who is the captain of the Sea Heron?": "Ana Lopes",
+    }
+    for question, answer in answers.items():
+        assert memory.recall(question).content == answer
+    for question in (
+        "Who built the harbour of the town where the captain of Sea Heron lives?",  # nothing on the harbour of Faro
+        "What is the favourite food of the captain of Sea Heron?",
+    ):
+        assert memory.recall(question).content not in ("Faro", "Nuno Reis")
+
+
 def test_of_numbered_statements_the_last_one_holds(memory: Memory) -> None:
     facts = [
         "The lead of Harbour is Ana Ortiz.", "Harbour is located in the city of Lisbon.",

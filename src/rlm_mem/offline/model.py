@@ -19,9 +19,10 @@ from decimal import Decimal
 from typing import Any, Unpack
 
 from rlm_mem.models.base import Completion, Message, Options, Prompt, Usage, as_messages, unbroken
+from rlm_mem.offline.chained import follow
 from rlm_mem.offline.everyday import degree, stem_of
 from rlm_mem.offline.language import foreign_terms, is_foreign
-from rlm_mem.offline.passages import Passage, Sentence, unwrapped
+from rlm_mem.offline.passages import Passage, Reading, Sentence, unwrapped
 from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.reader import read
 from rlm_mem.offline.weights import Weights, load_weights
@@ -79,6 +80,10 @@ more = passages({queries}, limit=16)
 if stats()["chunk_count"] <= 40:  # a small memory is read whole
     more += [read_chunk(one["id"]) for one in timeline(limit=40)]
 reading = json.loads(llm_query(task, {{"question": question, "passages": found, "more": more}}))
+while reading.get("sought"):  # what one numbered statement ends with, another one is about
+    more += passages(reading["sought"][-1], limit=16)
+    task_context = {{"question": question, "passages": found, "more": more, "sought": reading["sought"]}}
+    reading = json.loads(llm_query(task, task_context))
 print(len(found) + len(more), "passages; held:", reading["held"], reading["answer"])
 # Without an answer the ids are those of the closest memories.
 FINAL(reading["answer"], reading["chunk_ids"], reading["confidence"])
@@ -291,6 +296,13 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
         question = analyse_question(str(data.get("question", "")))
         found = read(question, passages, weights)
         answered = found.answer is not None and found.answerable >= weights.bar
+        given = data.get("sought")
+        sought = [str(one) for one in given] if isinstance(given, list) else []
+        way = follow(question, passages, sought)
+        if isinstance(way, Reading):
+            found, answered = way, True
+        elif way is not None:
+            answered = False
         cited = found.passages if answered else closest(question, passages)
         reply = {
             "answer": found.answer if answered else None,
@@ -299,6 +311,8 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
             "confidence": round(found.confidence if answered else 1 - found.answerable, 2),
             "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in cited)),
         }
+        if isinstance(way, str):
+            reply["sought"] = [*sought, way]
         return json.dumps(reply, ensure_ascii=False)
     has_context = context is not None
     given = prompt.partition("<context>")[0].strip() if has_context else prompt.strip()

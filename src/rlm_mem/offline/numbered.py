@@ -16,18 +16,20 @@ from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
 from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
 from rlm_mem.offline.question import Question
 
-__all__ = ["read_numbered"]
+__all__ = ["ASKING", "is_derivation", "numbered_lines", "read_numbered"]
 
 _LINE = re.compile(r"^[ \t]{0,20}(?P<number>\d{1,9})[.):][ \t]{1,20}(?P<text>\S[^\n]{0,600})$", re.MULTILINE)
 _MIN_STATEMENTS = 3
 """Numbered statements that the passages must have, at least: one line with a number is not a list."""
 _MIN_SHARE = 0.75
 """Share of the words of a question that a statement must have."""
+_WHOLE = 0.9
+"""From this share on it leaves nothing of the question to another statement."""
 _NAME, _WORD = 2.0, 1.0
 _UNASKED = 0.05
 """What a statement loses for each word before its value that the question does not have."""
 _SHARED_LETTERS = 5
-_ASKING = FUNCTION_WORDS | word_set("what which who whom whose where when why how name does did do current")
+ASKING = FUNCTION_WORDS | word_set("what which who whom whose where when why how name does did do current")
 _HELD, _CONFIDENCE = 0.95, 0.9
 
 
@@ -37,6 +39,7 @@ class _Statement:
     words: tuple[Word, ...]
     text: str
     passage: Passage
+    share: float
     fit: float
     value: int  # number of the word with which the value begins
 
@@ -46,15 +49,24 @@ class _Statement:
         return tuple(word.low for word in self.words[: self.value])
 
 
-def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | None:
-    """Answer from numbered statements; None where none clearly answers, or where the passages have speakers."""
+def numbered_lines(question: Question, passages: Sequence[Passage]) -> list[tuple[int, str, Passage]]:
+    """The numbered statements of passages in which nobody speaks; none where they are too few, or cannot answer."""
     lines = [
         (int(match["number"]), match["text"].strip(), passage)
         for passage in passages
         if not passage.author
         for match in _LINE.finditer(passage.text)
     ]
-    if len(lines) < _MIN_STATEMENTS or question.kind in ("yes_no", "choice"):
+    return [] if len(lines) < _MIN_STATEMENTS or question.kind in ("yes_no", "choice") else lines
+
+
+def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | None:
+    """Answer from numbered statements; None where none clearly answers, or where the passages have speakers.
+
+    ``exact`` says that the statement meets all of the question, and leaves nothing to another one.
+    """
+    lines = numbered_lines(question, passages)
+    if not lines:
         return None
     asked = _asked(question)
     names = {stem for stem, weight in asked.items() if weight == _NAME}
@@ -75,7 +87,7 @@ def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | 
         else chosen.text
     )
     used = dict.fromkeys(one.passage for one in same)
-    return Reading(text.removesuffix("."), tuple(used)[:4], _HELD, _CONFIDENCE)
+    return Reading(text.removesuffix("."), tuple(used)[:4], _HELD, _CONFIDENCE, chosen.share >= _WHOLE)
 
 
 def _asked(question: Question) -> dict[str, float]:
@@ -84,7 +96,7 @@ def _asked(question: Question) -> dict[str, float]:
     return {
         word.stem: _NAME if number and word.text[:1].isupper() else _WORD
         for number, word in enumerate(words)
-        if word.low.removesuffix("'s") not in _ASKING and word.text not in '"“”'
+        if word.low.removesuffix("'s") not in ASKING and word.text not in '"“”'
     }
 
 
@@ -106,13 +118,13 @@ def _statement(
     unasked = sum(
         1
         for n, word in enumerate(words[:value])
-        if word.low.removesuffix("'s") not in _ASKING and n not in places
+        if word.low.removesuffix("'s") not in ASKING and n not in places
     )
     unasked += 2 * (value == last + 1)  # no "is", "by" or "of" before the value
     fit = sum(met[stem] * weight for stem, weight in asked.items()) / sum(asked.values())
     if fit < _MIN_SHARE:
         return None
-    return _Statement(number, words, text, passage, fit - _UNASKED * unasked, value)
+    return _Statement(number, words, text, passage, fit, fit - _UNASKED * unasked, value)
 
 
 def _places(words: Sequence[Word], met: dict[str, float]) -> set[int]:
@@ -120,7 +132,7 @@ def _places(words: Sequence[Word], met: dict[str, float]) -> set[int]:
     places = set()
     for stem in (stem for stem, value in met.items() if value):
         alike = [n for n, word in enumerate(words) if stem == word.stem]
-        alike = alike or [n for n, word in enumerate(words) if _is_derivation(stem, word.stem)]
+        alike = alike or [n for n, word in enumerate(words) if is_derivation(stem, word.stem)]
         places.update(alike[:1])
     return places
 
@@ -128,12 +140,12 @@ def _places(words: Sequence[Word], met: dict[str, float]) -> set[int]:
 def _met(stem: str, stems: frozenset[str], text: str) -> float:
     """How well a statement matches a word of the question: by the word, a derivation, or a synonym."""
     found = degree(stem, stems, text)
-    if found < 0.8 and any(_is_derivation(stem, other) for other in stems):
+    if found < 0.8 and any(is_derivation(stem, other) for other in stems):
         return 0.8
     return found
 
 
-def _is_derivation(one: str, other: str) -> bool:
+def is_derivation(one: str, other: str) -> bool:
     """Whether one stem begins with the other: "citizenship" and "citizen"."""
     short, long = sorted((one, other), key=len)
     return len(short) >= _SHARED_LETTERS and long.startswith(short)

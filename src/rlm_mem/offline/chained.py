@@ -1,0 +1,206 @@
+"""Questions over several numbered statements: what one statement ends with, the next one is about.
+
+"Who leads the town where Ana lives?", with "3. Ana lives in Porto." and "9. The mayor of Porto is Rui.": the first
+statement is one about the name in the question, and each further one about the value of the one before it. At each step
+the statement is taken whose words meet what is left of the question best and closest to what was met before; of those
+with different values for the same thing the last number holds.
+
+The passages of a search hold the statements about one thing, so each value has to be looked for before the next step:
+``follow`` says for what, and is asked again with what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from rlm_mem.offline.everyday import degree
+from rlm_mem.offline.numbered import ASKING, is_derivation, numbered_lines, read_numbered
+from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
+from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
+from rlm_mem.offline.question import Question
+
+__all__ = ["follow"]
+
+_MAX_STATEMENTS = 1_000
+_MAX_ABOUT = 60  # statements about one thing
+_MAX_ASKED = 60  # words of the question
+_MAX_FRAME = 20  # words of a statement before its value
+_MAX_STEPS = 5
+_MAX_SOUGHT = 8
+_MAX_NAME = 12  # words
+_MIN_STEPS = 2  # one statement alone is an answer only as `read_numbered` finds it
+_MIN_MET = 0.5
+_MAX_UNMET = 1
+"""Words at the head of a question that no statement meets, such as "city" before "capital": with more, the last
+statement is not the one asked for."""
+_LIGHT = word_set("serve serves hold holds held responsible recognized recognised individual person people")
+_OWN_WORDS = 2.0
+"""What the share of a statement's words that the question has weighs against one word of distance in the question."""
+_IN_NAMES = word_set("of the and de for on in")
+_HELD, _CONFIDENCE = 0.8, 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class _Statement:
+    number: int
+    text: str
+    words: tuple[Word, ...]
+    value: int  # number of the word with which the value begins
+    passage: Passage
+
+    @property
+    def frame(self) -> str:
+        """The words before the value, between spaces."""
+        return f" {' '.join(word.low for word in self.words[: self.value])} "
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    score: float
+    statement: _Statement
+    met: tuple[int, ...]  # places in the question, the one nearest to the step before first
+
+
+def follow(question: Question, passages: Sequence[Passage], sought: Sequence[str]) -> Reading | str | None:
+    """Follow statements from the name in a question to its answer.
+
+    Args:
+        passages: everything that was found so far, for the question and for what was sought.
+        sought: what was searched for so far because this function said so.
+
+    Returns:
+        the answer; or what to search for, then to be asked again with it in ``sought``; None where there is no way, or
+        one statement answers.
+    """
+    lines = numbered_lines(question, passages)[:_MAX_STATEMENTS]
+    single = read_numbered(question, passages) if lines else None
+    if not lines or (single is not None and single.exact):
+        return None
+    statements = [one for line in lines if (one := _statement(*line)) is not None]
+    asked = Sentence(question.text, 0).words[:_MAX_ASKED]
+    name, place = _name(asked, statements)
+    if not name:
+        return None
+    left = {
+        number: word
+        for number, word in enumerate(asked)
+        if _tells(word) and not place <= number < place + len(name.split())
+    }
+    steps: list[_Statement] = []
+    telling, first = dict(left), len(asked)
+    while left and len(steps) < _MAX_STEPS:
+        if steps:
+            wanted = " ".join((_value(steps[-1]), *(word.text for word in left.values())))
+            if wanted not in sought:
+                return wanted if len(sought) < _MAX_SOUGHT else None
+        step = _best(_about(name, statements), left, place)
+        if step is None:
+            break
+        for number in step.met:
+            del left[number]
+        steps.append(step.statement)
+        first = min(first, *step.met)
+        name = " ".join(word.low for word in step.statement.words[step.statement.value :])
+        place = step.met[0]
+    unmet = [word for number, word in telling.items() if number < first and word.low not in _LIGHT]
+    if len(steps) < _MIN_STEPS or len(unmet) > _MAX_UNMET:
+        return None
+    used = dict.fromkeys(one.passage for one in reversed(steps))
+    return Reading(_value(steps[-1]), tuple(used), _HELD, _CONFIDENCE)
+
+
+def _tells(word: Word) -> bool:
+    return word.low.removesuffix("'s") not in ASKING and word.text not in '"“”'
+
+
+def _statement(number: int, text: str, passage: Passage) -> _Statement | None:
+    sentence = Sentence(text.removesuffix("."), 0)
+    words = sentence.words
+    value = _value_place(words)
+    return (
+        None
+        if sentence.asks or not 0 < value <= _MAX_FRAME
+        else _Statement(number, text, words, value, passage)
+    )
+
+
+def _value_place(words: Sequence[Word]) -> int:
+    """The number of the word with which the value begins: a name at the end, or what follows the last function word."""
+    place = len(words) - 1
+    if place < 1:
+        return 0
+    if words[place].text[:1].islower():
+        while place and words[place - 1].low not in FUNCTION_WORDS:
+            place -= 1
+        return place
+    while place and not words[place - 1].text[:1].islower():
+        place -= 1
+        in_name = place > 1 and words[place - 1].low in _IN_NAMES and not words[place - 2].text[:1].islower()
+        if in_name:  # "Ana of Porto", "Duke of the North"
+            place -= 1
+    return place
+
+
+def _value(statement: _Statement) -> str:
+    return statement.text[statement.words[statement.value].start :].strip().removesuffix(".")
+
+
+def _name(asked: Sequence[Word], statements: Sequence[_Statement]) -> tuple[str, int]:
+    """The longest name in a question that a statement is about, and its place there."""
+    frames = [one.frame for one in statements]
+    low = [word.low.removesuffix("'s") for word in asked]
+    for length in range(min(_MAX_NAME, len(low)), 0, -1):
+        for place in range(1, len(low) - length + 1):
+            if asked[place].text[:1].isupper() and low[place] not in ASKING:
+                name = " ".join(low[place : place + length])
+                if any(f" {name} " in frame for frame in frames):
+                    return name, place
+    return "", 0
+
+
+def _about(name: str, statements: Sequence[_Statement]) -> list[tuple[_Statement, list[Word]]]:
+    """The statements about a thing that hold, each with its words beside the name and the value."""
+    found: dict[str, tuple[_Statement, list[Word]]] = {}
+    parts = name.split()
+    for one in statements:
+        if f" {name} " not in one.frame or (one.frame in found and found[one.frame][0].number > one.number):
+            continue
+        words = one.words[: one.value]
+        low = [word.low for word in words]
+        place = next(n for n in range(len(low)) if low[n : n + len(parts)] == parts)
+        end = place + len(parts)
+        beside = [words[n].text for n in (place - 1, end) if 0 < n < len(words)]
+        if any(text[:1].isupper() for text in beside):
+            continue  # a longer name
+        found[one.frame] = (one, [word for word in (*words[:place], *words[end:]) if _tells(word)])
+    return list(found.values())[:_MAX_ABOUT]
+
+
+def _best(
+    statements: Sequence[tuple[_Statement, list[Word]]], left: dict[int, Word], place: int
+) -> _Step | None:
+    """The statement that meets what is left of a question best; None where none meets any of it."""
+    found: list[_Step] = []
+    for statement, own in statements:
+        met: dict[int, float] = {}
+        total = 0.0
+        for word in own:
+            fit, near, number = max(
+                (_met(asked.stem, word.stem, word.low), -abs(n - place), n) for n, asked in left.items()
+            )
+            if fit >= _MIN_MET:
+                met[number] = near
+                total += fit
+        if met:
+            score = max(met.values()) + _OWN_WORDS * total / len(own)
+            found.append(_Step(score, statement, tuple(sorted(met, key=met.__getitem__, reverse=True))))
+    return max(found, key=lambda one: (one.score, one.statement.number), default=None)
+
+
+@lru_cache(maxsize=4096)
+def _met(asked: str, own: str, word: str) -> float:
+    """How well a stem of the question and a word of a statement meet, 0 to 1."""
+    found = degree(asked, frozenset((own,)), word)
+    return max(found, 0.8) if is_derivation(asked, own) else found
