@@ -34,6 +34,7 @@ from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.differences import MAY_END, surest
+from rlm_mem.text.retold import Asked, is_retold
 from rlm_mem.text.statements import statements_in
 from rlm_mem.text.tokens import texts_within
 
@@ -407,7 +408,7 @@ class _Look:
                     same = now is chunk or now.content == chunk.content
                     place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                     hits.append(_hit(chunk, place, self._asked, self._analyser, explain))
-        return _with_what_holds_first(hits, self._analyser)[:limit]
+        return _with_what_holds_first(hits, self._asked.text, self._analyser)[:limit]
 
 
 def _knows(source: CandidateSource, question: Query) -> bool:
@@ -434,30 +435,30 @@ def _present(store: ChunkStore, chunk_ids: list[str]) -> dict[str, Chunk]:
     return found
 
 
-def _with_what_holds_first(hits: list[Hit], analyser: Analyser) -> list[Hit]:
-    """The hits, the first of them one that no later hit among the best says to be out of date.
+def _with_what_holds_first(hits: list[Hit], query: str, analyser: Analyser) -> list[Hit]:
+    """The hits, the first of them one that no later hit among the best says to be out of date, or tells anew.
 
-    Links of succession are in the order already. This reads what the texts say themselves, by the rules of
-    ``rlm_mem.text.differences``: of imported chunks, of proposals that wait, and of chunks out of date in part.
+    Links of succession are in the order already. This reads what the texts say themselves: by the rules of
+    ``rlm_mem.text.differences``, of imported chunks, of proposals that wait, and of chunks out of date in part; by
+    those of ``rlm_mem.text.retold``, of notes that nobody speaks, where a question asks for what holds.
     """
     for _ in range(_FOLLOWED):
-        place = _ending_first(hits[:_COMPARED], analyser)
+        best, part = hits[:_COMPARED], "says so"
+        place = _ending_first(best, analyser)
+        if not place:
+            place, part = _retelling_first(best, query, analyser), "tells anew"
         if not place:
             break
         first = hits[0].score + _STEP
         newer = hits[place]
-        parts = {**newer.parts, "says so": first - newer.score} if newer.parts is not None else None
+        parts = {**newer.parts, part: first - newer.score} if newer.parts is not None else None
         hits = [structs.replace(newer, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]
     return hits
 
 
 def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
     """The place of the best hit that says that the first one does not hold; 0 for none."""
-    later = []
-    for place, hit in enumerate(hits):
-        as_good = hit.superseded_by is None and rank(hit.trust) >= rank(hits[0].trust)
-        if place and as_good and hit.at >= hits[0].at and MAY_END.search(hit.snippet):
-            later.append(place)
+    later = [place for place in _later(hits) if MAY_END.search(hits[place].snippet)]
     if not later:
         return 0
     held = statements_in(hits[0].snippet, analyser, speaker=hits[0].author)
@@ -467,6 +468,29 @@ def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
         if found is not None and found[0].said:
             return place
     return 0
+
+
+def _retelling_first(hits: list[Hit], query: str, analyser: Analyser) -> int:
+    """The place of the best hit that tells anew what the query asks the first one for; 0 for none."""
+    later = [place for place in _later(hits) if hits[place].at > hits[0].at and hits[place].author is None]
+    if not later or hits[0].author is not None or (asked := Asked.of(query, analyser)) is None:
+        return 0
+    texts = {hit.snippet: frozenset(analyser.terms(hit.snippet)) for hit in hits}
+    first, year = hits[0].snippet, int(hits[0].at[:4])
+    told = (one for one in later if is_retold(asked, first, hits[one].snippet, texts, analyser, year=year))
+    return next(told, 0)
+
+
+def _later(hits: list[Hit]) -> list[int]:
+    """The places of the hits that happened no earlier than the first one and are trusted as far."""
+    return [
+        place
+        for place, hit in enumerate(hits)
+        if place
+        and hit.superseded_by is None
+        and rank(hit.trust) >= rank(hits[0].trust)
+        and hit.at >= hits[0].at
+    ]
 
 
 def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, explain: bool) -> Hit:

@@ -1,0 +1,188 @@
+"""Whether a later note tells anew what an earlier one tells, as far as a question asks for it: rules without a model.
+
+"The band saw: tension 4" and, months later, "Machines checked. Band saw: tension set from 4 to 5" both answer "What is
+the tension of the band saw?", and the later one is to be read first. Nothing is replaced by these rules: they only
+order what was found, so that they ask for less than those of :mod:`rlm_mem.text.differences`. English only. Each of
+them goes through the words of a text a fixed number of times.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Set
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from rlm_mem.text.clauses import DETERMINERS, ONCE, POSSESSIVES, PREPOSITIONS, UNSURE, words
+from rlm_mem.text.differences import MAY_END
+
+if TYPE_CHECKING:
+    from rlm_mem.text.analysis import Analyser
+
+__all__ = ["Asked", "is_retold"]
+
+_LEAST, _LEAST_NAMED = 0.4, 0.25
+"""Share of the earlier note's words of the question that the later one has, each weighed by how few texts have it; the
+second where it also has a word of what the earlier one answers."""
+_FEW = 2
+"""Texts among those compared that have a distinctive word: the two notes alone."""
+_SHARED = 2
+"""Distinctive words of both notes that are enough."""
+_LONGEST = 2_000
+"""Characters of a text that are read."""
+_WORD = re.compile(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
+_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
+_OF_THE_PAST = re.compile(
+    r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|last|ago|(?:19|20)\d\d)\b",
+    re.IGNORECASE,
+)
+"""A question about what held once."""
+_DOUBTED = (
+    UNSURE
+    | words("might last previous previously formerly originally ago also additionally besides")
+    | (ONCE - {"yesterday", "once"})
+) - words(
+    "will shall how who which whose when until unless why need needed decide decided going asked ask asks i'll we'll "
+    "he'll she'll they'll 'll thinking think try tries trying tried heard story novel example claims claimed discuss "
+    "discussed discussing almost nearly won't plan plans planned planning"
+)
+"""Words of a sentence that tells of a wish, of a guess, of another time, or of one more thing."""
+_PLANNED = re.compile(
+    r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned)? (?:is )?to\b|\bplanned for\b|\bplanning to\b"
+    r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)",
+    re.IGNORECASE,
+)
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_OWNED = re.compile(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
+_OTHERS = words(
+    "mother father sister brother neighbour neighbours neighbor neighbors cousin aunt uncle daughter son wife husband "
+    "friend colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss"
+)
+"""Other people than those whom a note is about, unless it names them, too."""
+_OWNERS = DETERMINERS | POSSESSIVES
+_QUOTES = '"“”„«»'
+
+
+class Asked(Struct, frozen=True):
+    """A question, read for :func:`is_retold`.
+
+    Attributes:
+        text: the question.
+        stems: of its words.
+        names: those of names and numbers.
+    """
+
+    text: str
+    stems: frozenset[str]
+    names: frozenset[str]
+
+    @staticmethod
+    def of(text: str, analyser: Analyser) -> Asked | None:
+        """A question about the present, in English; None for another one."""
+        if analyser.language != "english" or len(text) > _LONGEST or _OF_THE_PAST.search(text):
+            return None
+        named = [
+            word
+            for place, word in enumerate(_WORD.findall(text))
+            if (place and word[0].isupper()) or any(letter.isdigit() for letter in word)
+        ]
+        return Asked(text, frozenset(analyser.terms(text)), frozenset(analyser.terms(" ".join(named))))
+
+
+def is_retold(
+    asked: Asked, earlier: str, later: str, texts: Mapping[str, Set[str]], analyser: Analyser, *, year: int
+) -> bool:
+    """Whether the later of two notes tells anew what a question asks the earlier one for.
+
+    The later one must have the words of the question that the earlier one has, above all those that few other texts
+    have, without setting its subject apart from that of the earlier one, and must tell of the present.
+
+    Args:
+        texts: the stems of both texts, and of those that were found with them.
+        year: of the earlier note.
+    """
+    before, after = texts[earlier], texts[later]
+    had, has = asked.stems & before, asked.stems & after
+    missing = had - has
+    if len(has) < max(1, len(missing)) or not missing.isdisjoint(asked.names):
+        return False
+    often = {stem: sum(stem in one for one in texts.values()) for stem in had | (before & after)}
+    covered = sum(1 / often[stem] for stem in has & had) / sum(1 / often[stem] for stem in had)
+    if covered < (_LEAST if (before - asked.stems).isdisjoint(after) else _LEAST_NAMED):
+        return False
+    shared = sum(often[stem] <= _FEW for stem in before & after)
+    whole = shared > 0 and not missing and (len(had) > 1 or MAY_END.search(later) is not None)
+    if shared < _SHARED and not whole:
+        return False
+    told = [(one, analyser.terms(one)) for one in _SENTENCE.split(later[:_LONGEST])]
+    best, _ = max(told, key=lambda one: (len(had & set(one[1])), len(before & set(one[1]))))
+    asks = any(one.rstrip().endswith("?") and not has.isdisjoint(stems) for one, stems in told)
+    if asks or later[:1] in _QUOTES or _is_doubted(best, year):
+        return False
+    known = before | asked.stems
+    return not (
+        _is_of_another(best, known, analyser)
+        or _is_of_a_part(best, has, known, analyser)
+        or any(_sets_apart(one, missing, has, analyser, one is asked.text) for one in (asked.text, earlier))
+    )
+
+
+def _is_doubted(sentence: str, year: int) -> bool:
+    """Whether a sentence tells of a wish, of another time, of one more thing, or what somebody else says."""
+    lows = {word.lower().replace("’", "'") for word in _WORD.findall(sentence)}
+    return (
+        not lows.isdisjoint(_DOUBTED)
+        or sentence[:1] in _QUOTES
+        or _PLANNED.search(sentence) is not None
+        or any(int(one) < year for one in _YEAR.findall(sentence))
+    )
+
+
+def _is_of_another(sentence: str, known: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence tells of somebody else's thing: "Karla's brother", "Ana's bike"."""
+
+    def is_known(word: str) -> bool:
+        return not known.isdisjoint(analyser.terms(word))
+
+    for match in _OWNED.finditer(sentence):
+        owner, thing = match[1], match[2].lower()
+        if owner[0].isupper() and analyser.terms(owner) and not is_known(owner) and is_known(thing):
+            return True
+    lows = {word.lower() for word in _WORD.findall(sentence)}
+    return any(not is_known(word) for word in lows & _OTHERS)
+
+
+def _is_of_a_part(sentence: str, has: Set[str], known: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence tells of something that the earlier note does not name: "the recipe of aunt Hedwig"."""
+    found = _WORD.findall(sentence.lower())
+    for place, word in enumerate(found[:-2]):
+        if found[place + 1] == "of" and not has.isdisjoint(analyser.terms(word)):
+            of = next((one for one in found[place + 2 :] if one not in _OWNERS), "")
+            stems = analyser.terms(of)
+            if stems and known.isdisjoint(stems):
+                return True
+    return False
+
+
+def _sets_apart(text: str, missing: Set[str], has: Set[str], analyser: Analyser, is_question: bool) -> bool:
+    """Whether a word that the later note does not have says of which thing a text tells: "the night bus".
+
+    In a question what a preposition leads in does, too: "the code of the shop".
+    """
+    if not missing:
+        return False
+    found = _WORD.findall(text.lower())
+    for place, word in enumerate(found):
+        if missing.isdisjoint(analyser.terms(word)):
+            continue
+        before = found[place - 1] if place else ""
+        after = found[place + 1] if place + 1 < len(found) else ""
+        leads = not before or before in _OWNERS or before in PREPOSITIONS or before == "of"
+        if leads and not has.isdisjoint(analyser.terms(after)):
+            return True
+        while place > 1 and found[place - 1] in _OWNERS:
+            place -= 1
+        if is_question and place > 1 and (found[place - 1] in PREPOSITIONS or found[place - 1] == "of"):
+            return True
+    return False
