@@ -6,7 +6,7 @@ import math
 import re
 import statistics
 from collections import Counter, defaultdict
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 
 from rlm_mem.offline.candidates import Candidate, candidates
@@ -30,6 +30,7 @@ from rlm_mem.offline.weights import Weights, answerable_probability, correct_pro
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import FAMILIES
 from rlm_mem.text.differences import MAY_END, surest
+from rlm_mem.text.retold import Asked, is_retold
 from rlm_mem.text.statements import ME, Stated, statements_in
 
 __all__ = ["READ_FULLY", "Examined", "examine", "read"]
@@ -96,7 +97,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     reading = _read(question, current, weights) if current else Reading(None, (), 0.0, 0.0)
     if reading.answer is None and len(current) < len(passages):
         reading = _read(question, passages, weights)
-    reading = _in_force(question, reading, passages)
+    reading = _retold(question, _in_force(question, reading, passages), passages)
     if reading.answer and reading.passages and MAY_END.search(reading.passages[0].text):
         return _with_present_value(question, reading)
     return reading
@@ -140,6 +141,47 @@ def _ended_by(
         if found is not None and found[0].said:
             return found[1], passage
     return None
+
+
+def _retold(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
+    """What a later note tells anew of what is asked for: its own answer, else the whole of it."""
+    english = get_analyser("english")
+    asked = Asked.of(question.text, english)
+    if asked is None or not (reading.answer and reading.passages and reading.passages[0].at):
+        return reading
+    texts = {one.text: frozenset(english.terms(one.text)) for one in (*passages, reading.passages[0])}
+    former: Passage | None = None
+    for _ in range(_CHANGES_FOLLOWED):
+        home = reading.passages[0]
+        later = next((one for one in passages if one.current and _tells_anew(asked, home, one, texts)), None)
+        if later is None:
+            break
+        answer = _read(question, [later]).answer or later.text
+        reading, former = replace(reading, answer=answer, passages=(later, home)), home
+    home = reading.passages[0]
+    former = former or next((one for one in passages if _tells_anew(asked, one, home, texts)), None)
+    if former is not None and _is_of_former(str(reading.answer), texts[former.text] - asked.stems):
+        return replace(reading, answer=" ".join(home.text.split()))
+    return reading
+
+
+def _is_of_former(answer: str, former: Set[str]) -> bool:
+    """Whether an answer has words of what held before, and no other figure or name."""
+    english = get_analyser("english")
+    words = [word for word in answer.split() if word[0].isupper() or any(map(str.isdigit, word))]
+    told = set(english.terms(" ".join(words)))
+    stems = set(english.terms(answer))
+    return stems <= former or (not stems.isdisjoint(former) and told <= former)
+
+
+def _tells_anew(asked: Asked, before: Passage, later: Passage, texts: Mapping[str, Set[str]]) -> bool:
+    """Whether a note tells anew what an earlier one tells; neither is a turn of a dialogue."""
+    if before.at is None or later.at is None or later.at <= before.at or before.author or later.author:
+        return False
+    if later.untrusted and not before.untrusted:
+        return False
+    english = get_analyser("english")
+    return is_retold(asked, before.text, later.text, texts, english, year=before.at.year)
 
 
 def _with_present_value(question: Question, reading: Reading) -> Reading:

@@ -105,7 +105,7 @@ def is_retold(
     before, after = texts[earlier], texts[later]
     had, has = asked.stems & before, asked.stems & after
     missing = had - has
-    if len(has) < max(1, len(missing)) or not missing.isdisjoint(asked.names):
+    if not had or len(has) < max(1, len(missing)) or not missing.isdisjoint(asked.names):
         return False
     often = {stem: sum(stem in one for one in texts.values()) for stem in had | (before & after)}
     covered = sum(1 / often[stem] for stem in has & had) / sum(1 / often[stem] for stem in had)
