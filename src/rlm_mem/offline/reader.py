@@ -28,9 +28,9 @@ from rlm_mem.offline.pieces import trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.clauses import FAMILIES
+from rlm_mem.text.clauses import FAMILIES, NUMBERS
 from rlm_mem.text.differences import MAY_END, surest
-from rlm_mem.text.retold import Asked, is_retold
+from rlm_mem.text.retold import Asked, is_note, is_retold
 from rlm_mem.text.statements import ME, Stated, statements_in
 
 __all__ = ["READ_FULLY", "Examined", "examine", "read"]
@@ -55,6 +55,10 @@ _SPANS = frozenset({"what", "kind", "do", "how", "why", "name", "where", "how_lo
 _PLAIN = re.compile(r"[^\w\s]")
 _ARTICLES = frozenset({"a", "an", "the", "and"})
 
+_BESIDE = 5
+"""Passages among which the words of a question are rare or common."""
+_SHORT = 4
+"""Words of an answer that is a value."""
 _CHANGES_FOLLOWED = 4
 """Changes one after the other that are followed from an answer to what holds."""
 _OF_THE_PAST = re.compile(
@@ -144,44 +148,66 @@ def _ended_by(
 
 
 def _retold(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
-    """What a later note tells anew of what is asked for: its own answer, else the whole of it."""
+    """What a later note tells again of what is asked for: its own answer, else the whole of it."""
     english = get_analyser("english")
     asked = Asked.of(question.text, english)
     if asked is None or not (reading.answer and reading.passages and reading.passages[0].at):
         return reading
-    texts = {one.text: frozenset(english.terms(one.text)) for one in (*passages, reading.passages[0])}
+    stems = {one.text: frozenset(english.terms(one.text)) for one in (*passages, *reading.passages[:1])}
     former: Passage | None = None
     for _ in range(_CHANGES_FOLLOWED):
         home = reading.passages[0]
-        later = next((one for one in passages if one.current and _tells_anew(asked, home, one, texts)), None)
+        later = next((one for one in passages if one.current and _tells_again(asked, home, one, stems)), None)
         if later is None:
             break
         answer = _read(question, [later]).answer or later.text
         reading, former = replace(reading, answer=answer, passages=(later, home)), home
-    home = reading.passages[0]
-    former = former or next((one for one in passages if _tells_anew(asked, one, home, texts)), None)
-    if former is not None and _is_of_former(str(reading.answer), texts[former.text] - asked.stems):
-        return replace(reading, answer=" ".join(home.text.split()))
+    home, answer = reading.passages[0], str(reading.answer)
+    told = set(english.terms(answer)) - asked.stems
+    for one in passages if former is None else (former,):
+        before = stems[one.text]
+        if former is None and not (
+            _is_later(one, home)
+            and (told <= before or (len(answer.split()) > _SHORT and not told.isdisjoint(before)))
+            and 2 * len(before & asked.stems) >= len(asked.stems)
+        ):
+            continue
+        if _is_of_former(answer, before - asked.stems) and _has_another(home.text, answer, before):
+            return replace(reading, answer=" ".join(home.text.split()))
     return reading
 
 
 def _is_of_former(answer: str, former: Set[str]) -> bool:
-    """Whether an answer has words of what held before, and no other figure or name."""
+    """Whether an answer has words of what held before; a short one with another figure or name is none."""
     english = get_analyser("english")
-    words = [word for word in answer.split() if word[0].isupper() or any(map(str.isdigit, word))]
-    told = set(english.terms(" ".join(words)))
-    stems = set(english.terms(answer))
-    return stems <= former or (not stems.isdisjoint(former) and told <= former)
+    words = answer.split()
+    told = [word for word in words if word[0].isupper() or any(map(str.isdigit, word))]
+    if told and len(words) <= _SHORT and former.isdisjoint(english.terms(" ".join(told))):
+        return False
+    return not former.isdisjoint(english.terms(answer))
 
 
-def _tells_anew(asked: Asked, before: Passage, later: Passage, texts: Mapping[str, Set[str]]) -> bool:
-    """Whether a note tells anew what an earlier one tells; neither is a turn of a dialogue."""
-    if before.at is None or later.at is None or later.at <= before.at or before.author or later.author:
+def _has_another(text: str, answer: str, former: Set[str]) -> bool:
+    """Whether a text has something else of the kind of an answer: a figure or another word."""
+    words = text.split()
+    if any(map(str.isdigit, answer)):
+        words = [word for word in words if any(map(str.isdigit, word)) or word.lower() in NUMBERS]
+    return any(stem not in former for stem in get_analyser("english").terms(" ".join(words)))
+
+
+def _is_later(before: Passage, later: Passage) -> bool:
+    """Whether one note was made after another and is trusted as far; neither is a turn of a dialogue."""
+    if before.at is None or later.at is None or later.at <= before.at:
         return False
-    if later.untrusted and not before.untrusted:
+    return is_note(before.author) and is_note(later.author) and (before.untrusted or not later.untrusted)
+
+
+def _tells_again(asked: Asked, before: Passage, later: Passage, stems: Mapping[str, Set[str]]) -> bool:
+    """Whether a note tells again what an earlier one tells."""
+    if not _is_later(before, later) or before.at is None:
         return False
-    english = get_analyser("english")
-    return is_retold(asked, before.text, later.text, texts, english, year=before.at.year)
+    texts = {text: stems[text] for text in (before.text, later.text, *list(stems)[:_BESIDE])}
+    return is_retold(asked, before.text, later.text, texts, get_analyser("english"), year=before.at.year)
 
 
 def _with_present_value(question: Question, reading: Reading) -> Reading:

@@ -34,7 +34,7 @@ from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.differences import MAY_END, surest
-from rlm_mem.text.retold import Asked, is_retold
+from rlm_mem.text.retold import Asked, is_note, is_retold
 from rlm_mem.text.statements import statements_in
 from rlm_mem.text.tokens import texts_within
 
@@ -436,7 +436,7 @@ def _present(store: ChunkStore, chunk_ids: list[str]) -> dict[str, Chunk]:
 
 
 def _with_what_holds_first(hits: list[Hit], query: str, analyser: Analyser) -> list[Hit]:
-    """The hits, the first of them one that no later hit among the best says to be out of date, or tells anew.
+    """The hits, the first of them one that no later hit among the best says to be out of date, or tells again.
 
     Links of succession are in the order already. This reads what the texts say themselves: by the rules of
     ``rlm_mem.text.differences``, of imported chunks, of proposals that wait, and of chunks out of date in part; by
@@ -446,7 +446,7 @@ def _with_what_holds_first(hits: list[Hit], query: str, analyser: Analyser) -> l
         best, part = hits[:_COMPARED], "says so"
         place = _ending_first(best, analyser)
         if not place:
-            place, part = _retelling_first(best, query, analyser), "tells anew"
+            place, part = _retelling_first(best, query, analyser), "tells again"
         if not place:
             break
         first = hits[0].score + _STEP
@@ -471,9 +471,9 @@ def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
 
 
 def _retelling_first(hits: list[Hit], query: str, analyser: Analyser) -> int:
-    """The place of the best hit that tells anew what the query asks the first one for; 0 for none."""
-    later = [place for place in _later(hits) if hits[place].at > hits[0].at and hits[place].author is None]
-    if not later or hits[0].author is not None or (asked := Asked.of(query, analyser)) is None:
+    """The place of the best hit that tells again what the query asks the first one for; 0 for none."""
+    later = [place for place in _later(hits) if hits[place].at > hits[0].at and is_note(hits[place].author)]
+    if not later or not is_note(hits[0].author) or (asked := Asked.of(query, analyser)) is None:
         return 0
     texts = {hit.snippet: frozenset(analyser.terms(hit.snippet)) for hit in hits}
     first, year = hits[0].snippet, int(hits[0].at[:4])

@@ -30,6 +30,7 @@ __all__ = [
     "FIRST",
     "MONTHS",
     "NEWS",
+    "NUMBERS",
     "PASTS",
     "PLACED",
     "POSSESSIVES",
@@ -120,7 +121,7 @@ MONTHS = words(
     "apr jun jul aug sep sept oct nov dec"
 )
 DAYS = words("monday tuesday wednesday thursday friday saturday sunday")
-_NUMBERS = words(
+NUMBERS = words(
     "one two three four five six seven eight nine ten eleven twelve twenty thirty forty fifty hundred "
     "thousand"
 )
@@ -133,7 +134,7 @@ _NO_NOUN = (
     DETERMINERS | POSSESSIVES | PREPOSITIONS | AUXILIARIES | ADVERBS | FIRST | THIRD | words("and or of that")
 )
 _NO_VERB = (
-    _NO_NOUN | UNSURE | _PARTICLES | _NUMBERS | MONTHS | DAYS | NEWS
+    _NO_NOUN | UNSURE | _PARTICLES | NUMBERS | MONTHS | DAYS | NEWS
     | words("not no longer never always than but if as there here more less only even very much many not per too "
             "this last next old new own same other few all both most its also off out was were been will can cannot")
 )  # fmt: skip
@@ -367,7 +368,7 @@ def _unknown_verb(tokens: Sequence[Token]) -> tuple[int, str]:
         named = number == 1 and before.text[:1].isupper() and not before.low.endswith("s")
         spoken = before.low in _SUBJECTS or before.low in ("not", "longer", "always", "never", "don't")
         ahead = (
-            after.low in _BEFORE_OBJECTS or after.low in _NUMBERS or after.low in _PARTICLES or after.low in NEWS
+            after.low in _BEFORE_OBJECTS or after.low in NUMBERS or after.low in _PARTICLES or after.low in NEWS
             or after.text[:1].isupper() or after.text[0].isdigit()
         )  # fmt: skip
         short = number == 2 and tokens[0].low in _OWNERS and low[-1] == "s"
@@ -665,7 +666,7 @@ def _kind_of_word(low: str) -> str:
         return "date"
     if low.removesuffix("s") in DAYS:
         return "day"
-    if low[:1].isdigit() or low in _NUMBERS:
+    if low[:1].isdigit() or low in NUMBERS:
         return "number"
     return "name" if _NAMED.search(low) else ""
 
@@ -678,7 +679,7 @@ def labels_of(tokens: Sequence[Token], stem: Callable[[Token], str]) -> tuple[tu
         low = one.low
         if noun and low in _NUMBER_SIGNS:
             continue
-        if noun and (one.text[0].isdigit() or low in _NUMBERS or one.text[0].isupper()):
+        if noun and (one.text[0].isdigit() or low in NUMBERS or one.text[0].isupper()):
             found.append((noun, stem(one)))
         elif not low.isalpha() or low in _NO_NOUN:
             noun = ""

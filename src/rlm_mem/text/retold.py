@@ -1,4 +1,4 @@
-"""Whether a later note tells anew what an earlier one tells, as far as a question asks for it: rules without a model.
+"""Whether a later note tells again what an earlier one tells, as far as a question asks for it: rules without a model.
 
 "The band saw: tension 4" and, months later, "Machines checked. Band saw: tension set from 4 to 5" both answer "What is
 the tension of the band saw?", and the later one is to be read first. Nothing is replaced by these rules: they only
@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rlm_mem.text.clauses import DETERMINERS, ONCE, POSSESSIVES, PREPOSITIONS, UNSURE, words
+from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, UNSURE, words
 from rlm_mem.text.differences import MAY_END
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["Asked", "is_retold"]
+__all__ = ["Asked", "is_note", "is_retold"]
 
 _LEAST, _LEAST_NAMED = 0.4, 0.25
 """Share of the earlier note's words of the question that the later one has, each weighed by how few texts have it; the
@@ -39,9 +39,7 @@ _OF_THE_PAST = re.compile(
 )
 """A question about what held once."""
 _DOUBTED = (
-    UNSURE
-    | words("might last previous previously formerly originally ago also additionally besides")
-    | (ONCE - {"yesterday", "once"})
+    UNSURE | words("might last previous previously formerly originally ago also additionally besides")
 ) - words(
     "will shall how who which whose when until unless why need needed decide decided going asked ask asks i'll we'll "
     "he'll she'll they'll 'll thinking think try tries trying tried heard story novel example claims claimed discuss "
@@ -50,6 +48,7 @@ _DOUBTED = (
 """Words of a sentence that tells of a wish, of a guess, of another time, or of one more thing."""
 _PLANNED = re.compile(
     r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned)? (?:is )?to\b|\bplanned for\b|\bplanning to\b"
+    r"|(?<!from )(?<!as of )(?<!since )\b(?:today|tonight|tomorrow)\b"
     r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)",
     re.IGNORECASE,
 )
@@ -60,7 +59,8 @@ _OTHERS = words(
     "friend colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss"
 )
 """Other people than those whom a note is about, unless it names them, too."""
-_OWNERS = DETERMINERS | POSSESSIVES
+_OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
+_ROLES = words("user human assistant agent system model bot ai me")
 _QUOTES = '"“”„«»'
 
 
@@ -90,10 +90,15 @@ class Asked(Struct, frozen=True):
         return Asked(text, frozenset(analyser.terms(text)), frozenset(analyser.terms(" ".join(named))))
 
 
+def is_note(author: str | None) -> bool:
+    """Whether what is said is a note, not the turn of a speaker: "gotcha: the key is …" has a label."""
+    return not author or (author[0].islower() and author not in _ROLES)
+
+
 def is_retold(
     asked: Asked, earlier: str, later: str, texts: Mapping[str, Set[str]], analyser: Analyser, *, year: int
 ) -> bool:
-    """Whether the later of two notes tells anew what a question asks the earlier one for.
+    """Whether the later of two notes tells again what a question asks the earlier one for.
 
     The later one must have the words of the question that the earlier one has, above all those that few other texts
     have, without setting its subject apart from that of the earlier one, and must tell of the present.

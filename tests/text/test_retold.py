@@ -1,0 +1,119 @@
+"""Which later notes tell again what a question asks an earlier one for, and which tell of something else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.retold import Asked, is_note, is_retold
+
+ENGLISH = get_analyser("english")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Memory.open(tmp_path / "brain") as memory:
+        yield memory
+
+
+def retold(question: str, earlier: str, later: str, *others: str) -> bool:
+    asked = Asked.of(question, ENGLISH)
+    texts = {text: frozenset(ENGLISH.terms(text)) for text in (earlier, later, *others)}
+    return asked is not None and is_retold(asked, earlier, later, texts, ENGLISH, year=2025)
+
+
+@pytest.mark.parametrize(
+    ("question", "earlier", "later"),
+    [
+        (
+            "Which port does the archive service use?",
+            "archive service: port 7200",
+            "7200 was taken by the scanner, the archive service uses port 7355 since lunch",
+        ),
+        ("Who waters the ferns?", "Ole waters the ferns.", "Ole's knee again. It's Britt who waters the ferns."),
+        (
+            "What is the fee of the pottery course?",
+            "Fee of the pottery course: 80.",
+            "Board, item 3: fee of the pottery course goes to 95. Nobody objected.",
+        ),
+        (
+            "Where are the spare fuses?",
+            "The spare fuses are in the hall cupboard.",
+            "Tidied the whole Sunday. The spare fuses have found a place under the stairs.",
+        ),
+        (
+            "How often is the compressor drained?",
+            "Compressor: drained every month",
+            "With this damp the compressor is drained once a week, sticker changed",
+        ),
+    ],
+)  # fmt: skip
+def test_a_later_note_on_the_same_is_found_whatever_words_tell_of_the_change(
+    question: str, earlier: str, later: str
+) -> None:
+    assert retold(question, earlier, later, "Rain all day.", "The scanner jams on thick paper.")
+    assert not retold(question, earlier, "The scanner jams on thick paper.", later)
+
+
+@pytest.mark.parametrize(
+    ("question", "earlier", "later"),
+    [
+        # another thing of the sort, by a word before its name, by what follows, by its number, by its owner
+        ("When does the night bus leave?", "The night bus leaves at 23:10.", "The school bus leaves at 7:40."),
+        ("What is the code of the shed?", "The code of the shed is 4411.", "The code of the barn is 9020."),
+        ("What does ward 3 have?", "Ward 3 has a blue trolley.", "Ward 8 has a red trolley."),
+        ("Where does Nils work?", "Nils works at the quarry.", "Nils's brother works at the dairy."),
+        ("How many eggs does the cake need?", "The cake needs 3 eggs.", "The cake of aunt Ruth needs 5 eggs."),
+        # a wish, a plan, a question, somebody else's words, one day, an earlier time, one more thing
+        ("Where is the fair?", "The fair is in Wels.", "Maybe the fair could be in Linz."),
+        ("Where is the fair?", "The fair is in Wels.", "Is the fair in Linz?"),
+        ("Where is the fair?", "The fair is in Wels.", '"The fair is in Linz", says the leaflet.'),
+        ("When is lunch?", "Lunch is at 12:30 in the hall.", "Lunch is at 14:00 in the hall today."),
+        ("Where is the fair?", "The fair is in Wels.", "In 2019 the fair was in Linz."),
+        ("What does Ana teach?", "Ana teaches Greek.", "Ana teaches Latin as well."),
+    ],
+)  # fmt: skip
+def test_a_note_on_something_else_or_not_of_the_present_is_not(
+    question: str, earlier: str, later: str
+) -> None:
+    assert not retold(question, earlier, later, "Rain all day.", "The scanner jams on thick paper.")
+
+
+def test_a_question_about_the_past_asks_for_what_held() -> None:
+    note, later = "The archive listens on port 7200.", "The archive listens on port 7355."
+    assert retold("Which port does the archive listen on?", note, later)
+    assert not retold("Which port did the archive listen on before?", note, later)
+    assert not retold("Which port did the archive listen on in 2024?", note, later)
+
+
+def test_a_label_is_no_speaker() -> None:
+    assert is_note(None) and is_note("") and is_note("gotcha")
+    assert not is_note("Dana") and not is_note("user") and not is_note("assistant")
+
+
+def test_search_and_the_offline_answer_take_the_later_of_two_notes(memory: Memory) -> None:
+    older = "archive service: port 7200"
+    newer = "7200 was taken by the scanner, the archive service uses port 7355 since lunch"
+    question = "Which port does the archive service use?"
+    memory.remember(newer, occurred_at="2025-09-01")
+    memory.remember(older, occurred_at="2025-02-01")
+    memory.remember("The scanner jams on thick paper.", occurred_at="2025-03-01")
+    hits = memory.search(question, limit=2, explain=True)
+    assert [hit.snippet for hit in hits] == [newer, older]
+    answer = str(memory.recall(question).content)
+    assert "7355" in answer
+    before = memory.search("Which port did the archive service use before?", limit=1)
+    assert before
+
+
+def test_turns_of_a_dialogue_keep_their_order(memory: Memory) -> None:
+    said = "Dana: The archive service has port 7200."
+    again = "Ben: I saw that the archive service has another port, 7355."
+    memory.remember(said, conversation_id="c", occurred_at="2025-02-01")
+    memory.remember(again, conversation_id="c", occurred_at="2025-09-01")
+    hits = memory.search("Which port has the archive service?", limit=2, explain=True)
+    assert all("tells again" not in (hit.parts or {}) for hit in hits)
