@@ -40,7 +40,8 @@ ASK_FILES, ASK_FUNCTIONS = 31, 276
 RECALL_FILES = 46
 RECALL_FUNCTIONS = 713
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
-say what was replaced, which note tells it again, and look for numbered statements; a passage comes with the lines around it (`text.blocks`)."""
+say what was replaced and what is told again, and look for numbered statements; a passage comes with the lines around it
+(`text.blocks`)."""
 
 ROW_CALLS = 5
 """Calls of our functions for one row of the index, which every read of a chunk starts with."""

@@ -101,7 +101,10 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     reading = _read(question, current, weights) if current else Reading(None, (), 0.0, 0.0)
     if reading.answer is None and len(current) < len(passages):
         reading = _read(question, passages, weights)
-    reading = _retold(question, _in_force(question, reading, passages), passages)
+    reading = _in_force(question, reading, passages)
+    again = _retold(question, reading, passages)
+    if again is not reading:
+        return again
     if reading.answer and reading.passages and MAY_END.search(reading.passages[0].text):
         return _with_present_value(question, reading)
     return reading
@@ -160,8 +163,11 @@ def _retold(question: Question, reading: Reading, passages: Sequence[Passage]) -
         later = next((one for one in passages if one.current and _tells_again(asked, home, one, stems)), None)
         if later is None:
             break
-        answer = _read(question, [later]).answer or later.text
-        reading, former = replace(reading, answer=answer, passages=(later, home)), home
+        alone = _read(question, [later])
+        answer = str(_with_present_value(question, alone).answer) if alone.answer else ""
+        worth = [word for word in english.terms(answer) if word not in asked.stems and word != "one"]
+        reading = replace(reading, answer=answer if worth else later.text, passages=(later, home))
+        former = home
     home, answer = reading.passages[0], str(reading.answer)
     told = set(english.terms(answer)) - asked.stems
     for one in passages if former is None else (former,):

@@ -28,7 +28,7 @@ second where it also has a word of what the earlier one answers."""
 _FEW = 2
 """Texts among those compared that have a distinctive word: the two notes alone."""
 _SHARED = 2
-"""Distinctive words of both notes that are enough."""
+"""Distinctive words of both notes that are enough; words of the question that both have, where no other is common."""
 _LONGEST = 2_000
 """Characters of a text that are read."""
 _WORD = re.compile(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
@@ -110,11 +110,13 @@ def is_retold(
     before, after = texts[earlier], texts[later]
     had, has = asked.stems & before, asked.stems & after
     missing = had - has
-    if not had or len(has) < max(1, len(missing)) or not missing.isdisjoint(asked.names):
+    named = not (before - asked.stems).isdisjoint(after)
+    enough = max(1, len(missing), 0 if named else min(_SHARED, len(had)))
+    if not had or len(has & had) < enough or not missing.isdisjoint(asked.names):
         return False
     often = {stem: sum(stem in one for one in texts.values()) for stem in had | (before & after)}
     covered = sum(1 / often[stem] for stem in has & had) / sum(1 / often[stem] for stem in had)
-    if covered < (_LEAST if (before - asked.stems).isdisjoint(after) else _LEAST_NAMED):
+    if covered < (_LEAST_NAMED if named else _LEAST):
         return False
     shared = sum(often[stem] <= _FEW for stem in before & after)
     whole = shared > 0 and not missing and (len(had) > 1 or MAY_END.search(later) is not None)
