@@ -64,6 +64,10 @@ _ROLES = words("user human assistant agent system model bot ai me")
 _QUOTES = '"“”„«»'
 
 
+_MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
+"""Stems of words that name no value by themselves."""
+
+
 class Asked(Struct, frozen=True):
     """A question, read for :func:`is_retold`.
 
@@ -110,7 +114,7 @@ def is_retold(
     before, after = texts[earlier], texts[later]
     had, has = asked.stems & before, asked.stems & after
     missing = had - has
-    named = not (before - asked.stems).isdisjoint(after)
+    named = not (before - asked.stems - _MEASURES).isdisjoint(after)
     enough = max(1, len(missing), 0 if named else min(_SHARED, len(had)))
     if not had or len(has & had) < enough or not missing.isdisjoint(asked.names):
         return False
