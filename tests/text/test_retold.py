@@ -9,7 +9,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.retold import Asked, is_note, is_retold
+from rlm_mem.text.retold import PresentQuestion, is_note, is_retold
 
 ENGLISH = get_analyser("english")
 
@@ -21,7 +21,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 
 
 def retold(question: str, earlier: str, later: str, *others: str) -> bool:
-    asked = Asked.of(question, ENGLISH)
+    asked = PresentQuestion.of(question, ENGLISH)
     texts = {text: frozenset(ENGLISH.terms(text)) for text in (earlier, later, *others)}
     return asked is not None and is_retold(asked, earlier, later, texts, ENGLISH, year=2025)
 

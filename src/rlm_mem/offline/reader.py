@@ -30,7 +30,7 @@ from rlm_mem.offline.weights import Weights, answerable_probability, correct_pro
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import FAMILIES, NUMBERS
 from rlm_mem.text.differences import MAY_END, surest
-from rlm_mem.text.retold import Asked, is_note, is_retold
+from rlm_mem.text.retold import PresentQuestion, is_note, is_retold
 from rlm_mem.text.statements import ME, Stated, statements_in
 
 __all__ = ["READ_FULLY", "Examined", "examine", "read"]
@@ -153,7 +153,7 @@ def _ended_by(
 def _retold(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
     """What a later note tells again of what is asked for: its own answer, else the whole of it."""
     english = get_analyser("english")
-    asked = Asked.of(question.text, english)
+    asked = PresentQuestion.of(question.text, english)
     if asked is None or not (reading.answer and reading.passages and reading.passages[0].at):
         return reading
     stems = {one.text: frozenset(english.terms(one.text)) for one in (*passages, *reading.passages[:1])}
@@ -208,7 +208,9 @@ def _is_later(before: Passage, later: Passage) -> bool:
     return is_note(before.author) and is_note(later.author) and (before.untrusted or not later.untrusted)
 
 
-def _tells_again(asked: Asked, before: Passage, later: Passage, stems: Mapping[str, Set[str]]) -> bool:
+def _tells_again(
+    asked: PresentQuestion, before: Passage, later: Passage, stems: Mapping[str, Set[str]]
+) -> bool:
     """Whether a note tells again what an earlier one tells."""
     if not _is_later(before, later) or before.at is None:
         return False

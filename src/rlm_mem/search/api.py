@@ -34,7 +34,7 @@ from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.differences import MAY_END, surest
-from rlm_mem.text.retold import Asked, is_note, is_retold
+from rlm_mem.text.retold import PresentQuestion, is_note, is_retold
 from rlm_mem.text.statements import statements_in
 from rlm_mem.text.tokens import texts_within
 
@@ -473,7 +473,7 @@ def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
 def _retelling_first(hits: list[Hit], query: str, analyser: Analyser) -> int:
     """The place of the best hit that tells again what the query asks the first one for; 0 for none."""
     later = [place for place in _later(hits) if hits[place].at > hits[0].at and is_note(hits[place].author)]
-    if not later or not is_note(hits[0].author) or (asked := Asked.of(query, analyser)) is None:
+    if not later or not is_note(hits[0].author) or (asked := PresentQuestion.of(query, analyser)) is None:
         return 0
     texts = {hit.snippet: frozenset(analyser.terms(hit.snippet)) for hit in hits}
     first, year = hits[0].snippet, int(hits[0].at[:4])

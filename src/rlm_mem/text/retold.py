@@ -20,7 +20,7 @@ from rlm_mem.text.differences import MAY_END
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["Asked", "is_note", "is_retold"]
+__all__ = ["PresentQuestion", "is_note", "is_retold"]
 
 _LEAST, _LEAST_NAMED = 0.4, 0.25
 """Share of the earlier note's words of the question that the later one has, each weighed by how few texts have it; the
@@ -68,7 +68,7 @@ _MEASURES = words("second minut hour day week month year time euro dollar percen
 """Stems of words that name no value by themselves."""
 
 
-class Asked(Struct, frozen=True):
+class PresentQuestion(Struct, frozen=True):
     """A question, read for :func:`is_retold`.
 
     Attributes:
@@ -82,7 +82,7 @@ class Asked(Struct, frozen=True):
     names: frozenset[str]
 
     @staticmethod
-    def of(text: str, analyser: Analyser) -> Asked | None:
+    def of(text: str, analyser: Analyser) -> PresentQuestion | None:
         """A question about the present, in English; None for another one."""
         if analyser.language != "english" or len(text) > _LONGEST or _OF_THE_PAST.search(text):
             return None
@@ -91,7 +91,9 @@ class Asked(Struct, frozen=True):
             for place, word in enumerate(_WORD.findall(text))
             if (place and word[0].isupper()) or any(letter.isdigit() for letter in word)
         ]
-        return Asked(text, frozenset(analyser.terms(text)), frozenset(analyser.terms(" ".join(named))))
+        return PresentQuestion(
+            text, frozenset(analyser.terms(text)), frozenset(analyser.terms(" ".join(named)))
+        )
 
 
 def is_note(author: str | None) -> bool:
@@ -100,7 +102,13 @@ def is_note(author: str | None) -> bool:
 
 
 def is_retold(
-    asked: Asked, earlier: str, later: str, texts: Mapping[str, Set[str]], analyser: Analyser, *, year: int
+    asked: PresentQuestion,
+    earlier: str,
+    later: str,
+    texts: Mapping[str, Set[str]],
+    analyser: Analyser,
+    *,
+    year: int,
 ) -> bool:
     """Whether the later of two notes tells again what a question asks the earlier one for.
 
