@@ -35,6 +35,7 @@ _MIN_MET = 0.5
 _MAX_UNMET = 1
 """Words at the head of a question that no statement meets, such as "city" before "capital": with more, the last
 statement is not the one asked for."""
+_CLASSES = word_set("country nation city town place location kind sort type field language continent person")
 _LIGHT = word_set("serve serves hold holds held responsible recognized recognised individual person people")
 _OWN_WORDS = 2.0
 """What the share of a statement's words that the question has weighs against one word of distance in the question."""
@@ -92,6 +93,8 @@ def follow(question: Question, passages: Sequence[Passage], sought: Sequence[str
     telling, first = dict(left), len(asked)
     while left and len(steps) < _MAX_STEPS:
         if steps:
+            if single is not None and len(steps) == 1 and all(word.low in _CLASSES for word in left.values()):
+                return None  # "the country of citizenship": no further statement is asked for
             wanted = " ".join((_value(steps[-1]), *(word.text for word in left.values())))
             if wanted not in sought:
                 return wanted if len(sought) < _MAX_SOUGHT else None
