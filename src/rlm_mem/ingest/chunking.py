@@ -121,7 +121,7 @@ class ChunkingEngine:
         start = len(content) - len(content.lstrip())
         below = end - start <= _SHORT * self.min_tokens and (start == 0 or content[start - 1] in "\r\n")
         if below and start < end:  # indentation may belong to the text: then it is parsed
-            (tokens,) = count_many((content[start:end],))
+            tokens = count_tokens(content[start:end])
             if tokens < self.min_tokens:
                 kind = detect_content_type(content[start:end])
                 return [

@@ -28,15 +28,20 @@ def count_tokens(text: str) -> int:
 
     Any string is counted: a lone surrogate (which UTF-8 cannot hold) counts as U+FFFD.
     """
-    return count_many((text,))[0]
+    toktok = _toktok()
+    try:
+        counted: int = toktok.truncate(text, _NO_LIMIT, ENCODING)[1]
+    except UnicodeEncodeError:
+        counted = toktok.truncate(_encodable(text), _NO_LIMIT, ENCODING)[1]
+    return counted
 
 
 def count_many(texts: Sequence[str]) -> list[int]:
     """Token counts of many texts, in order."""
+    if sum(map(len, texts)) <= _SHORT:
+        return list(map(count_tokens, texts))
     toktok = _toktok()
     try:
-        if sum(map(len, texts)) <= _SHORT:
-            return [toktok.truncate(text, _NO_LIMIT, ENCODING)[1] for text in texts]
         return list(toktok.batch_count(texts, ENCODING, 1))
     except UnicodeEncodeError:
         return list(toktok.batch_count([_encodable(text) for text in texts], ENCODING, 1))

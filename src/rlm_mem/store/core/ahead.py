@@ -58,12 +58,12 @@ Ahead = Mapping[tuple[str, int, str], LocalTerms]
 """Segments that are encoded already, by content, length of the repeated prefix, and surroundings."""
 
 AHEAD: ContextVar[Ahead] = ContextVar("AHEAD", default=MappingProxyType({}))
-"""Those that are taken by transactions that begin now."""
+"""Those that are taken by what is stored now."""
 
 
 @contextlib.contextmanager
 def segments_ahead(found: Ahead) -> Iterator[None]:
-    """Let transactions that begin inside take segments that are encoded already."""
+    """Let what is stored inside take segments that are encoded already."""
     token = AHEAD.set(found)
     try:
         yield

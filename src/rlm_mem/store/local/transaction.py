@@ -77,7 +77,6 @@ class Transaction:
     ) -> None:
         self.connection = rows.connection
         self.rows = rows
-        rows.begin(AHEAD.get())
         self.events: list[dict[str, Any]] = []
         self.change = ChangeNotes(new_change_id())
         self._layout = layout
@@ -154,7 +153,6 @@ class Transaction:
         Returns:
             Those of their conversations that no chunk is of yet.
         """
-        self.rows.begin(AHEAD.get())
         ids = [chunk.id for chunk in chunks]
         self._free.update(ids)
         self._free.difference_update(
@@ -430,9 +428,8 @@ class Transaction:
 
     def _remember_folders(self, publishes: list[_Publish]) -> None:
         self._folders = {}
-        published = {os.path.dirname(item.target) for item in publishes}  # noqa: PTH120 - once for each chunk
-        moved = [path.parent for path in chain.from_iterable(self._moves)]
-        for folder in (*map(Path, published), *moved):
+        published = set(map(os.path.dirname, map(attrgetter("target"), publishes)))
+        for folder in (*map(Path, published), *map(attrgetter("parent"), chain.from_iterable(self._moves))):
             if folder in self._folders or folder == self._layout.unfinished:
                 continue
             try:
@@ -492,8 +489,7 @@ class LocalRowWriter:
     def __init__(self, connection: sqlite3.Connection, encode: Encode) -> None:
         self.connection = connection
         self._encode = encode
-        self._ahead: Ahead = {}
-        self._is_numbered = False  # the terms of these segments are
+        self._numbered: Ahead | None = None  # the segments made ahead whose terms are numbered
         self._namespaces: _Numbers[str] = _Numbers(connection, "namespaces", "ns", "name")
         self._conversations: _Numbers[tuple[int, str]] = _Numbers(
             connection, "conversations", "conversation", "ns, id"
@@ -511,11 +507,7 @@ class LocalRowWriter:
         self._targets.clear()
         self._kinds.clear()
         self._terms.clear()
-        self._is_numbered = False
-
-    def begin(self, ahead: Ahead) -> None:
-        """Begin a transaction, in which these segments are taken that are encoded already."""
-        self._ahead, self._is_numbered = ahead, False
+        self._numbered = None
 
     def put(
         self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
@@ -524,9 +516,10 @@ class LocalRowWriter:
         key = index_key(chunk)
         encode: Callable[[Callable[[str], int]], bytes] = partial(self._encode, *key)
         digest = ""
-        if (made := self._ahead.get(key)) is not None:
+        ahead = AHEAD.get()
+        if (made := ahead.get(key)) is not None:
             encode, digest = made.numbered, made.normalised
-            self._number_ahead()
+            self._number(ahead)
         entry = entry_of(chunk, digest)
         return self.put_entry(entry, path, sig, status, partial(encode, self.term), former=former)
 
@@ -609,13 +602,13 @@ class LocalRowWriter:
         self.connection.execute("DELETE FROM chunks WHERE doc = ?", (row.doc,))
         self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (row.ns, row.doc))
 
-    def _number_ahead(self) -> None:
+    def _number(self, ahead: Ahead) -> None:
         """Number at once what the segments made ahead are going to ask for, the first time that one is taken."""
-        if self._is_numbered:
+        if self._numbered is ahead:
             return
-        self._is_numbered = True
+        self._numbered = ahead
         terms = self._terms
-        asked = dict.fromkeys(text for one in self._ahead.values() for text in one.terms if text not in terms)
+        asked = dict.fromkeys(text for one in ahead.values() for text in one.terms if text not in terms)
         if len(terms) + len(asked) > _MOST_KEPT:
             terms.clear()
         self._look_up(asked)
