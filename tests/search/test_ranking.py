@@ -136,7 +136,34 @@ def test_texts_that_nobody_says_are_ranked_by_words_and_dates_alone(store: Chunk
     for number in range(5):
         store.create_chunk(f"Because the valve {number} stuck, is the flow lower? We think so.", "note")
     for hit in search(store, "Why is the flow at the valve lower?", explain=True):
-        assert set(hit.parts or {}) <= {*features.ANYWHERE, "confidence"}
+        assert set(hit.parts or {}) <= {*features.ANYWHERE, "confidence", "feedback"}
+
+
+def test_of_equal_matches_the_one_with_the_words_of_the_best_comes_first(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(3):
+            store.create_chunk(
+                f"Turbine blades flutter at resonance {number}: damping, torsion, stall.", "note"
+            )
+        for number in range(30):
+            store.create_chunk(f"Letter {number} was posted and stamped on time.", "note")
+        apart = store.create_chunk("Curtains flutter: garden, window, neighbour.", "note").id
+        alike = store.create_chunk("Wings flutter: damping, torsion, stall.", "note").id
+    hits = search(store, "turbine blades flutter resonance", explain=True)
+    parts = {hit.chunk_id: dict(hit.parts or {}) for hit in hits}
+    assert list(parts)[3:5] == [alike, apart]
+    assert parts[alike].pop("feedback") > parts[apart].pop("feedback", 0.0)
+    assert parts[alike] == parts[apart]  # by the words of the question alone they are equal
+
+
+def test_what_an_assistant_says_at_length_is_no_better_for_being_said_often(store: ChunkStore) -> None:
+    lines = ["User: The rose?"]
+    lines += [
+        f"Assistant: The rose needs lime, compost, mulch and pruning, as told before ({n})." for n in range(8)
+    ]
+    talk(store, "c1", "2023-05-01", *lines)
+    hits = search(store, "What does the rose need?", limit=20, explain=True)
+    assert hits and all("feedback" not in (hit.parts or {}) for hit in hits)
 
 
 def test_a_long_text_is_no_better_for_having_more_sentences_on_the_subject(store: ChunkStore) -> None:

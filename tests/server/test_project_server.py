@@ -125,15 +125,15 @@ def test_writes_go_to_the_project_alone(service: Service, ids: dict[str, str], p
         assert len(project.trajectories()) == len(shared.trajectories()) == 0
 
 
-def test_two_namespaces_rank_as_one(tmp_path: Path) -> None:
+def test_two_namespaces_rank_as_one(place: Path | str) -> None:
     """Split over two namespaces or stored in one: the same hits with the same scores."""
     texts = [f"Note {number}: the {word} of the harbour is {colour}." for number, (word, colour) in enumerate(
         (word, colour) for word in ("boat", "crane", "light", "gate") for colour in ("red", "green", "white")
     )]  # fmt: skip
     with (
-        Memory.open(tmp_path / "one") as one,
-        Memory.open(tmp_path / "two") as a,
-        Memory.open(tmp_path / "two", namespace="b") as b,
+        Memory.open(place, namespace="one") as one,
+        Memory.open(place, namespace="a") as a,
+        Memory.open(place, namespace="b") as b,
     ):
         for number, text in enumerate(texts):
             at = f"2026-01-{number + 1:02}T10:00:00Z"

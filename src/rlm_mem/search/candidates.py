@@ -72,6 +72,10 @@ class CandidateSet(Struct, frozen=True):
         length: number of terms.
         tf: frequency of each query term.
         eligible: ``chunk_eligible`` of its chunk.
+    Words of the segments, as numbers that mean the same in all of them:
+        word_start: the words of segment s are ``word_start[s]`` up to ``word_start[s + 1]``.
+        words: their numbers, repeated as often as they occur.
+        asked: the numbers of the question's terms, in any order; -1 for one that the index lacks.
     Statistics of the namespace, exact and independent of the history of writes:
         n_segments, avg_length, df: number of segments, terms per segment, segments that contain each query term.
         n_chunks, avg_chunk_length, chunk_df: the same for chunks.
@@ -104,6 +108,10 @@ class CandidateSet(Struct, frozen=True):
     length: npt.NDArray[np.int64]  # [S]
     tf: npt.NDArray[np.float32]  # [S, Q]
     eligible: npt.NDArray[np.bool_]  # [S]
+
+    word_start: npt.NDArray[np.int64]  # [S + 1]
+    words: npt.NDArray[np.uint32]
+    asked: npt.NDArray[np.int64]
 
     authors: tuple[str, ...]
 
@@ -184,6 +192,9 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
         length=decoded.length,
         tf=tf,
         eligible=eligible[chunk_index],
+        word_start=decoded.term_start,
+        words=decoded.terms,
+        asked=terms,
         authors=tuple(names.get(number, "") for number in authors[authors >= 0].tolist()),
         n_segments=figures.segments,
         avg_length=figures.total_length / max(figures.segments, 1),

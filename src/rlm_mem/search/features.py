@@ -17,7 +17,7 @@ import numpy.typing as npt
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import RELATED, Query
-from rlm_mem.store.core.selection import distinct
+from rlm_mem.store.core.selection import contained, distinct
 from rlm_mem.text import analysis
 from rlm_mem.text.dates import DateMention
 
@@ -34,6 +34,14 @@ _DAY = 86_400.0
 _EVENT_DAYS = 30.0
 #: (distance, weight) of the neighbours that can supply a word missing here: the one before, after, two before.
 _GAP = ((-1, 1.0), (1, 0.6), (-2, 0.6))
+
+#: Feedback: chunks that words are taken from, and words taken; those that equal the last one are taken, too.
+BEST, SHARED_WORDS = 10, 64
+#: A chunk's words count the less, the further its score is below the best one: 1/e per this much.
+_DROP = 1.0
+#: Values that differ by no more than rounding are equal, since sums depend on the order of candidates.
+_SLACK = 1 - 1e-9
+_DIGITS = 9
 
 
 def weighed(values: Floats, weights: Floats) -> Floats:
@@ -128,10 +136,14 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         df = c.chunk_df[self.words]
         weights = np.array(self.query.weights, np.float64)[self.words]
         worth = np.log1p((c.n_chunks - df + 0.5) / (df + 0.5)) * weights * (df > 0)
-        lengths = self._by_chunk(c.length.astype(np.float64)[:, None])[:, 0]
-        norm = WHOLE_K1 * (1 - WHOLE_B + WHOLE_B * lengths / max(c.avg_chunk_length, 1e-9))
+        norm = WHOLE_K1 * (1 - WHOLE_B + WHOLE_B * self.chunk_lengths / max(c.avg_chunk_length, 1e-9))
         tf = self.whole_tf
         return weighed(tf * (WHOLE_K1 + 1) / (tf + norm[:, None]), worth)
+
+    @cached_property
+    def chunk_lengths(self) -> Floats:
+        """Number of terms of each chunk."""
+        return self._by_chunk(self.candidates.length.astype(np.float64)[:, None])[:, 0]
 
     @cached_property
     def asking(self) -> Floats:
@@ -142,10 +154,10 @@ class Scene(FrozenRecord, frozen=True, dict=True):
 
     def _by_chunk(self, values: Floats) -> Floats:
         """Sums over the segments of each chunk."""
-        owner = self.candidates.chunk_index
         sums = np.zeros((len(self.candidates.chunk_ids), values.shape[1]))
-        begins = np.flatnonzero(np.r_[True, owner[1:] != owner[:-1]]) if len(owner) else owner
-        if len(begins):
+        owner = self.candidates.chunk_index
+        if len(owner):
+            begins = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
             sums[owner[begins]] = np.add.reduceat(values, begins, axis=0)
         return sums
 
@@ -221,8 +233,9 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         return (0,) if first <= 0 <= last else range(first, min(last, first + 50) + 1)
 
     def _by_authors(self, names: tuple[str, ...]) -> Bools:
-        wanted = [number for number, author in enumerate(self.candidates.authors) if author in names]
-        return np.isin(self.candidates.author, wanted) if wanted else np.zeros(self.size, np.bool_)
+        # The last place is that of no author, -1.
+        wanted = np.array([author in names for author in (*self.candidates.authors, None)])
+        return np.asarray(wanted[self.candidates.author], np.bool_)
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
@@ -402,8 +415,7 @@ def length(scene: Scene) -> Floats:
 
 def chunk_length(scene: Scene) -> Floats:
     """Logarithm of the number of terms of the whole chunk."""
-    lengths = scene._by_chunk(scene.candidates.length.astype(np.float64)[:, None])[:, 0]
-    return np.log1p(lengths)[scene.candidates.chunk_index]
+    return np.asarray(np.log1p(scene.chunk_lengths)[scene.candidates.chunk_index], np.float64)
 
 
 def time_told(scene: Scene) -> Floats:
@@ -491,6 +503,55 @@ def by_event(scene: Scene) -> Floats:
     days = (scene.candidates.at - event) / _DAY
     side = days <= 0 if anchor.before else days >= 0
     return np.asarray(side * np.exp(-np.abs(days) / _EVENT_DAYS))
+
+
+# -- feedback ---------------------------------------------------------------------------------------------------------
+
+
+def shared_words(candidates: CandidateSet, scores: Floats) -> Floats:
+    """How much each segment's chunk has of the words that tell the best chunks from the other candidates.
+
+    A question rarely has all the words of its subject; the best results have more of them. Nothing but the candidates
+    is read.
+
+    Args:
+        candidates: the chunks with their words.
+        scores: of each chunk, -inf for one that is not a result.
+
+    Returns:
+        0 for a chunk that has none of these words, about 1 for one that has many; the words of the question itself
+        do not count.
+    """
+    c = candidates
+    if not len(c.words) or scores.max() == -np.inf:
+        return np.zeros(len(c.chunk_index))
+    owner = np.repeat(c.chunk_index, np.diff(c.word_start))
+    lengths = np.maximum(np.bincount(c.chunk_index, c.length, len(scores)), 1.0)
+    last = np.partition(scores, -BEST)[-BEST] if len(scores) > BEST else -np.inf
+    share = np.where(scores >= last, np.exp((scores - scores.max()) / _DROP), 0.0)
+    share /= share.sum() * lengths
+    said = np.flatnonzero((share > 0)[owner])
+    words = distinct(c.words[said])
+    # A table by number, since a binary search for each of ten thousand words takes a millisecond. 0: none of `words`.
+    table = np.zeros(int(c.words.max()) + 1, np.int32)
+    table[words] = np.arange(1, len(words) + 1)
+    place = table[c.words]
+    count = np.bincount(place, minlength=len(words) + 1)[1:]
+    # By the candidates instead of all chunks: no more of the index is read. One more, so that few chunks tell little.
+    rarity = np.maximum(0.0, np.log(c.n_chunks / (count + 1)))
+    worth = np.bincount(place[said], share[owner[said]], len(words) + 1)[1:] * rarity
+    worth[contained(words, c.asked)] = 0.0
+    if len(worth) > SHARED_WORDS:
+        worth[worth < np.partition(worth, -SHARED_WORDS)[-SHARED_WORDS] * _SLACK] = 0.0
+    total = float(worth.sum())
+    if total <= 0:
+        return np.zeros(len(c.chunk_index))
+    adds = np.append(0.0, worth / total * rarity)[place]
+    begins = np.flatnonzero(np.append(True, owner[1:] != owner[:-1]))
+    found = np.zeros(len(scores))
+    found[owner[begins]] = np.add.reduceat(adds, begins)
+    found /= np.sqrt(lengths / max(c.avg_chunk_length, 1e-9))
+    return np.asarray(np.round(found, _DIGITS)[c.chunk_index], np.float64)
 
 
 SIGNALS: tuple[Callable[[Scene], Floats], ...] = (

@@ -2,25 +2,42 @@
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import structs
 
 from rlm_mem.search.candidates import CandidateSet, gather
+from rlm_mem.store.core.selection import distinct
 
 if TYPE_CHECKING:
     from rlm_mem.search.query import Query
     from rlm_mem.store.core.joined import JoinedSource
-    from rlm_mem.store.core.lookup import Filters
+    from rlm_mem.store.core.lookup import CandidateSource, Filters
 
 __all__ = ["gather_both"]
 
 
 def gather_both(source: JoinedSource, query: Query, filters: Filters, limit: int) -> CandidateSet:
     """The candidates of both namespaces as one set; the arguments are those of ``gather``."""
-    return reduce(_joined, [gather(one, query, filters, limit) for one in source.sources])
+    own, other = source.sources
+    mine, theirs = gather(own, query, filters, limit), gather(other, query, filters, limit)
+    return _joined(mine, _renumbered_words(theirs, other, own, mine))
+
+
+def _renumbered_words(
+    b: CandidateSet, other: CandidateSource, own: CandidateSource, a: CandidateSet
+) -> CandidateSet:
+    """`b`, its words with the numbers that they have in `a`; those that are not there come after all of `a`."""
+    words = distinct(np.concatenate([b.words.astype(np.int64), b.asked[b.asked >= 0]]))
+    numbers = other.renumbered(words, own)
+    lacking = numbers < 0
+    beyond = max(int(one.max(initial=0)) for one in (a.words, a.asked, numbers)) + 1
+    numbers = np.where(lacking, beyond + np.cumsum(lacking), numbers)
+    asked = b.asked.copy()
+    asked[asked >= 0] = numbers[np.searchsorted(words, asked[asked >= 0])]
+    return structs.replace(b, words=numbers[np.searchsorted(words, b.words)].astype(np.uint32), asked=asked)
 
 
 def _joined(a: CandidateSet, b: CandidateSet) -> CandidateSet:
@@ -52,6 +69,9 @@ def _joined(a: CandidateSet, b: CandidateSet) -> CandidateSet:
         length=np.concatenate([a.length, b.length]),
         tf=np.concatenate([a.tf, b.tf]),
         eligible=np.concatenate([a.eligible, b.eligible]),
+        word_start=np.concatenate([a.word_start, b.word_start[1:] + len(a.words)]),
+        words=np.concatenate([a.words, b.words]),
+        asked=np.concatenate([a.asked, b.asked]),
         authors=tuple(names),
         n_segments=a.n_segments + b.n_segments,
         avg_length=_average(a.n_segments, a.avg_length, b.n_segments, b.avg_length),

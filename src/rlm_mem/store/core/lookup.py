@@ -9,7 +9,7 @@ answer alike rank alike.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from msgspec import Struct
 
@@ -148,6 +148,13 @@ class CandidateSource(Protocol):
 
     def term_ids(self, terms: Sequence[str]) -> Ints:
         """The number of each term; -1 for one that the dictionary lacks."""
+        ...
+
+    def renumbered(self, terms: Ints, other: Self) -> Ints:
+        """The number that `other`, another namespace of the same backend, has for each of these terms.
+
+        -1 for one that it lacks. Takes one statement, or none where all namespaces number terms alike.
+        """
         ...
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import reduce
 from itertools import compress
 from operator import attrgetter
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -163,6 +163,10 @@ class LocalSource:
         """See `CandidateSource.term_ids`."""
         found = self._numbers(terms)
         return np.fromiter((found.get(term, -1) for term in terms), np.int64, len(terms))
+
+    def renumbered(self, terms: Ints, other: Self) -> Ints:  # noqa: ARG002
+        """See `CandidateSource.renumbered`: one dictionary serves all namespaces of a brain."""
+        return terms
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
         """See `CandidateSource.term_counts`."""

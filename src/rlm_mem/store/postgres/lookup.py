@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -118,6 +118,11 @@ UNION ALL
 _PARTS, _CHOSEN_OF = 4, 64
 
 # All words of short conversations; of long ones only the parts in which the wanted words are.
+_RENUMBERED = """
+SELECT mine.term, theirs.term FROM rlm_mem.terms mine JOIN rlm_mem.terms theirs
+    ON theirs.ns = %s AND theirs.text = mine.text WHERE mine.ns = %s AND mine.term = ANY(%s::int4[])
+"""
+
 _WORDS = f"""
 SELECT v.conversation, v.length, p.first, p.entries FROM rlm_mem.conversations v LEFT JOIN LATERAL (
     (SELECT w.first, w.entries FROM {CONVERSATION_TERMS.name} w
@@ -208,6 +213,12 @@ class PostgresSource:
         """See `CandidateSource.term_ids`."""
         self._learn(terms)
         return np.fromiter((self._numbers.get(term, -1) for term in terms), np.int64, len(terms))
+
+    def renumbered(self, terms: Ints, other: Self) -> Ints:
+        """See `CandidateSource.renumbered`."""
+        rows = self._rows(_RENUMBERED, (other._ns, self._ns, terms.tolist()))
+        found: dict[int, int] = dict(rows)
+        return _ints(found.get(number, -1) for number in terms.tolist())
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
         """See `CandidateSource.term_counts`."""
