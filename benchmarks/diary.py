@@ -14,7 +14,8 @@ result is in docs/benchmarks.md. It was opened then, and is no longer unseen.
 
 `diary_third.jsonl` is the open half of a corpus whose author had not read the rules: notes of a household, a software
 team, a clinic, a school, a workshop and clubs, as many different people write them. It was split in the same way. Its
-closed half is kept apart until the rules have been mended on the open one.
+closed half, `diary_fourth.jsonl`, was kept apart until the rules had been mended on the open one, and asked once, after
+the last of them.
 
     python benchmarks/diary.py             all
     python benchmarks/diary.py --quick     the corpus for development only; records nothing
@@ -40,6 +41,7 @@ _CORPORA = (
     ("found wordings, open half", "diary_open.jsonl"),
     ("found wordings, closed half", "diary_closed.jsonl"),
     ("many writers, open half", "diary_third.jsonl"),
+    ("many writers, closed half", "diary_fourth.jsonl"),
 )
 _FIRST_DAY = date(2025, 1, 1)
 _DAYS = 365
