@@ -63,8 +63,8 @@ AHEAD: ContextVar[Ahead] = ContextVar("AHEAD", default=MappingProxyType({}))
 
 @contextlib.contextmanager
 def segments_ahead(found: Ahead) -> Iterator[None]:
-    """Let what is stored inside take segments that are encoded already."""
-    token = AHEAD.set(found)
+    """Let what is stored inside take segments that are encoded already; writers see another mapping each time."""
+    token = AHEAD.set(MappingProxyType(dict(found)))
     try:
         yield
     finally:
