@@ -317,9 +317,13 @@ def test_a_question_in_the_search_box_is_answered_in_one_of_three_outcomes(
     assert "green tea" in text_of(answered).partition("confidence")[0]
     (run,) = site.memory.trajectories()
     assert {f"/memories/{ids[1]}", f"/recalls/{run.id}"} <= set(links_of(answered))
-    assert "The memory does not hold an answer" in asked(q="Who won the chess championship of 1962?")
+    absent = asked(q="Who won the chess championship of 1962?")
+    assert "The memory does not hold an answer." in absent
+    assert "sure that it is not held: " in absent
     close = asked(q="How many cups of tea does Ben drink?")
     assert "closest only" in close
+    assert "No memory plainly gives the answer. These come closest." in close
+    assert "sure that it is not held: " in close
     assert "Ben drinks green tea in the morning." in close
     for fields in ({"q": "green tea"}, {"q": ""}, {"q": "What does Ben drink?", "tag": "db"}):
         assert asked(**fields) == "", fields

@@ -166,9 +166,14 @@ def test_a_program_returns_each_part_once(ask: Ask) -> None:
     )
     assert step["output"].splitlines() == texts and str(step).count(texts[3]) == 1
     assert (len(step["chunks_read"]), step["chunk_count"], step["untrusted"]) == (10, 14, "all 14 (web)")
+    ask("recall_exec", handle=opened["handle"], code="rows = turns(contains='number 13')")
     ask("recall_finish", handle=opened["handle"], answer="fourteen")
+    assert "has its answer" in ask("recall_exec", handle=opened["handle"], code="print(rows)")
     again = ask("recall_open", question="And how many are there?", handle=opened["handle"])
     assert opened["instructions"] and not again["instructions"] and "how many" in again["opening"]
+    # What an earlier question of the session found may be cited, as its variables stay.
+    cited = ask("recall_exec", handle=opened["handle"], code="FINAL('13', [rows[0]['chunk_id']])")["result"]
+    assert cited["sources"][0]["excerpt"] == texts[13]
 
 
 def test_long_calls_report_progress(served: McpServer, remembered: list[str]) -> None:

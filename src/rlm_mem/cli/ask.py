@@ -13,24 +13,16 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
 from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, plain, print_json, screen, text
-from rlm_mem.recall.outcome import confidence_words
+from rlm_mem.recall.outcome import ENDINGS, confidence_words, ending_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlm_mem.memory import Memory
-    from rlm_mem.recall.outcome import OutcomeWord
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
 
 MAX_PATH_STEPS = 50
-
-ENDINGS: dict[OutcomeWord, str] = {
-    "closest only": "No memory plainly gives the answer. These come closest.",
-    "not held": "The memory does not hold an answer.",
-    "stopped": "The search was stopped before it found an answer.",
-}
-"""Messages shown in place of an answer."""
 
 Question = Annotated[list[str], typer.Argument(metavar="QUESTION", help="The question.", show_default=False)]
 
@@ -177,13 +169,6 @@ def show_recall(console: rich.Console, memory: Memory, result: RecallResult, sec
     if result.stopped_by is not None:
         parts.insert(0, ending_of(result.stopped_by))
     console.print(text(" · ".join(part for part in parts if part), "dim"))
-
-
-def ending_of(stopped_by: str) -> str:
-    """What ended a run, in words."""
-    if stopped_by == "repetition":
-        return "stopped, because the model repeated a reply that failed"
-    return f"stopped by the budget of {stopped_by.replace('_', ' ')}"
 
 
 def show_evidence(

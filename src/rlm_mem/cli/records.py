@@ -12,7 +12,6 @@ import typer
 
 import rlm_mem
 from rlm_mem.cli import periods, rich
-from rlm_mem.cli.ask import ending_of
 from rlm_mem.cli.call import Call, Where
 from rlm_mem.cli.ids import full_id, known_id
 from rlm_mem.cli.steps import cost_line, step_parts, step_title
@@ -31,7 +30,7 @@ from rlm_mem.cli.terminal import (
 )
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.recall.costing import CostLine
-from rlm_mem.recall.outcome import OutcomeWord, confidence_words
+from rlm_mem.recall.outcome import OutcomeWord, confidence_words, ending_of
 from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id, load_trajectory
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from rlm_mem.chunk.types import strength_word
 from rlm_mem.dashboard import markdown, words
+from rlm_mem.recall.outcome import ENDINGS
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -130,7 +131,7 @@ def _environment() -> Environment:
     made.filters.update(words.FILTERS)
     made.filters["teaser"] = markdown.teaser
     made.globals.update(asset=_asset, navigation=NAVIGATION, keys=KEYS, address=words.address)
-    made.globals.update(way=words.way, strength_word=strength_word)
+    made.globals.update(way=words.way, strength_word=strength_word, endings=ENDINGS)
     # Global, since a block that is rendered alone has no access to its template's imports.
     made.globals["parts"] = made.get_template("parts.html").module
     return made

@@ -83,7 +83,12 @@ _NUMBER = r"(?:\d[\d.,]{0,20}+|" + _any(
 _ORDINAL = r"(?:\d{1,2}(?:st|nd|rd|th)|" + _any(
     "first second third fourth fifth sixth seventh eighth ninth tenth fifteenth twentieth"
 ) + r"|(?:last|first|next)\s+(?:working\s+)?(?:day|week|month|weekday))"  # fmt: skip
-_CLOCK = r"(?:\d{1,2}:\d\d(?:\s?(?:[ap]m|utc|cet|gmt)\b)?|\d{1,2}\s?[ap]m\b)"
+_HOUR = _any("one two three four five six seven eight nine ten eleven twelve")
+_CLOCK = (
+    r"(?:\d{1,2}:\d\d(?:\s?(?:[ap]m|utc|cet|gmt)\b)?|\d{1,2}\s?[ap]m\b"
+    rf"|(?<=\bat )(?:half past |quarter past |quarter to )?{_HOUR}\b"
+    r"(?=\s*+$|[.,;:!?)]|\s(?:in the|on|every|each|sharp|o.clock)\b))"
+)
 _DATE = (
     rf"(?:\d{{1,2}}\s+{_MONTH}\b(?:\s+\d{{4}})?|{_MONTH}\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?!\d)(?:,?\s+\d{{4}})?"
     rf"|{_MONTH}\s+\d{{4}}|{_MONTH}\b|\d{{4}}-\d\d-\d\d|(?:19|20)\d\d\b)"

@@ -271,7 +271,9 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
             continue
         place = text.find(" ".join(kept), match.start())
         number = next((n for n, word in enumerate(sentence.words) if word.start >= place), None)
-        if number is not None and not may_be_person(sentence, number):
+        if number is not None and not (
+            may_be_person(sentence, number) or _does_it(question, sentence, number)
+        ):
             continue
         found.append((place, " ".join(kept)))
     if not found:
@@ -283,6 +285,16 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         found = [one for one in found if not _BEHIND.search(_before(text, one[0]))]
     by = [one for one in found if _DONE_BY.search(_before(text, one[0]))]
     return _nearest(question, sentence, by if active and by else found)
+
+
+_WHO_DOES = re.compile(r"\W*who\s+(?P<verb>\w+)", re.IGNORECASE)
+
+
+def _does_it(question: Question, sentence: Sentence, number: int) -> bool:
+    """Whether the verb of the question follows the first word of a sentence: "Grace wrote …" for "who wrote …"."""
+    verb = _WHO_DOES.match(question.text)
+    after = sentence.words[number + 1 : number + 2]
+    return number == 0 and verb is not None and bool(after) and after[0].low == verb["verb"].lower()
 
 
 def _before(text: str, place: int) -> str:

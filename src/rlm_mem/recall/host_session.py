@@ -186,8 +186,13 @@ class RecallSession:
             BudgetError: a budget had ended the session before this program.
         """
         with self._lock, self._stopwatch:
-            if self.result is not None or self._session is None:
-                raise SessionComplete("the recall session has ended", hint="open a new recall_session")
+            if self._session is None:
+                raise SessionComplete("the recall session has ended", hint="open another one")
+            if self.result is not None:
+                raise SessionComplete(
+                    "the question of this recall session has its answer",
+                    hint="ask another question in it first",
+                )
             self._budget.start_iteration()
             ran = run_programs(self._session, [code], self._shown)
             step = make_step(

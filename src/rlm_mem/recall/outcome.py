@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-__all__ = ["OUTCOMES", "Method", "OutcomeWord", "confidence_words", "outcome_word"]
+__all__ = ["ENDINGS", "OUTCOMES", "Method", "OutcomeWord", "confidence_words", "ending_of", "outcome_word"]
 
 Method = Literal["programs", "scaffolded", "offline"]
 """How an answer was found: by programs that the model wrote; by built-in programs, from what the model read in their
@@ -24,6 +24,13 @@ passages; or by the offline model in the place of a model that could do neither.
 OutcomeWord = Literal["answered", "closest only", "not held", "stopped", "failed"]
 
 OUTCOMES: tuple[OutcomeWord, ...] = get_args(OutcomeWord)
+
+ENDINGS: dict[OutcomeWord, str] = {
+    "closest only": "No memory plainly gives the answer. These come closest.",
+    "not held": "The memory does not hold an answer.",
+    "stopped": "The search was stopped before it found an answer.",
+}
+"""What is shown to people in the place of an answer."""
 
 _GIVEN_UP = frozenset(
     {
@@ -48,6 +55,13 @@ def confidence_words(outcome: OutcomeWord, confidence: float) -> str:
     if outcome == "answered":
         return f"confidence {confidence:.2f}"
     return f"sure that it is not held: {confidence:.2f}" if outcome in ("not held", "closest only") else ""
+
+
+def ending_of(stopped_by: str) -> str:
+    """What ended a run, in words."""
+    if stopped_by == "repetition":
+        return "stopped, because the model repeated a reply that failed"
+    return f"stopped by the budget of {stopped_by.replace('_', ' ')}"
 
 
 def outcome_word(

@@ -30,7 +30,7 @@ from rlm_mem.recall.loop import (
     supporting,
 )
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
-from rlm_mem.recall.outcome import Method, OutcomeWord, confidence_words, outcome_word
+from rlm_mem.recall.outcome import ENDINGS, Method, OutcomeWord, confidence_words, ending_of, outcome_word
 from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures, untrusted_among
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import (
@@ -676,8 +676,9 @@ def described(
     answer: str | None, outcome: OutcomeWord, sources: list[Source], confidence: float, stopped_by: str | None
 ) -> str:
     """A result in a few lines: answer, sources, confidence."""
-    ended = outcome + (f" by the budget of {stopped_by.replace('_', ' ')}" if stopped_by else "")
-    lines = [answer if outcome == "answered" and answer else f"no answer: {ended}"]
+    lines = [answer if outcome == "answered" and answer else ENDINGS[outcome]]
+    if stopped_by is not None:
+        lines.append(ending_of(stopped_by))
     lines += [f"  {source}" for source in sources[:_SHOWN]]
     if len(sources) > _SHOWN:
         lines.append(f"  and {len(sources) - _SHOWN} more")

@@ -364,15 +364,13 @@ class SandboxSession:
         )
 
     def reopen(self) -> None:
-        """Delete the answer and what may be cited, but no names: for another question to the same session.
+        """Delete the answer, for another question to the same session: names stay, and what was shown may be cited.
 
         Raises:
             SessionBusy: a program runs.
         """
         with self._busy("take another question"):
             self._final = None
-            self._seen_ids.clear()
-            self._citations_limited = False
 
     def close(self) -> None:
         """End a running program and release the worker; the answer stays readable.
