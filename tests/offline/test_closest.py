@@ -48,6 +48,14 @@ def test_related_memories_without_an_answer_are_returned_as_closest(ask: Ask) ->
     assert str(result).splitlines()[-1] == f"sure that it is not held: {result.confidence:.2f}"
 
 
+def test_closest_memories_share_the_subject_where_one_does(ask: Ask) -> None:
+    result = ask("How old is Mia?", "Mia started school in September.", "Invoices are kept for ten years.")
+    assert result.outcome == "closest only"
+    assert [one.excerpt for one in result.sources] == ["Mia started school in September."]
+    short = result.within(3).sources
+    assert all(len(one.line) < len("Mia started school") for one in short)
+
+
 def test_without_a_related_memory_the_outcome_is_not_held(ask: Ask) -> None:
     result = ask("Which violin did Ruth buy?", "Bread is baked on Fridays.")
     assert result.outcome == "not held"
@@ -65,6 +73,7 @@ def test_an_excerpt_is_the_stretch_that_bears_on_the_question(ask: Ask) -> None:
     ("question", "note"),
     [
         ("How many CPUs has the production database?", "The staging database has 4 CPUs and 16 GB of RAM."),
+        ("What is the door code?", "The door code is changed every quarter."),
         ("Where is Tom from?", "Access to the archive is given by Tom after a call."),
         ("How large may a header be?", "Status 431 is sent for a header that is too large."),
         (

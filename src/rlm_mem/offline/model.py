@@ -157,26 +157,33 @@ def other_words(question: Question) -> list[str]:
 
 _MAX_CLOSEST = 5
 """The closest memories that are returned where no passage clearly answers."""
+_SAME_THING = 0.9
+"""From this on a passage has a word of the question or one that means the same."""
 
 
 def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
-    """Up to five passages of different chunks that are related to ``question``, in their order."""
+    """Up to five passages of different chunks that are related to ``question``, in their order.
+
+    Where one has a word of the question or a synonym, those that only have a word of the same class are left out.
+    """
+    related = [(one, _relation(question, one)) for one in sorted(passages, key=lambda one: not one.current)]
+    least = _SAME_THING if any(share >= _SAME_THING for _, share in related) else 0.01
     found: dict[str, Passage] = {}
-    for passage in sorted(passages, key=lambda one: not one.current):
-        if len(found) < _MAX_CLOSEST and passage.chunk_id not in found and _is_related(question, passage):
-            found[passage.chunk_id] = passage
+    for passage, share in related:
+        if len(found) < _MAX_CLOSEST and share >= least:
+            found.setdefault(passage.chunk_id, passage)
     return list(found.values())
 
 
-def _is_related(question: Question, passage: Passage) -> bool:
-    """Whether a passage shares a name, a content word or a synonym with the question."""
+def _relation(question: Question, passage: Passage) -> float:
+    """How well a passage meets the name, content word or synonym of the question that it meets best, 0 to 1."""
     if is_foreign(question.text):
-        return bool(foreign_terms(question.text) & foreign_terms(passage.text))
+        return float(bool(foreign_terms(question.text) & foreign_terms(passage.text)))
     stems = (
         passage.stems | passage.before_stems | Sentence(passage.heading, 0).stems | {stem_of(passage.author)}
     )
     telling = {*(question.strong or question.terms), *map(stem_of, question.names)}
-    return any(degree(term, stems, passage.text) > 0 for term in telling)
+    return max((degree(term, stems, passage.text) for term in telling), default=0.0)
 
 
 _LABEL = re.compile(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")

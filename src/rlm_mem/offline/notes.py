@@ -47,7 +47,8 @@ _WHAT_IS = re.compile(
     re.IGNORECASE,
 )
 _SAYS_WHAT = re.compile(
-    r"[:=—–]|\s-{1,2}\s|\b(?:is|are|was|were|be|means?|meant|defaults?|equals?|becomes?|stands for|called|named)\b|\d",
+    r"[:=—–]|\s-{1,2}\s|\b(?:is|are|was|were|be)\b(?!\s\w{2,20}ed\s(?:every|each|by|when|after|before|because|once|twice)\b)"
+    r"|\b(?:means?|meant|defaults?|equals?|becomes?|stands for|called|named)\b|\d",
     re.IGNORECASE,
 )
 _IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)+|\b[A-Za-z]\w*_\w+|\b[A-Z]?[a-z]+[A-Z]\w*")

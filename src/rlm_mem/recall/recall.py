@@ -581,7 +581,10 @@ class RecallResult:
     def within(self, max_tokens: int) -> RecallResult:
         """The same with the first sources whose excerpts together have at most so many tokens, the last one cut."""
         texts = texts_within([one.excerpt for one in self.sources], max_tokens)
-        kept = [replace(one, excerpt=text) for one, text in zip(self.sources, texts, strict=False)]
+        kept = [
+            one if text == one.excerpt else replace(one, excerpt=text, line=min(one.line, text, key=len))
+            for one, text in zip(self.sources, texts, strict=False)
+        ]
         return replace(self, sources=kept)
 
 
