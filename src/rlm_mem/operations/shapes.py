@@ -275,6 +275,7 @@ class RecallAnswer(MayBeCut):
     Attributes:
         answer: null when there is none; ``outcome`` says why: closest only, not held, or stopped (``stopped_by``).
         chunk_ids: what it rests on; without an answer, the best evidence found.
+        confidence: how sure the answer is; without one, how sure it is that it is not held, 0 where nobody said.
         cost: US dollars of all calls, null when one of them had no known price.
         standing: for each of ``chunk_ids``: tier, reliability, confidence and uses.
         sources: for each of ``chunk_ids``: id, date, first words, and the excerpt that bears on the question.
@@ -403,7 +404,9 @@ class CitedMemory(Struct):
 
 
 class CitedAnswer(MayBeCut):
-    """An answer; null when there is none, and `outcome` says why: closest only, not held, or stopped."""
+    """An answer; null when there is none, and `outcome` says why: closest only, not held, or stopped. `confidence` is
+    then how sure it is that the answer is not held, 0 where nobody said.
+    """
 
     answer: str | None
     chunk_ids: list[str]

@@ -46,7 +46,7 @@ _GIVEN_UP = frozenset(
 
 
 def confidence_words(outcome: OutcomeWord, confidence: float) -> str:
-    """What a confidence is about: the answer, or that the memory does not hold one; empty where nothing was concluded.
+    """What a confidence is about: the answer, or that there is none; empty where nobody said how sure.
 
     Args:
         outcome: the word for the end of the run.
@@ -54,7 +54,8 @@ def confidence_words(outcome: OutcomeWord, confidence: float) -> str:
     """
     if outcome == "answered":
         return f"confidence {confidence:.2f}"
-    return f"sure that it is not held: {confidence:.2f}" if outcome in ("not held", "closest only") else ""
+    absent = outcome in ("not held", "closest only") and confidence > 0
+    return f"sure that it is not held: {confidence:.2f}" if absent else ""
 
 
 def ending_of(stopped_by: str) -> str:
