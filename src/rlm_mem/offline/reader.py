@@ -202,8 +202,8 @@ def _has_another(text: str, answer: str, former: Set[str]) -> bool:
 
 
 def _is_later(before: Passage, later: Passage) -> bool:
-    """Whether one note was made after another and is trusted as far; neither is a turn of a dialogue."""
-    if before.at is None or later.at is None or later.at <= before.at:
+    """Whether one note was made after another and is trusted as far; neither is a turn or a section of a document."""
+    if before.at is None or later.at is None or later.at <= before.at or before.heading or later.heading:
         return False
     return is_note(before.author) and is_note(later.author) and (before.untrusted or not later.untrusted)
 

@@ -408,7 +408,7 @@ class _Look:
                     same = now is chunk or now.content == chunk.content
                     place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                     hits.append(_hit(chunk, place, self._asked, self._analyser, explain))
-        return _with_what_holds_first(hits, self._asked.text, self._analyser)[:limit]
+        return _with_what_holds_first(hits, read, self._asked.text, self._analyser)[:limit]
 
 
 def _knows(source: CandidateSource, question: Query) -> bool:
@@ -435,18 +435,21 @@ def _present(store: ChunkStore, chunk_ids: list[str]) -> dict[str, Chunk]:
     return found
 
 
-def _with_what_holds_first(hits: list[Hit], query: str, analyser: Analyser) -> list[Hit]:
+def _with_what_holds_first(
+    hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser
+) -> list[Hit]:
     """The hits, the first of them one that no later hit among the best says to be out of date, or tells again.
 
     Links of succession are in the order already. This reads what the texts say themselves: by the rules of
     ``rlm_mem.text.differences``, of imported chunks, of proposals that wait, and of chunks out of date in part; by
-    those of ``rlm_mem.text.retold``, of notes that nobody speaks, where a question asks for what holds.
+    those of ``rlm_mem.text.retold``, of notes that nobody speaks and no document has, where a question asks for what
+    holds.
     """
     for _ in range(_FOLLOWED):
         best, part = hits[:_COMPARED], "says so"
         place = _ending_first(best, analyser)
         if not place:
-            place, part = _retelling_first(best, query, analyser), "tells again"
+            place, part = _retelling_first(best, read, query, analyser), "tells again"
         if not place:
             break
         first = hits[0].score + _STEP
@@ -470,15 +473,22 @@ def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
     return 0
 
 
-def _retelling_first(hits: list[Hit], query: str, analyser: Analyser) -> int:
+def _retelling_first(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser) -> int:
     """The place of the best hit that tells again what the query asks the first one for; 0 for none."""
-    later = [place for place in _later(hits) if hits[place].at > hits[0].at and is_note(hits[place].author)]
-    if not later or not is_note(hits[0].author) or (asked := PresentQuestion.of(query, analyser)) is None:
+    notes = [is_note(hit.author) and _stands_alone(read[hit.chunk_id]) for hit in hits]
+    later = [place for place in _later(hits) if hits[place].at > hits[0].at and notes[place]]
+    if not later or not notes[0] or (asked := PresentQuestion.of(query, analyser)) is None:
         return 0
     texts = {hit.snippet: frozenset(analyser.terms(hit.snippet)) for hit in hits}
     first, year = hits[0].snippet, int(hits[0].at[:4])
     told = (one for one in later if is_retold(asked, first, hits[one].snippet, texts, analyser, year=year))
     return next(told, 0)
+
+
+def _stands_alone(chunk: Chunk) -> bool:
+    """Whether a chunk is a whole text, not a part or section of a document."""
+    provenance = chunk.metadata.provenance
+    return not provenance.get("headings") and provenance.get("parts", 1) == 1
 
 
 def _later(hits: list[Hit]) -> list[int]:

@@ -127,7 +127,7 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
     """
     if not len(candidates.chunk_index):
         return
-    scores = in_succession(candidates, score_segments(query, candidates))
+    scores = in_succession(candidates, score_segments(query, candidates, feedback=by != "segment"))
     counted = candidates.eligible & scores.relevant
     if with_word:
         holds = np.zeros(len(candidates.chunk_ids), np.bool_)
@@ -313,8 +313,13 @@ class Scores(Struct, frozen=True):
     relevant: npt.NDArray[np.bool_]
 
 
-def score_segments(query: Query, candidates: CandidateSet) -> Scores:
-    """Score every segment of `candidates` for `query`."""
+def score_segments(query: Query, candidates: CandidateSet, *, feedback: bool = True) -> Scores:
+    """Score every segment of `candidates` for `query`.
+
+    Args:
+        feedback: raise chunks that have the words of the best ones. All segments of a chunk rise alike, so that it does
+            not tell which of them answers.
+    """
     scene = Scene(query, candidates)
     spoken = bool(scene.spoken.any())
     tables = (WEIGHTS, TALK, ONE_SIDED) if spoken else (WEIGHTS,)
@@ -341,7 +346,7 @@ def score_segments(query: Query, candidates: CandidateSet) -> Scores:
     # In talk feedback counts the less, the more one speaker says, and nothing from three quarters on: an assistant says
     # the same at length in many places.
     worth = FEEDBACK * WEIGHTS["whole"] * (max(0.0, 2 * scene.talk - 1) if spoken else 1.0)
-    if worth and scene.size:
+    if feedback and worth and scene.size:
         scores = Scores(total, parts, relevant)
         by_chunk = score_chunks(scores, candidates.chunk_index, candidates.eligible & relevant)
         column = worth * shared_words(candidates, by_chunk)
