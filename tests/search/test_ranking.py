@@ -154,6 +154,8 @@ def test_of_equal_matches_the_one_with_the_words_of_the_best_comes_first(store: 
     assert list(parts)[3:5] == [alike, apart]
     assert parts[alike].pop("feedback") > parts[apart].pop("feedback", 0.0)
     assert parts[alike] == parts[apart]  # by the words of the question alone they are equal
+    segments = search(store, "turbine blades flutter resonance", by="segment", explain=True)
+    assert segments and all("feedback" not in (hit.parts or {}) for hit in segments)
 
 
 def test_what_an_assistant_says_at_length_is_no_better_for_being_said_often(store: ChunkStore) -> None:

@@ -117,3 +117,21 @@ def test_turns_of_a_dialogue_keep_their_order(memory: Memory) -> None:
     memory.remember(again, conversation_id="c", occurred_at="2025-09-01")
     hits = memory.search("Which port has the archive service?", limit=2, explain=True)
     assert all("tells again" not in (hit.parts or {}) for hit in hits)
+
+
+def test_sections_of_documents_keep_their_order(memory: Memory) -> None:
+    older = "# archive service\n\nThe archive service uses port 7200."
+    newer = "# scanner\n\n7200 was taken by the scanner, the archive service uses port 7355 since lunch"
+    memory.remember(older, occurred_at="2025-02-01")
+    memory.remember(newer, occurred_at="2025-09-01")
+    question = "Which port does the archive service use?"
+    hits = memory.search(question, limit=2, explain=True)
+    assert len(hits) == 2 and all("tells again" not in (hit.parts or {}) for hit in hits)
+    assert "7355" not in str(memory.recall(question).content)
+
+
+def test_one_word_of_the_question_is_enough_only_with_a_word_of_change() -> None:
+    note = "All dates are stored in UTC, shown in local time."
+    assert not retold(
+        "How should dates be stored?", note, "Sessions are stored in Redis, keys expire at UTC noon."
+    )

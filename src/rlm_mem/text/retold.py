@@ -126,13 +126,14 @@ def is_retold(
     enough = max(1, len(missing), 0 if named else min(_SHARED, len(had)))
     if not had or len(has & had) < enough or not missing.isdisjoint(asked.names):
         return False
+    if len(has & had) == 1 and not MAY_END.search(later):
+        return False
     often = {stem: sum(stem in one for one in texts.values()) for stem in had | (before & after)}
     covered = sum(1 / often[stem] for stem in has & had) / sum(1 / often[stem] for stem in had)
     if covered < (_LEAST_NAMED if named else _LEAST):
         return False
     shared = sum(often[stem] <= _FEW for stem in before & after)
-    whole = shared > 0 and not missing and (len(had) > 1 or MAY_END.search(later) is not None)
-    if shared < _SHARED and not whole:
+    if shared < _SHARED and (missing or not shared):
         return False
     told = [(one, analyser.terms(one)) for one in _SENTENCE.split(later[:_LONGEST])]
     best, _ = max(told, key=lambda one: (len(had & set(one[1])), len(before & set(one[1]))))
