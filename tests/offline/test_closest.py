@@ -220,6 +220,10 @@ def test_an_answer_has_the_form_that_the_question_asks_for(question: str, text: 
         ("Who wrote the import of CSV files?", "Grace wrote the import of CSV files.", "Grace"),
         ("Who drew the map of the harbour?", "Measure the harbour, the map is old.", None),
         ("Who is the captain of the ferry?", "The ferry leaves at nine.", None),
+        ("Who is the mayor of Porto?", "The mayor of Porto met Ruth on Friday.", None),
+        ("Who is the mayor of Porto?", "The mayor of Porto remains Ruth.", "Ruth"),
+        ("Who is the mayor of Porto?", "The mayor of Porto, elected in May, is Ruth.", "Ruth"),
+        ("Who is the mayor of Porto?", "Ruth, the mayor of Porto, met Tom.", "Ruth"),
         ("Who is the captain of the harbour?", "Anna is the head of the harbour.", None),
     ],
 )

@@ -283,8 +283,34 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
     )
     if active:  # the subject of an action does not follow "in"
         found = [one for one in found if not _BEHIND.search(_before(text, one[0]))]
+    acted = _holder_acts(question, text)
+    if acted is not None:
+        earlier = [one for one in found if one[0] < acted]
+        if earlier or text[acted] != ",":  # "the mayor, elected in May, is Ruth"
+            found = earlier
     by = [one for one in found if _DONE_BY.search(_before(text, one[0]))]
     return _nearest(question, sentence, by if active and by else found)
+
+
+_HOLDER = re.compile(
+    r"\W*who(?:['’]s|\s+(?:is|was))\s+(?:(?:the|our|my|their)\s+)?(?P<role>[^?]{1,80}?)[\s?]*$", re.IGNORECASE
+)
+_ACTS_ON = re.compile(
+    r",?\s(?!(?:is|was|has|remains|stays|becomes|named|called)\b)"
+    r"(?:[a-z]{2,20}ed|[a-z]{2,20}[^\Ws]s|met|saw|told|gave|took|sent|paid|wrote|made|found|lost|left|said|brought|taught)\s"
+)
+
+
+def _holder_acts(question: Question, text: str) -> int | None:
+    """Where the holder of the role that a question asks for does something: what follows is about others ("the mayor of
+    Porto met Ruth" for "who is the mayor of Porto").
+    """
+    asked = _HOLDER.match(question.text)
+    place = text.lower().find(asked["role"].lower()) if asked else -1
+    if asked is None or place < 0:
+        return None
+    end = place + len(asked["role"])
+    return end if _ACTS_ON.match(text, end) else None
 
 
 _WHO_DOES = re.compile(r"\W*who\s+(?P<verb>\w+)", re.IGNORECASE)
