@@ -329,7 +329,9 @@ def _before(text: str, place: int) -> str:
 
 
 def _acts(text: str, end: int) -> bool:
-    """Whether a verb seems to follow: "Giulia lives …", not "Timeouts for …"."""
+    """Whether a verb or a role seems to follow: "Giulia lives …", "Ruth, the mayor, …", not "Timeouts for …"."""
+    if text.startswith(", the ", end):
+        return True
     after = re.match(r"(?:['’]s)?\s+([\w-]+)", text[end : end + 80])
     word = after[1].lower() if after else ""
     return word.endswith(("s", "ed")) or word in word_set(
