@@ -37,7 +37,7 @@ FIND_FILES, FIND_FUNCTIONS = 27, 226
 ASK_FILES, ASK_FUNCTIONS = 31, 276
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
-RECALL_FILES = 46
+RECALL_FILES = 45
 RECALL_FUNCTIONS = 713
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, and look for numbered statements; a passage comes with the lines around it

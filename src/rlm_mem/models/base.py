@@ -12,6 +12,7 @@ of a program can reach it, and it is sticky: code that catches it on the host si
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import threading
@@ -19,7 +20,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any, Literal, Protocol, TypedDict, Unpack, runtime_checkable
+from typing import Any, Literal, Protocol, TypedDict, TypeGuard, Unpack, runtime_checkable
 
 from rlm_mem.errors import BudgetError, InputError, InvalidConfig, MaxIterationsError
 from rlm_mem.text.tokens import count_tokens
@@ -41,6 +42,7 @@ __all__ = [
     "as_messages",
     "breaking",
     "estimate_usage",
+    "is_llm",
     "render_prompt",
     "sendable",
     "unbroken",
@@ -167,6 +169,19 @@ class LLM(Protocol):
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
         """Answer ``messages``."""
         ...
+
+
+def is_llm(model: object) -> TypeGuard[LLM]:
+    """Whether a model is written for the protocol: it has a name, and its ``complete`` takes the options."""
+    complete = getattr(model, "complete", None)
+    if not callable(complete) or not isinstance(getattr(model, "name", None), str):
+        return False
+    try:
+        parameters = inspect.signature(complete).parameters
+    except (TypeError, ValueError):
+        return False
+    takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
+    return takes_all or {"max_tokens", "timeout"} <= parameters.keys()
 
 
 def as_messages(prompt: Prompt) -> list[Message]:

@@ -16,7 +16,7 @@ from rlm_mem.errors import InputError, InvalidConfig, ModelError, ModelUnavailab
 from rlm_mem.extensions import PROVIDERS as GROUP
 from rlm_mem.extensions import described, extension
 from rlm_mem.models.apis import APIS
-from rlm_mem.models.base import LLM, Completion, Options, Prompt, estimate_usage, render_prompt
+from rlm_mem.models.base import LLM, Completion, Options, Prompt, estimate_usage, is_llm, render_prompt
 from rlm_mem.models.scripted import ScriptedLLM
 
 __all__ = ["PROVIDERS", "adapt", "get_llm"]
@@ -75,19 +75,6 @@ def _option_names(call: Callable[..., Any]) -> frozenset[str]:
     return frozenset(p.name for p in list(parameters)[1:] if p.kind in by_name) & set(Options.__annotations__)
 
 
-def _implements_protocol(obj: object) -> bool:
-    """True for a model written for the protocol: it has a name, and its ``complete`` takes the options."""
-    if not isinstance(getattr(obj, "name", None), str):
-        return False
-    try:
-        parameters = inspect.signature(obj.complete).parameters.values()  # type: ignore[attr-defined]
-    except (TypeError, ValueError):
-        return False
-    return any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters) or {"max_tokens", "timeout"} <= {
-        p.name for p in parameters
-    }
-
-
 def adapt(model: object, config: Config | None = None) -> LLM:
     """Return ``model`` as an :class:`LLM`.
 
@@ -102,10 +89,10 @@ def adapt(model: object, config: Config | None = None) -> LLM:
     """
     if model is None or isinstance(model, str):
         return get_llm(model, config)
+    if is_llm(model):
+        return model
     complete = getattr(model, "complete", None)
     if callable(complete):
-        if _implements_protocol(model):
-            return model  # type: ignore[return-value]
         name = getattr(model, "name", None)
         return _PlainLLM(complete, name if isinstance(name, str) else type(model).__name__)
     if callable(model):

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem import search as searching
 from rlm_mem.chunk import format_time
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout
-from rlm_mem.models.base import LLM, Budget, Limits, Spent, Usage
+from rlm_mem.models.base import LLM, Budget, Limits, Spent, Usage, is_llm
 from rlm_mem.models.opening import adapt
 from rlm_mem.recall.loop import (
     Loop,
@@ -159,7 +159,7 @@ class Runner:
         self.store = store
         self.view = store if as_of is None else store.held_at(as_of)
         self.config: Config = config or store.config
-        self.llm = adapt(llm, self.config)
+        self.llm = llm if is_llm(llm) else adapt(llm, self.config)
         self.limits = limits or limits_from(self.config.recall)
         self.functions = dict(functions or {})
         self.engine = engine or self.config.sandbox.engine
