@@ -26,7 +26,7 @@ _ID, _ID_AND_TIME = itemgetter(0), itemgetter(0, 1)  # of a place of ``list_betw
 
 
 class LinkIndex(Protocol):
-    """What the linker asks of the index; the methods are those of ``ChunkStore``."""
+    """The queries that the linker makes; the methods are those of ``ChunkStore``."""
 
     def find_same(self, content: str, conversation_id: str | None) -> str | None: ...
     def find_normalised(self, content: str, limit: int = 10) -> list[str]: ...
@@ -46,7 +46,7 @@ class LinkIndex(Protocol):
 
 
 class KeptIndex(LinkIndex, Protocol):
-    """The same for a batch: it answers from memory, and is told what becomes of chunks meanwhile."""
+    """A link index for a batch: it answers from memory and must be told of each chunk stored or changed meanwhile."""
 
     def added(self, chunk: Chunk) -> None:
         """A chunk was stored."""
@@ -69,7 +69,7 @@ class AutoLinker:
     Args:
         chunk_store: an open store; ``chunk_store.config.ingest`` sets the bounds.
         config: other bounds.
-        batch: what is asked for the chunks before a new one, and told of new ones; None: the store.
+        batch: answers the queries during a batch and is told of each new chunk; None: the store answers.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class AutoLinker:
         """Add automatic links to a new chunk; its existing links are kept.
 
         Returns:
-            The chunk with its links. One that is stored is updated there; one that is not is left to the caller.
+            The chunk with its links. A chunk that is stored already is updated in the store; any other is not written.
         """
         found = self.links_for(chunk)
         present = {(link.target_id, link.type) for link in chunk.links}
@@ -96,18 +96,19 @@ class AutoLinker:
         return stored or replace(chunk, links=links)
 
     def alike(self, content: str) -> list[str]:
-        """Chunks that say the same but for case, space and punctuation, newest first: as many as any rule looks at."""
+        """Chunks with the same words except for case, space and punctuation, newest first; at most as many as a rule
+        uses."""
         limit = max(self._config.max_similar, self._config.max_links_per_type)
         return self.index.find_normalised(content, limit + 1)
 
     def links_for(
         self, chunk: Chunk, made_at: str | None = None, alike: Sequence[str] | None = None
     ) -> list[ChunkLinks]:
-        """The automatic links of a chunk, which need not be stored yet; those that it has are not looked at.
+        """The automatic links of a chunk, stored or not; the links that it has already are ignored.
 
         Args:
-            made_at: their time; None: now.
-            alike: what :meth:`alike` returns of its text, where that was asked before.
+            made_at: time of the links; None: now.
+            alike: the result of :meth:`alike` for the text of the chunk, if the caller has it.
         """
         limit = self._config.max_links_per_type
         if limit == 0:
@@ -162,7 +163,7 @@ class AutoLinker:
         limit: int,
         alone: tuple[str, str, str] | None = None,
     ) -> dict[str, float]:
-        """Other chunks of its conversation, or ``alone`` where it has none, with their times, newest first."""
+        """The other chunks of its conversation with their times, newest first; ``alone`` if it has no conversation."""
         found = self.index.list_between(
             since,
             moment,
@@ -182,7 +183,7 @@ class AutoLinker:
         if conversation_id is None:
             return []
         near = list(said_before)
-        if len(near) < limit:  # said before chunks that are stored already, as in an import out of order
+        if len(near) < limit:  # earlier than chunks that are stored already: an import out of order
             later = self.index.list_between(moment, None, limit + 1, conversation_id=conversation_id)
             near += map(_ID, later)
         links: list[ChunkLinks] = []
@@ -196,7 +197,7 @@ class AutoLinker:
     ) -> list[ChunkLinks]:
         window = self._config.follows_seconds
         alone = chunk.metadata.conversation_id is None
-        places = self._by_the_same(chunk, moment, limit) if alone else said_before
+        places = self._by_same_author(chunk, moment, limit) if alone else said_before
         near: list[tuple[str, float]] = []
         for chunk_id, at in places.items():
             if len(near) < limit and moment.timestamp() - at <= window:
@@ -216,8 +217,8 @@ class AutoLinker:
                 links.append(ChunkLinks(chunk_id, "follows", rounded))
         return links
 
-    def _by_the_same(self, chunk: Chunk, moment: datetime, limit: int) -> dict[str, float]:
-        """Those of the latest chunks before this one without a conversation, of the same origin and source."""
+    def _by_same_author(self, chunk: Chunk, moment: datetime, limit: int) -> dict[str, float]:
+        """The latest earlier chunks that have no conversation and the same origin and source."""
         about = chunk.metadata
         try:
             since = moment - timedelta(seconds=self._config.follows_seconds)
@@ -236,14 +237,14 @@ class AutoLinker:
             if len(found) >= _TAGGED:
                 newest = self.index.latest(_TAGGED) if newest is None else newest
                 if 2 * sum(tag in one.tags for one in newest) > len(newest):
-                    continue  # a tag that most chunks have says nothing about two of them
+                    continue  # most chunks have this tag: it does not relate two of them
             tagged |= {summary.id: summary for summary in found}
         strengths: dict[Sequence[str], float] = {}  # most chunks have the tags of another one
         scored: list[tuple[float, float, str]] = []
         best, last = 0, 0.0
         for summary in tagged.values():
             if best >= limit and len(own) == 1 and summary.at < last:
-                break  # newest first: none from here on comes before those
+                break  # newest first: no later one can rank above the ones kept
             strength = strengths.get(summary.tags)
             if strength is None:
                 shared = len(own.intersection(summary.tags))

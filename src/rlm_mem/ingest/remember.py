@@ -53,23 +53,23 @@ When = str | datetime | Callable[[int], "str | datetime | None"]
 
 
 class LinkFinder(Protocol):
-    """Looks for what a chunk replaces or contradicts, within the transaction that stores it."""
+    """Finds the chunks that a new chunk replaces or contradicts, within the transaction that stores it."""
 
-    cases: list[str]  # of the review queue, that were opened
-    stated: dict[str, Sequence[Stated]]  # what texts state, where that was read ahead
+    cases: list[str]  # ids of the cases that were opened in the review queue
+    stated: dict[str, Sequence[Stated]]  # statements of each text, for the texts that were read ahead
 
-    replaced: list[str]  # because the text says so
+    replaced: list[str]  # ids of the chunks that a text says it replaces
 
     def begin(self, texts: Sequence[str], index: LinkIndex | None = None) -> None:
-        """Called with the contents of the chunks of a text, before the transaction where there is none yet.
+        """Called with the contents of the chunks of a text, before the transaction begins unless the caller began one.
 
         Args:
-            index: reads earlier chunks while many texts are stored; None: the store does.
+            index: reads earlier chunks while many texts are stored; None: they are read from the store.
         """
         ...
 
     def ask(self, chunk: Chunk) -> None:
-        """Ask the index what ``links_for`` is going to need; it may answer nothing yet."""
+        """Make the queries that ``links_for`` will need; their answers may be empty at this point."""
         ...
 
     def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
@@ -86,15 +86,16 @@ class RememberResult:
     """What one ``remember`` stored; ``print`` shows it in a line or two.
 
     Attributes:
-        chunk_ids: every chunk of the text, in order, those stored before included.
-        created: how many of them are new.
-        duplicates: ids of those stored before, word for word, in the same conversation.
-        tokens: o200k tokens of the new ones.
+        chunk_ids: ids of all chunks of the text, in order, including those that were stored before.
+        created: number of new chunks.
+        duplicates: ids of the chunks that were not stored again, mostly because the same conversation has the same
+            words already; see ``not_stored``.
+        tokens: o200k tokens of the new chunks.
         secrets: what looks like a key or password, and whether it was hidden; false when there is none.
-        replaced: ids of those that the text replaced, as asked or because it says so.
-        proposed: cases of the review queue that it opened: what it may replace or contradict.
-        not_stored: how many of ``duplicates`` are stored as often as ``ingest.max_similar`` allows, in other words or
-            conversations too.
+        replaced: ids of the chunks that the text replaced, because the caller or the text itself says so.
+        proposed: ids of the cases opened in the review queue: chunks that the text may replace or contradict.
+        not_stored: number of ``duplicates`` that were left out because ``ingest.max_similar`` chunks say nearly the
+            same, in any conversation.
     """
 
     chunk_ids: list[str]
@@ -162,7 +163,7 @@ def remember(
     of the text), ``overlap`` (how many of its first characters repeat the chunk before), ``part`` of ``parts``.
 
     Args:
-        store: where to.
+        store: the store to write to.
         text: at most ``ingest.max_content_bytes`` bytes of UTF-8.
         conversation_id: the conversation it belongs to; None for none.
         tags: words to find it by; a single text is one tag.
@@ -180,17 +181,16 @@ def remember(
             first one does.
         origin: how it came: person, agent, tool, import or web; None: what ``source`` stands for.
         trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
-        expires, ttl: from when on it is gone for everything that reads: a time, or how long it is kept (seconds,
-            ``30d``); not both.
-        again: store a text however often it is stored already in nearly the same words (``ingest.max_similar``).
-        finder: looks for what the text replaces or contradicts.
+        expires, ttl: from when on nothing reads it any more: a time, or a duration (seconds, ``30d``); not both.
+        again: store the text even if ``ingest.max_similar`` chunks say nearly the same already.
+        finder: finds the chunks that the text replaces or contradicts.
         config: settings; None takes the store's.
 
     Raises:
         InvalidChunk: there is nothing to remember, or an argument is wrong, or there is a secret and secrets are
             refused. Nothing was changed.
         InputError: ``secrets`` is not one of the three.
-        NotFoundError, ConflictError: a chunk to replace is not there, or was replaced already; nothing was changed.
+        NotFoundError, ConflictError: a chunk to replace does not exist, or was replaced already; nothing was changed.
         StorageError: it could not be written; nothing was changed.
     """
     settings = config or store.config
@@ -221,7 +221,7 @@ def remember(
 def _read_ahead(
     store: ChunkStore, linker: AutoLinker, finder: LinkFinder | None, text: PreparedText
 ) -> list[Chunk]:
-    """The chunk of a text of one piece, after the store was told what storing it is going to ask."""
+    """Make the chunk of a text of one piece; where queries take a round trip, send those that storing needs at once."""
     ((piece, fields),) = text.pieces
     draft = store.draft(piece.content, fields, text.extra, store.clock())
 
@@ -260,10 +260,10 @@ class PreparedText(Struct):
 
     Attributes:
         pieces: its chunks, each with its fields.
-        extra: goes into ``metadata.extra`` of each.
+        extra: written to ``metadata.extra`` of each chunk.
         former: ids of the chunks that it replaces.
-        again: store it however often it is stored already.
-        found: what looks like a secret in it.
+        again: store it even if ``ingest.max_similar`` chunks say nearly the same already.
+        found: the secrets found in it.
     """
 
     pieces: list[tuple[ChunkResult, dict[str, Any]]]
@@ -274,7 +274,7 @@ class PreparedText(Struct):
 
 
 def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: TextOptions) -> PreparedText:
-    """Check everything that is said of a text, without asking the index.
+    """Check the arguments given with a text, without a query of the index.
 
     Raises:
         InvalidChunk, InputError: an argument is wrong.
@@ -337,11 +337,12 @@ def store_text(
     """Store a text within the caller's transaction; ``after_commit`` must follow.
 
     Args:
-        linker: of the store.
-        drafts: the chunks of its pieces, where they were made before.
+        linker: the linker of the store.
+        drafts: the chunks of its pieces, if the caller has made them.
 
     Raises:
-        InvalidChunk, NotFoundError, ConflictError: what it is to replace is not there, replaced already or the same.
+        InvalidChunk, NotFoundError, ConflictError: a chunk to replace has the same words, does not exist, or was
+            replaced already.
     """
     index, former, limit = linker.index, text.former, store.config.ingest.max_similar
     chunk_ids: list[str] = []
@@ -352,7 +353,7 @@ def store_text(
         alike: list[str] | None = None
         same = index.find_same(piece.content, fields.get("conversation_id"))
         if same is not None and _out_of_date(store, same, former, fields.get("occurred_at")):
-            same = None  # it holds again, or is stated again: a statement of its own
+            same = None  # the earlier chunk had been superseded by then: store a new one
         if same is None and not text.again and not former:
             alike = linker.alike(piece.content)
             same = _said_often(store, alike, limit)
@@ -389,7 +390,7 @@ def store_text(
 
 
 def after_commit(store: ChunkStore, text: PreparedText, made: RememberResult) -> None:
-    """Record what was said again, and report secrets: only now, since a failed batch must change nothing."""
+    """Count repetitions and report secrets. Called after the commit, since a failed batch must change nothing."""
     for chunk_id in made.duplicates:
         store.note_repetition(chunk_id)
     if text.found.found:
@@ -397,7 +398,7 @@ def after_commit(store: ChunkStore, text: PreparedText, made: RememberResult) ->
 
 
 def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool:
-    """Let what was said again be trusted as far, and kept as long, as the better of the two ways in would have it.
+    """Update a chunk whose words were given again: the higher trust and the later expiry of the two apply.
 
     Returns:
         Whether the chunk was changed.
@@ -417,7 +418,7 @@ def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool
 
 
 def _said_often(store: ChunkStore, alike: Sequence[str], limit: int) -> str | None:
-    """The newest of the chunks that say the same, where ``limit`` of them hold; 0 is no limit."""
+    """The newest of the chunks that say the same if at least ``limit`` of them are current; 0 is no limit."""
     if not limit or len(alike) < limit:
         return None
     holding = [one.id for one in store.summaries(alike) if one.superseded_by is None]
@@ -425,10 +426,10 @@ def _said_often(store: ChunkStore, alike: Sequence[str], limit: int) -> str | No
 
 
 def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said: str | None) -> bool:
-    """Whether a chunk with the words of a new statement was out of date when that was said.
+    """Whether a chunk with the words of a new text had been superseded by the time of that text.
 
     Raises:
-        InvalidChunk: the statement is to replace this chunk.
+        InvalidChunk: the new text is to replace this chunk.
     """
     if same in former:
         raise InvalidChunk(
@@ -445,7 +446,7 @@ def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said: str 
 def provenance_of(
     piece: ChunkResult, parts: int, headings: Sequence[str], provenance: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """The provenance of one chunk of a text: its place there, beside what is said of the whole text."""
+    """The provenance of one chunk of a text: that of the whole text, and the place of the chunk in it."""
     place = {**(provenance or {}), "span": [piece.start, piece.end]}
     if piece.overlap:
         place["overlap"] = piece.overlap
@@ -470,9 +471,9 @@ def store_piece(
     """Store one piece of a text with its automatic links, and further ones to chunks that exist.
 
     Args:
-        fields: type, tokens, provenance and what ``given_fields`` returns; ``extra`` also from there.
-        draft: the chunk, where it was made before.
-        alike: chunks that say the same, where the linker was asked for them before.
+        fields: type, tokens, provenance and what ``given_fields`` returns, ``extra`` included.
+        draft: the chunk, if the caller has made it.
+        alike: the result of ``AutoLinker.alike`` for the text, if the caller has it.
     """
     chunk = draft or store.draft(piece.content, fields, extra, store.clock())
     chunk.links = [*linker.links_for(chunk, chunk.metadata.created_at, alike), *links]
@@ -488,7 +489,7 @@ class RememberOperation:
     """Stores content as memory, chunked and linked: :func:`remember` with its answer as a dictionary.
 
     Args:
-        store: where to.
+        store: the store to write to.
         config: settings; None takes the store's.
         on_progress: called after each chunk, unless a call has its own ``progress``.
     """

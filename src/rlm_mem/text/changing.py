@@ -1,4 +1,4 @@
-"""What a sentence says to have changed: its words as topic and value, and its clauses of change.
+"""The changes that a sentence states: its words as topic and value, and its clauses of change.
 
 "Moved X from A to B", "replaced A with B", "sold A", "Ana took X over from Ben", "no more X on Fridays".
 """
@@ -58,7 +58,7 @@ _LEFT = words("left quit resigned retired died moved closed ended")  # with or w
 
 @lru_cache(maxsize=8192)
 def stem_of(low: str, analyser: Analyser) -> str:
-    """The stem of a word; of one with digits, the word."""
+    """The stem of a word; a word with digits is its own stem."""
     word = low.removesuffix("'s").rstrip(".")
     if word.isalpha():
         return analyser.stem(fold(word))
@@ -70,7 +70,7 @@ def stem_of(low: str, analyser: Analyser) -> str:
 class SentenceReader:
     """The words of one sentence.
 
-    ``unread``: the sentences right before it, which state nothing; a pronoun may mean their topic.
+    ``unread``: the sentences directly before it that state nothing; a pronoun may mean their topic.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class SentenceReader:
 
     @property
     def carried(self) -> frozenset[str]:
-        """The topic that a pronoun means."""
+        """The topic that a pronoun stands for."""
         unread, self.unread = self.unread, []
         for text in unread:
             reader = type(self)(text, self.analyser, self.speaker, self.known, self.news)
@@ -106,11 +106,11 @@ class SentenceReader:
         self.known, self.unread = topic, []
 
     def _ending(self, one: Stated, before: Sequence[Token]) -> Stated:
-        """The same statement, saying that a value did hold before."""
+        """The same statement, turned into one that the value held before."""
         return replace(one, former=self._value(before), shown_former=self._shown(before))
 
     def _taken_over(self, tokens: list[Token]) -> list[Stated]:
-        """ "Bram took over the project from Greta" states of the project that Bram has it instead of Greta."""
+        """ "Bram took over the project from Greta" states that Bram has the project instead of Greta."""
         low = [one.low for one in tokens]
         for number in range(1, len(low) - 1):
             if low[number] in ("handed", "passed"):
@@ -130,7 +130,7 @@ class SentenceReader:
         return []
 
     def _handed_over(self, subject: list[Token], rest: list[Token]) -> list[Stated]:
-        """ "Greta handed the project over to Bram" states of the project that Bram has it instead of Greta."""
+        """ "Greta handed the project over to Bram" states that Bram has the project instead of Greta."""
         parts = parts_of([one for one in rest if one.low not in ("over", "on")])
         target = next((one for one in parts if one.preposition == "to"), None)
         former = [one for one in subject if one.low not in AUXILIARIES]
@@ -143,7 +143,7 @@ class SentenceReader:
     # One clause.
 
     def _no_more(self, tokens: list[Token]) -> list[Stated]:
-        """ "No more team lunch on Thursdays" states of the lunch that it is not on Thursdays any more."""
+        """ "No more team lunch on Thursdays" states that the team lunch is no longer on Thursdays."""
         parts = parts_of(tokens)
         if not parts or parts[0].preposition:
             return []
@@ -162,7 +162,7 @@ class SentenceReader:
         ]  # fmt: skip
 
     def _topic(self, tokens: Sequence[Token]) -> tuple[frozenset[str], str]:
-        """The stems of a subject, with who speaks as :data:`ME` or by name, and "new" where it says so."""
+        """The stems of a subject, with the speaker as :data:`ME` or by name, and "new" if it calls its value new."""
         stems: set[str] = set()
         news = ""
         head = ""

@@ -1,4 +1,4 @@
-"""The words of a sentence: its clauses, their verb, and what stands after it. Tables and rules, English only."""
+"""The words of a sentence: its clauses, their verbs, and the words after the verb. Tables and rules, English only."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ _PHRASES = (
     ("last", "week"), ("last", "month"), ("as", "well"), ("a", "month"), ("a", "day"), ("a", "week"), ("a", "year"),
     ("per", "month"), ("per", "day"), ("per", "week"), ("per", "year"),
 )  # fmt: skip
-"""Left out of what is compared; those of `NEWS` say that something is new."""
+"""Words that are not compared; those in `NEWS` say that something is new."""
 _PHRASES_FROM = {first: tuple(one for one in _PHRASES if one[0] == first) for first, *_ in _PHRASES}
 NEWS = words("now nowadays currently anymore instead")
 _NEWS_PHRASES = {
@@ -127,7 +127,7 @@ NUMBERS = words(
 )
 _PARTICLES = words("up out off down away back aside")
 _FIRST_WORDS = 9
-"""Words of a clause among which an unknown verb is looked for."""
+"""Number of words of a clause that may contain an unknown verb."""
 _NUMBER_SIGNS = frozenset(("no", "nr", "number", "."))
 """Between a noun and its number: "pump no. 3"."""
 _NO_NOUN = (
@@ -164,13 +164,13 @@ _STATES = {
     "sing", "get": "get", "help": "help", "share": "share", "watch": "watch", "cook": "cook", "order": "buy",
 }  # fmt: skip
 FAMILIES = {family: tuple(verb for verb in _STATES if _STATES[verb] == family) for family in _STATES.values()}
-"""The verbs of each attribute: what an earlier statement of it may be said with."""
+"""The verbs of each attribute: an earlier statement of the attribute may use any of them."""
 FAMILIES["change"] = ("live", "based", "located", "lives", "office")
 OTHER = "other:"
-"""Before a verb of no table: what it says is compared only where a text ends it itself."""
+"""Prefix of the family of a verb that is in no table."""
 PASTS = irregular_pasts()
 _CHOSEN = {"chose": "choose", "picked": "choose", "selected": "choose", "adopted": "use"}
-"""Past forms that say what holds since."""
+"""Past forms that state what has held since then."""
 _SUBJECTS = words("it he she they we i")
 _LIGHT = words("got has have had was were made came took found did said left won")
 _PLURAL = words("i we you they and don't doesn't do not longer never always")
@@ -184,7 +184,7 @@ CHANGES = words(
 )
 """With "from A to B", or "to B"."""
 TRAVELLED = words("went gone pushed jumped got")
-"""Of `CHANGES`, those that tell of a journey where what follows is a place."""
+"""Those of `CHANGES` that are about a journey if a place follows."""
 PLACED = words("moved relocated transferred shifted")
 REPLACES = words("replaced substituted swapped traded exchanged superseded replaces supersedes succeeded")
 ENDS = words(
@@ -212,7 +212,7 @@ class Token(Struct):
 
 
 class Complement(Struct):
-    """Words after a verb: the object (no preposition), or what a preposition leads in."""
+    """Words after a verb: the object (no preposition), or a preposition with the words after it."""
 
     preposition: str
     tokens: list[Token] = field(default_factory=list)
@@ -239,12 +239,12 @@ _FORMS = BE.keys() | CHANGES | REPLACES | ENDS | _CHOSEN.keys() | words("used ha
 
 @lru_cache(maxsize=8192)
 def may_be_verb(low: str) -> bool:
-    """Whether :func:`verb_of` looks closer at a word, unless it follows a denial."""
+    """Whether a word may be a verb for :func:`verb_of`, unless it follows a denial."""
     return low in _FORMS or bool(family_of(low)) or (low[-1] == "s" and len(low) > 3 and low.isalpha())
 
 
 def may_state(text: str) -> bool:
-    """Whether a sentence can state something: without any such word it only names what is spoken of."""
+    """Whether a sentence has a word that may be a verb; without one it only names something."""
     before = ""
     for word in TOKEN.findall(text):
         low = word.lower().replace("’", "'")
@@ -262,7 +262,7 @@ _SPEAKING = frozenset(("i", "we", "you", "they", "no"))
 
 
 def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
-    """Where the finite verb stands, and its family or sort; (-1, "") where there is none."""
+    """The place of the finite verb, and its family or sort; (-1, "") if there is none."""
     found = _known_verb(tokens)
     if found[0] < 0:
         found = _unknown_verb(tokens)
@@ -270,7 +270,7 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
 
 
 def _from_to(tokens: Sequence[Token]) -> int:
-    """The place of a past verb of no table before "from A to B": "we scaled the queue from 4 to 12"; -1 for none."""
+    """The place of an unknown past verb before "from A to B": "we scaled the queue from 4 to 12"; -1 for none."""
     low = [one.low for one in tokens]
     if (
         "from" not in low
@@ -332,7 +332,7 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
 
 
 def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:
-    """Whether a word of no table is a verb: "Vera spends …", "she bakes …", "Vera doesn't spend …"."""
+    """Whether a word in no table is a verb: "Vera spends …", "she bakes …", "Vera doesn't spend …"."""
     low, before = tokens[number].low, tokens[number - 1] if number else None
     if before is None or not low.isalpha() or len(low) < 4 or low in ADVERBS or low in _PLURAL:
         return False
@@ -349,7 +349,7 @@ def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:
 
 
 def _unknown_verb(tokens: Sequence[Token]) -> tuple[int, str]:
-    """A verb that its place shows: "the bakery delivers on", "the keys hang in", "I wake up at", "Oskar approves"."""
+    """A verb found by its position: "the bakery delivers on", "the keys hang in", "I wake up at", "Oskar approves"."""
     for number, one in enumerate(tokens[1:_FIRST_WORDS], 1):
         low, before = one.low, tokens[number - 1]
         if (
@@ -438,7 +438,7 @@ def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 def begins_with_verb(tokens: Sequence[Token]) -> bool:
-    """Whether a verb of no table comes first: "… and boards with the Strands"."""
+    """Whether an unknown verb comes first: "… and boards with the Strands"."""
     first = tokens[0].low if len(tokens) > 1 else ""
     if first.endswith("s") and family_of(first):
         return True
@@ -487,7 +487,7 @@ def parts_of(tokens: Sequence[Token]) -> list[Complement]:
 
 
 def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str]:
-    """Takes "instead of A", "no longer A", ", not A", "rather than A", "not A but B" out of the words after a verb."""
+    """Remove "instead of A", "no longer A", ", not A", "rather than A", "not A but B" from the words after a verb."""
     low = [one.low for one in tokens]
     for number, word in enumerate(low):
         after = low[number + 1] if number + 1 < len(low) else ""
@@ -523,7 +523,7 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def of_one_time(tokens: list[Token]) -> bool:
-    """Whether what is said is said of one day or time: "today we eat at seven"."""
+    """Whether a clause is about a single day or time: "today we eat at seven"."""
     return any(
         one.low in ONCE and (not number or tokens[number - 1].low not in _LASTING_FROM)
         for number, one in enumerate(tokens)
@@ -531,7 +531,7 @@ def of_one_time(tokens: list[Token]) -> bool:
 
 
 def adds(tokens: list[Token]) -> bool:
-    """Whether what is said holds beside something else: "also", "too" at its end."""
+    """Whether a clause states an additional value: "also", or "too" at its end."""
     return any(
         one.low in ("also", "additionally")
         or (one.low == "too" and (number + 1 == len(tokens) or not tokens[number + 1].low.isalpha()))
@@ -540,7 +540,7 @@ def adds(tokens: list[Token]) -> bool:
 
 
 def no_more(tokens: list[Token]) -> int:
-    """How many words say of what follows that it is not any more: "no more tea", "there will be no picnic"."""
+    """Number of leading words that end what follows: "no more tea", "there will be no picnic"; 0 for none."""
     low = [one.low for one in tokens[:4]]
     if low[:2] == ["no", "more"]:
         return 2
@@ -593,7 +593,7 @@ def _until_but(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
 
 
 def without_news(tokens: Sequence[Token]) -> tuple[list[Token], str]:
-    """The words without those of the present ("now", "from now on"), and which of them say that something is new."""
+    """The words without those of the present ("now", "from now on"), and those removed that say something is new."""
     kept: list[Token] = []
     news = ""
     number = 0
@@ -626,7 +626,7 @@ def after_phrase(tokens: Sequence[Token], phrase: tuple[str, ...]) -> int:
 
 
 def denial_in(subject: Sequence[Token]) -> tuple[bool, str]:
-    """Whether the words before a verb deny it, and "no longer" where they say so."""
+    """Whether the words before a verb deny it, and "no longer" if that is how."""
     low = [one.low for one in subject]
     if "longer" in low and "no" in low:
         return True, "no longer"
@@ -634,7 +634,7 @@ def denial_in(subject: Sequence[Token]) -> tuple[bool, str]:
 
 
 def is_participle(word: str) -> bool:
-    """Whether a word after "is" says in which way: a participle or one of a few adjectives."""
+    """Whether a word after "is" belongs to the verb: a participle or one of a few adjectives."""
     return word.endswith(("ed", "en", "wn")) or word in PASTS or word in CHANGES or word in (
         "due", "held", "set", "kept", "allergic", "responsible", "open", "closed", "available", "built", "made", "good",
         "bound", "sent", "run", "paid", "found", "put", "stuck", "free", "busy", "away", "back",
@@ -655,7 +655,7 @@ def kind_of(tokens: Sequence[Token]) -> str:
 
 
 _KINDS = ("time", "date", "day", "number", "name")
-"""Kinds that a word shows by itself, the one that decides first."""
+"""Kinds that a single word determines, in order of precedence."""
 
 
 @lru_cache(maxsize=8192)
@@ -689,7 +689,7 @@ def labels_of(tokens: Sequence[Token], stem: Callable[[Token], str]) -> tuple[tu
 
 
 def told_of(parts: Sequence[Complement], preposition: str) -> Complement | None:
-    """What a preposition leads in; of "the university in A" and "the one in B" the place."""
+    """The words after a preposition; for "the university in A" and "the one in B", the place."""
     for number, one in enumerate(parts):
         if one.preposition == preposition:
             after = parts[number + 1] if number + 1 < len(parts) else None

@@ -18,7 +18,7 @@ MAY_END = re.compile(
     r"|handed|passed|took|put|as of|since|starting|beginning|effective)\b|->|→",
     re.IGNORECASE,
 )
-"""Finds a word in every text that says itself that something does not hold any more."""
+"""Finds a word in every text that itself says that something does not hold any more."""
 _OWNER = re.compile(r"([^\W\d_]{1,40})['’]s\b")
 _NOUN_OF = {
     "deadlin": "due", "due": "due", "price": "cost", "fee": "cost", "cost": "cost", "rent": "pay", "address": "live",
@@ -39,10 +39,10 @@ _ONE_WORD = words(
 )
 """Stems of nouns of which a thing has one at a time, whatever words stand for it."""
 _LOOSE = words("like hate speak teach play have eat drink help know watch cook sing share")
-"""Attributes of which a thing may have many: another value contradicts none."""
+"""Attributes of which a thing may have many values: a further value contradicts none of them."""
 _NAMES = frozenset(("call", "name"))
 _ROLES = words("lead host teach run keep sing write play drive")
-"""Attributes of somebody that another one may take over."""
+"""Attributes of a person that somebody else may take over."""
 _ARRANGED = words("be plan schedul held set book start meet take begin arrang due happen")
 """Attributes of what takes place."""
 _OF_KIND = {
@@ -52,7 +52,7 @@ _OF_KIND = {
 }  # fmt: skip
 """Nouns that stand for a value of a kind: "the schedule of the job" and "the job runs at 2:00"."""
 _LASTING = words("like hate write teach help")
-"""Attributes whose objects a change of something else does not end."""
+"""Attributes whose values still hold when something else changes."""
 _CALENDAR = frozenset(one for day in DAYS for one in (day, f"{day}s")) | words(
     "summer winter weekend holiday"
 )
@@ -65,8 +65,8 @@ class Conflict(FrozenRecord, frozen=True):
     Attributes:
         kind: ``replace`` or ``contradict``.
         confidence: 0-1.
-        said: the later sentence itself says that the earlier value does not hold any more.
-        reason: in words.
+        said: whether the later sentence itself says that the earlier value does not hold any more.
+        reason: why, in words.
     """
 
     kind: str
@@ -78,10 +78,10 @@ class Conflict(FrozenRecord, frozen=True):
 def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Conflict | None:
     """How a later statement differs from an earlier one; None where both may hold.
 
-    What the later one says itself ("from A to B", "no longer A", "now B") is ``said``; the rest are candidates.
+    Where the later one says so itself ("from A to B", "no longer A", "now B"), ``said`` is true; the rest may be wrong.
 
     Args:
-        restated: another statement of the later text says what the earlier one says.
+        restated: whether another statement of the later text repeats the earlier one.
     """
     if not (newer.sure and older.standing) or newer.text == older.text or UNKNOWN in newer.topic:
         return None
@@ -95,7 +95,7 @@ def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Confl
         if (found := _named(newer, older)) is not None:
             return found
         if newer.news in REPLACES:
-            return None  # what was replaced is named, and the earlier one does not state it
+            return None  # it names the value that was replaced, and the earlier one has another value
     if not newer.value or not _same_topic(newer, older):
         return None
     if newer.context and older.context and newer.context != older.context:
@@ -112,7 +112,7 @@ def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Confl
 def _labelled_apart(newer: Sequence[tuple[str, str]], older: Sequence[tuple[str, str]]) -> bool:
     """Whether two topics name different things of one sort: "item 3" and "item 1", whatever other numbers they share.
 
-    What one of them names beside the other sets nothing apart: "the valve of pump 2" and "pump 2 on line 4".
+    A label that only one of them has does not distinguish them: "the valve of pump 2" and "pump 2 on line 4".
     """
     for noun in {noun for noun, _ in newer} & {noun for noun, _ in older}:
         one = [label for sort, label in newer if sort == noun]
@@ -127,7 +127,7 @@ def _labelled_apart(newer: Sequence[tuple[str, str]], older: Sequence[tuple[str,
 def differences(
     newer: Sequence[Stated], older: Sequence[Stated]
 ) -> Iterator[tuple[Conflict, Stated, Stated]]:
-    """All differences between what two texts state, each with the later and the earlier statement."""
+    """All differences between the statements of two texts, each with the later and the earlier statement."""
     for one in older:
         restated = any(_restates(new, one) for new in newer)
         for new in newer:
@@ -139,7 +139,7 @@ def differences(
 def surest(
     newer: Sequence[Stated], older: Sequence[Stated], kind: str | None = None
 ) -> tuple[Conflict, Stated, Stated] | None:
-    """The surest difference (of one kind): what the later text says itself before what may be; None for none."""
+    """The surest difference (of one kind), those with ``said`` first; None if there is none."""
     found = [one for one in differences(newer, older) if kind is None or one[0].kind == kind]
     return max(found, key=lambda one: (one[0].said, one[0].confidence), default=None)
 
@@ -175,7 +175,7 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
             return None
         added = new_topic - full_old - {newer.head, _verb(older)}
         if added and ME in older.topic and ME not in newer.topic:
-            return None  # the thing of somebody else
+            return None  # it belongs to somebody else
         strong = not added and _contexts_meet(newer, older, new_topic, old_topic) and not _owned(newer, older)
         strong = strong and (
             new_topic == old_topic or older.head in newer.named | {""} or older.kind == "name"
@@ -205,7 +205,7 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
 
 
 def _succeeds(newer: Stated, older: Stated) -> bool:
-    """Whether somebody does now what the earlier statement says of another ("Ben took over X from Ana")."""
+    """Whether somebody now does what the earlier statement says of another person ("Ben took over X from Ana")."""
     about = newer.topic - {ME}
     return (
         newer.attribute == "change"
@@ -217,7 +217,7 @@ def _succeeds(newer: Stated, older: Stated) -> bool:
 
 
 def _one_of_many(newer: Stated, older: Stated) -> bool:
-    """Whether one thing of a sort has ended, and the earlier statement tells of the sort: "a stamp" and "stamps"."""
+    """Whether one thing of a sort has ended and the earlier statement is about the sort: "a stamp" and "stamps"."""
     sort, one = older.shown.lower().split(), newer.shown_former.lower().split()
     return bool(sort and one) and sort[-1].endswith("s") and one[0] in ("a", "an", "the", "one") and (
         sort[0] not in ("the", "my", "our", "his", "her", "their") and sort[-1].removesuffix("s") == one[-1]
@@ -233,7 +233,7 @@ def _ended(newer: Stated, older: Stated) -> Conflict | None:
 
 
 def _swapped(newer: Stated, older: Stated) -> Conflict | None:
-    """The later statement says of another one, who did so before, what the earlier says: a role, an office, a task.
+    """The later statement gives a role, an office or a task to somebody other than the earlier statement does.
 
     "Tomas stepped down, Ines is treasurer now", "Ana takes the minutes", "the minutes are taken by Ben now".
     """
@@ -276,7 +276,7 @@ def _owned(newer: Stated, older: Stated) -> bool:
     """Whether the earlier statement is about the thing of somebody whom the later one does not name."""
     left = older.topic - newer.topic - newer.context - {ME}
     if newer.news.split(" ")[0] in PLACED and older.head in left:
-        return True  # "Ana moved to Rome" tells nothing of Ana's mother
+        return True  # "Ana moved to Rome" is not about Ana's mother
     owners = [match[1].lower() for match in _OWNER.finditer(older.text)]
     return any(owner.startswith(stem) for owner in owners for stem in left)
 
@@ -296,7 +296,7 @@ def _head_fits(newer: Stated, older: Stated, full_old: frozenset[str]) -> bool:
 
 
 def _alike(newer: Stated, older: Stated) -> bool:
-    """Whether the attributes are the same, or one of them is plain "be"."""
+    """Whether the attributes are the same, or one of them is just "be"."""
     if newer.attribute == older.attribute:
         return True
     return "be" in (newer.attribute, older.attribute)
@@ -343,7 +343,7 @@ def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | 
         return None
     shared = newer.value & older.value
     if newer.attribute == "change" and newer.topic == {ME} and newer.kind == "number" and not shared:
-        return None  # "we are down to 21 positions" tells nothing of euros
+        return None  # "we are down to 21 positions" is not about euros
     placed = newer.preposition and newer.kind == older.kind == "name"
     if (
         older.attribute == "be"
@@ -363,7 +363,7 @@ def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | 
     if attribute in _LOOSE:
         single = counted
     elif older.attribute.startswith(OTHER) or not single:
-        # What a verb of no table says is compared where it says where, when or by whom, or where both are named.
+        # A statement with an unknown verb is compared only with a place, time or agent, or where both values are named.
         placed = newer.preposition not in ("", "to", "for", "as") or (
             newer.preposition and newer.kind != "word"
         )
@@ -379,7 +379,7 @@ def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | 
 
 
 def _restates(newer: Stated, older: Stated) -> bool:
-    """Whether a later statement says what the earlier one says: "built in Rust, with bindings in Python"."""
+    """Whether a later statement repeats the earlier one: "built in Rust, with bindings in Python"."""
     return (
         bool(older.value)
         and older.value <= newer.value
@@ -391,7 +391,7 @@ def _restates(newer: Stated, older: Stated) -> bool:
 def _both_named(newer: Stated, older: Stated) -> bool:
     """Whether the text of the later statement names the earlier value, too: "Webpack has gone, it is built with Vite".
 
-    Of plain words only those that are of one sort: "wet food" and "dry food".
+    Plain words count only if they are of one sort: "wet food" and "dry food".
     """
     left = older.value - newer.value
     if not left or not left <= newer.named or newer.attribute == "change" or newer.added:
@@ -400,7 +400,7 @@ def _both_named(newer: Stated, older: Stated) -> bool:
 
 
 def _narrower(newer: Stated, older: Stated) -> bool:
-    """Whether the later statement tells of certain days only: "on Fridays the shop closes at four"."""
+    """Whether the later statement holds on certain days only: "on Fridays the shop closes at four"."""
     return bool((newer.context - older.context - older.topic - older.value) & _CALENDAR)
 
 
@@ -414,7 +414,7 @@ def _comparable(newer: Stated, older: Stated) -> bool:
 
 
 def _denial(newer: Stated, older: Stated) -> Conflict | None:
-    """One says what the other denies, or always and never."""
+    """One statement denies the other, or one says "always" and the other "never"."""
     if newer.attribute != older.attribute or not newer.value or not older.value:
         return None
     if not (newer.value <= older.value or older.value <= newer.value):

@@ -1,9 +1,9 @@
-"""Whether a later note tells again what an earlier one tells, as far as a question asks for it: rules without a model.
+"""Whether a later note answers the same question about the present as an earlier note: rules without a model.
 
 "The band saw: tension 4" and, months later, "Machines checked. Band saw: tension set from 4 to 5" both answer "What is
-the tension of the band saw?", and the later one is to be read first. Nothing is replaced by these rules: they only
-order what was found, so that they ask for less than those of :mod:`rlm_mem.text.differences`. English only. Each of
-them goes through the words of a text a fixed number of times.
+the tension of the band saw?", and the later one should rank first. These rules replace nothing: they only order search
+results, so they require less than those of :mod:`rlm_mem.text.differences`. English only. Each rule reads the words of
+a text a fixed number of times.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 __all__ = ["PresentQuestion", "is_note", "is_retold"]
 
 _LEAST, _LEAST_NAMED = 0.4, 0.25
-"""Share of the earlier note's words of the question that the later one has, each weighed by how few texts have it; the
-second where it also has a word of what the earlier one answers."""
+"""Least share of the words common to the question and the earlier note that the later note has, weighted by rarity; the
+second value applies if the later note also has a word of the earlier note's answer."""
 _FEW = 2
-"""Texts among those compared that have a distinctive word: the two notes alone."""
+"""Most texts that have a distinctive word: the two notes themselves."""
 _SHARED = 2
-"""Distinctive words of both notes that are enough; words of the question that both have, where no other is common."""
+"""Least number of distinctive words common to both notes, and of words of the question if they share no others."""
 _LONGEST = 2_000
 """Characters of a text that are read."""
 _WORD = re.compile(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
@@ -37,7 +37,7 @@ _OF_THE_PAST = re.compile(
     r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|last|ago|(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
-"""A question about what held once."""
+"""A question about the past."""
 _DOUBTED = (
     UNSURE | words("might last previous previously formerly originally ago also additionally besides")
 ) - words(
@@ -45,7 +45,7 @@ _DOUBTED = (
     "he'll she'll they'll 'll thinking think try tries trying tried heard story novel example claims claimed discuss "
     "discussed discussing almost nearly won't plan plans planned planning"
 )
-"""Words of a sentence that tells of a wish, of a guess, of another time, or of one more thing."""
+"""Words of a sentence about a wish, a guess, another time, or an additional thing."""
 _PLANNED = re.compile(
     r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned)? (?:is )?to\b|\bplanned for\b|\bplanning to\b"
     r"|(?<!from )(?<!as of )(?<!since )\b(?:today|tonight|tomorrow)\b"
@@ -58,7 +58,7 @@ _OTHERS = words(
     "mother father sister brother neighbour neighbours neighbor neighbors cousin aunt uncle daughter son wife husband "
     "friend colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss"
 )
-"""Other people than those whom a note is about, unless it names them, too."""
+"""Words for people other than those whom the earlier note is about, unless it names them too."""
 _OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
 _ROLES = words("user human assistant agent system model bot ai me")
 _QUOTES = '"“”„«»'
@@ -69,12 +69,12 @@ _MEASURES = words("second minut hour day week month year time euro dollar percen
 
 
 class PresentQuestion(Struct, frozen=True):
-    """A question, read for :func:`is_retold`.
+    """A question as :func:`is_retold` needs it.
 
     Attributes:
         text: the question.
-        stems: of its words.
-        names: those of names and numbers.
+        stems: the stems of its words.
+        names: the stems of its names and numbers.
     """
 
     text: str
@@ -83,7 +83,7 @@ class PresentQuestion(Struct, frozen=True):
 
     @staticmethod
     def of(text: str, analyser: Analyser) -> PresentQuestion | None:
-        """A question about the present, in English; None for another one."""
+        """Analyse a question; None if it is not an English question about the present."""
         if analyser.language != "english" or len(text) > _LONGEST or _OF_THE_PAST.search(text):
             return None
         named = [
@@ -97,7 +97,7 @@ class PresentQuestion(Struct, frozen=True):
 
 
 def is_note(author: str | None) -> bool:
-    """Whether what is said is a note, not the turn of a speaker: "gotcha: the key is …" has a label."""
+    """Whether a text is a note, not the turn of a speaker. A label is no speaker: "gotcha: the key is …"."""
     return not author or (author[0].islower() and author not in _ROLES)
 
 
@@ -110,14 +110,14 @@ def is_retold(
     *,
     year: int,
 ) -> bool:
-    """Whether the later of two notes tells again what a question asks the earlier one for.
+    """Whether the later of two notes answers a question that the earlier one answers.
 
-    The later one must have the words of the question that the earlier one has, above all those that few other texts
-    have, without setting its subject apart from that of the earlier one, and must tell of the present.
+    The later note must have the question's words that the earlier one has, above all those that are rare among the
+    texts found; it must not be about a different subject; and it must be about the present.
 
     Args:
-        texts: the stems of both texts, and of those that were found with them.
-        year: of the earlier note.
+        texts: the stems of both notes, and of the texts that were found with them.
+        year: the year of the earlier note.
     """
     before, after = texts[earlier], texts[later]
     had, has = asked.stems & before, asked.stems & after
@@ -142,14 +142,16 @@ def is_retold(
         return False
     known = before | asked.stems
     return not (
-        _is_of_another(best, known, analyser)
-        or _is_of_a_part(best, has, known, analyser)
-        or any(_sets_apart(one, missing, has, analyser, one is asked.text) for one in (asked.text, earlier))
+        _is_about_another_person(best, known, analyser)
+        or _is_about_unnamed_thing(best, has, known, analyser)
+        or any(
+            _narrows_subject(one, missing, has, analyser, one is asked.text) for one in (asked.text, earlier)
+        )
     )
 
 
 def _is_doubted(sentence: str, year: int) -> bool:
-    """Whether a sentence tells of a wish, of another time, of one more thing, or what somebody else says."""
+    """Whether a sentence is about a wish, another time or an additional thing, or reports what somebody else says."""
     lows = {word.lower().replace("’", "'") for word in _WORD.findall(sentence)}
     return (
         not lows.isdisjoint(_DOUBTED)
@@ -159,8 +161,8 @@ def _is_doubted(sentence: str, year: int) -> bool:
     )
 
 
-def _is_of_another(sentence: str, known: Set[str], analyser: Analyser) -> bool:
-    """Whether a sentence tells of somebody else's thing: "Karla's brother", "Ana's bike"."""
+def _is_about_another_person(sentence: str, known: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence is about something that belongs to somebody else: "Karla's brother", "Ana's bike"."""
 
     def is_known(word: str) -> bool:
         return not known.isdisjoint(analyser.terms(word))
@@ -173,8 +175,8 @@ def _is_of_another(sentence: str, known: Set[str], analyser: Analyser) -> bool:
     return any(not is_known(word) for word in lows & _OTHERS)
 
 
-def _is_of_a_part(sentence: str, has: Set[str], known: Set[str], analyser: Analyser) -> bool:
-    """Whether a sentence tells of something that the earlier note does not name: "the recipe of aunt Hedwig"."""
+def _is_about_unnamed_thing(sentence: str, has: Set[str], known: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence is about something that the earlier note does not name: "the recipe of aunt Hedwig"."""
     found = _WORD.findall(sentence.lower())
     for place, word in enumerate(found[:-2]):
         if found[place + 1] == "of" and not has.isdisjoint(analyser.terms(word)):
@@ -185,10 +187,12 @@ def _is_of_a_part(sentence: str, has: Set[str], known: Set[str], analyser: Analy
     return False
 
 
-def _sets_apart(text: str, missing: Set[str], has: Set[str], analyser: Analyser, is_question: bool) -> bool:
-    """Whether a word that the later note does not have says of which thing a text tells: "the night bus".
+def _narrows_subject(
+    text: str, missing: Set[str], has: Set[str], analyser: Analyser, is_question: bool
+) -> bool:
+    """Whether a word that the later note lacks narrows the subject of a text: "night" in "the night bus".
 
-    In a question what a preposition leads in does, too: "the code of the shop".
+    In a question, so does a word after a preposition: "the code of the shop".
     """
     if not missing:
         return False

@@ -7,31 +7,31 @@ from msgspec import Struct
 __all__ = ["ME", "UNKNOWN", "Stated"]
 
 ME = "me"
-"""The topic of who speaks without a name: "I", "my", "we", "our"."""
+"""The topic of a speaker without a name: "I", "my", "we", "our"."""
 UNKNOWN = "?"
 """The topic of "she" and "they" where nobody was named before."""
 
 
 class Stated(Struct, frozen=True):
-    """What a sentence states.
+    """One statement of a sentence.
 
     Attributes:
-        topic: stems of what it is said of; who speaks is :data:`ME`.
+        topic: stems of what the statement is about; the speaker is :data:`ME`.
         head: the stem of its head: "budget" of "the budget of the roof".
-        attribute: the family of the verb, with the participle where there is one.
+        attribute: the family of the verb, with the participle if there is one.
         preposition: between verb and value; empty for none.
         value: stems of what is stated; empty where a sentence only says what does not hold any more.
-        context: stems of what else the sentence says with it.
+        context: stems of further words of the clause, beside topic and value.
         former: stems of a value that does not hold any more.
         denied: it says that the value does not hold.
         news: words by which the sentence says that something has changed; empty where it does not.
-        sure: neither plan nor question nor hearsay.
-        text: the sentence. ``start``, ``end``: where it stands in the text.
+        sure: not a plan, a question or hearsay.
+        text: the sentence. ``start``, ``end``: its position in the text.
         shown: the value as written. ``shown_former``: the former one.
         kind: ``time``, ``day``, ``date``, ``number``, ``name`` or ``word``.
-        number: of a numbered line.
-        gone: stems of what another clause of the sentence says to have ended.
-        instead: the value holds instead of that.
+        number: the number of a numbered line.
+        gone: stems of what has ended according to another clause of the sentence.
+        instead: the value holds instead of what is in ``gone``.
         over: it says that the topic itself has ended: "the drill was cancelled".
         added: it says that the value holds beside others: "also", "too".
         named: stems of all words of the sentence, and of the one before it.
@@ -65,5 +65,5 @@ class Stated(Struct, frozen=True):
 
     @property
     def standing(self) -> bool:
-        """Whether it states something that holds until another statement ends it."""
+        """Whether it states a value that holds until another statement ends it."""
         return self.sure and bool(self.value) and UNKNOWN not in self.topic

@@ -1,9 +1,9 @@
-"""What a sentence states of a thing: rules without a model.
+"""The statements of a sentence: rules without a model.
 
-A statement is a topic, an attribute and a value: "The standup is at 9:15" states of {standup} that it is at
-{9:15}. A sentence may say that a value does not hold any more ("from 9:15 to 10:30", "no longer at 9:15",
-"10:30 instead of 9:15"), or that its value is new ("now", "from now on", "moved to"). English only. Every
-rule goes through the words of a sentence a fixed number of times, whatever they are.
+A statement is a topic, an attribute and a value: "The standup is at 9:15" has the topic {standup}, the attribute "be"
+and the value {9:15}. A sentence may say that a value does not hold any more ("from 9:15 to 10:30", "no longer at 9:15",
+"10:30 instead of 9:15"), or that its value is new ("now", "from now on", "moved to"). English only. Every rule reads
+the words of a sentence a fixed number of times, whatever they are.
 """
 
 from __future__ import annotations
@@ -72,8 +72,10 @@ if TYPE_CHECKING:
 
 __all__ = ["ME", "UNKNOWN", "Stated", "statements_in"]
 
-LONGEST = 400  # characters of a sentence that is read; a longer one states nothing
-_FRAGMENT = 8  # words without a verb that a pronoun after them may mean: "New code of the gate: it is …"
+LONGEST = 400  # characters; a longer sentence is not read
+_FRAGMENT = (
+    8  # words of the longest verbless phrase that a pronoun may refer to: "New code of the gate: it is …"
+)
 _PLANNED = frozenset(("planned", "plan"))  # for Wednesday
 _CALLED_OFF = words("cancelled canceled scrapped axed")
 
@@ -81,19 +83,19 @@ _CALLED_OFF = words("cancelled canceled scrapped axed")
 def statements_in(
     text: str, analyser: Analyser, *, most: int = 40, speaker: str | None = None
 ) -> list[Stated]:
-    """The statements of a text, in order; of its first sentences only.
+    """The statements of the first sentences of a text, in order.
 
     Args:
-        analyser: whose stems are compared.
-        most: sentences that are read.
-        speaker: who says what names no speaker itself.
+        analyser: stems the words.
+        most: number of sentences to read.
+        speaker: the speaker of sentences that name none.
     """
     return [] if analyser.language != "english" else list(_statements(text, analyser, most, speaker))
 
 
 @lru_cache(maxsize=512)
 def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -> tuple[Stated, ...]:
-    """The same, kept for the last texts: the same earlier memories are compared again and again."""
+    """As :func:`statements_in`, cached: the same earlier chunks are compared again and again."""
     found: list[Stated] = []
     read = 0
     for said in said_in(text):
@@ -124,10 +126,10 @@ class _Reader(SentenceReader):
     """Reads one sentence."""
 
     def read(self, start: int = 0, named: frozenset[str] = frozenset()) -> list[Stated]:
-        """What the sentence states.
+        """The statements of the sentence.
 
         Args:
-            start: where it stands in the text.
+            start: position of the sentence in the text.
             named: the stems of the sentence before it.
         """
         tokens = tokens_of(self.text)
@@ -157,7 +159,7 @@ class _Reader(SentenceReader):
         if before and found and not found[0].former:
             found[0] = replace(self._ending(found[0], before), news=found[0].news or "before")
         if self.gone is not None:
-            self._end_by_another_clause(found, *self.gone)
+            self._note_end_in_other_clause(found, *self.gone)
         if not found:
             return found
         text, end, named = self.text.strip(), start + len(self.text), named | self.named
@@ -169,8 +171,8 @@ class _Reader(SentenceReader):
             for one in found
         ]  # fmt: skip
 
-    def _end_by_another_clause(self, found: list[Stated], who: list[Token], what: list[Token]) -> None:
-        """ "Tilda retired; Yusuf is the manager": what one clause ends did hold where another says what does."""
+    def _note_end_in_other_clause(self, found: list[Stated], who: list[Token], what: list[Token]) -> None:
+        """ "Tilda retired; Yusuf is the manager": record in the statement of one clause what the other one ends."""
         for number in range(len(found) - 1, -1, -1):
             one = found[number]
             if one.value and not one.former:
@@ -184,7 +186,7 @@ class _Reader(SentenceReader):
                 return
 
     def _field(self, tokens: list[Token], news: str) -> list[Stated]:
-        """ "Port: 8081" states of the port that it is 8081; "Port: 8080 -> 8081", that it was 8080."""
+        """ "Port: 8081" states that the port is 8081; "Port: 8080 -> 8081" also that it was 8080."""
         label, value = field_of(tokens)
         if not label:
             return []
@@ -202,7 +204,7 @@ class _Reader(SentenceReader):
         return [replace(self._ending(made, former), news=made.news or "before") if former else made]
 
     def _repeated(self, former: frozenset[str], tokens: Sequence[Token]) -> bool:
-        """Whether a value that is said to hold no more is named twice: "from A to B and back to A"."""
+        """Whether the sentence names the former value twice: "from A to B and back to A"."""
         if not former:
             return False
         stems = [self._stem(one) for one in tokens]
@@ -262,7 +264,7 @@ class _Reader(SentenceReader):
             made = self._state(subject, topic, kind, rest, news or denied[1], denied=denied[0])
         if kind != "change":
             sure = sure and not self.once
-            if self.adds and adds(tokens):  # "the kiosk takes cards now, too" ends nothing
+            if self.adds and adds(tokens):  # "the kiosk takes cards now, too": nothing has ended
                 made = [replace(one, news="", added=True) if not one.former else one for one in made]
         return made if sure else [replace(one, sure=False) for one in made]
 
@@ -323,7 +325,7 @@ class _Reader(SentenceReader):
         *,
         denied: bool,
     ) -> list[Stated]:
-        """What holds by a verb of state; with what does not hold any more, where the clause says so."""
+        """The statements of a clause with a verb of state, with the former value if the clause names it."""
         topic = topic or self.carried or self.speaker
         always = any(one.low == "always" for one in (*subject, *rest[:1]))
         rest, former, cue = take_former(rest)
@@ -374,7 +376,7 @@ class _Reader(SentenceReader):
         return found
 
     def _renewed(self, topic: frozenset[str], rest: list[Token]) -> Stated | None:
-        """ "has a new vet: Dr. Amsel" states of the vet who it is."""
+        """ "has a new vet: Dr. Amsel" states that the vet is Dr. Amsel."""
         mark = next((number for number, one in enumerate(rest) if one.text == ":"), 0)
         if not mark or not any(one.low == "new" for one in rest[:mark]):
             return None
@@ -397,7 +399,7 @@ class _Reader(SentenceReader):
     def _role(
         self, subject: list[Token], attribute: str, parts: list[Complement]
     ) -> tuple[frozenset[str], list[Complement], str] | None:
-        """ "Ruben is the head of procurement" states of the head of procurement that it is Ruben."""
+        """ "Ruben is the head of procurement" states that the head of procurement is Ruben."""
         first = parts[0]
         if attribute != "be" or first.preposition or not subject or not first.tokens:
             return None

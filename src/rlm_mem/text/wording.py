@@ -1,7 +1,7 @@
-"""The wording of a sentence brought to the forms that are read: its lead, its aside, its phrasal verbs, its fields.
+"""Rewrite a sentence into the forms that the rules read: without its lead and aside, with plain verbs, or as a field.
 
-What the functions return has the tokens of the sentence in order, without words that only introduce what is said.
-English only. Each of them goes through the words a fixed number of times.
+The functions return the tokens of the sentence in order, without words that only introduce it. English only. Each
+function reads the words a fixed number of times.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ __all__ = [
 ]
 
 CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit", "changed", "change", "news"))
-"""Words of a label by which a text corrects an earlier one or brings it up to date."""
+"""Words of a label of a text that corrects or updates an earlier one."""
 LABELS = frozenset(
     ("decision", "decided", "note", "news", "reminder", "info", "important", "agreed", "outcome", "fyi")
 )
 """Labels that are no speakers."""
 USERS = frozenset(("user", "human", "me"))
-"""Labels of who speaks without a name."""
+"""Labels of speakers without a name."""
 _SHORT = 80
 """Characters of a line that may be a label with a value."""
 _BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand", "originally"))
@@ -62,7 +62,7 @@ _LEADS = (
     ("scratch", "that"), ("heads", "up"), ("good", "news"), ("bad", "news"), ("new", "plan"),
     ("on", "second", "thought"),
 )  # fmt: skip
-"""Words before a sentence by which it corrects what was said or brings it up to date."""
+"""Words that introduce a sentence as a correction or an update of an earlier one."""
 _LEADS_FROM = {first: tuple(lead for lead in _LEADS if lead[0] == first) for first, *_ in _LEADS}
 _LONGEST_LABEL = 6
 _QUOTES = frozenset('"“”„«»')
@@ -81,7 +81,7 @@ _PHRASAL = {
     for verb, phrases in (line.split(":") for line in _PHRASAL_VERBS.strip().replace(";", "\n").splitlines())
     for phrase in phrases.split(",")
 }
-"""Phrasal verbs, and the verb that says the same."""
+"""Phrasal verbs, each with the plain verb of the same meaning."""
 _FIRST_WORDS = frozenset(phrase[0] for phrase in _PHRASAL)
 _GONE_WITH = (
     ("went", "out", "of", "business"), ("gone", "out", "of", "business"), ("went", "bankrupt"), ("gone", "bankrupt"),
@@ -91,7 +91,7 @@ _WAYS = frozenset(("to", "from", "by", "as", "for"))
 _WHEN = frozenset(("time", "day", "date", "number"))
 _BE = frozenset(("is", "are", "am", "i'm", "we're", "it's", "he's", "she's", "they're"))
 _CHOSEN_WITH = (("ended", "up", "going", "with"), ("ended", "up", "with"), ("went", "with"), ("gone", "with"))
-"""Said of what was chosen: "we went with webhooks"."""
+"""Phrasal verbs for a choice: "we went with webhooks"."""
 _FIRST_OF_ANY = (
     _FIRST_WORDS
     | _BE
@@ -99,11 +99,11 @@ _FIRST_OF_ANY = (
     | {phrase[0] for phrase in (*_GONE_WITH, *_CHOSEN_WITH)}
 )
 _IN_PLACE = _FIRST_OF_ANY | {f"re{past}" for past in PASTS}
-"""Words in whose place a plain verb may be put."""
+"""Words that a plain verb may replace."""
 
 
 def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]:
-    """The sentence without "Correction:", "As of May", "From May on", "Change of plans," and what such words say."""
+    """The sentence without "Correction:", "As of May", "From May on", "Change of plans,"; and what they say is new."""
     stop = next((number for number, one in enumerate(tokens[:10]) if one.text == ","), 0)
     if stop > 2 and (tokens[0].low, tokens[1].low) in (("instead", "of"), ("rather", "than")):
         last = len(tokens) - (not tokens[-1].text[0].isalnum())
@@ -279,7 +279,7 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
 
 
 _OBJECT_AFTER = frozenset(("ended", "dropped"))
-"""Verbs whose object a preposition leads in: "broke up with Ana"."""
+"""Verbs whose object follows a preposition: "broke up with Ana"."""
 
 
 def _particle(tokens: list[Token], number: int) -> int:
@@ -319,13 +319,13 @@ def field_of(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
 
 
 def is_field(text: str) -> bool:
-    """Whether a label with a value follows, not somebody's words: "Cache TTL: 300 s", "Ana: at eight"."""
+    """Whether a text is a label with a value ("Cache TTL: 300 s"), not the words of a speaker ("Ana: at eight")."""
     label, value = field_of(tokens_of(text)) if len(text) <= _SHORT else ([], [])
     return any(one.text[0].isdigit() for one in value) and label[-1].low not in USERS
 
 
 def is_quoted(text: str) -> bool:
-    """Whether a sentence is the words of somebody else: it begins with a quotation that ends before it does."""
+    """Whether a sentence begins with a quotation that ends before the sentence does: the words of somebody else."""
     return text[:1] in _QUOTES and any(mark in text[1:] for mark in _QUOTES)
 
 
@@ -333,4 +333,4 @@ WORDED = (
     CORRECTIONS | LABELS | _BEFORE | _FILLERS | _SINCE | _IN_PLACE | {lead[0] for lead in _LEADS}
     | {"instead", "rather", "from", "as", "now", "actually", "was", "were", ":", "=", "-", "–", "—"}
 )  # fmt: skip
-"""Without any of these words and stops a sentence is in the form that is read."""
+"""A sentence with none of these words and stops needs no rewriting."""
