@@ -45,9 +45,9 @@ _BARE = frozenset(
 
 
 def compared(question: str, options: Sequence[str], text: str) -> str | None:
-    """The option that the figures in ``text`` favour, or None where they do not decide.
+    """The option that the figures in ``text`` favour, or None if they do not decide.
 
-    Each option is paired with the nearest figure; where a price is asked for, only sums of money and
+    Each option is paired with the nearest figure; for a question about a price, only sums of money and
     numbers without a unit count.
     """
     wants_less = bool(_LESS.search(question))
@@ -319,7 +319,7 @@ _LEADS_TO_PLACE = word_set(
 
 
 def _inside_names(words: Sequence[Word]) -> frozenset[int]:
-    """Numbers of the words that continue a name: a span that begins there, or ends before one, cuts the name."""
+    """Numbers of the words that continue a name: no span may begin at such a word, or end directly before one."""
     return frozenset(
         n
         for n in range(1, len(words))
@@ -332,7 +332,7 @@ def _inside_names(words: Sequence[Word]) -> frozenset[int]:
 
 
 def _may_end(after: str) -> bool:
-    """A span should not break a noun phrase: what follows must not look like its head."""
+    """Whether a span may end before this word: the word does not look like the head of the same noun phrase."""
     return (
         after in FUNCTION_WORDS
         or after in {'"', "“", "”"}

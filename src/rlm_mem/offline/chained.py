@@ -1,12 +1,12 @@
-"""Questions over several numbered statements: what one statement ends with, the next one is about.
+"""Questions over several numbered statements: the value of each statement is the subject of the next one.
 
 "Who leads the town where Ana lives?", with "3. Ana lives in Porto." and "9. The mayor of Porto is Rui.": the first
-statement is one about the name in the question, and each further one about the value of the one before it. At each step
-the statement is taken whose words meet what is left of the question best and closest to what was met before; of those
-with different values for the same thing the last number holds.
+statement is about the name in the question, and each further one about the value of the one before it. Each step takes
+the statement whose words best match those words of the question that are not matched yet, preferring words close to
+those matched before; if statements give different values for the same thing, the last number holds.
 
-The passages of a search hold the statements about one thing, so each value has to be looked for before the next step:
-``follow`` says for what, and is asked again with what was found.
+A search finds statements about one thing, so each value must be searched for before the next step: ``follow`` returns
+what to search for, and is called again with the results.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ _MAX_FRAME = 20  # words of a statement before its value
 _MAX_STEPS = 5
 _MAX_SOUGHT = 8
 _MAX_NAME = 12  # words
-_MIN_STEPS = 2  # one statement alone is an answer only as `read_numbered` finds it
+_MIN_STEPS = 2  # answers from one statement are left to `read_numbered`
 _MIN_MET = 0.5
 _MAX_UNMET = 1
-"""Words at the head of a question that no statement meets, such as "city" before "capital": with more, the last
+"""Most words at the head of a question that no statement matches, such as "city" before "capital": with more, the last
 statement is not the one asked for."""
 _CLASSES = word_set("country nation city town place location kind sort type field language continent person")
 _LIGHT = word_set("serve serves hold holds held responsible recognized recognised individual person people")
 _OWN_WORDS = 2.0
-"""What the share of a statement's words that the question has weighs against one word of distance in the question."""
+"""Weight of the share of a statement's words that the question has, against one word of distance in the question."""
 _IN_NAMES = word_set("of the and de for on in")
 _HELD, _CONFIDENCE = 0.8, 0.7
 
@@ -61,19 +61,19 @@ class _Statement:
 class _Step:
     score: float
     statement: _Statement
-    met: tuple[int, ...]  # places in the question, the one nearest to the step before first
+    met: tuple[int, ...]  # places of matched words in the question, the one nearest to the step before first
 
 
 def follow(question: Question, passages: Sequence[Passage], sought: Sequence[str]) -> Reading | str | None:
     """Follow statements from the name in a question to its answer.
 
     Args:
-        passages: everything that was found so far, for the question and for what was sought.
-        sought: what was searched for so far because this function said so.
+        passages: all passages found so far, by the question and by the searches in ``sought``.
+        sought: the searches that this function has asked for so far.
 
     Returns:
-        the answer; or what to search for, then to be asked again with it in ``sought``; None where there is no way, or
-        one statement answers.
+        the answer; or the next search, to be added to ``sought`` for the next call; None if no statements lead to an
+        answer, or if a single statement answers.
     """
     lines = numbered_lines(question, passages)[:_MAX_STATEMENTS]
     single = read_numbered(question, passages) if lines else None
@@ -151,7 +151,7 @@ def _value(statement: _Statement) -> str:
 
 
 def _name(asked: Sequence[Word], statements: Sequence[_Statement]) -> tuple[str, int]:
-    """The longest name in a question that a statement is about, and its place there."""
+    """The longest name in a question that is the subject of a statement, and its place in the question."""
     frames = [one.frame for one in statements]
     low = [word.low.removesuffix("'s") for word in asked]
     for length in range(min(_MAX_NAME, len(low)), 0, -1):
@@ -164,7 +164,7 @@ def _name(asked: Sequence[Word], statements: Sequence[_Statement]) -> tuple[str,
 
 
 def _about(name: str, statements: Sequence[_Statement]) -> list[tuple[_Statement, list[Word]]]:
-    """The statements about a thing that hold, each with its words beside the name and the value."""
+    """The current statements about a thing, each with its words other than the name and the value."""
     found: dict[str, tuple[_Statement, list[Word]]] = {}
     parts = name.split()
     for one in statements:
@@ -184,7 +184,7 @@ def _about(name: str, statements: Sequence[_Statement]) -> list[tuple[_Statement
 def _best(
     statements: Sequence[tuple[_Statement, list[Word]]], left: dict[int, Word], place: int
 ) -> _Step | None:
-    """The statement that meets what is left of a question best; None where none meets any of it."""
+    """The statement that best matches the rest of a question; None if none matches any of it."""
     found: list[_Step] = []
     for statement, own in statements:
         met: dict[int, float] = {}
@@ -204,6 +204,6 @@ def _best(
 
 @lru_cache(maxsize=4096)
 def _met(asked: str, own: str, word: str) -> float:
-    """How well a stem of the question and a word of a statement meet, 0 to 1."""
+    """How well a word of a statement matches a stem of the question, 0 to 1."""
     found = degree(asked, frozenset((own,)), word)
     return max(found, 0.8) if is_derivation(asked, own) else found

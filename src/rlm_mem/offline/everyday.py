@@ -169,7 +169,7 @@ _RECOGNISABLE = frozenset(
         "employer",
     }
 )
-"""Attributes whose values are recognisable without the name of the attribute."""
+"""Attributes whose values are recognisable without the attribute's name."""
 
 NUMBER = re.compile(
     rf"(?<![\w.])(?:[$€£]\s?)?(?:{_UNIT}\s?%?|{_MANY}(?:[\s-]{_MANY})*)(?![\w])", re.IGNORECASE
@@ -238,17 +238,17 @@ RELATIONS = (
 
 
 def same_words(term: str) -> frozenset[str]:
-    """Stems of the same meaning as this one, without the members of its class."""
+    """The synonyms of a stem, without the members of its class."""
     return _tables()[0].get(term, frozenset())
 
 
 def has_known_members(term: str) -> bool:
-    """Whether this word names a class with known members, one of which a sentence must then have."""
+    """Whether this word names a class with known members; a sentence must then have one of them."""
     return term in _tables()[1] or bool(related_terms(term, get_analyser("english")))
 
 
 def value_pattern(term: str) -> re.Pattern[str] | None:
-    """The pattern of the values of this attribute (a stem), where there is one."""
+    """The pattern of the values of this attribute (a stem); None if there is none."""
     return next((pattern for noun, pattern in _VALUES.items() if stem_of(noun) == term), None)
 
 

@@ -67,10 +67,10 @@ class PassageSigns:
 
     ``cover`` is the share of the question's content words said in it, ``near`` the share said in it or just before
     it; ``lag`` how far its search score is below the best, in standard deviations of all scores (0 and up);
-    ``speaker`` is 1 when the person named said
-    it, -1 when somebody else did, 0 if nobody named speaks anywhere; ``rank`` counts from 0; ``period`` is 1 when the
-    question names a date and this was said then, -1 when it was said at another time; ``best_said`` is the largest
-    share of the words in any sentence; ``weights`` those of the words.
+    ``speaker`` is 1 if the person named in the question said it, -1 if somebody else did, 0 if no passage is by a
+    person named; ``rank`` counts from 0; ``period`` is 1 if the question names a date and this was said then, -1 if it
+    was said at another time; ``best_said`` is the largest share of the words in any sentence; ``weights`` are the
+    weights of the words.
     """
 
     cover: float
@@ -95,7 +95,7 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
     best_said = max(
         (_share(weights, s.stems) for p in passages for s in p.sentences if not s.asks), default=0.0
     )
-    # The order of reading: the score of search, and a small bonus for words of the question close together.
+    # Passages are read in the order of search score plus a small bonus for words of the question close together.
     promise = [
         _share(weights, passage.stems)
         + 2 * max((_share(weights, sentence.stems) for sentence in passage.sentences), default=0.0)
@@ -147,7 +147,7 @@ def _period(dates: list[DateMention], passage: Passage) -> int:
 
 
 def with_unspoken_names(question: Question, passages: Sequence[Passage]) -> Question:
-    """The question with the names that are no author of these passages among its terms."""
+    """The question, with those names added to its terms that are not authors of these passages."""
     authors = {passage.author for passage in passages if passage.author}
     named = [name for name in question.names if not any(same_person(author, name) for author in authors)]
     stems = tuple(stem for name in named for stem in _stems(name) if stem not in question.terms)
@@ -271,7 +271,7 @@ _WHAT_IS = re.compile(r"\bwhat\s+(?:is|are|was|were)\b", re.IGNORECASE)
 
 
 def _sub_kind(question: Question) -> str:
-    """ "what" in three kinds: a noun follows ("what gift"), a form of "be", or another verb."""
+    """The kind of a question; "what" is split by the next word: a noun ("what gift"), a form of "be", another verb."""
     if question.kind != "what":
         return question.kind
     if _WHAT_NOUN.search(question.text):
@@ -431,7 +431,7 @@ def _sort(word: str) -> str:
 
 @lru_cache(maxsize=1024)
 def _members(noun: str) -> frozenset[str]:
-    """Stems of what belongs to the class that the last word of ``noun`` names ("pet": dog, cat, …)."""
+    """Stems of the members of the class that the last word of ``noun`` names ("pet": dog, cat, …)."""
     analyser = get_analyser("english")
     return frozenset(member for stem in _stems(noun.split()[-1]) for member in related_terms(stem, analyser))
 

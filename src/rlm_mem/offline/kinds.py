@@ -61,10 +61,10 @@ def has_form(question: Question, text: str) -> bool:
 def is_wrong_kind(question: Question, candidate: Candidate) -> bool:
     """Whether a candidate cannot be what ``question`` asks for, whatever its score.
 
-    Besides `has_form`: a count or a measure needs a figure that its sentence gives, "how large" one with its unit,
-    and not one that the question names; the time of something past is no later date, and none that something lasts
-    from or must happen by; a duration has a unit, or says since or until when; a place has a name, or a word such as
-    "in" leads to it.
+    Besides `has_form`: a count or a measure needs a figure that its sentence gives and the question does not name, for
+    "how large" one with a unit; the time of a past event is not a date after it was told, nor the start of a period
+    ("since") or a deadline ("by"); a duration has a unit, or says since or until when; a place has a name, or follows
+    a word such as "in".
     """
     if not has_form(question, candidate.text):
         # "54 euros" in a sentence may have been read as "54".
@@ -90,7 +90,7 @@ _PLANNED = re.compile(
 
 
 def _is_other_time(question: Question, candidate: Candidate) -> bool:
-    """Whether a date is not when something asked for happened: "since March", or a later one of something past."""
+    """Whether a date cannot be when the event asked for happened: "since March", or a later date for a past event."""
     if candidate.lead in question.text.lower().split():
         return False
     if candidate.lead == "since":
@@ -107,7 +107,7 @@ def _counted_in_money(candidate: Candidate) -> bool:
 
 
 def fit_of(question: Question, candidate: Candidate) -> float:
-    """0 to 1: how surely a candidate is of the kind asked for; 0.5 where the kind has no form of its own."""
+    """How surely a candidate is of the kind asked for, 0 to 1; 0.5 if the kind has no form of its own."""
     sentence = candidate.sentence
     if question.kind == "where":
         return float(bool(PLACE.search(_with_lead(candidate)) or TITLED.search(candidate.text)))
@@ -129,9 +129,9 @@ def share_needed(question: Question, candidate: Candidate) -> float:
     """The share of a question that a sentence must match for a candidate to answer it, 0 to 1; for questions that name
     no speaker.
 
-    The surer it is that a candidate is of the kind asked for, the less: none for a comparison of two figures, little
-    for a person, a place, a reason or a measure with its unit, most for anything else, such as a count of unnamed
-    things. Above 1, which nothing reaches, for a candidate of another kind.
+    The surer the kind of a candidate, the smaller the share: 0 for a comparison of two figures, small for a person, a
+    place, a reason or a measure with its unit, largest for anything else, such as a count of unnamed things. Above 1,
+    which no sentence reaches, for a candidate of another kind.
     """
     if candidate.form == "compared":
         return 0.0

@@ -1,7 +1,7 @@
-"""Questions in other languages than English: their content words, and the sentence to quote.
+"""Questions in languages other than English: their content words, and the sentence to quote.
 
 Nothing is extracted here: patterns of times, persons and reasons exist for English only. The sentence that matches most
-of the question is quoted as it is; where none does, or two do equally, there is no answer.
+of the question is quoted as it is; if none matches enough, or two match equally, there is no answer.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]
 
 @lru_cache(maxsize=256)
 def language_of(text: str) -> str:
-    """The language of a question, as a name of an analyser; ``none`` for a script without one, else English."""
+    """The language of a question, as the name of an analyser; ``none`` if its script has none, English by default."""
     plain = text[:_MAX_CHARACTERS]
     if _SPACELESS.search(plain):
         return "none"
@@ -78,7 +78,7 @@ def language_of(text: str) -> str:
 
 
 def is_foreign(text: str) -> bool:
-    """Whether a question is in another language than English."""
+    """Whether a question is in a language other than English."""
     return language_of(text) != "english"
 
 
@@ -102,7 +102,7 @@ def quote(question: str, passages: Sequence[Passage]) -> Reading:
     if not asked or not lines:
         return Reading(None, (), 0.05, 0.0)
     lines_with = Counter(term for _, _, terms in lines for term in set(terms) & asked)
-    # A word in no line has the weight of one in a single line; one in many lines has little.
+    # A word in no line weighs as much as a word in one line; a word in many lines weighs little.
     worth = {term: 1 / (1 + 0.5 * max(0, lines_with[term] - 1)) for term in asked}
     total = sum(worth.values())
     scored = sorted(

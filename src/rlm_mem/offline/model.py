@@ -43,8 +43,8 @@ __all__ = [
 
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
-"""The prompt with which a program calls the reader; its context has ``question`` and ``passages``, and in ``more``
-passages found by other words, whose scores belong to other questions."""
+"""The prompt with which a program calls the reader; its context has ``question`` and ``passages``, and in ``more`` the
+passages of searches in other words, whose scores cannot be compared with those of ``passages``."""
 
 _KIND_WORDS = {
     "when": "a time",
@@ -156,15 +156,15 @@ def other_words(question: Question) -> list[str]:
 
 
 _MAX_CLOSEST = 5
-"""The closest memories that are returned where no passage clearly answers."""
+"""Number of closest memories that are returned if no passage clearly answers."""
 _SAME_THING = 0.9
-"""From this on a passage has a word of the question or one that means the same."""
+"""From this relation on, a passage has a word of the question or a synonym of one."""
 
 
 def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     """Up to five passages of different chunks that are related to ``question``, in their order.
 
-    Where one has a word of the question or a synonym, those that only have a word of the same class are left out.
+    If one has a word of the question or a synonym, those that only have a word of the same class are left out.
     """
     related = [(one, _relation(question, one)) for one in sorted(passages, key=lambda one: not one.current)]
     least = _SAME_THING if any(share >= _SAME_THING for _, share in related) else 0.01
@@ -176,7 +176,7 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
 
 
 def _relation(question: Question, passage: Passage) -> float:
-    """How well a passage meets the name, content word or synonym of the question that it meets best, 0 to 1."""
+    """How well a passage matches the name or content word of the question that it matches best, 0 to 1."""
     if is_foreign(question.text):
         return float(bool(foreign_terms(question.text) & foreign_terms(passage.text)))
     stems = (
@@ -237,7 +237,7 @@ class OfflineLLM:
 
 
 def given_passages(text: str) -> list[Passage] | None:
-    """The passages of a reading that a program asked for, or None for any other message."""
+    """The passages in a message with which a program calls the reader, or None for any other message."""
     context = _tagged(text, "context", last=True)
     data = _data(unbroken(context)) if context is not None and text.startswith(READ_PROMPT) else None
     if not isinstance(data, dict) or not isinstance(data.get("passages"), list):
@@ -250,10 +250,10 @@ def given_passages(text: str) -> list[Passage] | None:
     for item in further if isinstance(further, list) else ():
         if isinstance(item, dict):
             found_otherwise = _passage(item)
-            # Scores of other searches are not comparable: none of them ranks before the best of the first one.
+            # Scores of other searches are not comparable: none may rank above the best of the first search.
             passages.append(replace(found_otherwise, score=min(found_otherwise.score, best) - drop))
     found: dict[tuple[str, str], Passage] = {}
-    for one in passages:  # of equal passages the first one was found for the question itself
+    for one in passages:  # of equal passages keep the first: it was found for the question itself
         found.setdefault((one.chunk_id, one.text), one)
     return list(found.values())
 
@@ -347,7 +347,7 @@ def _texts(data: Any) -> str:
 
 
 def _question_and_text(prompt: str) -> tuple[str, str]:
-    """A prompt without context: its last sentence that asks is the question, all the rest the text."""
+    """Split a prompt without context: its last question, and the rest as the text."""
     asking = [line for line in re.split(r"(?<=[.!?])\s+|\n+", prompt) if line.strip().endswith("?")]
     if not asking:
         head, _, tail = prompt.partition("\n")

@@ -31,7 +31,7 @@ _LABELS = word_set(
 """Words before a colon that are a heading, although they look like a speaker."""
 
 _MIN_SHARE = 0.68
-"""The least share of the question that a sentence must match to answer it."""
+"""Least share of the question that a sentence must match to answer it."""
 
 _MIN_SHARE_WHOLE = 0.8
 """The same for a sentence that is quoted whole, since no part of it clearly fits the question."""
@@ -181,7 +181,7 @@ def _name_stems(question: Question) -> list[str]:
 
 
 def _named(name: str, stems: frozenset[str]) -> bool:
-    """Whether a name is among stems, maybe shortened: "PostgreSQL" is "Postgres"."""
+    """Whether a name or a short form of it is among stems: "Postgres" for "PostgreSQL"."""
     return name in stems or any(
         len(stem) >= 5 and len(name) >= 5 and (name.startswith(stem) or stem.startswith(name))
         for stem in stems
@@ -189,7 +189,7 @@ def _named(name: str, stems: frozenset[str]) -> bool:
 
 
 def _wanted(question: Question) -> dict[str, float]:
-    """Weights of the question's words by stem: names count most, words that only frame it little."""
+    """Weights of the question's words by stem: largest for names, small for words that only frame the question."""
     shape = {stem_of(word) for word in _FRAME_WORDS}
     found = dict.fromkeys(_name_stems(question), 1.2)
     parts = {part for name in question.names for part in get_analyser("english").terms(name)}
@@ -342,7 +342,7 @@ _DONE = re.compile(r"\b(?:did|does|do|is|are|was|were|has|have|had)\s(?P<rest>[^
 
 
 def _topic(question: Question) -> frozenset[str]:
-    """What an answer must be about, as stems: "cat" in "the name of Dana's cat", "database" in "which database do we",
+    """The stems that an answer must be about: "cat" in "the name of Dana's cat", "database" in "which database do we",
     "return" in "what did Dana return".
     """
     shape = {stem_of(word) for word in _FRAME_WORDS}
@@ -374,7 +374,7 @@ _POSSESSED = re.compile(
 
 
 def _about_possession(question: Question, line: _Line) -> bool:
-    """Whether the sentence is about a possession of the one named ("Marco's sister lives …"), unasked."""
+    """Whether a sentence is about a possession of the person named ("Marco's sister lives …") that is not asked for."""
     for stem in (*_name_stems(question), *question.terms):
         places = [w for w in line.sentence.words if w.stem == stem]
         owned = [m for m in _POSSESSED.finditer(line.sentence.text) if stem_of(m["owner"]) == stem]

@@ -1,8 +1,8 @@
-"""Numbered statements: of those that give different values for the same thing, the last number holds.
+"""Numbered statements: if they give different values for the same thing, the one with the last number holds.
 
 "17. The lead of Harbour is Ana." and "203. The lead of Harbour is Ben.": the second one replaces the first. A
-statement is a line that begins with a number. It answers where it has every name of the question and nearly all other
-content words. Two statements are about the same thing where all words before the value are equal.
+statement is a line that begins with a number. It answers if it has every name of the question and nearly all other
+content words. Two statements are about the same thing if all words before the value are equal.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ __all__ = ["ASKING", "is_derivation", "numbered_lines", "read_numbered"]
 
 _LINE = re.compile(r"^[ \t]{0,20}(?P<number>\d{1,9})[.):][ \t]{1,20}(?P<text>\S[^\n]{0,600})$", re.MULTILINE)
 _MIN_STATEMENTS = 3
-"""Numbered statements that the passages must have, at least: one line with a number is not a list."""
+"""Least number of numbered statements in the passages: one line with a number is not a list."""
 _MIN_SHARE = 0.75
 """Share of the words of a question that a statement must have."""
 _WHOLE = 0.9
-"""From this share on it leaves nothing of the question to another statement."""
+"""From this share on a statement answers the whole question, and no further statement is needed."""
 _NAME, _WORD = 2.0, 1.0
 _UNASKED = 0.05
-"""What a statement loses for each word before its value that the question does not have."""
+"""Penalty of a statement for each word before its value that the question does not have."""
 _SHARED_LETTERS = 5
 ASKING = FUNCTION_WORDS | word_set("what which who whom whose where when why how name does did do current")
 _HELD, _CONFIDENCE = 0.95, 0.9
@@ -50,7 +50,7 @@ class _Statement:
 
 
 def numbered_lines(question: Question, passages: Sequence[Passage]) -> list[tuple[int, str, Passage]]:
-    """The numbered statements of passages in which nobody speaks; none where they are too few, or cannot answer."""
+    """The numbered statements of passages without speakers; none if there are too few, or if they cannot answer."""
     lines = [
         (int(match["number"]), match["text"].strip(), passage)
         for passage in passages
@@ -61,9 +61,9 @@ def numbered_lines(question: Question, passages: Sequence[Passage]) -> list[tupl
 
 
 def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | None:
-    """Answer from numbered statements; None where none clearly answers, or where the passages have speakers.
+    """Answer from numbered statements; None if none clearly answers, or if the passages have speakers.
 
-    ``exact`` says that the statement meets all of the question, and leaves nothing to another one.
+    ``exact`` says that the statement answers the whole question, so that no further statement is needed.
     """
     lines = numbered_lines(question, passages)
     if not lines:
@@ -128,7 +128,7 @@ def _statement(
 
 
 def _places(words: Sequence[Word], met: dict[str, float]) -> set[int]:
-    """Places of the words of the question in a statement, the first of each: a value may repeat one."""
+    """The first place of each word of the question in a statement; a value may repeat a word."""
     places = set()
     for stem in (stem for stem, value in met.items() if value):
         alike = [n for n, word in enumerate(words) if stem == word.stem]
@@ -138,7 +138,7 @@ def _places(words: Sequence[Word], met: dict[str, float]) -> set[int]:
 
 
 def _met(stem: str, stems: frozenset[str], text: str) -> float:
-    """How well a statement matches a word of the question: by the word, a derivation, or a synonym."""
+    """How well a statement matches a word of the question, by the word itself, a derivation or a synonym: 0 to 1."""
     found = degree(stem, stems, text)
     if found < 0.8 and any(is_derivation(stem, other) for other in stems):
         return 0.8

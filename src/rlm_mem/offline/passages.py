@@ -73,9 +73,9 @@ class Sentence:
 class Passage:
     """A turn, a sentence or a short paragraph that the search found.
 
-    ``at`` is when it was said, if known; ``before`` what was said just before it, by ``before_author``, if
-    anything; ``score`` is the search's; ``current`` is False for a memory that a later one replaces; ``heading`` is
-    the heading of its section in a document; ``untrusted``: it came from elsewhere than a person or an agent.
+    ``at`` is when it was said, if known; ``before`` is what ``before_author`` said just before it, if anything;
+    ``score`` is its search score; ``current`` is False if a later memory replaces it; ``heading`` is the heading of
+    its section in a document; ``untrusted``: it did not come from a person or an agent.
     """
 
     chunk_id: str

@@ -131,7 +131,7 @@ TITLED = re.compile(
     rf"(?:(?:Mr|Mrs|Ms|Dr|Prof|Sir)\.?\s+)?{_CAPITAL}[\w'’-]*[^\W_]"
     rf"(?:\s++(?:(?:van|von|de|da|al|el|der)\s*+)?{_CAPITAL}[\w-]*[^\W_])*"
 )
-"""A name: words with a capital letter, a title before them."""
+"""A name: words with a capital letter, with a title before them if there is one."""
 
 NO_PERSON = word_set(
     """
@@ -179,4 +179,4 @@ CUT = _compiled(
     r"(?<!\s)(?:\s++[-–—]\s|\s*+(?:[,;(]|:\s|\b(?:because|since|so that|so|due to|owing to|when|while|which|who|but"
     r"|although|after|before|instead of|rather than|over|and (?:is|was|has|runs|lives|works|the|it|he|she|they|we))\b))"
 )
-"""Where a phrase ends."""
+"""The end of a phrase."""

@@ -38,7 +38,7 @@ from rlm_mem.offline.times import moments
 __all__ = ["MEASURED", "PAST", "Piece", "is_named_figure", "piece", "reason_after", "trimmed"]
 
 LONGEST = 45
-"""Words of a whole sentence that is shown as an answer; a longer one is cut at a comma or semicolon."""
+"""Most words of a whole sentence as an answer; a longer one is cut at a comma or semicolon."""
 
 
 _AND_DOES = re.compile(r"(?<!\s)\s++and\s++\w+s\s")
@@ -56,7 +56,7 @@ _MEASURE = re.compile(
 PAST = re.compile(
     r"\bwhen (?:did|was|were|has|have|had)\b|\b(?:year|month|week|day|date) (?:did|was|were)\b", re.IGNORECASE
 )
-"""Questions about the time of something past."""
+"""Questions about the time of a past event."""
 _SUPPOSED = re.compile(r"\b(?:if|unless|would|should)\b", re.IGNORECASE)
 _TIMES_ASKED = frozenset({stem_of("times")})
 _BEHIND = re.compile(r"\b(?:in|on|at|to|via|into)$")
@@ -83,7 +83,7 @@ def trimmed(text: str) -> str:
 
 
 def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piece | None:
-    """The part of ``sentence`` that answers ``question``; None where it lacks what is asked for."""
+    """The part of ``sentence`` that answers ``question``; None if it has nothing of the kind asked for."""
     text = sentence.text
     kind = question.kind
     if re.search(r"\bhow often\b", question.text, re.IGNORECASE):
@@ -224,7 +224,7 @@ _SCALES = word_set("hundred thousand million billion dozen k m times")
 
 
 def _counts_other(question: Question, text: str, end: int) -> bool:
-    """Whether a figure that ends here counts something else than "how many …" asks for ("one reading" for rows)."""
+    """Whether a figure that ends here counts something other than what is asked for ("one reading" for rows)."""
     asked = _HOW_MANY.search(question.text)
     noun = stem_of(asked["noun"].split()[-1]) if asked else ""
     if noun not in question.terms or noun in _TIMES_ASKED:
@@ -411,7 +411,7 @@ def _object(question: Question, sentence: Sentence) -> Piece | None:
 def reason_after(
     question: Question, sentence: Sentence, following: Sequence[str], before: str
 ) -> Piece | None:
-    """The reason that a sentence gives, or the one after it, or the one before "so"; None where there is none."""
+    """The reason given in a sentence, in the one after it, or before "so"; None if there is none."""
     text = sentence.text
     for pattern in BECAUSE:
         found = pattern.search(text)

@@ -58,7 +58,7 @@ _OR = re.compile(r"(?<=[\w'’.,-])(?<!\s)\s++or\s++(?P<second>[^?.,;]+)", re.IG
 _OPTION = re.compile(r"\w[\w'’.-]*")
 _LEADS_ON = re.compile(r"(?<!\s)\s++(?:in|on|at|for|when|because|if|during|after|before)\s")
 MAX_CHARACTERS = 10_000
-"""Characters of a question that are read, as many as a recall accepts."""
+"""Characters of a question that are read: as many as a recall accepts."""
 _MAX_OPTION = 200  # characters looked at before "or"
 _WORD = re.compile(r"\w+(?:['’.&-]\w+)*")
 _OPENERS = word_set(
@@ -74,7 +74,7 @@ _CALENDAR = word_set(
     wednesday thursday friday saturday sunday
     """
 )  # fmt: skip
-# Words that a question shares with nearly every memory.
+# Words of a question that nearly every memory contains.
 _WEAK = word_set(
     """
     do does did make get go have take like say said tell think thing things want kind type sort many much
@@ -110,7 +110,7 @@ class Question:
         focus: the noun asked for ("books" in "what books has …"), or an empty string.
         many: whether several things are asked for.
         options: the alternatives of a choice.
-        grain: for ``when``: ``year``, ``month``, ``week`` or ``day`` where the question names it, else empty.
+        grain: for ``when``: ``year``, ``month``, ``week`` or ``day`` if the question names it, else empty.
     """
 
     text: str
@@ -192,7 +192,7 @@ def _names(text: str) -> tuple[str, ...]:
 
 
 def _options(text: str) -> tuple[str, ...]:
-    """ "tea or coffee" at the end of a question: its alternatives, articles and lead-in words cut off."""
+    """The alternatives at the end of a question ("tea or coffee"), without articles and lead-in words."""
     pairs = ((found, _words_before(text, found.start())) for found in _OR.finditer(text))
     match, words = next(((found, before) for found, before in pairs if before), (None, []))
     if match is None:

@@ -1,4 +1,4 @@
-"""Read an answer from passages, with the probabilities that they contain one and that this one is right."""
+"""Read an answer from passages, with two probabilities: that they contain an answer, and that this answer is right."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from rlm_mem.text.statements import ME, Stated, statements_in
 __all__ = ["READ_FULLY", "Examined", "examine", "read"]
 
 READ_FULLY = 6
-"""How many of the best passages are read word by word; of the others only authors and words count."""
+"""Number of best passages that are read word by word; of the others only authors and words count."""
 
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
 """Where a sentence of the passage matches this share of the question, an answer of exactly the kind asked for is given
@@ -45,7 +45,7 @@ _DISPUTED = 0.5
 """Highest confidence in an answer where the rules for notes find another one."""
 _UNSURE = 0.35
 _FORMED = frozenset({"where", "who", "how_many", "how_long"})
-"""Kinds that the rules for notes recognise by form; below ``_UNSURE`` their answer is the better one."""
+"""Kinds that the rules for notes recognise by form; their answer is preferred if that of the tables is unsure."""
 _COMPARED = 50
 _LISTED = 3
 _LIST_SHARE = 0.3
@@ -56,24 +56,24 @@ _PLAIN = re.compile(r"[^\w\s]")
 _ARTICLES = frozenset({"a", "an", "the", "and"})
 
 _BESIDE = 5
-"""Passages among which the words of a question are rare or common."""
+"""Number of passages in which the frequency of a word of the question is counted."""
 _SHORT = 4
-"""Words of an answer that is a value."""
+"""Most words of an answer that counts as a value."""
 _CHANGES_FOLLOWED = 4
-"""Changes one after the other that are followed from an answer to what holds."""
+"""Most successive changes that are followed from an answer to the present value."""
 _OF_THE_PAST = re.compile(
     r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|first|until)\b", re.I
 )
-"""A question about what held once."""
+"""A question about the past."""
 _OF_EVENTS = frozenset(("when", "why", "how", "how_long", "yes_no", "choice"))
-"""Kinds of questions that a value answers only where it is a time."""
+"""Kinds of questions that a value answers only if it is a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Examined:
     """What `examine` found: the answer, its passages, and the figures from which its probabilities are computed.
 
-    ``sentence`` is the whole sentence of an answer that is a part of it, else empty; ``share_needed``: see
+    ``sentence`` is the whole sentence if the answer is only a part of it, else empty; ``share_needed``: see
     `kinds.share_needed`.
     """
 
@@ -92,8 +92,8 @@ class Examined:
 def read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
     """Answer ``question`` from ``passages`` (best first or not; their scores count). Deterministic.
 
-    A question about the present is read from what was not replaced, where that answers it; of a passage that tells of
-    a change the value that holds is the answer, and so it is where a later passage says that the answer does not hold.
+    A question about the present is answered from current passages if they answer it. If the passage states a change,
+    or a later passage says that the answer does not hold any more, the new value is the answer.
     """
     if _OF_THE_PAST.search(question.text):
         return _read(question, passages, weights)
@@ -101,7 +101,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     reading = _read(question, current, weights) if current else Reading(None, (), 0.0, 0.0)
     if reading.answer is None and len(current) < len(passages):
         reading = _read(question, passages, weights)
-    reading = _in_force(question, reading, passages)
+    reading = _with_later_value(question, reading, passages)
     again = _retold(question, reading, passages)
     if again is not reading:
         return again
@@ -110,8 +110,8 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     return reading
 
 
-def _in_force(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
-    """What is said instead, where a later passage says itself that the answer does not hold any more."""
+def _with_later_value(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
+    """The new value, if a later passage itself says that the answer does not hold any more; else the answer."""
     for _ in range(_CHANGES_FOLLOWED):
         later = _ended_by(question, reading, passages) if reading.answer and reading.passages else None
         if later is None:
@@ -126,7 +126,7 @@ def _in_force(question: Question, reading: Reading, passages: Sequence[Passage])
 def _ended_by(
     question: Question, reading: Reading, passages: Sequence[Passage]
 ) -> tuple[Stated, Passage] | None:
-    """The statement that ends what an answer rests on, with its passage."""
+    """The statement that ends the statement from which an answer was read, with its passage."""
     before, answer = reading.passages[0], str(reading.answer).lower().strip(" .")
     later = []
     for one in passages:
@@ -151,7 +151,7 @@ def _ended_by(
 
 
 def _retold(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
-    """What a later note tells again of what is asked for: its own answer, else the whole of it."""
+    """The answer of a later note to the same question, or the whole later note; else the given answer."""
     english = get_analyser("english")
     asked = PresentQuestion.of(question.text, english)
     if asked is None or not (reading.answer and reading.passages and reading.passages[0].at):
@@ -178,13 +178,13 @@ def _retold(question: Question, reading: Reading, passages: Sequence[Passage]) -
             and 2 * len(before & asked.stems) >= len(asked.stems)
         ):
             continue
-        if _is_of_former(answer, before - asked.stems) and _has_another(home.text, answer, before):
+        if _gives_former_value(answer, before - asked.stems) and _has_other_value(home.text, answer, before):
             return replace(reading, answer=" ".join(home.text.split()))
     return reading
 
 
-def _is_of_former(answer: str, former: Set[str]) -> bool:
-    """Whether an answer has words of what held before; a short one with another figure or name is none."""
+def _gives_former_value(answer: str, former: Set[str]) -> bool:
+    """Whether an answer gives the former value; a short answer with another figure or name does not."""
     english = get_analyser("english")
     words = answer.split()
     told = [word for word in words if word[0].isupper() or any(map(str.isdigit, word))]
@@ -193,8 +193,8 @@ def _is_of_former(answer: str, former: Set[str]) -> bool:
     return not former.isdisjoint(english.terms(answer))
 
 
-def _has_another(text: str, answer: str, former: Set[str]) -> bool:
-    """Whether a text has something else of the kind of an answer: a figure or another word."""
+def _has_other_value(text: str, answer: str, former: Set[str]) -> bool:
+    """Whether a text has another value of the kind of an answer: a figure or another word."""
     words = text.split()
     if any(map(str.isdigit, answer)):
         words = [word for word in words if any(map(str.isdigit, word)) or word.lower() in NUMBERS]
@@ -202,7 +202,7 @@ def _has_another(text: str, answer: str, former: Set[str]) -> bool:
 
 
 def _is_later(before: Passage, later: Passage) -> bool:
-    """Whether one note was made after another and is trusted as far; neither is a turn or a section of a document."""
+    """Whether a note is later than another and trusted as far; turns and sections of documents are no notes."""
     if before.at is None or later.at is None or later.at <= before.at or before.heading or later.heading:
         return False
     return is_note(before.author) and is_note(later.author) and (before.untrusted or not later.untrusted)
@@ -211,7 +211,7 @@ def _is_later(before: Passage, later: Passage) -> bool:
 def _tells_again(
     asked: PresentQuestion, before: Passage, later: Passage, stems: Mapping[str, Set[str]]
 ) -> bool:
-    """Whether a note tells again what an earlier one tells."""
+    """Whether a later note answers the same question as an earlier note; see :func:`rlm_mem.text.retold.is_retold`."""
     if not _is_later(before, later) or before.at is None:
         return False
     texts = {text: stems[text] for text in (before.text, later.text, *list(stems)[:_BESIDE])}
@@ -219,13 +219,13 @@ def _tells_again(
 
 
 def _with_present_value(question: Question, reading: Reading) -> Reading:
-    """The answer without the value that its passage says does not hold any more."""
+    """The answer without a value that, according to its passage, does not hold any more."""
     answer, asked = str(reading.answer).lower(), question.text.lower()
     english = get_analyser("english")
     told = statements_in(reading.passages[0].text, english)
     stems = set(english.terms(asked))
     for one in told:
-        if answer not in one.shown.lower() and _is_asked_for(one, stems, str(reading.answer)):
+        if answer not in one.shown.lower() and _gives_new_value(one, stems, str(reading.answer)):
             return replace(reading, answer=one.shown)
         former = one.shown_former.lower()
         if (
@@ -247,8 +247,8 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
 _COUNTED = frozenset(("number", "time", "date"))
 
 
-def _is_asked_for(one: Stated, stems: Set[str], answer: str) -> bool:
-    """Whether a statement says what is new of what is asked for: a name or a number where the answer is one."""
+def _gives_new_value(one: Stated, stems: Set[str], answer: str) -> bool:
+    """Whether a statement gives the new value of what is asked for: a name or a number if the answer is one."""
     about = one.topic - {ME}
     if one.attribute == "be" and one.news and one.sure and about and about <= stems and one.kind in _COUNTED:
         return answer[0].isdigit() and one.shown[:1].isdigit()
@@ -291,7 +291,7 @@ def _read(question: Question, passages: Sequence[Passage], weights: Weights | No
 
 
 def _stated_by_another(question: Question, passage: Passage) -> bool:
-    """Whether the passage is another person's statement about the one named ("Ben has moved", not "Thanks, Ben!")."""
+    """Whether somebody else says something about the person named ("Ben has moved", not "Thanks, Ben!")."""
     if any(same_person(passage.author, name) for name in question.names):
         return False
     names = {stem_of(name) for name in question.names}
@@ -300,7 +300,7 @@ def _stated_by_another(question: Question, passage: Passage) -> bool:
 
 
 def _min_confidence(seen: Examined) -> float:
-    """Lowest confidence in an answer of exactly the kind asked for, by how much of the question its passage matches."""
+    """Lowest confidence in an answer of exactly the kind asked for: it grows with the share of the question matched."""
     matched = seen.figures["matched"]
     if matched < _MATCHED:
         return 0.0
@@ -326,7 +326,7 @@ def _checked_by_rules(
         held = max(answerable, by_rules.answerable)
         return Reading(text, seen.passages, held, max(confidence, by_rules.confidence))
     if seen.exact and question.kind != "how_many" and seen.figures["matched"] >= _MATCHED:
-        # Two answers of the kind asked for: the tables weigh what stands where, and neither is sure.
+        # Two different answers of the kind asked for: that of the tables is given, with limited confidence.
         return Reading(seen.answer, seen.passages, answerable, min(confidence, _DISPUTED))
     return replace(by_rules, confidence=min(by_rules.confidence, _DISPUTED)) if seen.exact else by_rules
 
@@ -428,7 +428,7 @@ def _overlap_of(one: str, other: str) -> bool:
 def _listed(
     scored: Sequence[Scored], shares: Sequence[float], mass: dict[int, float], order: list[int], answer: str
 ) -> tuple[str, list[int]]:
-    """For a question about several things: the answers of up to three passages of similar probability."""
+    """The joined answers of up to three passages of similar probability, for a question about several things."""
     parts, used = [answer], [order[0]]
     for index in order[1:]:
         if len(parts) >= _LISTED or mass[index] < _LIST_SHARE * mass[order[0]]:
