@@ -18,6 +18,7 @@ from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundErro
 from rlm_mem.ingest import filling
 from rlm_mem.results import Progress
 from rlm_mem.store.core import chunk_store
+from rlm_mem.store.postgres.lookup import PostgresSource
 
 LONG = "\n\n".join(
     f"## Part {number}\n\n"
@@ -124,6 +125,30 @@ def test_many_texts_give_what_one_after_the_other_gives(place: Path | str, tmp_p
         made = memory.remember_many(texts(), batch=17)
         assert state(memory, made) == wanted
         assert memory.check() == []
+
+
+def test_the_index_is_asked_about_dozens_of_sentences_at_once(
+    dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where each question takes a round trip; what is replaced is the same as one by one."""
+    before = [f"Ines{number} lives in Berlin." for number in range(40)]
+    after = [f"Ines{number} moved to Kiel." for number in range(40)]
+    with opened(tmp_path / "single") as single:
+        wanted = state(single, [single.remember(text) for text in (*before, *after, *after[:3])])
+    asked: list[int] = []
+    ask = PostgresSource.holding_each
+
+    def counted(source: PostgresSource, questions: Sequence[Any], limit: int) -> Any:
+        asked.append(len(questions))
+        return ask(source, questions, limit)
+
+    with opened(dsn) as memory:
+        made = memory.remember_many(before)
+        monkeypatch.setattr(PostgresSource, "holding_each", counted)
+        made += memory.remember_many((*after, *after[:3]))
+        assert state(memory, made) == wanted
+    assert sum(len(one.replaced) for one in made) == 40
+    assert len(asked) <= 3 and max(asked) >= 20
 
 
 @pytest.mark.local_only("analysis does not depend on the store")

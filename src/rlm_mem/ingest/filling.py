@@ -366,6 +366,8 @@ class _Filling:
         if finder is not None:
             finder.begin(texts[0].contents, self._index)
         drafts = [draft for one in texts for draft in one.drafts]
+        if finder is not None:
+            finder.expect([draft.content for draft in drafts])
         with segments_ahead(self._ahead), self._index.held(drafts, self._digests):
             until = monotonic() + _LONGEST_LOCK
             for place, one in enumerate(texts):

@@ -68,6 +68,10 @@ class LinkFinder(Protocol):
         """
         ...
 
+    def expect(self, texts: Sequence[str]) -> None:
+        """Called with the contents of all chunks of one transaction of many texts, before it."""
+        ...
+
     def ask(self, chunk: Chunk) -> None:
         """Make the queries that ``links_for`` will need; their answers may be empty at this point."""
         ...

@@ -7,9 +7,10 @@ and the rules of :mod:`rlm_mem.text.differences` compare. The cost of a chunk is
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache
+from itertools import dropwhile
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.ingest.linking import LinkIndex
     from rlm_mem.store.core.chunk_store import ChunkStore
-    from rlm_mem.store.core.lookup import CandidateSource
+    from rlm_mem.store.core.lookup import CandidateSource, HoldingQuestion
     from rlm_mem.text.analysis import Analyser
 
 __all__ = ["Finder", "Proposal", "is_trusted_as_far"]
@@ -47,6 +48,8 @@ _RECENT = 100
 """The newest of them with a stem, that are looked at."""
 _FRESH = 2.0
 """Seconds after which the index is asked anew: what another process stores is found that much later."""
+_AHEAD = 32
+"""Sentences that the index is asked about at once while many texts are stored."""
 _LONGEST = 4_000
 """Characters of a chunk, new or earlier, that is looked at."""
 _WHOLE = 600
@@ -119,6 +122,8 @@ class Finder:
         self._asks = False  # the index is asked within the transaction, by `ask`
         self._is_of_transaction = False  # what the index knows is asked on the connection of a transaction
         self._texts = 0
+        self._coming: Iterator[str] = iter(())  # texts that the index has not been asked about
+        self._answers: dict[tuple[str, str], list[Held]] = {}  # for a sentence of a text
         self._proposals: list[Proposal] = []
         self.cases: list[str] = []
         self.replaced: list[str] = []
@@ -162,6 +167,16 @@ class Finder:
             before |= stems
         if not self._asks and (looked or (self._is_filling and not self._store.backend.in_transaction)):
             self.refresh()
+
+    def expect(self, texts: Sequence[str]) -> None:
+        """Name the chunks that one transaction is going to store, after :meth:`begin`, for the first of its texts.
+
+        Where each question takes a round trip, the index is asked about some dozens of their sentences at once. What it
+        had before the transaction is all that it answers: what is stored meanwhile is compared without it.
+        """
+        backend = self._store.backend
+        self._answers = {}
+        self._coming = iter(texts if backend.is_far and not backend.in_transaction else ())
 
     def ask(self, chunk: Chunk) -> None:
         """Ask the index what :meth:`links_for` is going to need of it, within the transaction."""
@@ -254,7 +269,7 @@ class Finder:
         named: dict[str, str | None] = {}
         for told in _by_sentence(statements):
             values = {term for one in told for stem in one.value for term in _terms_of(stem)}
-            for kind in (self._naming(told), self._just_stored(told)):
+            for kind in (self._named(chunk.content, told), self._just_stored(told)):
                 read = said = 0
                 for held in kind:
                     says_so = bool(values) and values <= held.terms
@@ -307,13 +322,35 @@ class Finder:
                 self._texts_of.clear()
             self._texts_of[chunk.id] = content_hash(chunk.content), chunk.content
 
+    def _named(self, text: str, told: Sequence[Stated]) -> list[Held]:
+        """As :meth:`_naming`, together with the sentences of the texts that are expected next."""
+        key = text, told[0].text
+        questions: dict[tuple[str, str], HoldingQuestion] = {}
+        if key not in self._answers:
+            for coming in dropwhile(lambda one: one != text, self._coming):
+                if len(coming) <= _LONGEST and coming in self.stated:
+                    for sentence in _by_sentence(_worth(self.stated[coming])):
+                        questions[coming, sentence[0].text] = self._question(sentence)
+                if len(questions) >= _AHEAD:
+                    break
+        if questions:
+            source = self._source or self._take()
+            answers = source.holding_each(list(questions.values()), _ASKED)
+            self._answers |= zip(questions, answers, strict=True)
+        found = self._answers.get(key)
+        return self._naming(told) if found is None else found
+
     def _naming(self, told: Sequence[Stated]) -> list[Held]:
         """The chunks that the index names for the statements of a sentence: those that have its topic, best first."""
         source = self._source or self._take()
+        groups, weights = self._question(told)
+        return source.holding(groups, weights, _ASKED) if groups else []
+
+    def _question(self, told: Sequence[Stated]) -> HoldingQuestion:
         words = dict.fromkeys(_lookup_words(told, self._analyser), 1.0)
         groups = [group for one in told for group in _groups(one, words)]
         values = {term: 0.0 for one in told for stem in one.value for term in _terms_of(stem)}
-        return source.holding(groups, values | words, _ASKED) if groups else []
+        return groups, values | words
 
     def _just_stored(self, statements: Sequence[Stated]) -> list[Held]:
         """Chunks stored since the index was asked that share the most stems with a sentence, the newest first.

@@ -189,7 +189,7 @@ class CandidateSourceContract(StoreFixtures):
         rng = random.Random(11)
         counts = {term: sum(one.count(term) > 0 for one in plain) for term in terms}
         docs = {chunk_id: doc for doc, chunk_id in _ids(source).items()}
-        some = 0
+        some, asked, answers = 0, [], []
         for _ in range(12):
             groups = [rng.sample(terms, rng.randrange(1, 4)) for _ in range(rng.randrange(1, 3))]
             weights = {term: rng.choice((0.0, 1.0, 1.0)) for term in rng.sample(terms, 10)}
@@ -213,7 +213,13 @@ class CandidateSourceContract(StoreFixtures):
                 assert held.terms == {term for term in looked if one.count(term)}
                 assert held.content_hash == one.chunk.metadata.content_hash
             some += len(found)
+            asked.append((groups, weights))
+            answers.append(found)
         assert some > 12
+        asked[3:3] = [([], {}), ([["neverused"]], {terms[0]: 1.0})]
+        answers[3:3] = [[], []]
+        assert source.holding_each(asked, 5) == answers
+        assert source.holding_each([], 5) == []
         assert source.holding([["neverused", terms[0]], ["\ud800"]], {terms[0]: 1.0}, 5) == []
         assert source.holding([], {terms[0]: 1.0}, 5) == []
 

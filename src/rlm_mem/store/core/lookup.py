@@ -143,6 +143,10 @@ class Held(Struct, frozen=True):
     terms: frozenset[str]
 
 
+HoldingQuestion: TypeAlias = tuple[Sequence[Collection[str]], Mapping[str, float]]
+"""Groups and weights, as `CandidateSource.holding` takes them."""
+
+
 class CandidateSource(Protocol):
     """The index of one namespace as search sees it, at one moment: ask for a new one per search."""
 
@@ -187,6 +191,10 @@ class CandidateSource(Protocol):
         A weight of 0 does not count, but tells whether a chunk holds the term. Where the rarest term of a group is in
         hundreds of chunks, only the newest hundreds need be looked at. Takes one statement.
         """
+        ...
+
+    def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
+        """What `holding` answers to each of some dozens of questions, in their order. Takes one statement."""
         ...
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:

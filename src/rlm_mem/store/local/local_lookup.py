@@ -22,6 +22,7 @@ from rlm_mem.store.core.lookup import (
     CorpusStatistics,
     Filters,
     Held,
+    HoldingQuestion,
     Neighbourhood,
     has_surrogate,
 )
@@ -297,6 +298,10 @@ class LocalSource:
         return [
             Held(chunk_id, digest, frozenset(compress(terms, held[doc]))) for doc, chunk_id, digest in rows
         ]
+
+    def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
+        """See `CandidateSource.holding_each`."""
+        return [self.holding(groups, weights, limit) for groups, weights in questions]
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.in_period`."""

@@ -7,7 +7,7 @@ left out, and a document newer than the first statement too.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Self
@@ -22,6 +22,7 @@ from rlm_mem.store.core.lookup import (
     CorpusStatistics,
     Filters,
     Held,
+    HoldingQuestion,
     Neighbourhood,
     has_surrogate,
 )
@@ -86,33 +87,44 @@ FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc
 WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[])
 """
 
-# Chunks that hold all terms of a group: the newest of those of its rarest term, by the other terms' lists. Numbers are
-# looked for anywhere in these lists, so that a chunk without the term may be among them: its segments tell.
+# For each question, chunks that hold all terms of a group: the newest of those of its rarest term, by the other terms'
+# lists. Numbers are looked for anywhere in these lists, so that a chunk without the term may be among them: its
+# segments tell. Terms (kind 0) come with their number and count, chunks (1) with their question and their place in it,
+# segments (2) once for each chunk.
 _HOLDING = """
 WITH asked AS MATERIALIZED (
-    SELECT g.n, t.text, t.term, t.df, g.size, row_number() OVER w AS place, count(*) OVER (PARTITION BY g.n) AS known
-    FROM unnest(%s::int4[], %s::text[], %s::int4[]) AS g(n, text, size)
+    SELECT g.q, g.n, t.text, t.term, t.df, g.size, row_number() OVER w AS place,
+        count(*) OVER (PARTITION BY g.n) AS known
+    FROM unnest(%s::int4[], %s::int4[], %s::text[], %s::int4[]) AS g(q, n, text, size)
     JOIN rlm_mem.terms t ON t.ns = %s AND t.text = g.text AND t.df > 0
     WINDOW w AS (PARTITION BY g.n ORDER BY t.df, t.term)
 ), listed AS MATERIALIZED (
-    SELECT r.n, substring(p.entries FROM i FOR 4) AS raw, get_byte(p.entries, i - 1) + (get_byte(p.entries, i) << 8)
+    SELECT r.q, r.n, substring(p.entries FROM i FOR 4) AS raw,
+        get_byte(p.entries, i - 1) + (get_byte(p.entries, i) << 8)
         + (get_byte(p.entries, i + 1) << 16) + (get_byte(p.entries, i + 2) << 24) AS doc
     FROM asked r CROSS JOIN LATERAL (
         SELECT q.entries FROM rlm_mem.postings q WHERE q.ns = %s AND q.term = r.term ORDER BY q.first DESC LIMIT %s
     ) p CROSS JOIN LATERAL generate_series(1, length(p.entries), 12) AS i
     WHERE r.n > 0 AND r.place = 1 AND r.known = r.size
 ), held AS MATERIALIZED (
-    SELECT DISTINCT k.doc FROM listed k WHERE NOT EXISTS (
+    SELECT DISTINCT k.q, k.doc FROM listed k WHERE NOT EXISTS (
         SELECT 1 FROM asked o WHERE o.n = k.n AND o.place > 1 AND NOT EXISTS (
             SELECT 1 FROM (SELECT q.entries FROM rlm_mem.postings q WHERE q.ns = %s AND q.term = o.term
                 AND q.first <= k.doc ORDER BY q.first DESC LIMIT 1) e WHERE position(k.raw IN e.entries) > 0))
+), chosen AS MATERIALIZED (
+    SELECT * FROM (
+        SELECT h.q, c.doc, c.id, c.content_hash,
+            row_number() OVER (PARTITION BY h.q ORDER BY c.at DESC, c.doc DESC) AS place
+        FROM held h JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = h.doc AND c.status = 0 AND c.superseded_by IS NULL
+    ) ranked WHERE ranked.place <= %s
 )
-SELECT NULL AS id, a.text, NULL::bytea AS segments, a.term, a.df FROM asked a
+SELECT 0 AS kind, a.text, NULL AS content_hash, NULL::bytea AS segments, a.term, a.df, 0::bigint
+    FROM asked a WHERE a.n = 0
 UNION ALL
-(SELECT c.id, c.content_hash, b.segments, 0, 0 FROM held h
-    JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = h.doc AND c.status = 0 AND c.superseded_by IS NULL
-    JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = h.doc
-    ORDER BY c.at DESC, c.doc DESC LIMIT %s)
+SELECT 1, o.id, o.content_hash, NULL, o.doc, o.q, o.place FROM chosen o
+UNION ALL
+SELECT 2, NULL, NULL, b.segments, b.doc, 0, 0
+    FROM (SELECT DISTINCT x.doc FROM chosen x) d JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = d.doc
 """
 #: Parts that are read of the list of a group's rarest term, and chunks of which the best are chosen.
 _PARTS, _CHOSEN_OF = 4, 64
@@ -374,32 +386,48 @@ class PostgresSource:
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
     ) -> list[Held]:
         """See `CandidateSource.holding`."""
-        sets = [sorted(set(group)) for group in groups if group]
-        # The words that are weighed are group 0: their numbers are wanted, not their chunks.
-        asked = [(n, stored(term), len(group)) for n, group in enumerate([sorted(weights), *sets])
-                 for term in group if not has_surrogate(term)]  # fmt: skip
+        return self.holding_each([(groups, weights)], limit)[0]
+
+    def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
+        """See `CandidateSource.holding_each`."""
+        sets = [list(dict.fromkeys(frozenset(group) for group in groups if group)) for groups, _ in questions]
+        words = {term for groups, (_, weights) in zip(sets, questions, strict=True) if groups
+                 for term in (*weights, *(term for group in groups for term in group))}  # fmt: skip
+        numbered = [(q, group) for q, groups in enumerate(sets) for group in groups]
+        # All words are group 0: their numbers are wanted, not their chunks.
+        asked = [(q, n, stored(term), len(group))
+                 for n, (q, group) in enumerate([(0, frozenset(words)), *numbered])
+                 for term in sorted(group) if not has_surrogate(term)]  # fmt: skip
+        if not asked:
+            return [[] for _ in questions]
         ns = self._ns
-        values = (*map(list, zip(*asked, strict=True)), ns, ns, _PARTS, ns, ns, ns, max(limit, _CHOSEN_OF))
-        found = self._rows(_HOLDING, values) if sets and asked else []
-        numbers = {shown(row[1]): row[3] for row in found if row[0] is None}
-        parts = weighed(weights, {shown(row[1]): row[4] for row in found if row[0] is None})
-        chunks = [row for row in found if row[0] is not None]
-        if not chunks:
-            return []
-        wanted = [
-            {numbers[term] for term in group} for group in sets if all(term in numbers for term in group)
-        ]
-        decoded = decode_many([row[2] for row in chunks])
-        first = decoded.term_start[decoded.chunk_start].tolist()
-        scored: list[tuple[float, Held]] = []
-        for place, (chunk_id, digest, *_) in enumerate(chunks):
-            terms = set(decoded.terms[first[place] : first[place + 1]].tolist())
-            if any(group <= terms for group in wanted):
-                held = frozenset(term for term in parts if numbers[term] in terms)
-                score = sum(parts[term] for term in sorted(held))
-                scored.append((score, Held(chunk_id, digest, held)))
-        scored.sort(key=lambda one: -one[0])  # the newest first among equal ones, as they come
-        return [held for _, held in scored[:limit]]
+        values = (*map(list, zip(*asked, strict=True)), ns, ns, _PARTS, ns, ns, max(limit, _CHOSEN_OF), ns)
+        numbers: dict[str, int] = {}
+        counts: dict[str, int] = {}
+        chunks: list[list[tuple[int, int, str, str]]] = [[] for _ in questions]
+        bodies: dict[int, bytes] = {}
+        for kind, text, digest, segments, number, figure, place in self._rows(_HOLDING, values):
+            if kind == 0:
+                numbers[shown(text)], counts[shown(text)] = number, figure
+            elif kind == 1:
+                chunks[figure].append((place, number, text, digest))
+            else:
+                bodies[number] = segments
+        terms_of = _asked_terms(bodies, sorted(numbers.values()))
+        answers: list[list[Held]] = []
+        for (_, weights), groups, found in zip(questions, sets, chunks, strict=True):
+            parts = weighed(weights, counts)
+            wanted = [{numbers[term] for term in group} for group in groups if numbers.keys() >= group]
+            scored: list[tuple[float, Held]] = []
+            for _, doc, chunk_id, digest in sorted(found):
+                terms = terms_of.get(doc, frozenset())
+                if any(group <= terms for group in wanted):
+                    held = frozenset(term for term in parts if numbers[term] in terms)
+                    score = sum(parts[term] for term in sorted(held))
+                    scored.append((score, Held(chunk_id, digest, held)))
+            scored.sort(key=lambda one: -one[0])  # the newest first among equal ones, as they come
+            answers.append([held for _, held in scored[:limit]])
+        return answers
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.in_period`."""
@@ -628,6 +656,17 @@ def _conditions(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
     if filters.tags_any:
         also(tagged, ns, _storable(filters.tags_any))
     return "".join(f" AND {condition}" for condition in where), tuple(values)
+
+
+def _asked_terms(bodies: Mapping[int, bytes], numbers: Sequence[int]) -> dict[int, Set[int]]:
+    """Which of these terms each chunk holds, given the segments of the chunks."""
+    if not bodies:
+        return {}
+    decoded = decode_many(list(bodies.values()))
+    at = np.flatnonzero(np.isin(decoded.terms, numbers))
+    terms = decoded.terms[at].tolist()
+    first = np.searchsorted(at, decoded.term_start[decoded.chunk_start]).tolist()
+    return {doc: set(terms[first[place] : first[place + 1]]) for place, doc in enumerate(bodies)}
 
 
 def _admitted(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
