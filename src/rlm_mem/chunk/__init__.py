@@ -41,9 +41,9 @@ from rlm_mem.chunk.types import (
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink, NamespaceError
 
-# The last collection of the interpreter may free types of msgspec's structs in an order that msgspec 0.22 does not
-# survive (StructInfo_clear reads freed memory): the process is killed after all its work is done. What is frozen is not
-# collected; its memory goes with the process.
+# The last garbage collection of the interpreter may free the types of msgspec's structs in an order in which msgspec
+# 0.22 reads freed memory (StructInfo_clear) and the process crashes after all its work is done. Frozen objects are not
+# collected; their memory is released with the process.
 atexit.register(gc.freeze)
 
 __all__ = [
@@ -99,8 +99,8 @@ class ChunkMetadata:
     ``confidence`` is in 0-1; ``access_count`` counts reads. ``occurred_at`` is when the thing was said or
     happened, where that is not ``created_at``. ``extra`` holds every key that the schema does not name.
     ``origin`` says how the chunk came (person, agent, tool, import, web) and ``trust`` how far it is trusted
-    (quarantined, untrusted, ordinary, trusted); left empty, they follow from ``source``. From ``expires_at`` on the
-    chunk is gone for everything that reads.
+    (quarantined, untrusted, ordinary, trusted); left empty, they follow from ``source``. From ``expires_at`` on no
+    read returns the chunk.
     """
 
     created_at: str = ""
@@ -183,12 +183,12 @@ class Chunk:
 # --- JSON ------------------------------------------------------------------------------------------
 
 
-# Fields of the metadata that are in a file only where there is a value; every version reads their absence as null.
+# Metadata fields that a file has only if they have a value; every version reads a missing field as null.
 _NULL_LEFT_OUT = ("occurred_at", "valid_from", "valid_to", "superseded_by")
 
 
 def encode_chunk(chunk: Chunk) -> bytes:
-    """The chunk as a file holds it: JSON in UTF-8, indent 2, final newline, without the fields that may be left out."""
+    """The contents of a chunk file: JSON in UTF-8, indent 2, final newline, without optional fields that are null."""
     document = _to_dict(chunk)
     metadata = document["metadata"]
     for name in _NULL_LEFT_OUT:
@@ -218,7 +218,7 @@ _TOP = frozenset(
 )
 _METADATA = frozenset(ChunkMetadata.__dataclass_fields__)
 _LINK = frozenset(ChunkLinks.__dataclass_fields__)
-# Fields that files of former versions do not have, with their values (none: a time).
+# Fields that files of former versions do not have, with their possible values (an empty tuple: a time).
 _LATER: Mapping[str, tuple[str, ...]] = {"origin": ORIGINS, "trust": TRUST_LEVELS, "expires_at": ()}
 # Older names and places (docs/spec/chunk-format.md, Older shapes).
 _OLD_METADATA = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
@@ -314,7 +314,7 @@ def _from_dict(raw: Mapping[str, Any]) -> Chunk:
 
 
 NEWER_VERSION = "written by a newer version of this program"
-"""How the reason begins for which a chunk of a later major version is refused."""
+"""Beginning of the message with which a chunk of a later major version is refused."""
 
 
 def _schema(given: object) -> str:
@@ -391,7 +391,7 @@ def _metadata_from_raw(raw: Mapping[str, Any]) -> tuple[ChunkMetadata, dict[str,
 
 
 def _set_aside(known: dict[str, Any], extra: dict[str, Any]) -> None:
-    """Move what older files have below the names of later fields, and is no such field, to the extra ones."""
+    """Move a value of an older file that has the name of a later field, but is not one, to the extra fields."""
     for name, values in _LATER.items():
         if name not in known:
             continue
@@ -672,7 +672,7 @@ def normalised_hash(content: str) -> str:
 
 
 def expiry(expires: str | datetime | None, ttl: Ttl | None, now: datetime) -> str | None:
-    """The time from which a new chunk is gone, as it is stored; None where neither is given.
+    """The time from which no read returns a new chunk, as stored; None if neither argument is given.
 
     Raises:
         InvalidChunk: both are given, one cannot be understood, or the time has passed already.

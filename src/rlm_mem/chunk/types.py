@@ -57,8 +57,8 @@ class LinkType(FrozenRecord, frozen=True):
 
     Attributes:
         name: as written in a link.
-        outgoing: what the link means for its source, as a phrase in which "it" is the target.
-        incoming: the same for its target, with "it" for the source.
+        outgoing: a phrase about the source of the link in which "it" is the target.
+        incoming: a phrase about the target of the link in which "it" is the source.
         stance: whether the source is evidence ``for`` the target or ``against`` it; None: neither, as for links
             made by rules.
         weight: share of a chunk's weight that REASON passes on along the link, 0-1; None: as for registered types.
@@ -72,7 +72,7 @@ class LinkType(FrozenRecord, frozen=True):
 
 
 LINK_TYPES = (
-    LinkType("context_of", *("is of the same conversation",) * 2, weight=0.2),
+    LinkType("context_of", *("is in the same conversation",) * 2, weight=0.2),
     LinkType("follows", "was said after it", "was said before it", weight=0.3),
     LinkType("related_to", *("shares tags with it",) * 2, weight=0.3),
     LinkType(SIMILAR_TO, *("says the same in nearly the same words",) * 2, weight=0.5),
@@ -195,7 +195,7 @@ DEFAULT_TRUST: dict[str, TrustLevel] = {
     "import": "untrusted",
     "web": "untrusted",
 }
-"""The trust of a chunk that names none, by its origin; the section ``[trust]`` of the settings decides for new ones."""
+"""The trust of a chunk without one, by its origin; for new chunks the section ``[trust]`` of the settings decides."""
 
 
 class _Origins(dict[str, Origin]):
@@ -213,7 +213,7 @@ ORIGIN_OF_SOURCE: Mapping[str, Origin] = _Origins(
         "web": "web",
     }
 )
-"""The origin of a chunk that names none, by its ``source``; an agent for every word that is not in the table."""
+"""The origin of a chunk without one, by its ``source``; ``agent`` for a source that is not in the table."""
 
 Ttl = int | float | str | timedelta
 """How long a chunk is kept: seconds, a ``timedelta``, or a number with s, m, h, d or w, such as ``30d``."""
@@ -253,17 +253,17 @@ def check_trust(value: object) -> TrustLevel:
 
 
 def is_untrusted(level: str) -> bool:
-    """Whether text of this level is marked to models, gives no instruction and rises no tier."""
+    """Whether text of this level is marked as untrusted, is never an instruction and is never promoted to a tier."""
     return rank(level) <= rank("untrusted")
 
 
 def hidden(trust: str, expires_at: str | None, now: str) -> bool:
-    """Whether a chunk is left out of everything that reads: it is in quarantine, or has expired (times as stored)."""
+    """Whether no read returns a chunk because it is in quarantine or has expired (times as stored)."""
     return trust == "quarantined" or (expires_at is not None and expires_at <= now)
 
 
 def outside(origin: str, level: str) -> dict[str, str]:
-    """What marks text that is not trusted in what programs and agents get: ``{"untrusted": origin}``, else nothing."""
+    """The mark of untrusted text in results for programs and agents: ``{"untrusted": origin}``; else an empty dict."""
     return {"untrusted": origin} if is_untrusted(level) else {}
 
 

@@ -1,8 +1,8 @@
-"""Keep a folder of documents in step with the memory: changed files supersede, files that go are archived.
+"""Bring the memory in line with a folder of documents: changed files supersede chunks, removed files archive them.
 
-A sync reads what changed, without a lock; then it makes the changes in transactions of bounded size, which look again
-at each file and at the record before they write. What changed in between, in the folder or by another process, is left
-for the next round. All transactions of a sync are one change, which can be undone.
+A sync reads the changed files without a lock. Then it makes the changes in transactions of bounded size, which check
+each file and the record again before they write. Files that changed in between, or that another process recorded, are
+left for the next round. All transactions of a sync are one change, which can be undone.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ __all__ = ["FolderSync"]
 
 _PIECES_PER_COMMIT = 600
 _LONGEST_LOCK = 1.0
-"""Seconds after which a transaction ends though its files are not done: others write, too."""
+"""Seconds after which a transaction ends and the rest is left for the next one, so that other writers can go on."""
 _ROUNDS = 20
 _LISTED = 10_000
 
@@ -58,7 +58,7 @@ _PLACE = frozenset({"path", "span", "overlap", "headings", "part", "parts"})
 
 @dataclass
 class _Document:
-    """A change with the text that it brings; ``text`` is None where the file has the content that it had."""
+    """A change of a file with its new text; ``text`` is None if the content is unchanged."""
 
     change: FileChange
     entry: Entry | None = None
@@ -79,7 +79,7 @@ class _Document:
 
     @property
     def weight(self) -> int:
-        """Chunks that it may write."""
+        """Number of chunks that it may write."""
         former = self.change.former
         return max(len(self.text.pieces) if self.text else 0, len(former.pieces) if former else 0) + 1
 
@@ -89,11 +89,11 @@ class FolderSync:
 
     Args:
         store: the target.
-        folder: its files.
-        options: how they are stored.
+        folder: the folder to read.
+        options: how files are stored.
         dry_run: write nothing, report what would be done.
         progress: called with (files done, files in all) as changed files are stored.
-        ledger: of imports; None reads it.
+        ledger: the ledger of imports; None reads it.
     """
 
     def __init__(
@@ -128,12 +128,12 @@ class FolderSync:
         self.report = FolderReport(clean(self._root), dry_run)
 
     def run(self, listed: Callable[[], Iterable[Entry | ImportProblem]]) -> FolderReport:
-        """Bring the memory in line with the files that ``listed`` gives, called anew for each round.
+        """Bring the memory in line with the files that ``listed`` returns; it is called once for each round.
 
-        Files that were remembered and are not listed are left alone, unless they are gone.
+        Recorded files that are not listed are left unchanged, unless they do not exist any more.
 
         Raises:
-            StorageError: the store cannot be written; the files done so far are.
+            StorageError: the store cannot be written; the files done so far are stored.
         """
         problems: list[ImportProblem] = []
         for number in range(_ROUNDS):
@@ -153,7 +153,7 @@ class FolderSync:
         return self.report
 
     def _list(self, record: FolderRecord) -> None:
-        """Add the files and chunks that are remembered now."""
+        """Add the files and chunks that are recorded now to the report."""
         report = self.report
         if self._dry_run:
             arrived = {
@@ -170,7 +170,7 @@ class FolderSync:
             report.chunk_ids = list(ids)[:_LISTED]
 
     def knows(self, entry: Entry) -> bool:
-        """Whether a file is as it was when it was remembered last, as its name, size and times tell."""
+        """Whether a file is unchanged since it was recorded last, by its name, size and times."""
         if self._known is None:
             self._known = FolderRecord(self._store.files, self._root).live()
         known = self._known.get(entry.name)
@@ -206,7 +206,7 @@ class FolderSync:
                     digest = self._reader.digest(entry)
                 except NotText as error:
                     problems.append(ImportProblem(entry.name, str(error)))
-                    lost.add(entry.name)  # whatever it was, it is not there any more
+                    lost.add(entry.name)  # the file is not text any more
                     continue
                 except Unreadable as error:
                     problems.append(ImportProblem(entry.name, str(error)))
@@ -225,7 +225,7 @@ class FolderSync:
         return changes
 
     def _is_gone(self, path: str) -> bool:
-        """Whether there is no such file; one that cannot be looked at is not gone."""
+        """Whether there is no such file; a file whose state cannot be read is not gone."""
         try:
             return self._folder.entry(path) is None
         except (OSError, ValueError):
@@ -236,7 +236,7 @@ class FolderSync:
     def _make(
         self, record: FolderRecord, changes: list[FileChange], problems: list[ImportProblem]
     ) -> set[str]:
-        """Make the changes; the paths of those that have to be looked at anew."""
+        """Make the changes; returns the paths that have to be checked again in the next round."""
         postponed: set[str] = set()
         done = 0
         lot: list[list[_Document]] = []
@@ -260,7 +260,7 @@ class FolderSync:
         return postponed
 
     def _continued(self, changes: list[FileChange]) -> list[FileChange]:
-        """The changes, with those new files that continue one that is gone, edited and renamed, joined to it."""
+        """The changes, with each new file joined to the removed file that it continues, renamed and edited."""
         gone = [one.former for one in changes if one.path is None and one.former is not None]
         added = [one for one in changes if one.kind == "added"]
         if not gone or not added:
@@ -280,7 +280,7 @@ class FolderSync:
         ]
 
     def _is_read(self, change: FileChange) -> bool:
-        """Whether the text of the file is needed: else it has the content that it had."""
+        """Whether the text of the file has to be read: its content changed, or is to be stored again."""
         if change.path is None:
             return False
         same = change.former is not None and change.former.digest == change.digest
@@ -299,7 +299,7 @@ class FolderSync:
         )
 
     def _prepared(self, change: FileChange, texts: Iterator[AnalysedDocument]) -> _Document:
-        """A change with the text of its file, where that is read."""
+        """A change with the text of its file, if that has to be read."""
         document = _Document(change)
         if change.path is None:
             return document
@@ -315,7 +315,7 @@ class FolderSync:
     def _commit(
         self, record: FolderRecord, lot: list[list[_Document]], problems: list[ImportProblem]
     ) -> set[str]:
-        """Make some groups of changes in one transaction; the paths of those that have to be looked at anew."""
+        """Make some groups of changes in one transaction; returns the paths to check again in the next round."""
         if self._dry_run:
             for document in (one for group in lot for one in group):
                 self._count(document, problems)
@@ -338,11 +338,11 @@ class FolderSync:
                 return postponed
             finally:
                 self.report = whole
-        # One of them is refused by the store: each is made by itself.
+        # The store refused one of the groups: make each in a transaction of its own.
         return postponed.union(*(self._commit(record, [group], problems) for group in lot))
 
     def _transaction(self, record: FolderRecord, lot: list[list[_Document]]) -> tuple[int, set[str]]:
-        """Make the first groups of changes; how many, and the paths of those that have to be looked at anew."""
+        """Make the first groups of changes; returns their number, and the paths to check again in the next round."""
         postponed: set[str] = set()
         within = self._store.backend.in_transaction
         ahead = {
@@ -382,7 +382,7 @@ class FolderSync:
 
     @contextmanager
     def _linking(self, lot: list[list[_Document]]) -> Iterator[None]:
-        """Link the chunks of a transaction: from memory, where it only adds chunks of files that are new."""
+        """Link the chunks of a transaction; from memory if it only adds chunks of new files."""
         documents = [document for group in lot for document in group]
         if any(document.change.former or self._may_be_known(document.change) for document in documents):
             yield
@@ -393,12 +393,12 @@ class FolderSync:
             yield
 
     def _may_be_known(self, change: FileChange) -> bool:
-        """Whether there are chunks that may be of a file without a record."""
+        """Whether the store may have chunks of a file that has no record."""
         known = self._known_conversations()
         return change.path is not None and not known.isdisjoint(self._conversations_of(change.path))
 
     def _known_conversations(self) -> set[str]:
-        """Those that the store had before."""
+        """The conversations that the store had before this sync."""
         if self._conversations is None:
             self._conversations = {one.id for one in self._store.conversations()}
         return self._conversations
@@ -409,13 +409,13 @@ class FolderSync:
         return dict.fromkeys((self._reader.conversation(path), given))
 
     def _is_current(self, record: FolderRecord, document: _Document, group: Sequence[_Document]) -> bool:
-        """Whether the file and its record are, under the lock, what the change was decided on."""
+        """Whether the file and its record, read under the lock, are as they were when the change was planned."""
         change, former = document.change, document.change.former
         if former is not None and not record.holds(former):
             return False
         left = former is not None and not former.archived and former.path != change.path
         if former is not None and left and not any(one.change.path == former.path for one in group):
-            # No file of this group has its former path: there is none any more, or one that is no text.
+            # No file of this group has the former path: either it does not exist any more, or it is not text.
             entry = self._read.get(former.path)
             if not (self._is_gone(former.path) or (entry is not None and self._is_as_read(entry, None))):
                 return False
@@ -427,7 +427,7 @@ class FolderSync:
         return document.entry is not None and self._is_as_read(document.entry, change.digest)
 
     def _is_as_read(self, entry: Entry, digest: str | None) -> bool:
-        """Whether a file is as it was when it was read; one that changed just then is read again."""
+        """Whether a file is unchanged since it was read; if it was changed shortly before, it is read again."""
         try:
             now = self._folder.entry(entry.name)
             if now is None or now.mark != entry.mark:
@@ -439,7 +439,7 @@ class FolderSync:
     # --- one file --------------------------------------------------------------------------------------
 
     def _apply(self, document: _Document) -> FileEntry | None:
-        """Make a change; what is recorded of the file then."""
+        """Make a change; returns the new record of the file."""
         change, former = document.change, document.change.former
         if change.path is None:
             return self._archived(former) if former is not None else None
@@ -490,7 +490,7 @@ class FolderSync:
         return replace(entry, archived=True, with_it=gone)
 
     def _restore(self, entry: FileEntry) -> None:
-        """Bring back the chunks that went with a file."""
+        """Restore the chunks that were archived with a file."""
         for chunk_id in entry.with_it:
             self.report.chunks_restored += self._store.restore_chunk(chunk_id) is not None
 
@@ -512,7 +512,7 @@ class FolderSync:
         return True
 
     def _adopted(self, path: str) -> FileEntry | None:
-        """A file that was remembered without a record: its chunks are found by their conversation."""
+        """A record for a file that was stored without one: its chunks are found by their conversation."""
         as_given = str(self._folder.path / path)
         for conversation in self._conversations_of(path):
             if conversation not in self._known_conversations():
@@ -523,7 +523,7 @@ class FolderSync:
                 named = about.provenance.get("path")
                 ours = named in (clean(path), as_given, f"{self._root}/{path}")
                 if chunk.id in self._recorded:
-                    continue  # of a file that was, or is about to be, called otherwise
+                    continue  # recorded for a file under another name
                 if about.source == "import" and about.superseded_by is None and ours:
                     digest = piece_digest(chunk.content)
                     pieces.setdefault(digest, StoredPiece(chunk.id, digest))
@@ -538,7 +538,7 @@ class FolderSync:
         former: FileEntry | None,
         drafts: Mapping[int, Chunk],
     ) -> tuple[FileEntry, bool]:
-        """Store a text in place of its former state; what is recorded of it, and whether anything was changed."""
+        """Store a text in place of its former state; returns its record, and whether anything was changed."""
         assert change.path is not None
         old = former.pieces if former else ()
         earlier = {piece.digest: piece.id for piece in former.former} if former else {}
@@ -550,7 +550,7 @@ class FolderSync:
         for place, (digest, number) in enumerate(text.pieces):
             if place in steps.kept:
                 piece = old[steps.kept[place]]
-                if piece.id in chunks:  # one that was deleted in the memory stays so
+                if piece.id in chunks:  # a chunk that was deleted in the memory stays deleted
                     self._update_place(chunks[piece.id], text, number, former)
                 pieces.append(piece)
                 continue
@@ -590,7 +590,7 @@ class FolderSync:
         return made, any(before[name] != getattr(self.report, name) for name in counts)
 
     def _update_place(self, chunk: Chunk, text: DocumentText, number: int, former: FileEntry | None) -> None:
-        """Let a chunk whose text is as it was say where that stands now."""
+        """Update the place of a chunk whose text is unchanged."""
         about = chunk.metadata
         others = {name: value for name, value in about.provenance.items() if name not in _PLACE}
         origin = {**others, **text.origin(number)}
@@ -620,7 +620,7 @@ class FolderSync:
         olds: Sequence[str],
         former: FileEntry | None,
     ) -> str:
-        """Store a piece that replaces others; the id of its chunk. A text that came back has its chunk restored."""
+        """Store a piece that replaces others; returns its chunk id. A former chunk with the same text is restored."""
         reason = f"{text.fields['provenance']['path']} was changed"
         if earlier is not None and self._store.get_archived(earlier) is not None:
             restored = self._store.restore_chunk(earlier)
@@ -638,7 +638,7 @@ class FolderSync:
     def _added(
         self, text: DocumentText, number: int, draft: Chunk | None, links: Sequence[ChunkLinks] = ()
     ) -> str:
-        """Store a piece as a new chunk; its id. ``draft``: the chunk, where it was made before."""
+        """Store a piece as a new chunk; returns its id. ``draft``: the chunk, if the caller has made it."""
         chunk = store_piece(
             self._store, self._linker if draft is None else self._quick_linker, text.analysed.pieces[number],
             {} if draft else text.piece_fields(number), text.extra, links, draft=draft,
@@ -650,7 +650,7 @@ class FolderSync:
         return chunk.id
 
     def _count(self, document: _Document, problems: list[ImportProblem]) -> None:
-        """What a change would do."""
+        """Count in the report what a change would do."""
         change, former = document.change, document.change.former
         if document.refused is not None:
             problems.append(ImportProblem(change.path or "", document.refused))

@@ -29,7 +29,8 @@ _MAX_UNPACKED = 1 << 36  # bytes of one archive, all files together
 _MAX_RATIO = 300  # unpacked to packed, for files over _RATIO_FROM bytes: chat exports reach 20
 _RATIO_FROM = 50_000_000
 _SETTLED_SECONDS = 2.5
-"""Times of files move in steps, of two seconds at most: a younger change may be followed by one of the same mark."""
+"""Seconds. File times have a resolution of up to two seconds: after a younger change, the next one may get the same
+mark."""
 
 
 class Unreadable(Exception):
@@ -40,7 +41,7 @@ class Unreadable(Exception):
 class Entry:
     """A file of a place: its name there (with ``/``), its size in bytes, and a mark that changes with the file.
 
-    ``settled``: it was changed long enough ago that its mark tells this state from any later one.
+    ``settled``: it was changed long enough ago that any later change gets a different mark.
     """
 
     name: str
@@ -93,7 +94,7 @@ def open_place(path: Path | str) -> Place:
 
 
 class Labelled:
-    """A source under another name than its path, which means nothing for an upload.
+    """A source under a name other than its path: the path of an upload has no meaning.
 
     Args:
         place: the source.
@@ -144,10 +145,10 @@ class FolderPlace:
 
     Args:
         path: the folder.
-        passed_over: names of folders that are not entered, beside those of tools and hidden ones.
-        apart: folders that are not entered, by their resolved paths.
-        whole: False enters the hidden folders of agents, and where there are memories of agents reads these alone
-            and not the source code around them.
+        passed_over: names of folders that are not entered, in addition to folders of tools and hidden folders.
+        apart: resolved paths of folders that are not entered.
+        whole: False enters the hidden folders of agents, and reads only the memories of agents if there are any, not
+            the source code around them.
     """
 
     def __init__(
@@ -177,7 +178,7 @@ class FolderPlace:
             within = Path(folder).relative_to(self.path).as_posix()
             for name in sorted(names):
                 if name.startswith(".") or name.endswith("~") or (name[0] == name[-1] == "#"):
-                    continue  # hidden, or the backup of an editor: the former text would be remembered beside the new
+                    continue  # hidden, or the backup of an editor, which would store the former text beside the new
                 count += 1
                 if count > _MAX_FILES:
                     yield ImportProblem(
@@ -189,7 +190,7 @@ class FolderPlace:
             yield self._closed(closed.pop())
 
     def _found(self, path: str, name: str, root: Path) -> Entry | ImportProblem:
-        """A file as it is listed. Paths are plain texts here: path objects take longer than the look."""
+        """A file as it is listed. Paths are strings here: path objects take longer than the system call."""
         try:
             status = os.lstat(path)
             if stat.S_ISLNK(status.st_mode):
@@ -221,9 +222,9 @@ class FolderPlace:
         return not self._apart or Path(os.path.realpath(path)) not in self._apart
 
     def entry(self, name: str) -> Entry | None:
-        """The file as it is now; None: there is none. Raises OSError."""
+        """The present state of a file; None if there is none. Raises OSError."""
         try:
-            status = os.stat(f"{self.path}/{name}")  # a path object takes longer than the look
+            status = os.stat(f"{self.path}/{name}")  # a path object takes longer than the system call
         except (FileNotFoundError, NotADirectoryError):
             return None
         return _entry(status, name) if stat.S_ISREG(status.st_mode) else None
@@ -343,7 +344,7 @@ def _opened(path: Path | str) -> BinaryIO:
 
 
 def _reason(error: OSError) -> str:
-    """Why a file cannot be read, in words."""
+    """The reason why a file cannot be read, in words."""
     return error.strerror or "cannot be read"
 
 

@@ -1,9 +1,10 @@
-"""Statements about the same thing that differ: candidates for what was updated or is contradicted.
+"""Pairs of statements about the same thing that differ: candidates for updates and contradictions.
 
-The rules by which remembering finds what is replaced and contradicted (``rlm_mem.text.differences``) come first. Beyond
-them, two statements are about the same thing when they share words that are rare among the statements compared, those
-of the subject first: a candidate for an update when their values differ (numbers, dates, names) or the later one has a
-word of change, and for a contradiction when one denies words of the other. The program reads the pairs and decides.
+Pairs found by the rules with which REMEMBER finds replaced and contradicted chunks (``rlm_mem.text.differences``) come
+first. For the other pairs, two statements are about the same thing if they share words that are rare among the
+statements compared, above all words of the subject. Such a pair is a candidate for an update if the values differ
+(numbers, dates, names) or the later one has a word of change, and for a contradiction if one denies words of the other.
+The program reads the pairs and decides.
 """
 
 from __future__ import annotations
@@ -38,10 +39,10 @@ _DENIAL = re.compile(
 _VALUE = re.compile(r"(?<![\w.])\d[\d.,:/-]*+%?|(?<![.!?:\n] )(?<=\s)[A-Z][\w'-]++")
 _CLAUSE_END = re.compile(r"[,;:.!?\n]")
 _DENIED_WORDS = 8
-"""Words after a denial that it is about, up to the end of the clause: "I never went there, so I'm not sure how …"."""
+"""Most words that a denial applies to, up to the end of the clause: "I never went there, so I'm not sure how …"."""
 _LEAST_SHARED = 2
 _BY_RULE = 100.0
-"""Pairs that the rules find come before the others."""
+"""Added to the score of pairs found by the rules, so that they rank above the others."""
 _COMMON = frozenset(("i", "i'm", "i've", "i'll", "i'd", "ok"))
 
 
@@ -74,13 +75,13 @@ def updated(statements: Sequence[Statement], subject: str, analyser: Analyser, l
 def contradictory(
     statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int
 ) -> list[Pair]:
-    """Pairs of which one denies what the other says, newest first."""
+    """Pairs of statements of which one denies the other, newest first."""
     return _pairs(statements, subject, analyser, limit, _denied, "contradict")
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A statement with its terms, those it denies and the denial, and what the rules read in it."""
+    """A statement with its terms, the terms it denies, the word of denial, and the statements that the rules find."""
 
     statement: Statement
     terms: frozenset[str]
@@ -90,7 +91,7 @@ class _Read:
 
 
 class _Terms:
-    """How much the terms of the statements say, and those of the subject among them."""
+    """The weights of the terms of the statements, and of those of the subject."""
 
     def __init__(self, all_terms: Sequence[frozenset[str]], subject: frozenset[str]) -> None:
         self._frequency = Counter(term for terms in all_terms for term in terms)
@@ -99,7 +100,7 @@ class _Terms:
         self._subject = self.weight(subject) or 1.0
 
     def weight(self, terms: Iterable[str]) -> float:
-        """The sum over the terms: the rarer, the more."""
+        """The sum of the weights of the terms; a rarer term weighs more."""
         return sum(math.log(1 + self._count / (self._frequency[term] or 0.5)) for term in terms)
 
     def about(self, terms: frozenset[str]) -> float:
@@ -107,7 +108,7 @@ class _Terms:
         return self.weight(terms & self.subject) / self._subject
 
     def likeness(self, first: frozenset[str], second: frozenset[str]) -> float:
-        """The weight of the shared terms by that of both, 0 to 1."""
+        """The weight of the shared terms divided by that of all terms of both, 0 to 1."""
         return self.weight(first & second) / (math.sqrt(self.weight(first) * self.weight(second)) or 1.0)
 
 
@@ -125,10 +126,10 @@ def _other_value(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]
 
 
 def _denied(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]:
-    """Which of the two denies what the other says, and how close to the subject the pair is."""
+    """Which of the two denies the other, and how close to the subject the pair is."""
     in_older, in_newer = terms.weight(older.denied & newer.terms), terms.weight(newer.denied & older.terms)
     both = terms.weight(older.denied & newer.denied)
-    if both >= max(in_older, in_newer) / 2:  # nothing is denied, or both deny the same
+    if both >= max(in_older, in_newer) / 2:  # neither denies anything, or both deny the same
         return "", 0.0
     denying, other, which = (older, newer, "older") if in_older >= in_newer else (newer, older, "newer")
     closeness = terms.about(denying.denied) + terms.about(other.terms) / 2

@@ -174,7 +174,7 @@ class Lines:
 
     @cached_property
     def in_chat(self) -> bool:
-        """Whether somebody talks with an assistant in this memory: headings and lists then belong to who spoke last."""
+        """Whether this memory has chats with an assistant: headings and lists then belong to the last speaker."""
         return bool(users_of(self._store))
 
     @cached_property
@@ -203,7 +203,7 @@ class Lines:
         """The lines of a chunk, in order.
 
         Args:
-            look_back: of the second and later parts of a text, read earlier ones to see who speaks.
+            look_back: for the second and later parts of a text, read earlier parts to find the speaker.
         """
         said = said_in(chunk.content)
         if self.in_chat:
@@ -211,7 +211,7 @@ class Lines:
         return (Line(chunk, said, number) for number in range(len(said)))
 
     def _with_speakers(self, chunk: Chunk, said: list[Said], look_back: bool) -> list[Said]:
-        """The lines of a chat, those without a label as said by who spoke before them."""
+        """The lines of a chat; a line without a label gets the last speaker before it."""
         part, parts = part_of(chunk)
         talk = chunk.metadata.conversation_id
         speaker = None
@@ -222,7 +222,7 @@ class Lines:
                 speaker = self._last_speaker_before(chunk, part)
         spoken = []
         for one in said:
-            # A label may stand in what looks like code that was never closed.
+            # A label may be inside what looks like a code block without an end.
             named = one.speaker or speaker
             spoken.append(one._replace(speaker=named))
             speaker = self._last_label(chunk.content[one.body : one.end]) or named
@@ -239,7 +239,7 @@ class Lines:
         return None
 
     def _last_label(self, text: str) -> str | None:
-        """The user or the assistant of the chat whose label comes last in a text, wherever lines begin with it."""
+        """The user or assistant whose label comes last in a text, of all labels at the beginning of a line."""
         last, speaker = -1, None
         for name in self._talkers:
             place = max(text.rfind(f"\n{name}:"), 0 if text.startswith(f"{name}:") else -1)
@@ -273,7 +273,7 @@ class Lines:
         return ""
 
     def shown(self, line: Line, text: str | None = None) -> dict[str, Any]:
-        """A line as programs see it; ``text`` in place of all of its words."""
+        """A line as programs get it; ``text``: a part of it to show instead of the whole."""
         words = line.text if text is None else text
         at = line.at
         return {
@@ -290,20 +290,20 @@ class Lines:
 
 
 def part_of(chunk: Chunk) -> tuple[int, int]:
-    """Which part of its text a chunk is, and of how many."""
+    """The number of a chunk among the parts of its text, and the number of parts."""
     told = chunk.metadata.provenance or {}
     part, parts = told.get("part"), told.get("parts")
     return (part, parts) if isinstance(part, int) and isinstance(parts, int) else (1, 1)
 
 
 def with_trust_mark(chunk: Chunk, text: str) -> str:
-    """Text of a chunk that is returned as part of another result, marked where it is not trusted."""
+    """Text of a chunk that is returned as part of another result, with a mark if it is untrusted."""
     about = chunk.metadata
     return f"[untrusted: {about.origin}] {text}" if is_untrusted(about.trust) else text
 
 
 def is_speaker(speaker: str | None, wanted: str) -> bool:
-    """Whether a speaker goes by the name asked for: the whole name or one word of it, in any case."""
+    """Whether a speaker has the name asked for: the whole name or one word of it, ignoring case."""
     if speaker is None:
         return False
     name, asked = speaker.casefold(), wanted.casefold().strip()
@@ -322,14 +322,14 @@ MAX_OFFSET = 10_000_000
 MAX_PASSAGES = 50
 _MATCH_CHARS = 500
 SHORT_NOTE = 600
-"""Characters of a note in which nobody speaks that is handed out whole."""
+"""Most characters of a note without speakers that is returned whole."""
 _HEADING = re.compile(
     r"^(?:#{1,6}[ \t]+(?P<title>.{1,200})|\*\*(?P<bold>[^*\n]{1,80})\*\*.{0,60})$", re.MULTILINE
 )
 _CLOSE = 5
-"""Passages of which the neighbours in other chunks and the links are looked up."""
+"""Number of passages for which neighbours in other chunks and links are looked up."""
 _RANKED = 3
-"""Added to a rank where two rankings are joined: the larger, the less the first ones count."""
+"""Added to each rank when two rankings are joined: the larger, the smaller the lead of the first ranks."""
 _FOLLOWED = ("contradicts", "elaborates", "supports")
 _FOLLOWED_FROM = 3
 _FOLLOWED_LESS = 0.5
@@ -411,10 +411,10 @@ class LineFunctions:
         return list(islice(found(), first, first + count("limit", limit, 1, MAX_LINES)))
 
     def passages(self, query: Any, limit: Any = 10, neighbours: Any = 1) -> list[dict[str, Any]]:
-        """Turns, sentences or short notes that bear on a text or on any of several, best first.
+        """Turns, sentences or short notes that fit a text or any of several, best first.
 
-        They rank by their own score and by that of their chunk as a whole. What replaced, contradicts, elaborates or
-        supports the best three chunks follows them, beyond ``limit``.
+        They rank by their own score and by that of their whole chunk. Passages of chunks that replaced, contradict,
+        elaborate or support the best three chunks follow, beyond ``limit``.
         """
         wanted = count("limit", limit, 1, MAX_PASSAGES)
         near = count("neighbours", neighbours, 0, 5)
@@ -449,7 +449,7 @@ class LineFunctions:
         users = users_of(self._store)
         for chunk in self._lines.chunks(newest_first=True):
             about = chunk.metadata
-            # What a chat that was imported says in the user's name comes with its mark; pages and tools say nothing.
+            # Lines of the user in an imported chat are included, marked as untrusted; pages and tools are left out.
             claimed = bool(users) and about.origin == "import"
             if about.superseded_by or (is_untrusted(about.trust) and not claimed):
                 continue
@@ -468,13 +468,13 @@ class LineFunctions:
                         kept[sentence.casefold()] = self._shown(line, sentence) | {"rule": rule}
             if len(found) >= wanted:
                 break
-        # What is claimed from outside never takes the place of what the user said here.
+        # An untrusted wish never replaces one that the user stated here.
         return [*found.values(), *(one for key, one in claims.items() if key not in found)][:wanted]
 
     # Parts.
 
     def _may_contain(self, chunk: Chunk, author: str | None, texts: list[str]) -> bool:
-        """Whether this chunk can contain a matching line: a check before it is split into lines."""
+        """Whether a chunk can contain a matching line, checked before it is split into lines."""
         if author is None and not texts:
             return True
         folded = chunk.content.casefold()
@@ -499,7 +499,7 @@ class LineFunctions:
         return self._shown(line, text) | {"match": words[start : min(end, start + _MATCH_CHARS)]}
 
     def _read_once(self, chunk_ids: Iterable[str], read: dict[str, Chunk]) -> dict[str, Chunk]:
-        """Add those of the chunks that exist to what the same call has ``read``, and return it."""
+        """Add the chunks that exist to ``read``, the chunks read by the same call, and return it."""
         missing = set(chunk_ids) - read.keys()
         if missing:
             read.update(self._store.get_many(sorted(missing), track=False))
@@ -530,7 +530,7 @@ class LineFunctions:
         self._on_read(chunk.id)
         headings = [match for match in _HEADING.finditer(chunk.content, 0, end) if match.start() <= start]
         if headings and headings[-1].end() >= end - 1:
-            # A heading alone says nothing: its section is what bears on the question.
+            # For a heading, the whole section is returned.
             end = _section_end(chunk.content, headings[-1].end())
         text = chunk.content[max(start, line.said[line.number].body) : end] or chunk.content[start:end]
         before, after = self._around(line, near, read)
@@ -558,7 +558,7 @@ class LineFunctions:
         }
 
     def _links(self, chunk_ids: list[str], read: dict[str, Chunk]) -> dict[str, list[dict[str, Any]]]:
-        """What each of these chunks is linked with, the strongest links first."""
+        """The links of each chunk, strongest first."""
         linked = {one: self._store.linked(one, direction="both", limit=_MAX_LINKS) for one in chunk_ids}
         others = self._read_once((link.chunk_id for links in linked.values() for link in links), read)
         return {
@@ -578,7 +578,7 @@ class LineFunctions:
     def _followed(
         self, shown: list[dict[str, Any]], links: dict[str, list[dict[str, Any]]], read: dict[str, Chunk]
     ) -> list[dict[str, Any]]:
-        """Passages of the chunks that bear on what the best three chunks say."""
+        """Passages of the chunks that replaced, contradict, elaborate or support the best three chunks."""
         followed: dict[str, float] = {}
         for chunk_id in list(links)[:_FOLLOWED_FROM]:
             own = [one for one in shown if one["chunk_id"] == chunk_id]
@@ -632,7 +632,7 @@ def _texts(chunk: Chunk) -> list[str]:
 
 
 def users_of(store: ChunkStore) -> frozenset[str]:
-    """The speakers who talk with an assistant in this memory; empty where there are none, or where it is unclear.
+    """The speakers who talk with an assistant in this memory; empty if there are none, or if it is unclear.
 
     Text of an assistant may contain words with colons that look like speakers, so speakers called user are preferred.
     """

@@ -17,16 +17,16 @@ _MOST_POINTS = 20
 _POINT_CHARS = 80
 _TEXTS = ("text", "snippet", "content", "answer")
 _BEFORE_MATCH = 3
-"""Of a line longer than wanted, this part of the room stands before what ``grep`` matched."""
+"""If a line is too long, one in this many of the characters shown comes before the match of ``grep``."""
 
 
 def rows_text(rows: Any, chars: Any = 160, points: Any = 0) -> str:
     """Return one line for each result, with its index; a date where it changes, and equal lines once.
 
     Args:
-        rows: what a function returned: a list of dicts or texts, or one of them.
-        chars: of the text of a row at most, from 20 to 4,000.
-        points: of a row of ``outline``, this many of its headings follow the text.
+        rows: the result of a function: a list of dicts or texts, or one of them.
+        chars: characters of the text of a row, 20 to 4,000; longer texts are cut.
+        points: number of headings that follow the text of a row of ``outline``.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or holds more than 2,000.

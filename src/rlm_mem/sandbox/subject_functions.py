@@ -1,4 +1,4 @@
-"""Functions of programs that compare what many conversations say of a subject: outline, updates, contradictions."""
+"""Functions of programs about a subject across conversations: outline, updates, contradictions."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _OUTLINE_CHARS = 160
 _OUTLINED_CHUNKS = 30
 _MOST_POINTS = 8
 _COMPARED_CHARS = 1_500
-"""Characters of each of them that are compared."""
+"""Characters of each line that are compared."""
 _STATEMENTS = 80
 """Lines about a subject whose sentences are compared."""
 _MAX_LINKS = 5
@@ -52,7 +52,7 @@ def _headings(content: str) -> Iterator[re.Match[str]]:
 
 
 def _place(line: Line) -> tuple[str, str, str, int]:
-    """Where a line belongs in time; what is of the same day comes in the order in which it was stored."""
+    """The sort key of a line in time; lines of the same day keep the order in which they were stored."""
     about = line.chunk.metadata
     return line.at, about.created_at, about.conversation_id or "", line.number
 
@@ -63,7 +63,7 @@ class SubjectFunctions(LineFunctions):
     def outline(
         self, query: Any = None, start: Any = None, end: Any = None, limit: Any = 15
     ) -> list[dict[str, Any]]:
-        """What was talked about, a line for each conversation, in order of time."""
+        """The subjects of conversations, one line for each conversation, in order of time."""
         queries = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
         wanted = count("limit", limit, 1, 100)
         today = self._store.clock()
@@ -87,7 +87,7 @@ class SubjectFunctions(LineFunctions):
         return [self._outlined(line, told) for line in sorted(talks.values(), key=_place)]
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
-        """Candidates for what changed about a subject."""
+        """Candidates for changes to a subject."""
         about = query_words("updates", subject)
         wanted = count("limit", limit, 1, 50)
         lines = self._about(about)
@@ -113,7 +113,7 @@ class SubjectFunctions(LineFunctions):
     # Parts.
 
     def _found(self, queries: Iterable[str], limit: int, filters: Mapping[str, Any]) -> Iterator[Line]:
-        """The lines that fit any of the texts, those of each text best first."""
+        """The lines that fit any of the texts, best first for each text."""
         kept = {name: value for name, value in filters.items() if value is not None}
         read: dict[str, Chunk] = {}
         for hit in self._hits(queries, limit, read, kept)[0]:
@@ -122,7 +122,7 @@ class SubjectFunctions(LineFunctions):
                 yield line
 
     def _outlined(self, line: Line, told: set[str]) -> dict[str, Any]:
-        """A line that stands for its conversation, with those headings of the conversation that were not ``told``."""
+        """The row of a conversation: its line, and the headings of the conversation that are not in ``told``."""
         self._on_read(line.chunk.id)
         talk = line.chunk.metadata.conversation_id
         ids = self._store.list_chunks(talk, limit=_OUTLINED_CHUNKS) if talk else [line.chunk.id]
@@ -148,7 +148,7 @@ class SubjectFunctions(LineFunctions):
         }
 
     def _about(self, subject: str) -> list[Line]:
-        """The lines that bear most on a subject, each once."""
+        """The lines most relevant to a subject, each once."""
         found: dict[tuple[str, int], Line] = {}
         chats: dict[str | None, bool] = {None: False}
         assisted = bool(users_of(self._store))
