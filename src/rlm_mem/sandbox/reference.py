@@ -18,8 +18,8 @@ class Page:
         gives: what it returns, in one line.
         details: fields, bounds and errors.
         example: a few lines of a program.
-        first: the instructions list it with its signature; of the others they list the name, for ``help``.
-        model: it needs a model to ask.
+        first: whether the instructions list its signature; of other functions they list only the name, for ``help``.
+        model: whether it asks a model.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Page:
 
 
 _LINE = (
-    "A line has date, at, speaker, text, reply (what somebody else says next), chunk_id, conversation_id, "
+    "A line has date, at, speaker, text, reply (the next turn of another speaker), chunk_id, conversation_id, "
     "superseded_by; untrusted (web, tool, import) where it came from outside."
 )
 
@@ -71,10 +71,10 @@ _PAGES = (
         "what was said, in order of time: {date, speaker, text, reply, chunk_id}",
         _LINE
         + " author is the speaker of the line, by the whole name or one word of it; in a chat with an assistant, "
-        "headings and lists belong to who spoke last. contains is a text, "
-        "or a list of which one must occur, in any case of letters, also inside a word. start and "
-        "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note in "
-        "which nobody speaks is one line, its speaker None. A line is cut after 4,000 characters, "
+        "headings and lists belong to the last speaker. contains is a text, "
+        "or a list of which one must occur, ignoring case, also inside a word. start and "
+        "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
+        "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
         "marked …, the reply after 400. limit is 1–500; offset goes on from there.",
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
         '    print(t["date"], t["text"], "|", t["reply"])',
@@ -98,10 +98,10 @@ _PAGES = (
         "conversations about it, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; only the "
         "conversations that fit it best are listed, each by the line that fits it (of a chat with an "
-        "assistant, the user's); without it by their first line. What is of one day comes in the order in which it was "
+        "assistant, the user's); without it by their first line. Lines of one day keep the order in which they were "
         "stored. text is at most 160 characters; points "
         "are up to 8 headings of the conversation that no earlier line has; speaker, at and "
-        "conversation_id come with them. A note without a conversation stands for itself. limit is 1–100.",
+        "conversation_id come with them. A note without a conversation is a row of its own. limit is 1–100.",
         'for one in outline("garden plans"):\n    print(one["date"], one["text"], one["points"])',
         first=True,
     ),
@@ -122,7 +122,7 @@ _PAGES = (
         "updates(subject, limit=10)",
         "candidates for what changed about it: {newer, older, shared, why}",
         "Pairs of statements that share words and give different values (numbers, dates, names), or "
-        "whose newer one speaks of a change; the newest pair first. newer and older have date, at, "
+        "of which the newer one states a change; the newest pair first. newer and older have date, at, "
         "speaker, text, chunk_id; shared is the words they share; why is the difference. Candidates by "
         "rules: read them and decide. A chunk that was replaced comes with its successor. limit is 1–50.",
         'for pair in updates("deadline of the report"):\n    print(pair["older"]["text"], "->", '
@@ -182,8 +182,8 @@ _PAGES = (
         "all_chunks",
         "all_chunks(limit=50, offset=0)",
         "every chunk in order of time, a page at a time",
-        "Chunks as read_chunk gives them. limit is 1–200; an empty list ends it. Of large chunks ask for "
-        "fewer at a time.",
+        "Chunks as read_chunk gives them. limit is 1–200; an empty list ends it. Ask for fewer at a "
+        "time if chunks are large.",
         "offset = 0\nwhile page_of_chunks := all_chunks(limit=100, offset=offset):\n"
         '    offset += len(page_of_chunks)\n    print(sum("tea" in c["content"] for c in page_of_chunks))',
     ),
@@ -223,7 +223,7 @@ _PAGES = (
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
         "and the text on one line, cut after chars characters (20–4,000), around the match of grep; of a pair of "
         "updates or contradictions both. The date stands above where it changes; equal lines come once, counted. "
-        "points (0–20): so many headings of a row of outline follow its text, which tell what was advised.",
+        "points (0–20): number of headings that follow the text of a row of outline; they show what was advised.",
         'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
         first=True,
     ),
@@ -276,7 +276,7 @@ _PAGES = (
         "rlm_query_batched",
         "rlm_query_batched(questions)",
         "the same for several, at once",
-        "At most 20, in order; a question that stands twice is answered once. They share the budget.",
+        "At most 20, in order; a repeated question is answered once. They share the budget.",
         'for found in rlm_query_batched(["Where does Ana work?", "Where does Ben work?"]):\n    print(found["answer"])',
         first=True,
         model=True,
@@ -312,13 +312,13 @@ SHORT_SIGNATURES = {
     "page": "page(2)",
     "help": 'help("turns")',
 }
-"""Signatures in the instructions, where the whole one is too long."""
+"""Shorter signatures for the instructions."""
 
 
 def help_text(
     name: str | None, available: Collection[str], others: Iterable[tuple[str, str]] = ()
 ) -> str | None:
-    """What ``help`` prints; None where the session has no function of this name.
+    """The text that ``help`` prints; None if the session has no function of this name.
 
     Args:
         name: a function, or None for all.
