@@ -488,7 +488,7 @@ class Memory:
         return erase(self.store, person=person, source=source, dry_run=dry_run, progress=progress)
 
     def verify_erasure(self, report: ErasureReport) -> list[str]:
-        """Where anything of what a report tells of is still found, by the bytes of every file or row."""
+        """The places where anything erased according to a report is still found, by the bytes of every file or row."""
         from rlm_mem.store.core.erasing import verify_erasure
 
         return verify_erasure(self.store, report)

@@ -1,4 +1,4 @@
-"""Many texts at once: analysed ahead, by other processes where that is quicker, and stored in large transactions."""
+"""Stores many texts: analysed ahead, in other processes if that is quicker, and stored in large transactions."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ BATCH = 500
 _MOST_CHARACTERS = 1_000_000
 """Characters of one transaction, about."""
 _LONGEST_LOCK = 1.0
-"""Seconds after which a transaction ends though its batch is not done: others write, too."""
+"""Seconds after which a transaction ends and the rest of its batch is left for the next, so that others can write."""
 _WORTH_PROCESSES = 600
 """With fewer texts than this, starting processes takes longer than analysing the texts here."""
 _LOT = 25
 _WORTH_STORING = 100
-"""Texts that are stored, rather than other texts analysed, while the next one is not analysed yet."""
+"""Least number of waiting texts to store while the next one is being analysed; with fewer, others are analysed."""
 _HELD = 64
 """Newest chunks of a conversation, and of a tag, that a batch keeps in memory."""
 _OPTIONS = TextOptions.__annotations__.keys()
@@ -60,7 +60,7 @@ _MOST_KEPT = 10_000
 _NOTHING = '["", null, null]'
 _NONE: Mapping[str, str] = MappingProxyType({})
 _NEW = 1 << 53
-"""Chunks of a batch are numbered from here on: later than all that are stored."""
+"""First number of the chunks of a batch: greater than the numbers of all stored chunks."""
 
 
 # --- analysis, which asks no store -----------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ class _Refused(msgspec.Struct, array_like=True, tag=True):
 
 
 class _Analysed(msgspec.Struct, array_like=True, tag=True):
-    """A text, the encoded segments of its chunks, and what they state, where that is wanted."""
+    """A text, the encoded segments of its chunks, and their statements if these are wanted."""
 
     text: AnalysedText
     segments: list[LocalTerms]
@@ -101,8 +101,8 @@ def analyse_texts(given: str, items: Sequence[str]) -> list[_Analysed | _Refused
     """Analyse some texts: here, or in another process.
 
     Args:
-        given: JSON of what they have in common.
-        items: JSON of each: the text, what to do with secrets, and its provenance.
+        given: JSON of what the texts have in common.
+        items: JSON of each text: the text, what to do with secrets, and its provenance.
     """
     task = msgspec.json.decode(given, type=_Task)
     return [_analysed(task, *json.loads(item)) for item in items]
@@ -234,20 +234,19 @@ def remember_many(
     stored is durable: a process that is killed loses nothing but the batch that it is at.
 
     Args:
-        store: where to.
-        items: texts, or mappings with the key ``text`` and the arguments of ``remember``; taken as they come. An error
-            stands for a text that could not be read: it is refused in its turn.
-        batch: texts of one transaction, at most.
-        finder: looks for what the texts replace or contradict.
+        store: the store to write to.
+        items: texts, or mappings with the key ``text`` and the arguments of ``remember``; read one after the other. An
+            error in place of a text that could not be read is refused in its turn.
+        batch: most texts of one transaction.
+        finder: finds the chunks that the texts replace or contradict.
         progress: called after each transaction with the number of texts stored, and of those read so far.
-        refused: called with the number (from 0) of a text that cannot be stored, and why; the others are stored, unless
-            it raises an error. None: that is an error.
-        stored: called with the number (from 0) of a text, and what became of it, once that is durable; before
-            ``progress``.
+        refused: called with the number (from 0) of a text that cannot be stored, and the error; the others are stored,
+            unless it raises an error. None: the error is raised.
+        stored: called with the number (from 0) of a text and its result once that is durable; before ``progress``.
         config: settings; None takes the store's.
 
     Returns:
-        What became of each text that was stored, in their order.
+        The result of each text that was stored, in order.
 
     Raises:
         InvalidChunk, NotFoundError, ConflictError: a text cannot be stored; the message says which. Those before it are
@@ -276,7 +275,7 @@ def remember_many(
 
 
 class _Filling:
-    """The texts that wait for the next transaction, and what became of those before."""
+    """The texts that wait for the next transaction, and the results of those stored."""
 
     def __init__(
         self,
@@ -318,14 +317,14 @@ class _Filling:
         self.characters += len(item.text)
 
     def refuse(self, number: int, error: RlmMemError) -> None:
-        """Tell that a text cannot be stored, or raise it."""
+        """Report that a text cannot be stored: call ``refused``, or raise the error."""
         if self._refused is None:
             error.message = f"text {number}: {error.message}"
             raise error
         self._refused(number, error)
 
     def flush(self) -> None:
-        """Store what waits."""
+        """Store the waiting texts."""
         while self.waiting:
             try:
                 self._store_some(len(self.waiting))
@@ -340,14 +339,14 @@ class _Filling:
         self.characters = 0
 
     def go_on(self) -> bool:
-        """Store what waits if it is worth a transaction; whether it was."""
+        """Store the waiting texts if there are enough for a transaction; returns whether there were."""
         if len(self.waiting) < _WORTH_STORING:
             return False
         self.flush()
         return True
 
     def _store_some(self, most: int) -> int:
-        """Store the first of those that wait in one transaction; how many."""
+        """Store the first waiting texts in one transaction; returns their number."""
         made = self._transaction(self.waiting[:most])
         for one, result in zip(self.waiting, made, strict=False):
             after_commit(self._store, one.text, result)
@@ -383,7 +382,7 @@ class _Filling:
 
 
 class _Places:
-    """The newest chunks of a conversation, or of all, in order of time; ``complete``: there are no others."""
+    """The newest chunks of a conversation, or of the store, in order of time; ``complete``: there are no older ones."""
 
     def __init__(self, newest: list[tuple[str, float, int]], *, complete: bool) -> None:
         self._places = [(at, number, chunk_id) for chunk_id, at, number in reversed(newest)]
@@ -398,7 +397,7 @@ class _Places:
                 self._complete = False
 
     def before(self, start: float | None, end: float, limit: int) -> list[tuple[str, float, int]] | None:
-        """The last ones from ``start`` on and below ``end``, newest first; None where older ones may be missing."""
+        """The last chunks from ``start`` on and before ``end``, newest first; None if older ones may be missing."""
         last = bisect_left(self._places, (end,))
         first = 0 if start is None else bisect_left(self._places, (start,))
         if first == 0 and last < limit and not self._complete:
@@ -409,7 +408,7 @@ class _Places:
         ]
 
     def since(self, start: float, limit: int) -> list[tuple[str, float, int]] | None:
-        """The first ones from ``start`` on; None where older ones may be missing."""
+        """The first chunks from ``start`` on; None if older ones may be missing."""
         first = bisect_left(self._places, (start,))
         if first == 0 and not self._complete:
             return None
@@ -417,10 +416,10 @@ class _Places:
 
 
 class BatchIndex:
-    """Answers about the chunks before a new one, kept in memory and up to date while the write lock is held.
+    """A link index for batches, kept in memory and up to date while the write lock is held.
 
     Args:
-        store: asked for what is not kept; within its transaction.
+        store: answers what is not in memory, within its transaction.
     """
 
     def __init__(self, store: ChunkStore) -> None:
@@ -429,9 +428,9 @@ class BatchIndex:
         self._numbers = count(_NEW)
         self._digests: dict[str, str] = {}
         self._repeated: set[str] = set()
-        self._start_anew()
+        self._start_again()
 
-    def _start_anew(self) -> None:
+    def _start_again(self) -> None:
         self._places: dict[str | None, _Places] = {}
         self._tagged: dict[str | None, list[tuple[float, int, Summary]]] = {}  # None: all chunks
         self._bounded: set[str | None] = set()
@@ -440,16 +439,16 @@ class BatchIndex:
 
     @contextmanager
     def held(self, drafts: Sequence[Chunk], digests: Mapping[str, str] = _NONE) -> Iterator[None]:
-        """A transaction for some of these chunks; what others wrote since the one before is asked anew.
+        """A transaction for some of these chunks; what others wrote since the last one is read again.
 
         Args:
-            digests: normalised hashes of contents, where they are known.
+            digests: normalised hashes of contents, if the caller has them.
         """
         store, version = self._store, self._version
         self._version = -1
         with store.batch():
             if version != store.backend.version(store.namespace) or len(self._summaries) > _MOST_KEPT:
-                self._start_anew()
+                self._start_again()
             contents = [draft.content for draft in drafts]
             self._digests = {one: digests.get(one) or normalised_hash(one) for one in contents}
             self._repeated = store.backend.queries.known_hashes(store.namespace, set(self._digests.values()))
@@ -571,7 +570,7 @@ class BatchIndex:
         return [self._summaries[chunk_id] for chunk_id in chunk_ids if chunk_id in self._summaries]
 
     def get_many(self, chunk_ids: Sequence[str]) -> dict[str, Chunk]:
-        """As ``ChunkStore.get_many``; chunks that the caller does not change."""
+        """As ``ChunkStore.get_many``; the caller must not change the chunks."""
         missing = [chunk_id for chunk_id in chunk_ids if chunk_id not in self._chunks]
         if missing:
             self._chunks |= self._store.get_many(missing)

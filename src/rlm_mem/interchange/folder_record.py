@@ -101,7 +101,7 @@ class FolderRecord:
         return {piece.id for entry in entries for piece in (*entry.pieces, *entry.former)}
 
     def refresh(self, paths: Iterable[str]) -> None:
-        """Read the parts of these paths anew, as they are in the present transaction."""
+        """Read the parts of these paths again, as they are in the present transaction."""
         for number in {_number(path) for path in paths}:
             name = self._name(number)
             data = self._files.read(name)

@@ -73,7 +73,7 @@ def sync_folder(
 
     Raises:
         NotFoundError: there is no such folder. InputError: it is no folder, or an option is wrong.
-        StorageError: the memory cannot be written; what the report would tell of is done in part.
+        StorageError: the memory cannot be written; some of the changes may be made already.
     """
     folder = _folder_of(store, path)
     given = options.get("patterns", ())

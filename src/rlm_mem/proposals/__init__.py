@@ -1,7 +1,7 @@
-"""Proposals: which earlier memories a new one replaces or contradicts, found by the index and by open rules.
+"""Proposals: the earlier memories that a new one replaces or contradicts, found by the index and by rules.
 
-What the text says itself ("from A to B") is applied, the rest waits in the review queue (docs/spec/links.md,
-Proposals).
+A replacement that the text itself states ("from A to B") is applied, the rest waits in the review queue
+(docs/spec/links.md, Proposals).
 """
 
 from rlm_mem.proposals.finding import Finder, Proposal

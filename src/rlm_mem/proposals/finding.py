@@ -1,7 +1,7 @@
-"""Finds, for a memory that is being stored, the earlier ones that it replaces or contradicts.
+"""Finds the earlier memories that a memory being stored replaces or contradicts.
 
-The index names the earlier chunks that share the rare words of a statement (the first stage of search); a few are read,
-and the rules of :mod:`rlm_mem.text.differences` compare. The cost of a chunk is bounded, whatever its length.
+The index returns the earlier chunks that share the rare words of a statement (the first stage of search); a few are
+read and compared by the rules of :mod:`rlm_mem.text.differences`. The cost of a chunk is bounded, whatever its length.
 """
 
 from __future__ import annotations
@@ -34,28 +34,28 @@ __all__ = ["Finder", "Proposal", "is_trusted_as_far"]
 _LOOKUPS = 3
 """Sentences of one chunk that are looked up."""
 _CHUNKS = 60
-"""Chunks of one text that are looked at."""
+"""Chunks of one text that are compared."""
 _ASKED, _READ, _SAYING_SO = 10, 5, 1
-"""Earlier chunks that the index names for a sentence, those of them that are read, and of these the ones that have its
-values already: mostly they say the same."""
+"""For each sentence, the most chunks that the index returns, that are read, and, of those read, that already have the
+sentence's values: these mostly say the same."""
 _KEPT = 5_000
-"""Chunks of this object, stored since it asked the index, that later ones are compared with; terms that it had."""
+"""Most chunks stored since the source was taken that later ones are compared with; also most known terms."""
 _KEPT_FILLING = 20_000
-"""The same while many texts are stored at once."""
+"""As ``_KEPT``, while many texts are stored at once."""
 _TEXTS = 2_000_000
 """Characters of the texts whose statements are kept."""
 _RECENT = 100
-"""The newest of them with a stem, that are looked at."""
+"""Newest kept chunks with a stem that are compared."""
 _FRESH = 2.0
-"""Seconds after which the index is asked anew: what another process stores is found that much later."""
+"""Seconds after which the index is queried again; a chunk of another process is found with at most this delay."""
 _AHEAD = 32
 """Sentences that the index is asked about at once while many texts are stored."""
 _LONGEST = 4_000
-"""Characters of a chunk, new or earlier, that is looked at."""
+"""Most characters of a chunk, new or earlier, that is compared."""
 _WHOLE = 600
-"""Characters of an earlier chunk that may be replaced as a whole."""
+"""Most characters of an earlier chunk that may be replaced as a whole."""
 _MOST = 5
-"""Earlier chunks that one chunk replaces or contradicts by rule."""
+"""Most earlier chunks that one chunk replaces or contradicts by rule."""
 _WORDS = 24
 """Words of a sentence that choose among the chunks that have its topic."""
 _ENOUGH = 8
@@ -66,7 +66,7 @@ _OWN_SOURCE = "interaction"
 _OWN_ORIGINS = frozenset(("person", "agent"))
 _NOTHING: tuple[list[Stated], Set[str]] = ([], frozenset())
 _UNNAMED = FIRST | CHANGES | REPLACES | ENDS
-"""Words of sentences that need not name what they tell of, which others may have said in other words: "I moved to"."""
+"""Words of sentences that need not name their subject, which earlier texts may have named: "I moved to"."""
 _WORD = re.compile(r"\w+")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 
@@ -95,10 +95,10 @@ class Proposal:
 
 
 class Finder:
-    """Looks for what the chunks of a text replace or contradict; one for each thread, :meth:`begin` for each text.
+    """Finds the chunks that those of a text replace or contradict. Use one per thread, and :meth:`begin` for each text.
 
     Args:
-        store: where to.
+        store: the store to write to.
         queue: called with the proposals that wait for a reviewer, within the transaction that stores the chunks;
             returns the ids of their cases.
     """
@@ -112,18 +112,18 @@ class Finder:
         self._taken = 0.0
         self._own: dict[
             str, list[tuple[str, frozenset[str]]]
-        ] = {}  # chunks stored since then, by their stems
+        ] = {}  # chunks stored since the source was taken, by their stems
         self._kept = 0
-        self._told: set[str] = set()  # terms that the index had
+        self._known_terms: set[str] = set()  # terms known to be in the index
         self._read: dict[str, tuple[list[Stated], Set[str]]] = {}
-        self._texts_of: dict[str, tuple[str, str]] = {}  # of earlier chunks, with their hashes
+        self._texts_of: dict[str, tuple[str, str]] = {}  # hashes and texts of earlier chunks
         self._index: LinkIndex = store
         self._is_filling = False
-        self._asks = False  # the index is asked within the transaction, by `ask`
-        self._is_of_transaction = False  # what the index knows is asked on the connection of a transaction
+        self._asks = False  # whether `ask` queries the index, within the transaction
+        self._source_in_transaction = False  # whether the source uses the connection of a transaction
         self._texts = 0
-        self._coming: Iterator[str] = iter(())  # texts that the index has not been asked about
-        self._answers: dict[tuple[str, str], list[Held]] = {}  # for a sentence of a text
+        self._coming: Iterator[str] = iter(())  # texts whose sentences have not been looked up
+        self._answers: dict[tuple[str, str], list[Held]] = {}  # for each text and sentence
         self._proposals: list[Proposal] = []
         self.cases: list[str] = []
         self.replaced: list[str] = []
@@ -143,7 +143,7 @@ class Finder:
         self._read, self._proposals, self.cases, self.replaced = {}, [], [], []
         self._index = self._store if index is None else index
         self._is_filling = index is not None
-        if self._is_of_transaction:
+        if self._source_in_transaction:
             self._source = None
         self._asks = self._store.backend.is_far and len(texts) == 1 and not self._is_filling
         if self._asks and not self._store.backend.in_transaction:
@@ -160,7 +160,7 @@ class Finder:
             stems: Set[str] = set() if is_read else set(self._analyser.indexed_terms(text))
             statements: list[Stated] = []
             if is_read or not before.isdisjoint(stems) or self._may_share(stems):
-                statements = _worth(self._stated_in(text, self._analyser))
+                statements = _comparable(self._stated_in(text, self._analyser))
                 stems = _stems_of(statements)
                 looked += bool(statements)
             self._read[text] = statements, stems
@@ -179,15 +179,15 @@ class Finder:
         self._coming = iter(texts if backend.is_far and not backend.in_transaction else ())
 
     def ask(self, chunk: Chunk) -> None:
-        """Ask the index what :meth:`links_for` is going to need of it, within the transaction."""
+        """Make the queries that :meth:`links_for` will need, within the transaction."""
         self._take()
         for told in _by_sentence(self._read.get(chunk.content, _NOTHING)[0]):
             self._naming(told)
 
     def refresh(self) -> None:
-        """Take what the index knows, unless that is fresh or a transaction has begun."""
+        """Take a new candidate source from the index, unless the present one is fresh or a transaction has begun."""
         now = monotonic()
-        # While many texts are stored, they are compared among themselves without the index, which changes all the time.
+        # Texts of one filling are compared with each other in memory: the index changes with every transaction.
         fresh = self._kept < _KEPT_FILLING if self._is_filling else now - self._taken <= _FRESH
         if self._source is None or not (fresh or self._store.backend.in_transaction):
             self._taken = now
@@ -197,25 +197,25 @@ class Finder:
     def _take(self) -> CandidateSource:
         backend = self._store.backend
         self._source = self._store.candidate_source()
-        self._is_of_transaction = backend.is_far and backend.in_transaction
+        self._source_in_transaction = backend.is_far and backend.in_transaction
         return self._source
 
     def _may_share(self, stems: Set[str]) -> bool:
-        """Whether earlier chunks may tell of the same things: they have a word of the text."""
-        if not (stems.isdisjoint(self._own) and stems.isdisjoint(self._told)):
+        """Whether earlier chunks may be about the same things: one of them has a word of the text."""
+        if not (stems.isdisjoint(self._own) and stems.isdisjoint(self._known_terms)):
             return True
         found = self._store.backend.queries.any_term(self._store.namespace, stems)
         if found is None:
             return False
-        if len(self._told) >= _KEPT:
-            self._told.clear()
-        self._told.add(found)
+        if len(self._known_terms) >= _KEPT:
+            self._known_terms.clear()
+        self._known_terms.add(found)
         return True
 
     def links_for(self, chunk: Chunk) -> list[ChunkLinks]:
         """The links ``supersedes`` and ``contradicts`` of a chunk that is about to be stored.
 
-        What is not sure enough is kept for :meth:`done`.
+        Differences that need a reviewer are kept for :meth:`done`.
         """
         statements, stems = self._read.get(chunk.content, _NOTHING)
         if chunk.metadata.trust == "quarantined":
@@ -248,14 +248,14 @@ class Finder:
         ]  # fmt: skip
 
     def done(self) -> None:
-        """Put what is not applied before a reviewer."""
+        """Open cases in the review queue for the differences that were not applied."""
         if self._proposals and (waiting := [one for one in self._proposals if not one.applied]):
             self.cases = self._queue(waiting)
 
     # Parts.
 
     def _stated_in(self, text: str, analyser: Analyser) -> Sequence[Stated]:
-        """The statements of a text, kept: the same earlier memories are compared again and again."""
+        """The statements of a text, cached: the same earlier memories are compared again and again."""
         found = self.stated.get(text)
         if found is None:
             self._texts += len(text)
@@ -265,7 +265,7 @@ class Finder:
         return found
 
     def _earlier(self, statements: Sequence[Stated], chunk: Chunk, analyser: Analyser) -> list[Chunk]:
-        """Chunks that may state something else of the same things, and have not been replaced."""
+        """Chunks that may state other values for the same things, and have not been replaced."""
         named: dict[str, str | None] = {}
         for told in _by_sentence(statements):
             values = {term for one in told for stem in one.value for term in _terms_of(stem)}
@@ -294,12 +294,12 @@ class Finder:
     def _unlike(
         self, ids: Mapping[str, str | None], statements: Sequence[Stated], analyser: Analyser
     ) -> list[str]:
-        """The chunks without those whose text is known to state nothing that cannot hold beside the statements.
+        """The chunks without those whose text is in memory and does not differ from any of the statements.
 
-        Most of what the index names is such a one: one question to the index saves reading its file.
+        Most chunks from the index do not differ, so one query for their hashes saves reading their files.
 
         Args:
-            ids: with the hash of the text, where the index was asked just now.
+            ids: the chunks, with the hash of the text if the index has just returned it.
         """
         known = {one: digest for one, digest in ids.items() if one in self._texts_of}
         if self._is_filling or not known:
@@ -329,7 +329,7 @@ class Finder:
         if key not in self._answers:
             for coming in dropwhile(lambda one: one != text, self._coming):
                 if len(coming) <= _LONGEST and coming in self.stated:
-                    for sentence in _by_sentence(_worth(self.stated[coming])):
+                    for sentence in _by_sentence(_comparable(self.stated[coming])):
                         questions[coming, sentence[0].text] = self._question(sentence)
                 if len(questions) >= _AHEAD:
                     break
@@ -387,7 +387,7 @@ class Finder:
         applies = applies and self._may_apply(chunk, old, newer)
         kind = best.kind
         if applies and (rest or len(old.content) > _WHOLE):
-            kind = "contradict"  # what else the earlier chunk states still holds
+            kind = "contradict"  # the other statements of the earlier chunk still hold
         return Proposal(kind, chunk.id, old.id, newer.text, older.text, best.confidence, best.reason, applies)
 
     def _allowed(self, found: Conflict, older: Stated, analyser: Analyser) -> bool:
@@ -399,8 +399,8 @@ class Finder:
     def _may_apply(self, chunk: Chunk, old: Chunk, newer: Stated) -> bool:
         """Whether a chunk may replace an earlier one without a reviewer.
 
-        What came from elsewhere than a person or an agent may not, nor what is trusted less than the earlier chunk, nor
-        what tells of a year before it.
+        It may not if it did not come from a person or an agent, if it is trusted less than the earlier chunk, or if it
+        is about a year before that chunk.
         """
         if self._settings.find != "apply" or not is_trusted_as_far(chunk, old):
             return False
@@ -431,8 +431,8 @@ def _stems_of(statements: Sequence[Stated]) -> set[str]:
     return stems | {term for stem in stems for term in _terms_of(stem)}
 
 
-def _worth(statements: Sequence[Stated]) -> list[Stated]:
-    """Statements that may end or contradict an earlier one; those that say so themselves first."""
+def _comparable(statements: Sequence[Stated]) -> list[Stated]:
+    """Statements that may end or contradict an earlier one; those that state a change first."""
     sure = [one for one in statements if one.sure and (one.former or one.over or one.standing)]
     return sorted(sure, key=lambda one: not (one.former or one.news))
 
@@ -446,7 +446,7 @@ def _by_sentence(statements: Sequence[Stated]) -> list[list[Stated]]:
 
 
 def _groups(statement: Stated, words: Collection[str]) -> list[Collection[str]]:
-    """Terms all of which a chunk must have that says something else than a statement: its topic, or what was ended.
+    """The terms that a chunk must have to differ from a statement, all of a group: its topic, or the former value.
 
     Args:
         words: of the sentence, one of which is enough for what names nothing.
@@ -468,9 +468,9 @@ def _groups(statement: Stated, words: Collection[str]) -> list[Collection[str]]:
 
 
 def _lookup_words(statements: Sequence[Stated], analyser: Analyser) -> list[str]:
-    """Terms of the index that an earlier statement on the same thing has: all of a sentence's but its new values.
+    """Terms of the index that an earlier statement about the same thing has: those of the sentence but its new values.
 
-    Its numbers, too, are left out: those of another day or another order tell nothing.
+    Other numbers are left out too: they belong to another day or another order.
     """
     words = dict.fromkeys(term for term in analyser.terms(statements[0].text) if not term[0].isdigit())
     topics = {term for one in statements for stem in one.topic for term in _terms_of(stem)}

@@ -1,4 +1,4 @@
-"""Lets a model judge proposals: one short call for each, and never more than asked for."""
+"""Lets a model judge proposals: one short call for each."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ class Verdict:
     """A model's judgement of two notes.
 
     Attributes:
-        word: ``replaces``, ``contradicts``, ``both`` (hold) or ``unsure``, also where the answer is none of them.
-        reason: in the model's words.
-        tokens: that the call took.
+        word: ``replaces``, ``contradicts``, ``both`` (both hold) or ``unsure``, also for any other answer.
+        reason: why, in the model's words.
+        tokens: tokens used by the call.
     """
 
     word: _Word

@@ -438,12 +438,12 @@ def _present(store: ChunkStore, chunk_ids: list[str]) -> dict[str, Chunk]:
 def _with_what_holds_first(
     hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser
 ) -> list[Hit]:
-    """The hits, the first of them one that no later hit among the best says to be out of date, or tells again.
+    """The hits, reordered so that no later one of the best hits says that the first is out of date, or tells it again.
 
-    Links of succession are in the order already. This reads what the texts say themselves: by the rules of
-    ``rlm_mem.text.differences``, of imported chunks, of proposals that wait, and of chunks out of date in part; by
-    those of ``rlm_mem.text.retold``, of notes that nobody speaks and no document has, where a question asks for what
-    holds.
+    The order follows links of succession already. This function compares the texts themselves: by the rules of
+    ``rlm_mem.text.differences`` imported chunks, chunks with open proposals and chunks that are out of date in part; by
+    those of ``rlm_mem.text.retold``, for a question about the present, notes that are neither turns of a speaker nor
+    sections of a document.
     """
     for _ in range(_FOLLOWED):
         best, part = hits[:_COMPARED], "says so"

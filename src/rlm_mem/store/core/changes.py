@@ -1,6 +1,6 @@
 """What a transaction changed, recorded so that it can be undone: chunks by the audit log, files by a change record.
 
-Every line of the audit log that tells of a change has the id of its transaction (``change``). Chunks are undone by
+Every line of the audit log about a change has the id of its transaction (``change``). Chunks are undone by
 their former versions and the archive. A transaction that changes other files of the brain also writes a change record
 with their former and new contents, in the same transaction (docs/spec/store-layout.md, Undo).
 """

@@ -68,7 +68,7 @@ class LoggedChange:
 
 
 def logged_changes(store: ChunkStore) -> list[LoggedChange]:
-    """Every change that the audit log of the namespace tells of, newest first."""
+    """Every change in the audit log of the namespace, newest first."""
     found: dict[str, LoggedChange] = {}
     lines: Iterator[dict[str, Any]] = store.backend.read_events(
         namespace=store.namespace, since=None, op=None, chunk_id=None

@@ -127,7 +127,7 @@ class Connections:
 
         Args:
             ask: the call that failed.
-            error: how it failed; raised, as the project's own, where it does not tell of damage.
+            error: how it failed; if it does not indicate damage, it is raised as an error of this project.
             known: the generation of the index in which it failed.
         """
         for _ in range(_ATTEMPTS):

@@ -133,7 +133,7 @@ class Transaction:
         self._chunks[chunk.id] = chunk
 
     def _indexed_alike(self, row: ChunkRow, chunk: Chunk) -> bool:
-        """Whether the segments in the index, those of the file that the row tells of, are those of ``chunk``, too."""
+        """Whether the segments in the index, those of the file described by the row, are also those of ``chunk``."""
         if row.content_hash != chunk.metadata.content_hash:
             return False
         former = self._chunks.get(chunk.id)
