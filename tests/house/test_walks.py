@@ -101,7 +101,8 @@ def asking(memory: Memory) -> Walk:
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
-    with warm_memory(tmp_path_factory.mktemp("walks")) as memory:
+    with pytest.MonkeyPatch.context() as patch, warm_memory(tmp_path_factory.mktemp("walks")) as memory:
+        patch.setattr("rlm_mem.proposals.finding._FRESH", 1e9)  # a slow machine would ask the index again
         yield memory
 
 
