@@ -135,3 +135,11 @@ def test_one_word_of_the_question_is_enough_only_with_a_word_of_change() -> None
     assert not retold(
         "How should dates be stored?", note, "Sessions are stored in Redis, keys expire at UTC noon."
     )
+
+
+def test_another_note_on_the_same_subject_tells_nothing_again(memory: Memory) -> None:
+    memory.remember("Worker0 keeps bees in garden0.", occurred_at="2025-02-01")
+    memory.remember("Worker0 sells honey.", occurred_at="2025-09-01")
+    question = "Where does Worker0 keep bees?"
+    assert memory.search(question, limit=1)[0].snippet == "Worker0 keeps bees in garden0."
+    assert "garden0" in str(memory.recall(question).content)

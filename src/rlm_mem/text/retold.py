@@ -128,6 +128,8 @@ def is_retold(
         return False
     if len(has & had) == 1 and not MAY_END.search(later):
         return False
+    if has <= asked.names and not had <= asked.names:
+        return False  # the same subject, but nothing of what is asked about it
     often = {stem: sum(stem in one for one in texts.values()) for stem in had | (before & after)}
     covered = sum(1 / often[stem] for stem in has & had) / sum(1 / often[stem] for stem in had)
     if covered < (_LEAST_NAMED if named else _LEAST):
