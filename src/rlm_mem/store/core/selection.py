@@ -58,6 +58,8 @@ _SLACK = 1.0 - 1e-5
 _FEW = 5_000
 #: A list this short is walked in any case.
 _SHORT = 2_000
+#: Among more scores than this the best of a part are found first, which has this many for each that is wanted.
+_MANY, _PART = 20_000, 20
 #: A score below this is none.
 LEAST = 1e-30
 _NOUGHT = np.float32(0)
@@ -234,6 +236,14 @@ def kth(scores: Scores, limit: int, floor: np.float32) -> np.float32:
     above = scores[scores > floor]
     if len(above) < limit:
         return floor
+    if len(above) > _MANY:
+        # The last of the best of a part is reached by at least as many of all, and few are above it.
+        some = above[:: len(above) // (limit * _PART) + 1]
+        if len(some) >= limit:
+            least = np.partition(some, len(some) - limit)[len(some) - limit]
+            above = above[above > least]
+            if len(above) < limit:
+                return np.float32(least)
     return np.float32(np.partition(above, len(above) - limit)[len(above) - limit])
 
 
