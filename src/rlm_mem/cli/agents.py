@@ -13,6 +13,7 @@ import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call, Where, shown_place
+from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import note, print_json, screen, table, text
 from rlm_mem.config import locate
 from rlm_mem.dsn import shown_dsn
@@ -25,34 +26,23 @@ from rlm_mem.mcp.hook_clients import HookClient, hook_client_named, hooks_of, wi
 
 def install(
     call: Call,
-    client_name: Annotated[
-        str | None, typer.Argument(metavar="CLIENT", help="The same as --client NAME.", show_default=False)
-    ] = None,
+    client_name: Annotated[str | None, argument("CLIENT", "The same as --client NAME.")] = None,
     client: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--client",
-            metavar="NAME",
-            help=f"{', '.join(clients.NAMES[:-1])} or {clients.NAMES[-1]}. Without it: asks, or lists them.",
-            show_default=False,
+            "NAME",
+            f"{', '.join(clients.NAMES[:-1])} or {clients.NAMES[-1]}. Without it: asks, or lists them.",
         ),
     ] = None,
     project: Annotated[
-        bool,
-        options.flag(
-            "--project", help="In the settings of the project here, for all who use it, not in the user's."
-        ),
+        bool, flag("--project", "In the settings of the project here, for all who use it, not in the user's.")
     ] = False,
     hooks: Annotated[
-        bool,
-        options.flag(
-            "--hooks", help="Its hooks, by which the agent remembers by itself, not the MCP server."
-        ),
+        bool, flag("--hooks", "Its hooks, by which the agent remembers by itself, not the MCP server.")
     ] = False,
-    remove: Annotated[bool, options.flag("--remove", help="Take the entry out again.")] = False,
-    show: Annotated[
-        bool, options.flag("--print", help="Print the entry and its place; write nothing.")
-    ] = False,
+    remove: Annotated[bool, flag("--remove", "Take the entry out again.")] = False,
+    show: Annotated[bool, flag("--print", "Print the entry and its place; write nothing.")] = False,
     tools: options.Tools = "default",
     read_only: options.ReadOnly = False,
 ) -> None:

@@ -6,17 +6,16 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
 from rlm_mem.cli import options, periods, rich
 from rlm_mem.cli.call import Call
+from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
 from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, plain, print_json, screen, text
 from rlm_mem.recall.outcome import ENDINGS, confidence_words, ending_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from rlm_mem.memory import Memory
     from rlm_mem.recall.reason import ReasoningResult
@@ -24,37 +23,36 @@ if TYPE_CHECKING:
 
 MAX_PATH_STEPS = 50
 
-Question = Annotated[list[str], typer.Argument(metavar="QUESTION", help="The question.", show_default=False)]
-
-
-def _limit(name: str, metavar: str, help: str, least: float) -> Any:
-    return typer.Option(name, metavar=metavar, min=least, help=help, rich_help_panel=options.LIMITS)
+Question = Annotated[list[str], argument("QUESTION", "The question.")]
 
 
 @dataclass(frozen=True)
 class QuestionCall(Call):
     """Options of `recall` and `reason`."""
 
-    explain: Annotated[
-        bool, options.flag("--explain", help="Show each program as it runs, and what it printed.")
-    ] = False
+    explain: Annotated[bool, flag("--explain", "Show each program as it runs, and what it printed.")] = False
     trajectory: Annotated[
-        bool, options.flag("--trajectory", help="With --json: also every step, and all that was read.")
+        bool, flag("--trajectory", "With --json: also every step, and all that was read.")
     ] = False
     llm: options.Llm = None
     as_of: periods.AsOf = None
     engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine", metavar="NAME", help="The sandbox: monty or cpython. Default: the configured one."
-        ),
+        str | None, option("--engine", "NAME", "The sandbox: monty or cpython. Default: the configured one.")
     ] = None
-    iterations: Annotated[int | None, _limit("--iterations", "N", "Programs at most.", 1)] = None
-    depth: Annotated[int | None, _limit("--depth", "N", "Levels of sub-questions.", 0)] = None
-    seconds: Annotated[float | None, _limit("--seconds", "S", "Wall clock.", 0.01)] = None
-    model_calls: Annotated[int | None, _limit("--model-calls", "N", "Calls of the model.", 1)] = None
-    tokens: Annotated[int | None, _limit("--tokens", "N", "Tokens of the model.", 1)] = None
-    usd: Annotated[float | None, _limit("--usd", "USD", "US dollars.", 0)] = None
+    iterations: Annotated[
+        int | None, option("--iterations", "N", "Programs at most.", options.LIMITS, min=1)
+    ] = None
+    depth: Annotated[
+        int | None, option("--depth", "N", "Levels of sub-questions.", options.LIMITS, min=0)
+    ] = None
+    seconds: Annotated[float | None, option("--seconds", "S", "Wall clock.", options.LIMITS, min=0.01)] = None
+    model_calls: Annotated[
+        int | None, option("--model-calls", "N", "Calls of the model.", options.LIMITS, min=1)
+    ] = None
+    tokens: Annotated[int | None, option("--tokens", "N", "Tokens of the model.", options.LIMITS, min=1)] = (
+        None
+    )
+    usd: Annotated[float | None, option("--usd", "USD", "US dollars.", options.LIMITS, min=0)] = None
 
     @property
     def live(self) -> bool:
@@ -102,52 +100,25 @@ def recall(call: RecallCall, question: Question) -> None:
             console.print(text(f"{name} written to {path}", "dim"))
 
 
+_RUN = ("concluded", "stopped_by", "iterations_used", "seconds", "usage", "cost")
+_RECALL = ("content", "outcome", "chunk_ids", "confidence", "sources", "method", "note", *_RUN)
+_REASON = (
+    *("conclusion", "outcome", "path", "chunk_ids", "supports", "contradicts", "superseded", "confidence"),
+    *_RUN,
+)
+
+
 def recall_json(result: RecallResult, *, trajectory: bool = False) -> dict[str, Any]:
     """A result as ``--json`` prints it; ``trajectory`` adds every step and the evidence."""
-    shown: dict[str, Any] = {
-        "content": result.content,
-        "outcome": result.outcome,
-        "chunk_ids": result.chunk_ids,
-        "confidence": result.confidence,
-        "sources": result.sources,
-        "method": result.method,
-        "note": result.note,
-        **_run_json(result),
-    }
-    if trajectory:
-        shown |= {"standing": result.standing, **_trajectory_json(result)}
-    return shown
+    return _result_json(result, _RECALL, ("standing", "evidence", "trajectory") if trajectory else ())
 
 
-def _reason_json(result: ReasoningResult, *, trajectory: bool) -> dict[str, Any]:
-    shown: dict[str, Any] = {
-        "conclusion": result.conclusion,
-        "outcome": result.outcome,
-        "path": result.path,
-        "chunk_ids": result.chunk_ids,
-        "supports": result.supports,
-        "contradicts": result.contradicts,
-        "superseded": result.superseded,
-        "confidence": result.confidence,
-        **_run_json(result),
-    }
-    return shown | _trajectory_json(result) if trajectory else shown
-
-
-def _run_json(result: RecallResult | ReasoningResult) -> dict[str, Any]:
-    return {
-        "concluded": result.concluded,
-        "stopped_by": result.stopped_by,
-        "iterations_used": result.iterations_used,
-        "seconds": result.seconds,
-        "usage": result.usage,
-        "cost": result.cost,
-        "trajectory_id": result.trajectory.id,
-    }
-
-
-def _trajectory_json(result: RecallResult | ReasoningResult) -> dict[str, Any]:
-    return {"evidence": result.evidence, "trajectory": result.trajectory}
+def _result_json(
+    result: RecallResult | ReasoningResult, names: Iterable[str], more: Iterable[str]
+) -> dict[str, Any]:
+    """The named fields of a result, the id of its trajectory, and more fields."""
+    shown = {name: getattr(result, name) for name in names}
+    return {**shown, "trajectory_id": result.trajectory.id, **{name: getattr(result, name) for name in more}}
 
 
 def show_recall(console: rich.Console, memory: Memory, result: RecallResult, seconds: float) -> None:
@@ -201,7 +172,7 @@ def reason(call: QuestionCall, question: Question) -> None:
     with call.open(llm=call.llm) as memory:
         result = memory.reason(" ".join(question), **call.settings(console, memory))
         if call.json:
-            print_json(_reason_json(result, trajectory=call.trajectory))
+            print_json(_result_json(result, _REASON, ("evidence", "trajectory") if call.trajectory else ()))
         else:
             _show_reasoning(console, memory, result)
 

@@ -6,11 +6,9 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from rlm_mem.cli import options
 from rlm_mem.cli.call import Call, shown_place
-from rlm_mem.cli.terminal import amount, pairs, print_json, progress, screen, table, text
+from rlm_mem.cli.options import argument, flag
+from rlm_mem.cli.terminal import RIGHT, amount, pairs, print_json, progress, screen, table, text
 from rlm_mem.errors import InputError
 from rlm_mem.store.backup import back_up, bring_back
 from rlm_mem.store.backup import vacuum as give_back
@@ -21,15 +19,9 @@ def backup(
     call: Call,
     file: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="[FILE]",
-            help="The file to write, or with --verify to read. Else NAME-DATE.tar.gz, here.",
-            show_default=False,
-        ),
+        argument("[FILE]", "The file to write, or with --verify to read. Else NAME-DATE.tar.gz, here."),
     ] = None,
-    verify: Annotated[
-        bool, options.flag("--verify", help="Only read a backup and compare it with its manifest.")
-    ] = False,
+    verify: Annotated[bool, flag("--verify", "Only read a backup and compare it with its manifest.")] = False,
 ) -> None:
     """Write everything into one compressed file, as it is at one moment, while others go on writing."""
     if verify:
@@ -74,12 +66,8 @@ def _show(file: Path, info: BackupInfo, said: str, as_json: bool) -> None:
 
 def restore(
     call: Call,
-    file: Annotated[
-        Path, typer.Argument(metavar="FILE", help="A file that backup made.", show_default=False)
-    ],
-    replace: Annotated[
-        bool, options.flag("--replace", help="Also over an existing memory, which is kept aside.")
-    ] = False,
+    file: Annotated[Path, argument("FILE", "A file that backup made.")],
+    replace: Annotated[bool, flag("--replace", "Also over an existing memory, which is kept aside.")] = False,
 ) -> None:
     """Bring a whole memory back from a backup, to the place that --brain names; there is none yet, or --replace."""
     place = call.place
@@ -117,7 +105,7 @@ def vacuum(
     if call.json:
         print_json({"before": done.before, "after": done.after, "freed": done.freed})
         return
-    shown = table("", ("before", {"justify": "right"}), ("after", {"justify": "right"}))
+    shown = table("", ("before", RIGHT), ("after", RIGHT))
     for name, size in done.before.items():
         if size or done.after.get(name):
             shown.add_row(text(name), megabytes(size), megabytes(done.after.get(name, 0)))

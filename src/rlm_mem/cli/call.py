@@ -13,6 +13,7 @@ import typer
 
 import rlm_mem
 from rlm_mem.cli import options
+from rlm_mem.cli.terminal import print_json, screen, text
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import NotFoundError
@@ -81,6 +82,13 @@ class Call(Where):
     """Which memory, and whether to print JSON."""
 
     json: options.Json = False
+
+    def tell(self, data: Any, sentence: str, style: str = "") -> None:
+        """Print the result of the command: the data as JSON where that is wanted, else the sentence."""
+        if self.json:
+            print_json(data)
+        else:
+            screen().print(text(sentence, style))
 
 
 @dataclass(frozen=True)

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Annotated, Any
 
-import typer
-
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
+from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import (
     amount,
     indented,
@@ -23,14 +22,13 @@ from rlm_mem.continuum.answers import MemoryHit
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
 
-Goal = Annotated[str, typer.Argument(metavar="GOAL", help="What is to be done, in any words.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")]
+Goal = Annotated[str, argument("GOAL", "What is to be done, in any words.")]
 
 
 def consolidate(
     call: Call,
-    dry_run: Annotated[bool, options.flag("--dry-run", help="Only say what would be done.")] = False,
-    held: Annotated[bool, options.flag("--held", help="Also show what stays, and why.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only say what would be done.")] = False,
+    held: Annotated[bool, flag("--held", "Also show what stays, and why.")] = False,
     llm: options.Llm = None,
 ) -> None:
     """Promote memories that have proved themselves. Safe to run from cron or a hook, and to repeat."""
@@ -66,19 +64,19 @@ def consolidate(
 
 def prune(
     call: Call,
-    apply: Annotated[bool, options.flag("--apply", help="Do it; without this it is only reported.")] = False,
-    restore: Annotated[
-        str | None, typer.Option("--restore", metavar="NAME", help="Bring this archived memory back.")
-    ] = None,
-    archived: Annotated[bool, options.flag("--archived", help="List the archive.")] = False,
+    apply: Annotated[bool, flag("--apply", "Do it; without this it is only reported.")] = False,
+    restore: Annotated[str | None, option("--restore", "NAME", "Bring this archived memory back.")] = None,
+    archived: Annotated[bool, flag("--archived", "List the archive.")] = False,
     delete_days: Annotated[
         int | None,
-        typer.Option(
-            "--delete-archived", metavar="DAYS", min=0,
-            help="Delete for good what was archived longer ago than this; needs --apply too.",
+        option(
+            "--delete-archived",
+            "DAYS",
+            "Delete for good what was archived longer ago than this; needs --apply too.",
+            min=0,
         ),
     ] = None,
-) -> None:  # fmt: skip
+) -> None:
     """Apply retention: archive, downgrade, flag for review. A report first; --apply does it."""
     console = screen()
     with call.open() as memory, progress("pruning", unit="memories") as seen:
@@ -117,27 +115,20 @@ def query(
     call: Call,
     goal: Goal,
     kind: Annotated[
-        str,
-        typer.Option(
-            "--kind", metavar="KIND", help="weighted, recent (24 hours), proven (mid) or stable (low)."
-        ),
+        str, option("--kind", "KIND", "weighted, recent (24 hours), proven (mid) or stable (low).")
     ] = "weighted",
     weight: Annotated[
         list[str] | None,
-        typer.Option(
-            "--weight", metavar="TIER=W", help="Weight of a tier; may be given again. Default .1, .6, .3."
-        ),
+        option("--weight", "TIER=W", "Weight of a tier; may be given again. Default .1, .6, .3."),
     ] = None,
-    min_confidence: Annotated[
-        float, typer.Option("--min-confidence", metavar="0..1", help="At least this confident.")
-    ] = 0.0,
+    min_confidence: Annotated[float, option("--min-confidence", "0..1", "At least this confident.")] = 0.0,
     task_type: Annotated[
-        str | None, typer.Option("--task", metavar="TYPE", help="research, development, creative, analysis.")
+        str | None, option("--task", "TYPE", "research, development, creative, analysis.")
     ] = None,
-    no_core: Annotated[bool, options.flag("--no-core", help="Leave the ultra-low preamble out.")] = False,
-    hints: Annotated[bool, options.flag("--hints", help="Show risks and success patterns instead.")] = False,
-    explain: Annotated[bool, options.flag("--explain", help="Show the parts of each score.")] = False,
-    limit: Limit = 10,
+    no_core: Annotated[bool, flag("--no-core", "Leave the ultra-low preamble out.")] = False,
+    hints: Annotated[bool, flag("--hints", "Show risks and success patterns instead.")] = False,
+    explain: Annotated[bool, flag("--explain", "Show the parts of each score.")] = False,
+    limit: options.Limit = 10,
 ) -> None:
     """Find proven work for a goal across the tiers."""
     with call.open() as memory:

@@ -18,6 +18,7 @@ from rlm_mem.chunk import is_chunk_id
 from rlm_mem.cli import backup, options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_id, full_ids
+from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
 from rlm_mem.config import SecretAction
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
@@ -25,114 +26,87 @@ from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 if TYPE_CHECKING:
     from rlm_mem.text.secrets import Screened
 
+Source = Annotated[str, argument("FROM", "The chunk that the link starts from.")]
+Target = Annotated[str, argument("TO", "The chunk that it leads to.")]
+
 _CHANGE = re.compile(r"\d{20}-[0-9a-f]{16}")  # the id of a change
 
 
 def link(
     call: Call,
-    source_id: Annotated[
-        str, typer.Argument(metavar="FROM", help="The chunk that the link starts from.", show_default=False)
-    ],
-    target_id: Annotated[
-        str, typer.Argument(metavar="TO", help="The chunk that it leads to.", show_default=False)
-    ],
+    source_id: Source,
+    target_id: Target,
     kind: Annotated[
         str,
-        typer.Argument(
-            metavar="TYPE",
-            help="supports, contradicts, or any other type of link; an unknown one is answered with the list.",
-            show_default=False,
+        argument(
+            "TYPE",
+            "supports, contradicts, or any other type of link; an unknown one is answered with the list.",
         ),
     ],
-    strength: Annotated[float, typer.Option("--strength", metavar="0..1", help="How strong it is.")] = 0.5,
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why they are linked.")
-    ] = None,
+    strength: Annotated[float, option("--strength", "0..1", "How strong it is.")] = 0.5,
+    reason: Annotated[str | None, option("--reason", "TEXT", "Why they are linked.")] = None,
 ) -> None:
     """Link two chunks: rlm-mem link add FROM TO supports."""
     with call.open() as memory:
         source_id, target_id = full_ids(memory, [source_id, target_id])
         memory.link(source_id, target_id, kind, strength, reason)
-    if call.json:
-        print_json(
-            {
-                "source_id": source_id,
-                "target_id": target_id,
-                "type": kind,
-                "strength": strength,
-                "reasoning": reason,
-            }
-        )
-    else:
-        screen().print(text(f"{source_id} {kind} {target_id}"))
+    call.tell(
+        {
+            "source_id": source_id,
+            "target_id": target_id,
+            "type": kind,
+            "strength": strength,
+            "reasoning": reason,
+        },
+        f"{source_id} {kind} {target_id}",
+    )
 
 
 def supersede(
     call: Call,
-    old_id: Annotated[
-        str, typer.Argument(metavar="OLD", help="The chunk that does not hold any more.", show_default=False)
-    ],
-    new_id: Annotated[
-        str, typer.Argument(metavar="NEW", help="The chunk that holds instead.", show_default=False)
-    ],
-    reason: Annotated[
-        str | None, typer.Option("--reason", metavar="TEXT", help="Why it was replaced.")
-    ] = None,
+    old_id: Annotated[str, argument("OLD", "The chunk that does not hold any more.")],
+    new_id: Annotated[str, argument("NEW", "The chunk that holds instead.")],
+    reason: Annotated[str | None, option("--reason", "TEXT", "Why it was replaced.")] = None,
 ) -> None:
     """Let one chunk replace another, which is kept: rlm-mem chunk supersede OLD NEW; rlm-mem undo takes it back."""
     with call.open() as memory:
         old_id, new_id = full_ids(memory, [old_id, new_id])
         changed = memory.supersede(old_id, new_id, reason)
-    if call.json:
-        print_json(changed.to_dict())
-    else:
-        screen().print(text(f"{new_id} replaces {old_id}, which held until {changed.metadata.valid_to}"))
+    call.tell(changed.to_dict(), f"{new_id} replaces {old_id}, which held until {changed.metadata.valid_to}")
 
 
 def quarantine(
     call: Call,
-    chunk_id: Annotated[str, typer.Argument(metavar="ID", help="The chunk to hide.", show_default=False)],
-    reason: Annotated[str | None, typer.Option("--reason", metavar="TEXT", help="Why it is hidden.")] = None,
+    chunk_id: Annotated[str, argument("ID", "The chunk to hide.")],
+    reason: Annotated[str | None, option("--reason", "TEXT", "Why it is hidden.")] = None,
 ) -> None:
     """Hide a chunk from everything that reads; rlm-mem review list shows it, rlm-mem undo takes it back."""
     with call.open() as memory:
         changed = memory.quarantine(full_ids(memory, [chunk_id])[0], reason)
-    if call.json:
-        print_json(changed.to_dict())
-    else:
-        screen().print(text(f"{changed.id} is in quarantine; rlm-mem chunk release {changed.id} lets it out"))
+    call.tell(
+        changed.to_dict(), f"{changed.id} is in quarantine; rlm-mem chunk release {changed.id} lets it out"
+    )
 
 
 def release(
     call: Call,
-    chunk_id: Annotated[
-        str, typer.Argument(metavar="ID", help="The chunk to release, by its whole id.", show_default=False)
-    ],
+    chunk_id: Annotated[str, argument("ID", "The chunk to release, by its whole id.")],
     trust: Annotated[
-        str | None,
-        typer.Option("--trust", metavar="LEVEL", help="Its new trust: untrusted, ordinary or trusted."),
+        str | None, option("--trust", "LEVEL", "Its new trust: untrusted, ordinary or trusted.")
     ] = None,
 ) -> None:
     """Release a chunk from quarantine, trusted as before or as --trust says."""
     with call.open() as memory:
         changed = memory.release(chunk_id, trust)
-    if call.json:
-        print_json(changed.to_dict())
-    else:
-        screen().print(text(f"{changed.id} is released: {changed.metadata.trust}"))
+    call.tell(changed.to_dict(), f"{changed.id} is released: {changed.metadata.trust}")
 
 
 def unlink(
     call: Call,
-    source_id: Annotated[
-        str, typer.Argument(metavar="FROM", help="The chunk that the link starts from.", show_default=False)
-    ],
-    target_id: Annotated[
-        str, typer.Argument(metavar="TO", help="The chunk that it leads to.", show_default=False)
-    ],
+    source_id: Source,
+    target_id: Target,
     kind: Annotated[
-        str | None,
-        typer.Option("--type", metavar="TYPE", help="Only links of this type; else all between the two."),
+        str | None, option("--type", "TYPE", "Only links of this type; else all between the two.")
     ] = None,
 ) -> None:
     """Remove the links from one chunk to another."""
@@ -144,30 +118,21 @@ def unlink(
             f"there is no such link from {source_id} to {target_id}",
             hint=f"rlm-mem link list {source_id} shows them",
         )
-    if call.json:
-        print_json({"removed": removed})
-    else:
-        screen().print(text(f"removed {amount(removed, 'link')}"))
+    call.tell({"removed": removed}, f"removed {amount(removed, 'link')}")
 
 
 def update(
     call: Call,
     chunk_id: options.ChunkId,
-    content: Annotated[
-        str | None, typer.Option("--content", metavar="TEXT", help="The new content; - reads stdin.")
-    ] = None,
+    content: Annotated[str | None, option("--content", "TEXT", "The new content; - reads stdin.")] = None,
     tags: Annotated[
-        list[str] | None,
-        typer.Option("--tag", "-t", metavar="TAG", help="The new tags, instead of the present ones."),
+        list[str] | None, option("--tag -t", "TAG", "The new tags, instead of the present ones.")
     ] = None,
-    no_tags: Annotated[bool, options.flag("--no-tags", help="Remove every tag.")] = False,
+    no_tags: Annotated[bool, flag("--no-tags", "Remove every tag.")] = False,
     kind: options.Type = None,
     confidence: options.Confidence = None,
     revision: Annotated[
-        int | None,
-        typer.Option(
-            "--expect", metavar="REVISION", help="Refuse when somebody changed it since this revision."
-        ),
+        int | None, option("--expect", "REVISION", "Refuse when somebody changed it since this revision.")
     ] = None,
     secrets: options.Secrets = None,
 ) -> None:
@@ -248,9 +213,9 @@ def delete(
     call: Call,
     chunk_ids: options.ChunkIds,
     permanent: Annotated[
-        bool, options.flag("--permanent", help="Remove the file and its versions; this cannot be undone.")
+        bool, flag("--permanent", "Remove the file and its versions; this cannot be undone.")
     ] = False,
-    yes: Annotated[bool, options.flag("--yes", "-y", help="Do not ask before --permanent.")] = False,
+    yes: Annotated[bool, flag("--yes -y", "Do not ask before --permanent.")] = False,
 ) -> None:
     """Delete chunks; rlm-mem chunk restore brings them back, unless --permanent."""
     if permanent and not yes:
@@ -266,14 +231,10 @@ def delete(
 def restore(
     call: Call,
     ids_or_file: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="ID... | FILE", help="Ids of chunks, or one file that backup made.", show_default=False
-        ),
+        list[str], argument("ID... | FILE", "Ids of chunks, or one file that backup made.")
     ],
     replace: Annotated[
-        bool,
-        options.flag("--replace", help="From a backup: also over an existing memory, which is kept aside."),
+        bool, flag("--replace", "From a backup: also over an existing memory, which is kept aside.")
     ] = False,
 ) -> None:
     """Bring deleted chunks back (rlm-mem list --archived names them), or a whole memory from a backup."""
@@ -293,15 +254,9 @@ def restore_chunks(call: Call, chunk_ids: options.ChunkIds) -> None:
 
 def undo(
     call: Call,
-    what: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[ID]", help="A chunk, or a change; by default the last change.", show_default=False
-        ),
-    ] = None,
+    what: Annotated[str | None, argument("[ID]", "A chunk, or a change; by default the last change.")] = None,
     revision: Annotated[
-        int | None,
-        typer.Option("--to", metavar="REVISION", help="Of a chunk: go back to this revision."),
+        int | None, option("--to", "REVISION", "Of a chunk: go back to this revision.")
     ] = None,
 ) -> None:
     """Undo the last change of anything, or of one chunk."""
@@ -326,10 +281,7 @@ def undo(
             f"there is nothing to undo for {chunk_id}",
             hint=f"rlm-mem chunk history {chunk_id} shows its versions",
         )
-    if call.json:
-        print_json(chunk.to_dict())
-    else:
-        screen().print(text(f"{chunk_id} is as it was before, as revision {chunk.revision}"))
+    call.tell(chunk.to_dict(), f"{chunk_id} is as it was before, as revision {chunk.revision}")
 
 
 def _report(done: dict[str, bool], verb: str, key: str, as_json: bool) -> None:

@@ -8,8 +8,8 @@ from typing import Annotated
 import msgspec
 import typer
 
-from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
+from rlm_mem.cli.options import flag, option
 from rlm_mem.cli.terminal import amount, print_json, progress, screen, text
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.erasing import ErasureReport, erase, read_report, verify_erasure
@@ -17,25 +17,15 @@ from rlm_mem.store.core.erasing import ErasureReport, erase, read_report, verify
 
 def erase_(
     call: Call,
-    person: Annotated[
-        str | None, typer.Option("--person", metavar="NAME", help="Erase what names this person.")
-    ] = None,
+    person: Annotated[str | None, option("--person", "NAME", "Erase what names this person.")] = None,
     source: Annotated[
-        str | None,
-        typer.Option(
-            "--source", metavar="SOURCE", help="Erase what came from this file, folder, conversation."
-        ),
+        str | None, option("--source", "SOURCE", "Erase what came from this file, folder, conversation.")
     ] = None,
-    report: Annotated[
-        Path | None, typer.Option("--report", metavar="FILE", help="Write the report to this new file.")
-    ] = None,
+    report: Annotated[Path | None, option("--report", "FILE", "Write the report to this new file.")] = None,
     verify: Annotated[
-        Path | None,
-        typer.Option("--verify", metavar="FILE", help="Search for what is left of what this report lists."),
+        Path | None, option("--verify", "FILE", "Search for what is left of what this report lists.")
     ] = None,
-    apply: Annotated[
-        bool, options.flag("--apply", help="Erase; else only say what would be erased.")
-    ] = False,
+    apply: Annotated[bool, flag("--apply", "Erase; else only say what would be erased.")] = False,
 ) -> None:
     """Erase a person or a source everywhere, in every namespace; it cannot be undone. rlm-mem erase --verify FILE."""
     if verify is not None:

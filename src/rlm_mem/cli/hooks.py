@@ -6,21 +6,17 @@ import sys
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 import rlm_mem
 from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_rules
 from rlm_mem.capture.transcripts import read_part
-from rlm_mem.cli import options
 from rlm_mem.cli.call import BrainCall, Where
+from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, indented, note, print_json, screen, text
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.mcp.hook_clients import SECONDS, hook_client_named
 from rlm_mem.mcp.hooks import MOST_EVENT, answer, event_from, guarded
 
-Client = Annotated[
-    str, typer.Option("--client", metavar="NAME", help="claude-code, codex, cursor or gemini-cli.")
-]
+Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor or gemini-cli.")]
 
 
 def session_start(call: Where, client: Client = "claude-code") -> None:
@@ -75,7 +71,7 @@ def _hook(call: Where, kind: str, client_name: str) -> None:
 def rules(
     call: BrainCall,
     write: Annotated[
-        bool, options.flag("--write", help=f"Write {RULES_FILE} into the folder of the brain, to be edited.")
+        bool, flag("--write", f"Write {RULES_FILE} into the folder of the brain, to be edited.")
     ] = False,
 ) -> None:
     """Show the rules of capture in force, and the file that they come from."""
@@ -108,7 +104,7 @@ def rules(
 
 def try_(
     call: BrainCall,
-    transcript: Annotated[Path, typer.Argument(metavar="FILE", help="A transcript of a coding agent.")],
+    transcript: Annotated[Path, argument("FILE", "A transcript of a coding agent.")],
 ) -> None:
     """Show what the rules would keep of a transcript; nothing is written, and no bound of a session is applied."""
     place = call.place

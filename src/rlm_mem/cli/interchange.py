@@ -12,6 +12,7 @@ import typer
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_id
+from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, one_line, pairs, print_json, progress, safe, screen, text
 from rlm_mem.errors import InputError
 from rlm_mem.interchange import export_store, export_to_markdown, import_source
@@ -25,24 +26,15 @@ def export(
     call: Call,
     target: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[TARGET]",
-            help="A folder, or a file ending in .jsonl or .zip; - or nothing prints one chunk.",
-            show_default=False,
-        ),
+        argument("[TARGET]", "A folder, or a file ending in .jsonl or .zip; - or nothing prints one chunk."),
     ] = None,
-    chunk: Annotated[
-        str | None, typer.Option("--chunk", metavar="ID", help="Only this chunk, as one Markdown file.")
-    ] = None,
+    chunk: Annotated[str | None, option("--chunk", "ID", "Only this chunk, as one Markdown file.")] = None,
     format: Annotated[
-        str | None,
-        typer.Option("--format", metavar="FORMAT", help="markdown, jsonl or zip; else by the target's name."),
+        str | None, option("--format", "FORMAT", "markdown, jsonl or zip; else by the target's name.")
     ] = None,
-    no_archive: Annotated[bool, options.flag("--no-archive", help="Leave out what was deleted.")] = False,
-    history: Annotated[
-        bool, options.flag("--history", help="With former versions of chunks, and the audit log.")
-    ] = False,
-    overwrite: Annotated[bool, options.flag("--overwrite", help="Write over a former export.")] = False,
+    no_archive: Annotated[bool, flag("--no-archive", "Leave out what was deleted.")] = False,
+    history: Annotated[bool, flag("--history", "With former versions of chunks, and the audit log.")] = False,
+    overwrite: Annotated[bool, flag("--overwrite", "Write over a former export.")] = False,
 ) -> None:
     """Export memories: a folder of Markdown that opens in Obsidian, JSON lines, or one zip archive."""
     with call.open() as memory:
@@ -99,44 +91,27 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
 
 def import_(
     call: Call,
-    source: Annotated[
-        Path,
-        typer.Argument(metavar="SOURCE", help="A file, a folder or a zip archive.", show_default=False),
-    ],
-    dry_run: Annotated[bool, options.flag("--dry-run", help="Only say what would happen.")] = False,
+    source: Annotated[Path, argument("SOURCE", "A file, a folder or a zip archive.")],
+    dry_run: Annotated[bool, flag("--dry-run", "Only say what would happen.")] = False,
     format: Annotated[
-        str | None,
-        typer.Option(
-            "--format", metavar="FORMAT", help="Read every file in this format; else each is recognised."
-        ),
+        str | None, option("--format", "FORMAT", "Read every file in this format; else each is recognised.")
     ] = None,
     replace: Annotated[
-        bool, options.flag("--replace", help="Imported chunks replace those present, also newer revisions.")
+        bool, flag("--replace", "Imported chunks replace those present, also newer revisions.")
     ] = False,
     again: Annotated[
-        bool, options.flag("--again", help="Read files again that were imported and have not changed.")
+        bool, flag("--again", "Read files again that were imported and have not changed.")
     ] = False,
     history: Annotated[
         bool,
-        options.flag(
-            "--history",
-            help="Also take over former versions and the audit log; only from somebody you trust.",
-        ),
+        flag("--history", "Also take over former versions and the audit log; only from somebody you trust."),
     ] = False,
     secrets: options.Secrets = None,
     trust: Annotated[
-        str | None,
-        typer.Option(
-            "--trust", metavar="LEVEL", help="Trust chunks no further than this, whatever they say."
-        ),
+        str | None, option("--trust", "LEVEL", "Trust chunks no further than this, whatever they say.")
     ] = None,
-    watch: Annotated[
-        bool, options.flag("--watch", help="Stay, and import what is new or changed in a folder.")
-    ] = False,
-    every: Annotated[
-        float,
-        typer.Option("--every", metavar="SECONDS", help="With --watch: seconds between two checks.", min=0.1),
-    ] = 2.0,
+    watch: Annotated[bool, flag("--watch", "Stay, and import what is new or changed in a folder.")] = False,
+    every: options.Every = 2.0,
 ) -> None:
     """Import memories, chats and notes: exports of this and other tools, detected by themselves, each thing once."""
     if watch and (dry_run or replace or again or format or history or secrets or trust):

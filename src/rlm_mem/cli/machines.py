@@ -9,40 +9,28 @@ from typing import Annotated, Any
 
 import typer
 
-from rlm_mem.cli import options
 from rlm_mem.cli.call import BrainCall, Call, JsonCall, shown_place
-from rlm_mem.cli.terminal import amount, indented, print_json, progress, screen, table, text
+from rlm_mem.cli.options import argument, flag, option
+from rlm_mem.cli.terminal import RIGHT, amount, indented, print_json, progress, screen, table, text
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.copying import CopyReport, Difference, compare, copy_namespace
 
-Target = Annotated[
-    str,
-    typer.Argument(
-        metavar="TARGET", help="A brain folder, made if it is missing, or a DSN.", show_default=False
-    ),
-]
-ToDatabase = Annotated[
-    str,
-    typer.Option(
-        "--to", metavar="DSN", help="The database: postgresql://USER@HOST/NAME.", show_default=False
-    ),
-]
-Name = Annotated[str, typer.Argument(metavar="NAMESPACE", help="The namespace.", show_default=False)]
+Target = Annotated[str, argument("TARGET", "A brain folder, made if it is missing, or a DSN.")]
+ToDatabase = Annotated[str, option("--to", "DSN", "The database: postgresql://USER@HOST/NAME.")]
+Name = Annotated[str, argument("NAMESPACE", "The namespace.")]
 
 
 def copy(
     call: Call,
     target: Target,
-    every: Annotated[bool, options.flag("--all", help="Every namespace, not one.")] = False,
+    every: Annotated[bool, flag("--all", "Every namespace, not one.")] = False,
     overwrite: Annotated[
-        bool, options.flag("--overwrite", help="Replace chunks that the target holds in another state.")
+        bool, flag("--overwrite", "Replace chunks that the target holds in another state.")
     ] = False,
     mirror: Annotated[
-        bool, options.flag("--mirror", help="Also remove from the target what the source does not hold.")
+        bool, flag("--mirror", "Also remove from the target what the source does not hold.")
     ] = False,
-    check_only: Annotated[
-        bool, options.flag("--compare", help="Copy nothing: say where the two differ.")
-    ] = False,
+    check_only: Annotated[bool, flag("--compare", "Copy nothing: say where the two differ.")] = False,
 ) -> None:
     """Copy a memory between folders and databases, whole, and compare the two; again carries what is missing."""
     results: list[dict[str, Any]] = []
@@ -129,7 +117,7 @@ def shards_list(call: BrainCall) -> None:
     if call.json:
         print_json(found)
         return
-    rows = table("namespace", ("chunks", {"justify": "right"}), "database")
+    rows = table("namespace", ("chunks", RIGHT), "database")
     for one in found:
         rows.add_row(text(one.namespace), f"{one.chunks:,}", text(one.place))
     screen().print(rows)
@@ -142,19 +130,16 @@ def shards_assign(
 ) -> None:
     """Assign a namespace that is not in the directory yet to a database."""
     _databases().assign(_directory(call), namespace, to)
-    if call.json:
-        print_json({"namespace": namespace, "database": shown_place(to)})
-    else:
-        screen().print(text(f"{namespace} lives at {shown_place(to)}"))
+    call.tell(
+        {"namespace": namespace, "database": shown_place(to)}, f"{namespace} lives at {shown_place(to)}"
+    )
 
 
 def shards_move(
     call: BrainCall,
     namespace: Name,
     to: ToDatabase,
-    purge: Annotated[
-        bool, options.flag("--purge", help="Remove what is left in the old database at the end.")
-    ] = False,
+    purge: Annotated[bool, flag("--purge", "Remove what is left in the old database at the end.")] = False,
 ) -> None:
     """Move a namespace to another database while it is used; compared before its programs are led there."""
     with progress(f"moving {namespace}", quiet=call.json) as tell:
@@ -178,16 +163,11 @@ def shards_move(
 def shards_purge(
     call: JsonCall,
     namespace: Name,
-    old: Annotated[
-        str,
-        typer.Option(
-            "--from", metavar="DSN", help="The database that it was moved from.", show_default=False
-        ),
-    ],
+    old: Annotated[str, option("--from", "DSN", "The database that it was moved from.")],
 ) -> None:
     """Remove what a moved namespace left in its old database; its forwarding address stays."""
     rows = _databases().purge_moved(old, namespace)
-    if call.json:
-        print_json({"namespace": namespace, "rows_removed": rows})
-    else:
-        screen().print(text(f"{amount(rows, 'row')} of {namespace} removed from {shown_place(old)}"))
+    call.tell(
+        {"namespace": namespace, "rows_removed": rows},
+        f"{amount(rows, 'row')} of {namespace} removed from {shown_place(old)}",
+    )

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from rlm_mem.cli import options
 from rlm_mem.cli.call import Call, shown_place
+from rlm_mem.cli.options import argument, flag
 from rlm_mem.cli.settings import settings_file
 from rlm_mem.cli.terminal import amount, indented, plain, print_json, progress, screen, text
 from rlm_mem.ingest.noise import noisy_links, prune_links
@@ -25,11 +25,7 @@ def init(
     call: Call,
     folder: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[PATH]",
-            help="The folder to make, or postgresql://…. Else RLM_MEM_BRAIN, else brain, here.",
-            show_default=False,
-        ),
+        argument("[PATH]", "The folder to make, or postgresql://…. Else RLM_MEM_BRAIN, else brain, here."),
     ] = None,
 ) -> None:
     """Make a memory: the folder, its settings, personalities, sliders and gauges. What is there already stays."""
@@ -46,10 +42,10 @@ def init(
             "# derived from the files of the chunks, and rebuilt from them\n/memory/index/\n",
         )
         Library(target).copy_defaults()
-    if call.json:
-        print_json({"brain": str(target), "created": not existed})
-    else:
-        screen().print(text(f"{'there is a memory already at' if existed else 'made a memory at'} {target}"))
+    call.tell(
+        {"brain": str(target), "created": not existed},
+        f"{'there is a memory already at' if existed else 'made a memory at'} {target}",
+    )
 
 
 def _init_database(call: Call, dsn: str) -> None:
@@ -58,10 +54,10 @@ def _init_database(call: Call, dsn: str) -> None:
     with call.open(create=True) as memory:
         existed = any(name == memory.store.namespace for name, _ in memory.store.namespaces())
         memory.persona().library.copy_defaults()
-    if call.json:
-        print_json({"brain": place, "created": not existed})
-    else:
-        screen().print(text(f"{'there is a memory already in' if existed else 'made a memory in'} {place}"))
+    call.tell(
+        {"brain": place, "created": not existed},
+        f"{'there is a memory already in' if existed else 'made a memory in'} {place}",
+    )
 
 
 def _write_new(path: Path, content: str) -> None:
@@ -70,8 +66,8 @@ def _write_new(path: Path, content: str) -> None:
         file.write(content)
 
 
-_LINKS = options.flag(
-    "--links", help="Also automatic links of earlier rules that would not be made today; links by hand stay."
+_LINKS = flag(
+    "--links", "Also automatic links of earlier rules that would not be made today; links by hand stay."
 )
 
 
@@ -106,7 +102,7 @@ def check(
 
 def repair(
     call: Call,
-    apply: Annotated[bool, options.flag("--apply", help="Do it; else only say what would be done.")] = False,
+    apply: Annotated[bool, flag("--apply", "Do it; else only say what would be done.")] = False,
     links: Annotated[bool, _LINKS] = False,
 ) -> None:
     """Mend what check finds; without --apply it says what it would do."""
@@ -170,9 +166,7 @@ def rebuild(
 
 def sync(
     call: Call,
-    full: Annotated[
-        bool, options.flag("--full", help="Look at every file, not only at changed folders.")
-    ] = False,
+    full: Annotated[bool, flag("--full", "Look at every file, not only at changed folders.")] = False,
 ) -> None:
     """Take in what was edited by hand, by git or by another program."""
     with call.open() as memory:

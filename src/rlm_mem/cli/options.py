@@ -1,4 +1,4 @@
-"""Options that several commands share, so that a name has the same meaning everywhere."""
+"""Declaring arguments and options, and the options that several commands share, so that a name has one meaning."""
 
 from __future__ import annotations
 
@@ -9,113 +9,103 @@ import typer
 from rlm_mem.config import SecretAction
 from rlm_mem.errors import InputError
 
-
-def flag(*names: str, **more: Any) -> Any:
-    """A boolean option without a value in the help."""
-    return typer.Option(*names, metavar="", **more)
-
-
-def tokens(help: str) -> Any:
-    """The file with the named tokens of a server."""
-    return typer.Option("--tokens", metavar="FILE", envvar="RLM_MEM_TOKENS", help=help)
-
-
 WHERE = "Where"
 FILTER = "Filters"
 LIMITS = "Limits"
 
+
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    """An argument, as the help shows it."""
+    return typer.Argument(metavar=metavar, help=help, **more)
+
+
+def option(names: str, metavar: str, help: str, panel: str | None = None, **more: Any) -> Any:
+    """An option with a value.
+
+    Args:
+        names: separated by spaces, ``--limit -n``.
+        metavar: the value, as the help shows it.
+        panel: of the help; None: the general one.
+        more: further arguments of ``typer.Option``.
+    """
+    return typer.Option(*names.split(), metavar=metavar, help=help, rich_help_panel=panel, **more)
+
+
+def flag(names: str, help: str, panel: str | None = None) -> Any:
+    """A boolean option, which takes no value."""
+    return option(names, "", help, panel)
+
+
+def tokens(help: str) -> Any:
+    """The file with the named tokens of a server."""
+    return option("--tokens", "FILE", help, envvar="RLM_MEM_TOKENS")
+
+
 Brain = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--brain",
-        metavar="PATH",
-        help="The brain folder, or postgresql://…; else RLM_MEM_BRAIN, the nearest brain/, the user's data folder.",
-        show_default=False,
-        rich_help_panel=WHERE,
+        "PATH",
+        "The brain folder, or postgresql://…; else RLM_MEM_BRAIN, the nearest brain/, the user's data folder.",
+        WHERE,
     ),
 ]
 Namespace = Annotated[
     str | None,
-    typer.Option(
-        "--namespace",
-        metavar="NAME",
-        help="Whose memory: agent/project/user, or any path. Default: default.",
-        show_default=False,
-        rich_help_panel=WHERE,
-    ),
+    option("--namespace", "NAME", "Whose memory: agent/project/user, or any path. Default: default.", WHERE),
 ]
-Json = Annotated[bool, flag("--json", help="Print JSON on stdout.")]
+Json = Annotated[bool, flag("--json", "Print JSON on stdout.")]
 
-Tags = Annotated[
-    list[str] | None,
-    typer.Option("--tag", "-t", metavar="TAG", help="A tag; may be given again.", show_default=False),
-]
+Tags = Annotated[list[str] | None, option("--tag -t", "TAG", "A tag; may be given again.")]
 Type = Annotated[
-    str | None,
-    typer.Option(
-        "--type", metavar="TYPE", help="fact, preference, pattern, note, decision, or a registered one."
-    ),
+    str | None, option("--type", "TYPE", "fact, preference, pattern, note, decision, or a registered one.")
 ]
-Confidence = Annotated[
-    float | None, typer.Option("--confidence", metavar="0..1", help="How reliable it is.", show_default=False)
-]
-Conversation = Annotated[
-    str | None, typer.Option("--conversation", "-c", metavar="ID", help="The conversation it belongs to.")
-]
-
+Confidence = Annotated[float | None, option("--confidence", "0..1", "How reliable it is.")]
+Conversation = Annotated[str | None, option("--conversation -c", "ID", "The conversation it belongs to.")]
 CameAs = Annotated[
-    str | None,
-    typer.Option(
-        "--origin",
-        metavar="ORIGIN",
-        help="How it came: person, agent, tool, import or web.",
-        show_default=False,
-    ),
+    str | None, option("--origin", "ORIGIN", "How it came: person, agent, tool, import or web.")
 ]
 Trusted = Annotated[
     str | None,
-    typer.Option(
-        "--trust",
-        metavar="LEVEL",
-        help="quarantined, untrusted, ordinary or trusted. Default: by its origin.",
-        show_default=False,
+    option("--trust", "LEVEL", "quarantined, untrusted, ordinary or trusted. Default: by its origin."),
+]
+Secrets = Annotated[
+    SecretAction | None,
+    option(
+        "--secrets",
+        "ACTION",
+        "Keys and passwords: redact, keep or refuse. Default: secrets.action, which is redact.",
     ),
 ]
-OfOrigin = Annotated[
+Limit = Annotated[int, option("--limit -n", "N", "At most this many.", min=1)]
+Llm = Annotated[
     str | None,
-    typer.Option(
-        "--origin",
-        metavar="ORIGIN",
-        help="Came as: person, agent, tool, import or web.",
-        show_default=False,
-        rich_help_panel=FILTER,
-    ),
+    option("--llm", "SPEC", "Who writes the programs: offline, openai:MODEL, … Default: the configured one."),
+]
+Every = Annotated[float, option("--every", "SECONDS", "With --watch: seconds between two checks.", min=0.1)]
+
+WithTags = Annotated[
+    list[str] | None, option("--tag -t", "TAG", "With this tag; given again: with all of them.", FILTER)
+]
+WithAnyTag = Annotated[
+    list[str] | None, option("--any-tag", "TAG", "With at least one of these tags.", FILTER)
+]
+OfType = Annotated[str | None, option("--type", "TYPE", "Of this type.", FILTER)]
+InConversation = Annotated[str | None, option("--conversation -c", "ID", "In this conversation.", FILTER)]
+OfOrigin = Annotated[
+    str | None, option("--origin", "ORIGIN", "Came as: person, agent, tool, import or web.", FILTER)
 ]
 OfTrust = Annotated[
     str | None,
-    typer.Option(
-        "--trust",
-        metavar="LEVEL",
-        help="Trusted at least so far: untrusted, ordinary or trusted.",
-        show_default=False,
-        rich_help_panel=FILTER,
-    ),
+    option("--trust", "LEVEL", "Trusted at least so far: untrusted, ordinary or trusted.", FILTER),
 ]
 
-Secrets = Annotated[
-    SecretAction | None,
-    typer.Option(
-        "--secrets",
-        metavar="ACTION",
-        help="Keys and passwords: redact, keep or refuse. Default: secrets.action, which is redact.",
-        show_default=False,
-    ),
-]
+_SHORT = "the beginning of it, or of its last part, is enough."
+ChunkId = Annotated[str, argument("ID", f"A chunk id; {_SHORT}")]
+ChunkIds = Annotated[list[str], argument("ID...", f"Chunk ids; of each {_SHORT}")]
 
-Tools = Annotated[
-    str, typer.Option("--tools", metavar="WHICH", help="default: the ten that agents need; all: every one.")
-]
-ReadOnly = Annotated[bool, flag("--read-only", help="Offer only tools that change no memory.")]
+Tools = Annotated[str, option("--tools", "WHICH", "default: the ten that agents need; all: every one.")]
+ReadOnly = Annotated[bool, flag("--read-only", "Offer only tools that change no memory.")]
 
 
 def every_tool(tools: str) -> bool:
@@ -127,53 +117,3 @@ def every_tool(tools: str) -> bool:
     if tools not in ("default", "all"):
         raise InputError(f"--tools is {tools!r}", hint="use default or all")
     return tools == "all"
-
-
-WithTags = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tag",
-        "-t",
-        metavar="TAG",
-        help="With this tag; given again: with all of them.",
-        rich_help_panel=FILTER,
-    ),
-]
-WithAnyTag = Annotated[
-    list[str] | None,
-    typer.Option("--any-tag", metavar="TAG", help="With at least one of these tags.", rich_help_panel=FILTER),
-]
-OfType = Annotated[
-    str | None, typer.Option("--type", metavar="TYPE", help="Of this type.", rich_help_panel=FILTER)
-]
-InConversation = Annotated[
-    str | None,
-    typer.Option("--conversation", "-c", metavar="ID", help="In this conversation.", rich_help_panel=FILTER),
-]
-Llm = Annotated[
-    str | None,
-    typer.Option(
-        "--llm",
-        metavar="SPEC",
-        help="Who writes the programs: offline, openai:MODEL, … Default: the configured one.",
-        show_default=False,
-    ),
-]
-
-_SHORT = "the beginning of it, or of its last part, is enough."
-ChunkId = Annotated[
-    str,
-    typer.Argument(
-        metavar="ID",
-        help=f"A chunk id; {_SHORT}",
-        show_default=False,
-    ),
-]
-ChunkIds = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="ID...",
-        help=f"Chunk ids; of each {_SHORT}",
-        show_default=False,
-    ),
-]

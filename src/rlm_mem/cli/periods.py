@@ -6,9 +6,7 @@ import re
 from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
-import typer
-
-from rlm_mem.cli.options import FILTER
+from rlm_mem.cli.options import FILTER, option
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.text.dates import DateMention, find_dates
 
@@ -62,7 +60,7 @@ def _option(name: str, help: str) -> Any:
     def read(given: str | None) -> str | None:
         return None if given is None else day_of(given, name, datetime.now(UTC).date())
 
-    return typer.Option(name, metavar="DATE", help=help, rich_help_panel=FILTER, callback=read)
+    return option(name, "DATE", help, FILTER, callback=read)
 
 
 Since = Annotated[

@@ -8,11 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Annotated, Any
 
-import typer
-
-from rlm_mem.cli import options, rich
+from rlm_mem.cli import rich
 from rlm_mem.cli.call import Call
-from rlm_mem.cli.terminal import indented, note, print_json, safe, screen, table, text
+from rlm_mem.cli.options import argument, flag, option
+from rlm_mem.cli.terminal import FOLDED, RIGHT, indented, note, print_json, safe, screen, table, text
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.persona.commands import Command
 from rlm_mem.persona.gauges import render_gauge
@@ -20,23 +19,14 @@ from rlm_mem.persona.library import Library, located_files
 from rlm_mem.persona.session import Persona
 from rlm_mem.store.core.brain_files import BrainFiles
 
-Session = Annotated[
-    str,
-    typer.Option("--session", "-s", metavar="NAME", help="Whose mode and sliders: the name of a session."),
-]
-_FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
+Session = Annotated[str, option("--session -s", "NAME", "Whose mode and sliders: the name of a session.")]
 
 
 def show(
     call: Call,
-    mode: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[MODE]", help="A mode as its file has it; else the session's.", show_default=False
-        ),
-    ] = None,
-    user: Annotated[str, typer.Option("--user", metavar="NAME", help="Who the agent speaks with.")] = "",
-    project: Annotated[str, typer.Option("--project", metavar="NAME", help="What they work on.")] = "",
+    mode: Annotated[str | None, argument("[MODE]", "A mode as its file has it; else the session's.")] = None,
+    user: Annotated[str, option("--user", "NAME", "Who the agent speaks with.")] = "",
+    project: Annotated[str, option("--project", "NAME", "What they work on.")] = "",
     session: Session = "default",
 ) -> None:
     """Show the composed system prompt, and the sliders that it comes from."""
@@ -72,13 +62,11 @@ def list_(
         )
         return
     console = screen()
-    shown = table(("mode", {"style": "cyan"}), ("when", _FOLDED))
+    shown = table(("mode", {"style": "cyan"}), ("when", FOLDED))
     for one in modes:
         shown.add_row(text(one.name), text(one.activated_when or one.description.split("\n", 1)[0]))
     console.print(shown)
-    rows = table(
-        ("slider", {"style": "cyan"}), ("range", {}), ("default", {"justify": "right"}), ("controls", _FOLDED)
-    )
+    rows = table(("slider", {"style": "cyan"}), ("range", {}), ("default", RIGHT), ("controls", FOLDED))
     for name, known in sliders.items():
         rows.add_row(
             text(known.title), f"{known.low}-{known.high}", str(defaults[name]), text(known.description)
@@ -91,7 +79,7 @@ def list_(
 
 def slider(
     call: Call,
-    dimension: Annotated[str, typer.Argument(metavar="SLIDER", help="Its name.", show_default=False)],
+    dimension: Annotated[str, argument("SLIDER", "Its name.")],
 ) -> None:
     """Show what a slider controls and what its values mean."""
     with _files(call) as files:
@@ -104,7 +92,7 @@ def slider(
     console.print(indented(known.description, 2))
     meanings = [(str(value), said) for value, said in known.examples]
     meanings += [(f"{one.low}-{one.high}", f"{one.mode}: {one.behavior}") for one in known.levels]
-    rows = table(("value", {"justify": "right", "style": "cyan"}), ("means", _FOLDED))
+    rows = table(("value", {"justify": "right", "style": "cyan"}), ("means", FOLDED))
     for value, said in meanings:
         rows.add_row(value, text(said))
     console.print(rows)
@@ -112,7 +100,7 @@ def slider(
 
 def use(
     call: Call,
-    mode: Annotated[str, typer.Argument(metavar="MODE", help="For example research.", show_default=False)],
+    mode: Annotated[str, argument("MODE", "For example research.")],
     session: Session = "default",
 ) -> None:
     """Change the mode of a session; it sets the sliders that it names."""
@@ -123,8 +111,8 @@ def use(
 
 def set_(
     call: Call,
-    dimension: Annotated[str, typer.Argument(metavar="SLIDER", help="Its name.", show_default=False)],
-    value: Annotated[int, typer.Argument(metavar="VALUE", help="Within its range.", show_default=False)],
+    dimension: Annotated[str, argument("SLIDER", "Its name.")],
+    value: Annotated[int, argument("VALUE", "Within its range.")],
     session: Session = "default",
 ) -> None:
     """Set a slider of a session by hand."""
@@ -135,9 +123,7 @@ def set_(
 
 def reset(
     call: Call,
-    dimension: Annotated[
-        str | None, typer.Argument(metavar="[SLIDER]", help="Only this one.", show_default=False)
-    ] = None,
+    dimension: Annotated[str | None, argument("[SLIDER]", "Only this one.")] = None,
     session: Session = "default",
 ) -> None:
     """Drop what was set by hand: the mode's values apply again."""
@@ -148,10 +134,7 @@ def reset(
 
 def say(
     call: Call,
-    words: Annotated[
-        list[str],
-        typer.Argument(metavar="WORDS", help='For example "Set humor to 20%".', show_default=False),
-    ],
+    words: Annotated[list[str], argument("WORDS", 'For example "Set humor to 20%".')],
     session: Session = "default",
 ) -> None:
     """Do what a chat message asks: "Set humor to 20%", "Max directness", "Reset sliders", "Research mode"."""
@@ -168,25 +151,13 @@ def say(
 
 def hud(
     call: Call,
-    gauge: Annotated[
-        str, typer.Argument(metavar="[GAUGE]", help="A gauge of brain/gauges.", show_default=False)
-    ] = "LIVEHUD",
-    watch: Annotated[
-        bool, options.flag("--watch", "-w", help="Keep it on the screen, up to date, until Ctrl-C.")
-    ] = False,
+    gauge: Annotated[str, argument("[GAUGE]", "A gauge of brain/gauges.", show_default=False)] = "LIVEHUD",
+    watch: Annotated[bool, flag("--watch -w", "Keep it on the screen, up to date, until Ctrl-C.")] = False,
     interval: Annotated[
-        float,
-        typer.Option(
-            "--interval", metavar="S", min=0.2, max=3600, help="Seconds between checks, with --watch."
-        ),
+        float, option("--interval", "S", "Seconds between checks, with --watch.", min=0.2, max=3600)
     ] = 2.0,
-    width: Annotated[
-        int | None,
-        typer.Option("--width", metavar="N", min=24, max=500, help="Cells across.", show_default=False),
-    ] = None,
-    ascii_only: Annotated[
-        bool, options.flag("--ascii", help="Draw frame and bars with + - | # and dots.")
-    ] = False,
+    width: Annotated[int | None, option("--width", "N", "Cells across.", min=24, max=500)] = None,
+    ascii_only: Annotated[bool, flag("--ascii", "Draw frame and bars with + - | # and dots.")] = False,
     session: Session = "default",
 ) -> None:
     """Show the live figures: sliders, memory, system, store, tiers, cost."""
@@ -280,9 +251,7 @@ def _show_persona(persona: Persona, as_json: bool, done: list[Command] | None = 
         print_json(_state(persona) | ({"commands": done} if done is not None else {}))
         return
     defaults, by_hand = persona.defaults, persona.by_hand
-    rows = table(
-        ("slider", {"style": "cyan"}), ("value", {"justify": "right"}), ("default", {"justify": "right"}), ""
-    )
+    rows = table(("slider", {"style": "cyan"}), ("value", RIGHT), ("default", RIGHT), "")
     for name, value in persona.sliders.items():
         rows.add_row(
             text(persona.library.slider(name).title),

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
 from rlm_mem.capture.moving import move_chunks
 from rlm_mem.capture.projects import project_of
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
+from rlm_mem.cli.options import option
 from rlm_mem.cli.terminal import amount, print_json, screen, text
 from rlm_mem.errors import InputError
 
@@ -47,10 +46,7 @@ def move(
     call: Call,
     chunk_ids: options.ChunkIds,
     to: Annotated[
-        str,
-        typer.Option(
-            "--to", metavar="NAMESPACE", help="Where to: shared, project (of this folder), or a namespace."
-        ),
+        str, option("--to", "NAMESPACE", "Where to: shared, project (of this folder), or a namespace.")
     ],
 ) -> None:
     """Move memories into another namespace, from the one of --namespace, by default that of the project here.

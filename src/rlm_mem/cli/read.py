@@ -5,14 +5,15 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Annotated, Any
 
-import typer
-
 import rlm_mem
 from rlm_mem.chunk.types import strength_word
 from rlm_mem.cli import options, periods, rich
 from rlm_mem.cli.call import BrainCall, Call
 from rlm_mem.cli.ids import full_id, full_ids
+from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import (
+    FOLDED,
+    RIGHT,
     amount,
     day,
     indented,
@@ -29,31 +30,18 @@ from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
 
 LINKS = 8  # shown below a chunk; rlm-mem link list has all
 PARTS = 8  # parts of a score that are shown, strongest first; --json has all
-_FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
 
 
 def search(
     call: Call,
-    query: Annotated[
-        list[str], typer.Argument(metavar="QUERY", help="What to look for.", show_default=False)
-    ],
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", min=1, max=1000, help="At most this many hits.")
-    ] = 10,
+    query: Annotated[list[str], argument("QUERY", "What to look for.")],
+    limit: Annotated[int, option("--limit -n", "N", "At most this many hits.", min=1, max=1000)] = 10,
     by: Annotated[
-        str,
-        typer.Option("--by", metavar="UNIT", help="chunk, segment (a turn or a sentence) or conversation."),
+        str, option("--by", "UNIT", "chunk, segment (a turn or a sentence) or conversation.")
     ] = "chunk",
-    explain: Annotated[bool, options.flag("--explain", help="Show the parts of each score.")] = False,
+    explain: Annotated[bool, flag("--explain", "Show the parts of each score.")] = False,
     neighbours: Annotated[
-        int,
-        typer.Option(
-            "--neighbours",
-            metavar="N",
-            min=0,
-            max=10,
-            help="Show N turns or sentences on each side of a hit.",
-        ),
+        int, option("--neighbours", "N", "Show N turns or sentences on each side of a hit.", min=0, max=10)
     ] = 0,
     with_tags: options.WithTags = None,
     any_tags: options.WithAnyTag = None,
@@ -64,16 +52,10 @@ def search(
     origin: options.OfOrigin = None,
     trust: options.OfTrust = None,
     speaker: Annotated[
-        str | None,
-        typer.Option(
-            "--speaker", metavar="NAME", help="Said by this person.", rich_help_panel=options.FILTER
-        ),
+        str | None, option("--speaker", "NAME", "Said by this person.", panel=options.FILTER)
     ] = None,
     superseded: Annotated[
-        bool,
-        options.flag(
-            "--superseded", help="Also what a newer memory replaced.", rich_help_panel=options.FILTER
-        ),
+        bool, flag("--superseded", "Also what a newer memory replaced.", panel=options.FILTER)
     ] = False,
     as_of: periods.AsOf = None,
 ) -> None:
@@ -138,7 +120,7 @@ def search(
 def show(
     call: Call,
     chunk_ids: options.ChunkIds,
-    raw: Annotated[bool, options.flag("--raw", help="Print the content alone.")] = False,
+    raw: Annotated[bool, flag("--raw", "Print the content alone.")] = False,
     as_of: periods.AsOf = None,
 ) -> None:
     """Show chunks whole: content, metadata and links."""
@@ -209,16 +191,11 @@ def list_(
     trust: options.OfTrust = None,
     as_of: periods.AsOf = None,
     archived: Annotated[
-        bool,
-        options.flag(
-            "--archived", help="What was deleted and can be restored.", rich_help_panel=options.FILTER
-        ),
+        bool, flag("--archived", "What was deleted and can be restored.", panel=options.FILTER)
     ] = False,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")] = 50,
-    offset: Annotated[
-        int, typer.Option("--offset", metavar="N", min=0, help="Leave out the first so many.")
-    ] = 0,
-    oldest: Annotated[bool, options.flag("--oldest", help="Oldest first; else newest first.")] = False,
+    limit: options.Limit = 50,
+    offset: Annotated[int, option("--offset", "N", "Leave out the first so many.", min=0)] = 0,
+    oldest: Annotated[bool, flag("--oldest", "Oldest first; else newest first.")] = False,
 ) -> None:
     """List chunks."""
     with call.open() as memory:
@@ -252,7 +229,7 @@ def list_(
         "type",
     ]
     if wide:
-        columns += [("tokens", {"justify": "right"}), ("tags", {"max_width": 24, "overflow": "ellipsis"})]
+        columns += [("tokens", RIGHT), ("tags", {"max_width": 24, "overflow": "ellipsis"})]
     made = table(*columns, ("content", {"overflow": "ellipsis", "ratio": 1}))
     made.expand = True
     for chunk in chunks:
@@ -267,10 +244,7 @@ def list_(
 
 def tags(
     call: Call,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", metavar="N", min=1, help="Only the commonest.", show_default=False),
-    ] = None,
+    limit: Annotated[int | None, option("--limit -n", "N", "Only the commonest.", min=1)] = None,
 ) -> None:
     """List the tags, the commonest first."""
     with call.open() as memory:
@@ -278,7 +252,7 @@ def tags(
     if call.json:
         print_json([{"tag": tag, "chunks": count} for tag, count in counts])
         return
-    made = table(("tag", _FOLDED), ("chunks", {"justify": "right"}))
+    made = table(("tag", FOLDED), ("chunks", RIGHT))
     for tag, count in counts:
         made.add_row(text(tag), f"{count:,}")
     screen().print(made if counts else text("no tags", "dim"))
@@ -286,10 +260,7 @@ def tags(
 
 def conversations(
     call: Call,
-    limit: Annotated[
-        int | None,
-        typer.Option("--limit", "-n", metavar="N", min=1, help="Only the latest.", show_default=False),
-    ] = None,
+    limit: Annotated[int | None, option("--limit -n", "N", "Only the latest.", min=1)] = None,
 ) -> None:
     """List the conversations."""
     with call.open() as memory:
@@ -298,7 +269,7 @@ def conversations(
     if call.json:
         print_json([dict(zip(("id", "chunks", "first_at", "last_at"), row, strict=True)) for row in rows])
         return
-    made = table(("conversation", _FOLDED), ("chunks", {"justify": "right"}), "first", "last")
+    made = table(("conversation", FOLDED), ("chunks", RIGHT), "first", "last")
     for name, count, first, last in rows:
         made.add_row(text(name), f"{count:,}", day(first), day(last))
     screen().print(made if rows else text("no conversations", "dim"))
@@ -315,7 +286,7 @@ def namespaces(call: BrainCall) -> None:
     if call.json:
         print_json([{"namespace": name, "chunks": count} for name, count in found])
     else:
-        made = table(("namespace", _FOLDED), ("chunks", {"justify": "right"}))
+        made = table(("namespace", FOLDED), ("chunks", RIGHT))
         for name, count in found:
             made.add_row(text(name), f"{count:,}")
         screen().print(made if found else text("no namespaces", "dim"))
@@ -326,11 +297,9 @@ def namespaces(call: BrainCall) -> None:
 def links(
     call: Call,
     chunk_id: options.ChunkId,
-    kind: Annotated[
-        str | None, typer.Option("--type", metavar="TYPE", help="Only links of this type.")
-    ] = None,
-    direction: Annotated[str, typer.Option("--direction", metavar="WAY", help="out, in or both.")] = "both",
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")] = 50,
+    kind: Annotated[str | None, option("--type", "TYPE", "Only links of this type.")] = None,
+    direction: Annotated[str, option("--direction", "WAY", "out, in or both.")] = "both",
+    limit: options.Limit = 50,
 ) -> None:
     """Show what a chunk is linked with, and what links to it."""
     if direction not in ("out", "in", "both"):
@@ -352,7 +321,7 @@ def _links_table(rows: list[dict[str, Any]]) -> rich.RenderableType:
         "link",
         ("chunk", {"style": "cyan", "overflow": "fold"}),
         "strength",
-        ("why", _FOLDED),
+        ("why", FOLDED),
     )
     for row in rows:
         arrow = "←" if row.get("direction") == "in" else "→"
@@ -380,7 +349,7 @@ def history(
         print_json(versions)
         return
     made = table(
-        ("revision", {"justify": "right"}),
+        ("revision", RIGHT),
         "time",
         "changed",
         ("content", {"overflow": "ellipsis", "ratio": 1}),

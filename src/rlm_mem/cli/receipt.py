@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from rlm_mem.cli.call import Call
+from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import long_text, one_line, print_json, screen, text
 from rlm_mem.errors import InputError
 
@@ -29,29 +30,26 @@ STYLES = {
 
 ReceiptFile = Annotated[
     Path | None,
-    typer.Option(
-        "--receipt",
-        metavar="FILE",
-        help="Also write the answer down as a receipt, for rlm-mem verify.",
-        rich_help_panel=RECEIPTS,
+    option(
+        "--receipt", "FILE", "Also write the answer down as a receipt, for rlm-mem verify.", panel=RECEIPTS
     ),
 ]
 BundleFile = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--bundle",
-        metavar="FILE",
-        help="With --receipt: also write what it can be verified against without this memory.",
-        rich_help_panel=RECEIPTS,
+        "FILE",
+        "With --receipt: also write what it can be verified against without this memory.",
+        panel=RECEIPTS,
     ),
 ]
 SigningKey = Annotated[
     Path | None,
-    typer.Option(
+    option(
         "--sign",
-        metavar="KEY",
-        help=f"With --receipt: sign it with this Ed25519 private key ({PASSWORD} holds its password).",
-        rich_help_panel=RECEIPTS,
+        "KEY",
+        f"With --receipt: sign it with this Ed25519 private key ({PASSWORD} holds its password).",
+        panel=RECEIPTS,
     ),
 ]
 
@@ -96,18 +94,12 @@ class ReceiptWanted:
 
 def verify(
     call: Call,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The receipt.", show_default=False)],
+    file: Annotated[Path, argument("FILE", "The receipt.")],
     bundle: Annotated[
-        Path | None,
-        typer.Option(
-            "--bundle", metavar="FILE", help="Verify against this bundle; with --brain against both."
-        ),
+        Path | None, option("--bundle", "FILE", "Verify against this bundle; with --brain against both.")
     ] = None,
     key: Annotated[
-        str | None,
-        typer.Option(
-            "--key", metavar="KEY", help="The public key that must have signed it: a file or a line."
-        ),
+        str | None, option("--key", "KEY", "The public key that must have signed it: a file or a line.")
     ] = None,
 ) -> None:
     """Verify a receipt by running its programs again: what holds, what has changed since, what was altered.

@@ -11,11 +11,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import rlm_mem
-from rlm_mem.cli import periods, rich
+from rlm_mem.cli import options, periods, rich
 from rlm_mem.cli.call import Call, Where
 from rlm_mem.cli.ids import full_id, known_id
+from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.steps import cost_line, step_parts, step_title
 from rlm_mem.cli.terminal import (
+    FOLDED,
+    RIGHT,
     amount,
     indented,
     long_text,
@@ -37,20 +40,18 @@ if TYPE_CHECKING:
     from rlm_mem.recall.replaying import Replay
 
 
+Operation = Annotated[str | None, option("--operation", "NAME", "Only recall, reason or session.")]
 TrajectoryId = Annotated[
-    str,
-    typer.Argument(metavar="[ID]", help="An id or its beginning; last names the newest.", show_default=False),
+    str, argument("[ID]", "An id or its beginning; last names the newest.", show_default=False)
 ]
 
 
 def trajectories_list(
     call: Call,
-    operation: Annotated[
-        str | None, typer.Option("--operation", metavar="NAME", help="Only recall, reason or session.")
-    ] = None,
+    operation: Operation = None,
     since: periods.Since = None,
     until: periods.Until = None,
-    limit: Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")] = 20,
+    limit: options.Limit = 20,
 ) -> None:
     """List the recorded recalls, newest first."""
     with call.open() as memory:
@@ -140,19 +141,12 @@ def _figures(outcome: dict[str, Any], word: OutcomeWord) -> str:
 
 def trajectories_export(
     call: Where,
-    to: Annotated[
-        Path | None, typer.Option("--to", metavar="FILE", help="A new file; else standard output.")
-    ] = None,
-    file_format: Annotated[
-        str, typer.Option("--format", metavar="NAME", help="jsonl: one JSON object a line.")
-    ] = "jsonl",
+    to: Annotated[Path | None, option("--to", "FILE", "A new file; else standard output.")] = None,
+    file_format: Annotated[str, option("--format", "NAME", "jsonl: one JSON object a line.")] = "jsonl",
     fields: Annotated[
-        str | None,
-        typer.Option("--fields", metavar="A,B", help="Only these, for example question,messages,answer."),
+        str | None, option("--fields", "A,B", "Only these, for example question,messages,answer.")
     ] = None,
-    operation: Annotated[
-        str | None, typer.Option("--operation", metavar="NAME", help="Only recall, reason or session.")
-    ] = None,
+    operation: Operation = None,
     since: periods.Since = None,
     until: periods.Until = None,
 ) -> None:
@@ -214,9 +208,7 @@ def _show_replay(result: Replay) -> None:
 
 def costs(
     call: Call,
-    by: Annotated[
-        str, typer.Option("--by", metavar="WHAT", help="day, model, operation, or all three.")
-    ] = "all",
+    by: Annotated[str, option("--by", "WHAT", "day, model, operation, or all three.")] = "all",
     since: periods.Since = None,
     until: periods.Until = None,
 ) -> None:
@@ -230,7 +222,7 @@ def costs(
         print_json(rows)
         return
     numbers = ("runs", "calls", "tokens", "cost")
-    made = table(*names, *((name, {"justify": "right"}) for name in numbers))
+    made = table(*names, *((name, RIGHT) for name in numbers))
     for row in rows:
         unpriced = (
             f" + {row['unpriced_calls']:,} unpriced"
@@ -275,16 +267,11 @@ def _summed(lines: Sequence[CostLine], names: Sequence[str]) -> list[dict[str, A
 def events(
     call: Call,
     operation: Annotated[
-        str | None,
-        typer.Option("--operation", metavar="NAME", help="Only this, for example create or recall."),
+        str | None, option("--operation", "NAME", "Only this, for example create or recall.")
     ] = None,
-    chunk_id: Annotated[
-        str | None, typer.Option("--chunk", metavar="ID", help="Only what concerns this chunk.")
-    ] = None,
+    chunk_id: Annotated[str | None, option("--chunk", "ID", "Only what concerns this chunk.")] = None,
     since: periods.Since = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many, the latest.")
-    ] = 50,
+    limit: Annotated[int, option("--limit -n", "N", "At most this many, the latest.", min=1)] = 50,
 ) -> None:
     """Show the audit log: when, who, what, and which chunk."""
     with call.open() as memory:
@@ -293,7 +280,7 @@ def events(
     if call.json:
         print_json(found)
         return
-    made = table("time", "what", ("chunks", {"style": "cyan", "no_wrap": False, "overflow": "fold"}), "who")
+    made = table("time", "what", ("chunks", {"style": "cyan", **FOLDED}), "who")
     for event in found:
         ids = (
             event.get("chunk_ids") or [event["chunk_id"]]

@@ -14,6 +14,7 @@ import rlm_mem
 from rlm_mem.cli import options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
+from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, one_line, print_json, progress, screen, text
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.interchange.folders import sync_folder, watch_folder
@@ -25,72 +26,46 @@ from rlm_mem.interchange.report import FolderReport
 def remember(
     call: Call,
     words: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[TEXT]", help="What to remember; - or nothing reads stdin.", show_default=False
-        ),
+        list[str] | None, argument("[TEXT]", "What to remember; - or nothing reads stdin.")
     ] = None,
     file: Annotated[
-        list[Path] | None,
-        typer.Option("--file", "-f", metavar="PATH", help="Remember this file; may be given again."),
+        list[Path] | None, option("--file -f", "PATH", "Remember this file; may be given again.")
     ] = None,
     folder: Annotated[
-        list[Path] | None,
-        typer.Option("--folder", metavar="PATH", help="Keep the text files below this folder in step."),
+        list[Path] | None, option("--folder", "PATH", "Keep the text files below this folder in step.")
     ] = None,
     pattern: Annotated[
-        list[str] | None,
-        typer.Option("--glob", metavar="PATTERN", help="With --folder: only such names, for example '*.md'."),
+        list[str] | None, option("--glob", "PATTERN", "With --folder: only such names, for example '*.md'.")
     ] = None,
     jsonl: Annotated[
         Path | None,
-        typer.Option(
-            "--jsonl",
-            metavar="PATH",
-            help="Remember each line of this file, or of stdin (-): a JSON text or object.",
-        ),
+        option("--jsonl", "PATH", "Remember each line of this file, or of stdin (-): a JSON text or object."),
     ] = None,
     conversation: options.Conversation = None,
     tags: options.Tags = None,
     kind: options.Type = None,
     confidence: options.Confidence = None,
     at: Annotated[
-        str | None,
-        typer.Option(
-            "--at", metavar="TIME", help="When it was said or happened, where that is not now (ISO 8601)."
-        ),
+        str | None, option("--at", "TIME", "When it was said or happened, where that is not now (ISO 8601).")
     ] = None,
     replaces: Annotated[
-        list[str] | None,
-        typer.Option("--replaces", metavar="ID", help="A chunk that this text replaces; may be given again."),
+        list[str] | None, option("--replaces", "ID", "A chunk that this text replaces; may be given again.")
     ] = None,
     origin: options.CameAs = None,
     trust: options.Trusted = None,
-    expires: Annotated[
-        str | None,
-        typer.Option("--expires", metavar="TIME", help="When it expires (ISO 8601)."),
-    ] = None,
+    expires: Annotated[str | None, option("--expires", "TIME", "When it expires (ISO 8601).")] = None,
     ttl: Annotated[
-        str | None,
-        typer.Option(
-            "--ttl", metavar="TIME", help="How long it is kept, such as 12h or 30d; then it expires."
-        ),
+        str | None, option("--ttl", "TIME", "How long it is kept, such as 12h or 30d; then it expires.")
     ] = None,
     again: Annotated[
-        bool,
-        typer.Option("--again", help="Store it however often it is stored already in nearly the same words."),
+        bool, flag("--again", "Store it however often it is stored already in nearly the same words.")
     ] = False,
     secrets: options.Secrets = None,
     watch: Annotated[
-        bool, options.flag("--watch", help="With --folder: stay, and keep the memory in step with it.")
+        bool, flag("--watch", "With --folder: stay, and keep the memory in step with it.")
     ] = False,
-    every: Annotated[
-        float,
-        typer.Option("--every", metavar="SECONDS", help="With --watch: seconds between two checks.", min=0.1),
-    ] = 2.0,
-    dry_run: Annotated[
-        bool, options.flag("--dry-run", help="With --folder: only say what would happen.")
-    ] = False,
+    every: options.Every = 2.0,
+    dry_run: Annotated[bool, flag("--dry-run", "With --folder: only say what would happen.")] = False,
 ) -> None:
     """Remember a text: it is split into chunks, and linked with what is there. A folder is kept in step."""
     given = {
@@ -148,7 +123,9 @@ def remember(
         outcome = _Outcome()
         if jsonl is not None:
             _from_lines(memory, jsonl, {"conversation_id": conversation, **named}, outcome, quiet=call.json)
-        _from_texts(memory, texts, named, conversation, outcome, quiet=call.json)
+        for source in texts:
+            with progress("remembering", quiet=call.json) as tell:
+                outcome.add(_remember(memory, source, named, conversation, tell))
         for one in folder or ():
             with progress("remembering", unit="files", quiet=call.json) as tell:
                 outcome.add_folder(
@@ -231,20 +208,6 @@ def _texts(
     return found
 
 
-def _from_texts(
-    memory: rlm_mem.Memory,
-    texts: list[sources.InputText],
-    named: dict[str, Any],
-    conversation: str | None,
-    outcome: _Outcome,
-    *,
-    quiet: bool,
-) -> None:
-    for source in texts:
-        with progress("remembering", quiet=quiet) as tell:
-            outcome.add(_remember(memory, source, named, conversation, tell))
-
-
 def _from_lines(
     memory: rlm_mem.Memory, path: Path, named: dict[str, Any], outcome: _Outcome, *, quiet: bool
 ) -> None:
@@ -305,15 +268,13 @@ def _remember(
     source: sources.InputText,
     named: dict[str, Any],
     conversation: str | None,
-    tell: Callable[[int, int], None] | None,
+    tell: Callable[[int, int], None],
 ) -> rlm_mem.RememberResult:
     """Remember one text. The chunks of a file form one conversation, by default named after its path."""
-    more = dict(named)
     if source.path is not None:
-        more["source"] = "import"
-        more["provenance"] = {"path": str(source.path)}
+        named = {**named, "source": "import", "provenance": {"path": str(source.path)}}
         conversation = conversation or f"file:{source.path}"
-    return memory.remember(source.text, conversation_id=conversation, progress=tell, **more)
+    return memory.remember(source.text, conversation_id=conversation, progress=tell, **named)
 
 
 def _show(outcome: _Outcome, seconds: float, *, dry_run: bool = False) -> None:

@@ -5,26 +5,26 @@ from __future__ import annotations
 from typing import Annotated
 
 import msgspec
-import typer
 
 import rlm_mem
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call, Where
 from rlm_mem.cli.ids import known_id
+from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, text
 from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.review import Case
 from rlm_mem.errors import InvalidQuery
 
-CaseId = Annotated[str, typer.Argument(metavar="ID", help="A case of rlm-mem review list, or its beginning.")]
-Reviewer = Annotated[str, typer.Option("--reviewer", metavar="NAME", help="Who decides.")]
-Reason = Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why.")]
+CaseId = Annotated[str, argument("ID", "A case of rlm-mem review list, or its beginning.")]
+Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
+Reason = Annotated[str, option("--reason", "TEXT", "Why.")]
 
 
 def review_list(
     call: Call,
     status: Annotated[
-        str, typer.Option("--status", metavar="STATUS", help="open, deferred, approved, rejected or all.")
+        str, option("--status", "STATUS", "open, deferred, approved, rejected or all.")
     ] = "open",
 ) -> None:
     """List cases, the oldest first."""
@@ -103,9 +103,7 @@ def review_defer(
     case_id: CaseId,
     reviewer: Reviewer,
     reason: Reason,
-    days: Annotated[
-        int, typer.Option("--days", metavar="N", min=1, help="Open again after so many days.")
-    ] = 30,
+    days: Annotated[int, option("--days", "N", "Open again after so many days.", min=1)] = 30,
 ) -> None:
     """Decide later."""
     with call.open() as memory:
@@ -131,8 +129,7 @@ def review_judge(
     call: Where,
     llm: options.Llm = None,
     limit: Annotated[
-        int,
-        typer.Option("--limit", metavar="N", min=1, help="At most so many proposals, one short call each."),
+        int, option("--limit", "N", "At most so many proposals, one short call each.", min=1)
     ] = 10,
 ) -> None:
     """Let a model decide proposals, in its name: what it is sure of; the rest stays open."""

@@ -9,12 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Annotated
 
-import typer
-
 from rlm_mem.access.tokens import token_path
 from rlm_mem.capture.projects import project_of
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Where
+from rlm_mem.cli.options import flag, option
 from rlm_mem.config import Config, locate
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.operations.context import Settings
@@ -47,25 +46,19 @@ def mcp(
     call: ServerCall,
     project: Annotated[
         bool,
-        options.flag(
+        flag(
             "--project",
-            help="Serve the project of the folder here: writes go to its namespace, reads see the shared one, too.",
+            "Serve the project of the folder here: writes go to its namespace, reads see the shared one, too.",
         ),
     ] = False,
     folder: Annotated[
-        Path | None,
-        typer.Option(
-            "--folder", metavar="FOLDER", help="With --project: a folder of it, instead of the one here."
-        ),
+        Path | None, option("--folder", "FOLDER", "With --project: a folder of it, instead of the one here.")
     ] = None,
     http: Annotated[
-        bool, options.flag("--http", help="Serve over HTTP on 127.0.0.1 instead of stdin and stdout.")
+        bool, flag("--http", "Serve over HTTP on 127.0.0.1 instead of stdin and stdout.")
     ] = False,
     port: Annotated[
-        int,
-        typer.Option(
-            "--port", metavar="N", min=0, max=65535, help="With --http: the port; 0 takes a free one."
-        ),
+        int, option("--port", "N", "With --http: the port; 0 takes a free one.", min=0, max=65535)
     ] = 7411,
     tokens: Annotated[
         Path | None,
@@ -104,16 +97,10 @@ def _of_project(settings: Settings, folder: Path | None) -> Settings:
 def serve(
     call: ServerCall,
     port: Annotated[
-        int,
-        typer.Option(
-            "--port", metavar="N", min=0, max=65535, help="The port on 127.0.0.1; 0 takes a free one."
-        ),
+        int, option("--port", "N", "The port on 127.0.0.1; 0 takes a free one.", min=0, max=65535)
     ] = 7412,
     token_file: Annotated[
-        Path | None,
-        typer.Option(
-            "--token-file", metavar="FILE", help="Holds the token; made with a new one if it is missing."
-        ),
+        Path | None, option("--token-file", "FILE", "Holds the token; made with a new one if it is missing.")
     ] = None,
     tokens: Annotated[
         Path | None,
@@ -121,64 +108,48 @@ def serve(
     ] = None,
     host: Annotated[
         str,
-        typer.Option(
+        option(
             "--host",
-            metavar="ADDRESS",
-            help="Another address to listen on; needs tokens, and TLS or a proxy.",
-            rich_help_panel=NETWORK,
+            "ADDRESS",
+            "Another address to listen on; needs tokens, and TLS or a proxy.",
+            panel=NETWORK,
         ),
     ] = "127.0.0.1",
     public_url: Annotated[
         str | None,
-        typer.Option(
-            "--public-url",
-            metavar="URL",
-            help="Its address for other machines: https://memory.example.",
-            rich_help_panel=NETWORK,
+        option(
+            "--public-url", "URL", "Its address for other machines: https://memory.example.", panel=NETWORK
         ),
     ] = None,
     tls_cert: Annotated[
-        Path | None,
-        typer.Option("--tls-cert", metavar="FILE", help="Certificate chain, PEM.", rich_help_panel=NETWORK),
+        Path | None, option("--tls-cert", "FILE", "Certificate chain, PEM.", panel=NETWORK)
     ] = None,
-    tls_key: Annotated[
-        Path | None,
-        typer.Option("--tls-key", metavar="FILE", help="Its key, PEM.", rich_help_panel=NETWORK),
-    ] = None,
+    tls_key: Annotated[Path | None, option("--tls-key", "FILE", "Its key, PEM.", panel=NETWORK)] = None,
     proxy: Annotated[
         list[str],
-        typer.Option(
+        option(
             "--proxy",
-            metavar="ADDRESS",
-            help="A reverse proxy that ends TLS, by address or network; may be given again.",
-            rich_help_panel=NETWORK,
+            "ADDRESS",
+            "A reverse proxy that ends TLS, by address or network; may be given again.",
+            panel=NETWORK,
         ),
     ] = [],  # noqa: B006 - Typer makes a new list
     oauth_issuer: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--oauth-issuer",
-            metavar="URL",
-            help="An OAuth authorization server whose tokens are accepted, too.",
-            rich_help_panel=NETWORK,
+            "URL",
+            "An OAuth authorization server whose tokens are accepted, too.",
+            panel=NETWORK,
         ),
     ] = None,
     drain: Annotated[
-        float,
-        typer.Option(
-            "--drain", metavar="SECONDS", min=0, max=3600, help="How long requests may take to end at a stop."
-        ),
+        float, option("--drain", "SECONDS", "How long requests may take to end at a stop.", min=0, max=3600)
     ] = 30.0,
-    open_browser: Annotated[bool, options.flag("--open", help="Open the dashboard in a browser.")] = False,
-    no_dashboard: Annotated[bool, options.flag("--no-dashboard", help="Serve MCP and HTTP only.")] = False,
+    open_browser: Annotated[bool, flag("--open", "Open the dashboard in a browser.")] = False,
+    no_dashboard: Annotated[bool, flag("--no-dashboard", "Serve MCP and HTTP only.")] = False,
     rate: Annotated[
-        float,
-        typer.Option(
-            "--rate",
-            metavar="N",
-            min=0,
-            help="Most requests a second of a client over HTTP; 0: no limit.",
-        ),
+        float, option("--rate", "N", "Most requests a second of a client over HTTP; 0: no limit.", min=0)
     ] = 50.0,
 ) -> None:
     """Serve the memory: MCP, an HTTP interface with an OpenAPI document, and a dashboard; to this machine alone, or to

@@ -6,10 +6,9 @@ import json
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
-
 from rlm_mem.cli.call import BrainCall, shown_place
-from rlm_mem.cli.terminal import note, print_json, screen, table, text
+from rlm_mem.cli.options import argument
+from rlm_mem.cli.terminal import FOLDED, note, print_json, screen, table, text
 from rlm_mem.cli.toml_lines import read_text, toml_with_value
 from rlm_mem.config import Config, parse_setting
 from rlm_mem.errors import InputError, InvalidConfig, NotFoundError
@@ -18,12 +17,7 @@ from rlm_mem.store.core.files import write_atomic
 
 def list_(
     call: BrainCall,
-    section: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[SECTION]", help="Only this section, for example recall.", show_default=False
-        ),
-    ] = None,
+    section: Annotated[str | None, argument("[SECTION]", "Only this section, for example recall.")] = None,
 ) -> None:
     """Show the settings in force: defaults, then config.toml, then the environment."""
     place = call.place
@@ -39,7 +33,7 @@ def list_(
     origins = _origins(config, place)
     made = table(
         ("setting", {"style": "cyan"}),
-        ("value", {"no_wrap": False, "overflow": "fold"}),
+        ("value", FOLDED),
         ("from", {"style": "dim"}),
     )
     for name, values in settings.items():
@@ -50,12 +44,7 @@ def list_(
     console.print(made)
 
 
-Setting = Annotated[
-    str,
-    typer.Argument(
-        metavar="SETTING", help="SECTION.NAME, as rlm-mem config list has it.", show_default=False
-    ),
-]
+Setting = Annotated[str, argument("SETTING", "SECTION.NAME, as rlm-mem config list has it.")]
 
 
 def _value(config: Config, setting: str) -> Any:
@@ -81,10 +70,7 @@ def get(call: BrainCall, setting: Setting) -> None:
 def set_(
     call: BrainCall,
     setting: Setting,
-    value: Annotated[
-        str,
-        typer.Argument(metavar="VALUE", help="Lists: separated by commas.", show_default=False),
-    ],
+    value: Annotated[str, argument("VALUE", "Lists: separated by commas.")],
 ) -> None:
     """Write a setting into the config.toml of the brain: rlm-mem config set recall.max_iterations 6.
 

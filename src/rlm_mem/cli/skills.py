@@ -5,21 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
+from rlm_mem.cli.options import argument, flag
 from rlm_mem.cli.terminal import print_json, screen, text
 from rlm_mem.continuum.skills import SKILL_TIERS, write_skills
 
 
 def tier_skills(
     call: Call,
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="Where agents look for skills, such as .claude/skills.")
-    ],
+    folder: Annotated[Path, argument("FOLDER", "Where agents look for skills, such as .claude/skills.")],
     mid: Annotated[
-        bool, options.flag("--mid", help="Also from the mid tier: what worked, and is not stable yet.")
+        bool, flag("--mid", "Also from the mid tier: what worked, and is not stable yet.")
     ] = False,
 ) -> None:
     """Write stable memories as skills (NAME/SKILL.md); update them, and withdraw those whose memory fell."""

@@ -32,6 +32,9 @@ _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *_FORMATTING
 
 MAX_SHOWN_CHARS = 20_000
 """Characters of an answer that a terminal shows."""
+FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
+RIGHT: dict[str, Any] = {"justify": "right"}
+"""Columns of a table: text that may take several lines, and figures."""
 
 
 def safe(text: str) -> str:
@@ -93,7 +96,7 @@ def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> rich.Table:
     """Names and values, one a line."""
-    made = table(("", {"style": "dim"}), ("", {"no_wrap": False, "overflow": "fold"}))
+    made = table(("", {"style": "dim"}), ("", FOLDED))
     made.show_header = False
     for name, value in rows:
         made.add_row(name, value if not isinstance(value, str | int | float | Decimal) else text(str(value)))  # type: ignore[arg-type]  # any Rich renderable

@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
-import typer
-from rich.table import Table
 
 from rlm_mem.access.tokens import TokenFile, TokenRecord, token_path
 from rlm_mem.cli import options
 from rlm_mem.cli.call import BrainCall
-from rlm_mem.cli.terminal import amount, messages, moment, print_json, screen, text
+from rlm_mem.cli.options import argument, option
+from rlm_mem.cli.terminal import FOLDED, amount, messages, moment, print_json, screen, table, text
 
 File = Annotated[
     Path | None, options.tokens("The file with the tokens; by default tokens.json in the brain folder.")
@@ -22,25 +21,15 @@ File = Annotated[
 
 def create(
     call: BrainCall,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="Who or what it is for: ana, ci, laptop-ben.")],
+    name: Annotated[str, argument("NAME", "Who or what it is for: ana, ci, laptop-ben.")],
     namespaces: Annotated[
-        list[str],
-        typer.Option(
-            "--in", metavar="NAMESPACE", help="A namespace, or team/* for all below team; * for all."
-        ),
+        list[str], option("--in", "NAMESPACE", "A namespace, or team/* for all below team; * for all.")
     ] = [],  # noqa: B006 - Typer makes a new list
     allow: Annotated[
-        str,
-        typer.Option("--allow", metavar="LIST", help="Of read, write, review, admin and metrics, by commas."),
+        str, option("--allow", "LIST", "Of read, write, review, admin and metrics, by commas.")
     ] = "read,write",
-    lasts: Annotated[
-        str,
-        typer.Option("--expires", metavar="WHEN", help="How long it lasts (90d), a date, or never."),
-    ] = "90d",
-    rate: Annotated[
-        float | None,
-        typer.Option("--rate", metavar="N", help="Most requests a second with this token."),
-    ] = None,
+    lasts: Annotated[str, option("--expires", "WHEN", "How long it lasts (90d), a date, or never.")] = "90d",
+    rate: Annotated[float | None, option("--rate", "N", "Most requests a second with this token.")] = None,
     tokens: File = None,
 ) -> None:
     """Make a token; it is printed here and never again. Its hash alone is kept."""
@@ -71,12 +60,12 @@ def list_(call: BrainCall, tokens: File = None) -> None:
     if call.json:
         print_json([_plain(file, one) for one in records])
         return
-    table = Table(box=None, pad_edge=False)
-    for title in ("name", "id", "state", "permissions", "namespaces", "ends"):
-        table.add_column(title, header_style="dim")
+    rows = table(
+        "name", "id", "state", ("permissions", FOLDED), ("namespaces", FOLDED), ("ends", {"no_wrap": False})
+    )
     for one in records:
         ends = one.revoked_at or one.expires_at
-        table.add_row(
+        rows.add_row(
             one.name,
             one.id,
             file.state_of(one),
@@ -86,7 +75,7 @@ def list_(call: BrainCall, tokens: File = None) -> None:
         )
     console = screen()
     if records:
-        console.print(table)
+        console.print(rows)
     console.print(text(amount(len(records), "token"), "dim"))
 
 
@@ -94,9 +83,9 @@ def revoke(
     call: BrainCall,
     name: Annotated[
         str,
-        typer.Argument(
-            metavar="NAME",
-            help="The name or the id of a token; oauth:SUB for all tokens of a subject of the OAuth issuer.",
+        argument(
+            "NAME",
+            "The name or the id of a token; oauth:SUB for all tokens of a subject of the OAuth issuer.",
         ),
     ],
     tokens: File = None,
@@ -104,24 +93,18 @@ def revoke(
     """Revoke a token: servers that run refuse it from the next request on."""
     file = TokenFile(token_path(call.place, tokens))
     record = file.revoke(name, by=f"cli:{_user()}")
-    if call.json:
-        print_json(_plain(file, record))
-        return
-    screen().print(text(f"revoked {record.name} ({record.id})"))
+    call.tell(_plain(file, record), f"revoked {record.name} ({record.id})")
 
 
 def readmit(
     call: BrainCall,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="oauth:SUB, as rlm-mem token list shows it.")],
+    name: Annotated[str, argument("NAME", "oauth:SUB, as rlm-mem token list shows it.")],
     tokens: File = None,
 ) -> None:
     """Accept the tokens of a subject of the OAuth issuer again, which were revoked here."""
     file = TokenFile(token_path(call.place, tokens))
     record = file.readmit(name)
-    if call.json:
-        print_json({"readmitted": record.name, "revoked_at": record.revoked_at})
-        return
-    screen().print(text(f"readmitted {record.name}"))
+    call.tell({"readmitted": record.name, "revoked_at": record.revoked_at}, f"readmitted {record.name}")
 
 
 def _plain(file: TokenFile, record: TokenRecord) -> dict[str, Any]:

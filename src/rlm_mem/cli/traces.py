@@ -10,14 +10,13 @@ import typer
 
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call, Where
-from rlm_mem.cli.continuum import Goal, Limit
+from rlm_mem.cli.continuum import Goal
 from rlm_mem.cli.ids import known_id
-from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, table, text
+from rlm_mem.cli.options import argument, flag, option
+from rlm_mem.cli.terminal import FOLDED, amount, indented, moment, print_json, screen, table, text
 from rlm_mem.errors import InvalidQuery
 
-Key = Annotated[
-    str, typer.Argument(metavar="KEY", help="A memory: its file, or FILE#ENTRY, or its chunk id.")
-]
+Key = Annotated[str, argument("KEY", "A memory: its file, or FILE#ENTRY, or its chunk id.")]
 
 
 # --- traces ----------------------------------------------------------------------------------------------------------
@@ -28,27 +27,19 @@ def trace_record(
     goal: Goal,
     steps: Annotated[
         Path | None,
-        typer.Option(
-            "--steps", metavar="FILE", help="JSON: a list of steps with tool, call, validation, on_error, …"
-        ),
+        option("--steps", "FILE", "JSON: a list of steps with tool, call, validation, on_error, …"),
     ] = None,
-    success: Annotated[
-        bool | None, typer.Option("--success/--failure", help="How it went, if known.")
-    ] = None,
+    success: Annotated[bool | None, option("--success/--failure", "", "How it went, if known.")] = None,
     indicator: Annotated[
-        list[str] | None,
-        typer.Option("--indicator", metavar="TEXT", help="What showed success; may be given again."),
+        list[str] | None, option("--indicator", "TEXT", "What showed success; may be given again.")
     ] = None,
     precondition: Annotated[
-        list[str] | None,
-        typer.Option("--precondition", metavar="TEXT", help="What it needs; may be given again."),
+        list[str] | None, option("--precondition", "TEXT", "What it needs; may be given again.")
     ] = None,
-    project: Annotated[
-        str | None, typer.Option("--project", metavar="NAME", help="Where it was done.")
-    ] = None,
-    task_type: Annotated[str | None, typer.Option("--task", metavar="TYPE", help="Kind of task.")] = None,
-    notes: Annotated[str, typer.Option("--notes", metavar="TEXT", help="Anything else.")] = "",
-    session: Annotated[bool, options.flag("--session", help="Into the day's session log.")] = False,
+    project: Annotated[str | None, option("--project", "NAME", "Where it was done.")] = None,
+    task_type: Annotated[str | None, option("--task", "TYPE", "Kind of task.")] = None,
+    notes: Annotated[str, option("--notes", "TEXT", "Anything else.")] = "",
+    session: Annotated[bool, flag("--session", "Into the day's session log.")] = False,
 ) -> None:
     """Write the short-term log of an interaction or a session."""
     with call.open(create=True) as memory:
@@ -74,12 +65,10 @@ def _steps(path: Path | None) -> list[dict[str, Any]]:
 def trace_use(
     call: Where,
     key: Key,
-    success: Annotated[bool, typer.Option("--success/--failure", help="How it went.")],
-    project: Annotated[
-        str | None, typer.Option("--project", metavar="NAME", help="Where it was used.")
-    ] = None,
-    error: Annotated[str | None, typer.Option("--error", metavar="TEXT", help="What went wrong.")] = None,
-    step: Annotated[int | None, typer.Option("--step", metavar="N", help="At which step.")] = None,
+    success: Annotated[bool, option("--success/--failure", "", "How it went.")],
+    project: Annotated[str | None, option("--project", "NAME", "Where it was used.")] = None,
+    error: Annotated[str | None, option("--error", "TEXT", "What went wrong.")] = None,
+    step: Annotated[int | None, option("--step", "N", "At which step.")] = None,
 ) -> None:
     """Record that a memory, or a plain chunk, was applied, and how it went."""
     with call.open() as memory:
@@ -94,10 +83,8 @@ def trace_use(
 
 def tier_list(
     call: Call,
-    tier: Annotated[
-        str | None, typer.Option("--tier", metavar="TIER", help="high, mid, low or ultra-low.")
-    ] = None,
-    limit: Limit = 50,
+    tier: Annotated[str | None, option("--tier", "TIER", "high, mid, low or ultra-low.")] = None,
+    limit: options.Limit = 50,
 ) -> None:
     """List tiered memories, the most reliable first."""
     with call.open() as memory:
@@ -105,7 +92,7 @@ def tier_list(
     if call.json:
         print_json(found)
         return
-    made = table("tier", "uses", "success", "reliable", ("memory", {"no_wrap": False, "overflow": "fold"}))
+    made = table("tier", "uses", "success", "reliable", ("memory", FOLDED))
     for hit in found:
         rate = "–" if hit.success_rate is None else f"{hit.success_rate:.0%}"
         made.add_row(
@@ -121,20 +108,16 @@ def tier_show(
     """Show a memory whole; counted as an access, not as a use."""
     with call.open() as memory:
         entry = memory.continuum.traces.read(key)
-    if call.json:
-        print_json(
-            {"key": entry.key, "frontmatter": entry.raw, "body": entry.body, "chunk_id": entry.chunk_id}
-        )
-    else:
-        screen().print(text(entry.text.rstrip()))
+    call.tell(
+        {"key": entry.key, "frontmatter": entry.raw, "body": entry.body, "chunk_id": entry.chunk_id},
+        entry.text.rstrip(),
+    )
 
 
 def tier_log(
     call: Call,
-    entry: Annotated[
-        str | None, typer.Option("--entry", metavar="KEY", help="Only what concerns this memory.")
-    ] = None,
-    limit: Limit = 50,
+    entry: Annotated[str | None, option("--entry", "KEY", "Only what concerns this memory.")] = None,
+    limit: options.Limit = 50,
 ) -> None:
     """Show transitions and other changes with their reasons, the latest last; uses are left out."""
     with call.open() as memory:
@@ -161,10 +144,8 @@ def tier_log(
 
 def tier_undo(
     call: Where,
-    transition: Annotated[
-        str, typer.Argument(metavar="ID", help="One of rlm-mem tier log, or its beginning.")
-    ],
-    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why.")] = "undone by hand",
+    transition: Annotated[str, argument("ID", "One of rlm-mem tier log, or its beginning.")],
+    reason: Annotated[str, option("--reason", "TEXT", "Why.")] = "undone by hand",
 ) -> None:
     """Put the files of a transition back as they were, byte for byte."""
     with call.open() as memory:
@@ -230,8 +211,8 @@ def state_show(
 
 def state_set(
     call: Where,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="plan, context, history or constraints.")],
-    content: Annotated[str, typer.Argument(metavar="TEXT", help="Its new text.")],
+    name: Annotated[str, argument("NAME", "plan, context, history or constraints.")],
+    content: Annotated[str, argument("TEXT", "Its new text.")],
 ) -> None:
     """Replace one text of the working state."""
     with call.open(create=True) as memory:
@@ -241,9 +222,9 @@ def state_set(
 
 def state_step(
     call: Where,
-    tool: Annotated[str, typer.Argument(metavar="TOOL", help="The tool that was called.")],
-    arguments: Annotated[str, typer.Option("--call", metavar="TEXT", help="What it was called with.")] = "",
-    result: Annotated[str, typer.Option("--result", metavar="TEXT", help="What came out.")] = "",
+    tool: Annotated[str, argument("TOOL", "The tool that was called.")],
+    arguments: Annotated[str, option("--call", "TEXT", "What it was called with.")] = "",
+    result: Annotated[str, option("--result", "TEXT", "What came out.")] = "",
 ) -> None:
     """Bring the working state up to date after a tool call."""
     with call.open(create=True) as memory:
