@@ -13,8 +13,7 @@ from rlm_mem.config import Config, StoreConfig
 from rlm_mem.memory import Memory
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
-from rlm_mem.store.local import workers
-from rlm_mem.store.local.prepare import prepare
+from rlm_mem.store.local import prepare, workers
 
 WORDS = [
     "Ínes",
@@ -97,8 +96,8 @@ def test_the_index_is_the_same_however_many_processes_read_the_files(
     alone = rebuilt(brain, 1)
     assert len(alone["chunks"]) > 40
     assert len(alone["unreadable"]) == 2
-    monkeypatch.setattr(workers, "FEW", 0)
-    monkeypatch.setattr(workers, "_LOT", 7)
+    monkeypatch.setattr(prepare, "FEW", 0)
+    monkeypatch.setattr(prepare, "_LOT", 7)
     started: list[object] = []
     start = workers._started
     monkeypatch.setattr(workers, "_started", lambda: started.append(None) or start())
@@ -162,15 +161,16 @@ def test_without_helping_processes_the_work_is_done_here(
     brain: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     paths = sorted(path.relative_to(brain).as_posix() for path in brain.glob("chunks/*/*.json"))
-    alone = [prepare(str(brain), path, "english") for path in paths]
+    alone = list(prepare.prepared(str(brain), paths, "english", processes=1))
     if fault == "cannot start":
         monkeypatch.setattr(workers.sys, "executable", str(brain / "no such program"))
     else:
         monkeypatch.setattr(
             workers, "_START", "import sys; sys.stdin.buffer.read(9); sys.exit(3)  # {path!r:.0}"
         )
-    monkeypatch.setattr(workers, "_LOT", 5)
-    assert list(workers.prepared(str(brain), paths, "english", processes=2, few=0)) == alone
+    monkeypatch.setattr(prepare, "_LOT", 5)
+    monkeypatch.setattr(prepare, "FEW", 0)
+    assert list(prepare.prepared(str(brain), paths, "english", processes=2)) == alone
 
 
 def in_capitals(_: str, items: list[str]) -> list[str]:
@@ -204,7 +204,7 @@ def test_the_first_lots_are_not_left_to_a_process_that_is_just_starting(
 ) -> None:
     here: list[str] = []
     work = workers._work
-    monkeypatch.setattr(workers, "_work", lambda request: here.extend(request.paths) or work(request))
+    monkeypatch.setattr(workers, "_work", lambda request: here.extend(request.items) or work(request))
     items = [f"item {number}" for number in range(20)]
     answers = workers.called(
         f"{__name__}:in_capitals", "", items, list[str], lot=1, count=20, processes=2, ahead=20
@@ -217,9 +217,10 @@ def test_helping_processes_end_with_the_work(brain: Path, monkeypatch: pytest.Mo
     made: list[Any] = []
     start = workers._started
     monkeypatch.setattr(workers, "_started", lambda: made.append(start()) or made[-1])
-    monkeypatch.setattr(workers, "_LOT", 5)
+    monkeypatch.setattr(prepare, "_LOT", 5)
     paths = [path.relative_to(brain).as_posix() for path in brain.glob("chunks/*/*.json")]
-    reading = workers.prepared(str(brain), paths, "english", processes=3, few=0)
+    monkeypatch.setattr(prepare, "FEW", 0)
+    reading = prepare.prepared(str(brain), paths, "english", processes=3)
     next(reading)
     reading.close()  # whoever reads stops half-way
     assert len(made) == 2
@@ -240,8 +241,8 @@ def test_a_check_finds_the_same_however_many_processes_look(
     assert {"unreadable-file", "misnamed-file", "content-hash", "unreadable-version"} <= {
         item.code for item in alone
     }
-    monkeypatch.setattr(workers, "FEW", 0)
-    monkeypatch.setattr(workers, "_LOT", 7)
+    monkeypatch.setattr(prepare, "FEW", 0)
+    monkeypatch.setattr(prepare, "_LOT", 7)
     started: list[object] = []
     start = workers._started
     monkeypatch.setattr(workers, "_started", lambda: started.append(None) or start())

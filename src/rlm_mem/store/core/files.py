@@ -27,6 +27,7 @@ __all__ = [
     "make_folder",
     "names_below",
     "publish",
+    "read_signed",
     "remove",
     "signature",
     "sync_files",
@@ -58,6 +59,13 @@ def signature(path: StrPath) -> Signature | None:
     except FileNotFoundError:
         return None
     return Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+
+def read_signed(path: StrPath) -> tuple[bytes, Signature]:
+    """The content of a file, and its signature when it was read; raises OSError."""
+    with open(path, "rb") as handle:  # noqa: PTH123 - mostly of a path that is a text
+        stat = os.fstat(handle.fileno())
+        return handle.read(), Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
 def names_below(

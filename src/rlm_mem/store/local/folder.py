@@ -43,8 +43,10 @@ __all__ = [
     "FileTransaction",
     "Layout",
     "LocalBrainFiles",
+    "chunk_in",
     "REDO_SUFFIX",
     "former_versions",
+    "read_chunk_file",
     "read_version_file",
 ]
 
@@ -121,6 +123,20 @@ class Layout:
         if self.archive.is_dir():
             found.append("archive")
         return found
+
+
+def chunk_in(data: bytes, name: str) -> Chunk:
+    """The chunk in a file of this name; raises InvalidChunk."""
+    chunk = decode_chunk(data)
+    if f"{chunk.id}.json" != name:
+        raise InvalidChunk(f"{name} holds the chunk {chunk.id}: file name and id must agree")
+    return chunk
+
+
+def read_chunk_file(path: Path) -> tuple[Chunk, Signature]:
+    """Read one chunk file; raises InvalidChunk, or OSError where it cannot be opened."""
+    data, read = files.read_signed(path)
+    return chunk_in(data, path.name), read
 
 
 def read_version_file(path: Path) -> Chunk:

@@ -24,17 +24,15 @@ from rlm_mem.store.core.integrity import (
     wrong_values,
 )
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED
-from rlm_mem.store.local.folder import former_versions
+from rlm_mem.store.local.folder import former_versions, read_chunk_file
+from rlm_mem.store.local.prepare import ExaminedFile, examined
 from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.schema import in_pages, shows_damage
-from rlm_mem.store.local.sync import read_chunk_file
-from rlm_mem.store.local.workers import examined
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.local.folder import Layout
     from rlm_mem.store.local.local_index import FolderBackend
-    from rlm_mem.store.local.prepare import ExaminedFile
 
 __all__ = ["check_folder", "mend_folder"]
 

@@ -12,18 +12,17 @@ import os
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec import structs
 
-from rlm_mem.chunk import Chunk, decode_chunk, is_chunk_id
+from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Reads, SyncReport
 from rlm_mem.store.local import redo
-from rlm_mem.store.local.folder import Layout
+from rlm_mem.store.local.folder import Layout, read_chunk_file
 from rlm_mem.store.local.queries import find_row, row_at_path
 from rlm_mem.store.local.schema import SUMS
 from rlm_mem.store.local.transaction import RACY_NS, LocalRowWriter, Transaction
@@ -36,7 +35,6 @@ __all__ = [
     "emptied",
     "fold_reads",
     "holds_nothing_of",
-    "read_chunk_file",
     "sync_folders",
     "unsaved_reads",
 ]
@@ -70,17 +68,6 @@ def changed_folders(
         if full or record is None or record[0] != mtime or (racy and record[1] - mtime < RACY_NS):
             changed.append(path)
     return sorted(changed, reverse=True)
-
-
-def read_chunk_file(path: Path) -> tuple[Chunk, files.Signature]:
-    """Read one chunk file; raises InvalidChunk, or OSError where it cannot be opened."""
-    with path.open("rb") as handle:
-        stat = os.fstat(handle.fileno())
-        data = handle.read()
-    chunk = decode_chunk(data)
-    if chunk.id != path.stem:
-        raise InvalidChunk(f"{path.name} holds the chunk {chunk.id}: file name and id must agree")
-    return chunk, files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
 def sync_folders(
@@ -144,7 +131,7 @@ def _read(layout: Layout, paths: list[str], language: str, processes: int) -> It
     """The chunk files at some paths, several of them in the order in which their chunks were made."""
     if not paths:
         return
-    from rlm_mem.store.local.workers import in_order_of_making, prepared
+    from rlm_mem.store.local.prepare import in_order_of_making, prepared
 
     base = str(layout.base)
     if len(paths) > 1:
@@ -211,7 +198,7 @@ def _adopt(
         _logger.error("unreadable chunk file %s: %s", path, problem)
         connection.execute(
             "INSERT OR REPLACE INTO unreadable VALUES (?, ?, ?, ?, ?)",
-            (path, found.size, found.mtime_ns, found.inode, problem),
+            (path, *structs.astuple(found.signature), problem),
         )
         hidden = row_at_path(connection, path)
         if hidden is not None:  # it is not what the index says any more: hide it, leave the file alone

@@ -1,7 +1,7 @@
-"""Other processes that read chunk files for the one that writes the index, where that is quicker.
+"""Other processes that read and analyse for the one that writes the index, where that is quicker.
 
-A worker is a plain child process that answers lots of paths with lots of ``Prepared``; the results come back in the
-order of the paths, so an index made with workers is the one made without. Python's own ``multiprocessing`` cannot be
+A worker is a plain child process that calls functions of this package with lots of items; the results come back in the
+order of the items, so an index made with workers is the one made without. Python's own ``multiprocessing`` cannot be
 used: its children would run the main script of the program that uses this package. Where children cannot be started,
 or one dies, the work is done in this process.
 """
@@ -17,7 +17,7 @@ import subprocess
 import sys
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from itertools import islice
 from pkgutil import resolve_name
@@ -25,16 +25,10 @@ from typing import IO, Any
 
 import msgspec
 
-from rlm_mem.store.local.prepare import ExaminedFile, Prepared, created_at, examine, prepare
-
-__all__ = ["FEW", "called", "examined", "in_order_of_making", "prepared", "serve"]
+__all__ = ["called", "serve"]
 
 _logger = logging.getLogger("rlm_mem.store")
 
-#: With fewer files than this, starting processes takes longer than reading the files here.
-FEW = 600
-_LOT = 100
-_GLANCES = 2000
 _MOST = 8  # the writing process cannot keep up with more
 _ASKED = 4
 """Lots that a child has at a time: it goes on while this process is busy with something else than its answers."""
@@ -46,47 +40,15 @@ _START = "import sys; sys.path[:] = {path!r}; from rlm_mem.store.local.workers i
 
 
 class _Request(msgspec.Struct, array_like=True):
-    task: str
-    base: str
-    language: str
-    paths: list[str]
+    function: str
+    given: str
+    items: list[str]
 
 
 def _work(request: _Request) -> list[Any]:
-    """What a request asks for, one answer per path; the same here and in another process."""
-    base = request.base
-    if request.task == "prepare":
-        return [prepare(base, path, request.language) for path in request.paths]
-    if request.task == "call":
-        function: Callable[[str, list[str]], list[Any]] = resolve_name(request.base)
-        return function(request.language, request.paths)
-    if request.task == "examine":
-        return [examine(base, path) for path in request.paths]
-    return [created_at(base, path) for path in request.paths]
-
-
-def prepared(
-    base: str, paths: Sequence[str], language: str, *, processes: int = 0, few: int | None = None
-) -> Iterator[Prepared]:
-    """Every file of ``paths``, in that order.
-
-    Args:
-        base: the store's folder.
-        paths: relative to it.
-        language: of the analyser.
-        processes: how many may be used, this one included; 0 takes as many as there are cores.
-        few: with fewer files no other process is used; None takes FEW.
-    """
-    requests = _requests("prepare", base, language, paths, _LOT)
-    return _answered(requests, list[Prepared], len(paths), processes, FEW if few is None else few)
-
-
-def examined(
-    base: str, paths: Iterable[str], files: int, *, processes: int = 0, few: int | None = None
-) -> Iterator[ExaminedFile]:
-    """Every file of ``paths`` as a check looks at it, in that order; ``files`` is about how many there are."""
-    requests = _requests("examine", base, "", paths, _LOT)
-    return _answered(requests, list[ExaminedFile], files, processes, FEW if few is None else few)
+    """The answers to a request, one for each item; the same here and in another process."""
+    function: Callable[[str, list[str]], list[Any]] = resolve_name(request.function)
+    return function(request.given, request.items)
 
 
 def called(
@@ -110,48 +72,20 @@ def called(
         shape: type of the list that it returns.
         count: how many items there are, at least.
         lot: items of one call.
-        processes, few: as for ``prepared``.
+        processes: how many may be used, this one included; 0 takes as many as there are cores.
+        few: with fewer items no other process is used.
         ahead: calls that may be made ahead of the one whose items are asked for; more where there are many processes.
         otherwise: called while the next answer is not there, before items are worked on here; whether it had to do
             anything.
     """
-    requests = _requests("call", function, given, items, lot)
-    return _answered(requests, shape, count, processes, few, ahead, otherwise)
-
-
-def in_order_of_making(
-    base: str, paths: Sequence[str], *, processes: int = 0, few: int | None = None
-) -> list[str]:
-    """The paths, oldest chunk first, so that chunks of the same time are numbered in the order of their insertion."""
-    requests = _requests("glance", base, "", paths, _GLANCES)
-    # Reading the first bytes is a twentieth of the work: for a few thousand files it is faster than starting a process.
-    few = 20 * (FEW if few is None else few)
-    times: Iterator[str] = _answered(requests, list[str], len(paths), processes, few)
-    return [path for _, path in sorted(zip(times, paths, strict=True))]
-
-
-def _requests(task: str, base: str, language: str, paths: Iterable[str], size: int) -> Iterator[_Request]:
-    rest = iter(paths)
-    while lot := list(islice(rest, size)):
-        yield _Request(task, base, language, lot)
-
-
-def _answered(
-    requests: Iterator[_Request],
-    shape: Any,
-    files: int,
-    processes: int,
-    few: int,
-    ahead: int = 0,
-    otherwise: Callable[[], bool] | None = None,
-) -> Iterator[Any]:
-    """The answers to all requests in their order."""
-    count = min(processes or _cores(), _MOST)
-    if files < few or count < 2 or not sys.executable or getattr(sys, "frozen", False):
+    rest = iter(items)
+    requests = (_Request(function, given, some) for some in iter(lambda: list(islice(rest, lot)), []))
+    processes = min(processes or _cores(), _MOST)
+    if count < few or processes < 2 or not sys.executable or getattr(sys, "frozen", False):
         for request in requests:
             yield from _work(request)
         return
-    pool = _Pool(count - 1, msgspec.msgpack.Decoder(shape), ahead, otherwise)
+    pool = _Pool(processes - 1, msgspec.msgpack.Decoder(shape), ahead, otherwise)
     try:
         for answer in pool.answers(requests):
             yield from answer
