@@ -18,7 +18,8 @@ from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import figures
 from rlm_mem.dashboard.spans import Span, did, spans
 from rlm_mem.dashboard.words import address, first_line, visible, without_marks
-from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.errors import InputError
+from rlm_mem.operations.server import model_name
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -68,7 +69,7 @@ def recalls_page(visit: Visit) -> Response:
         operations=_OPERATIONS,
         more=address("/recalls", operation=operation, limit=limit * 2) if len(runs) > limit < 500 else "",
         here=address("/recalls", operation=operation, limit="" if limit == _PAGE else limit),
-        model=_model(visit.memory),
+        model=model_name(visit.memory),
         memories=figures(visit.memory)["chunk_count"],
         failed=[run for run in visit.runs.list()[:3] if run.state == "failed" and run.trajectory_id is None],
         live="recalls",
@@ -173,13 +174,6 @@ def _live(visit: Visit, run: Trajectory) -> Any:
         ),
         None,
     )
-
-
-def _model(memory: Memory) -> str:
-    try:
-        return memory.llm.name
-    except RlmMemError as error:
-        return f"not usable: {error}"
 
 
 # --- rendering ----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct, convert, field, to_builtins
+from msgspec import Meta, Struct, field, to_builtins
 
 from rlm_mem import recall
 from rlm_mem.chunk.types import is_untrusted
@@ -21,8 +21,8 @@ from rlm_mem.operations.shapes import (
     RecallAnswer,
     answer_of,
     cited_answer,
-    concluded_fields,
-    sources,
+    cited_conclusion,
+    shaped,
 )
 from rlm_mem.operations.types import (
     CONVERSATION_NAMES,
@@ -317,13 +317,15 @@ def _outcome(found: Sequence[object]) -> SearchOutcome:
 
 
 def _hit(hit: Hit) -> HitOut:
-    parts = None if hit.parts is None else {name: float(value) for name, value in hit.parts.items()}
-    return HitOut(
-        hit.chunk_id, float(hit.score), hit.snippet, int(hit.start), int(hit.end), int(hit.segment_no),
-        hit.conversation_id, hit.at, hit.type, list(hit.tags), hit.author, parts,
-        [convert(one, AdjacentSegmentOut, from_attributes=True) for one in hit.neighbours],
-        hit.superseded_by, list(hit.replaces), hit.origin, hit.trust,
-    )  # fmt: skip
+    return shaped(
+        HitOut,
+        hit,
+        score=float(hit.score),
+        start=int(hit.start),
+        end=int(hit.end),
+        segment_no=int(hit.segment_no),
+        parts=None if hit.parts is None else {name: float(value) for name, value in hit.parts.items()},
+    )
 
 
 def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
@@ -336,14 +338,9 @@ def run_out(run: LiveRun) -> RunOut:
     """A run as a response."""
     answer = None if run.result is None else answer_of(run.result)
     problem = None if run.error is None else Problem(**{**run.error, "errors": []})
-    return RunOut(
-        id=run.id,
-        operation=run.operation,
-        question=run.question,
-        state=run.state,
-        started_at=run.started_at,
-        finished_at=run.finished_at,
-        trajectory_id=run.trajectory_id,
+    return shaped(
+        RunOut,
+        run,
         turns=sum(one.kind == "step" for one in list(run.events)),
         result=answer if isinstance(answer, RecallAnswer) else None,
         conclusion=answer if isinstance(answer, Conclusion) else None,
@@ -397,17 +394,11 @@ def _find(context: Context, request: SearchArguments) -> SearchResponse:
     return SearchResponse(
         _outcome(found),
         [
-            SearchHit(
+            shaped(
+                SearchHit,
+                hit,
                 id=hit.chunk_id,
                 score=round(float(hit.score), 4),
-                snippet=hit.snippet,
-                at=hit.at,
-                type=hit.type,
-                tags=list(hit.tags),
-                conversation_id=hit.conversation_id,
-                author=hit.author,
-                superseded_by=hit.superseded_by,
-                replaces=list(hit.replaces),
                 namespace=elsewhere.get(hit.chunk_id),
                 **_outside(hit.origin, hit.trust),
             )
@@ -417,25 +408,22 @@ def _find(context: Context, request: SearchArguments) -> SearchResponse:
 
 
 def _newest(chunk: Chunk, own: str) -> SearchHit:
-    return SearchHit(
-        id=chunk.id,
+    about = chunk.metadata
+    return shaped(
+        SearchHit,
+        about,
+        chunk,
         score=0.0,
         snippet=chunk.content[:400],
-        at=chunk.metadata.at,
-        type=chunk.type,
-        tags=list(chunk.tags),
-        conversation_id=chunk.metadata.conversation_id,
         author=None,
-        superseded_by=chunk.metadata.superseded_by,
-        replaces=chunk.replaces,
         namespace=None if chunk.namespace == own else chunk.namespace,
-        **_outside(chunk.metadata.origin, chunk.metadata.trust),
+        **_outside(about.origin, about.trust),
     )
 
 
-def _outside(origin: str, trust: str) -> dict[str, str]:
-    """The fields that mark a hit whose text is not trusted; none for any other."""
-    return {"origin": origin, "trust": trust} if is_untrusted(trust) else {}
+def _outside(origin: str, trust: str) -> dict[str, str | None]:
+    """The fields that mark a hit whose text is not trusted; None for any other."""
+    return {"origin": origin, "trust": trust} if is_untrusted(trust) else {"origin": None, "trust": None}
 
 
 def _reporting(context: Context) -> Callable[[LoopStep], None]:
@@ -468,9 +456,7 @@ def _recall(context: Context, request: RecallArguments) -> CitedAnswer:
 
 def _reason(context: Context, request: ReasonArguments) -> CitedConclusion:
     result = context.memory.reason(request.question, on_step=_reporting(context), as_of=request.as_of)
-    return CitedConclusion(
-        **concluded_fields(result), sources=sources(context.memory.store, result.chunk_ids)
-    )
+    return cited_conclusion(context.memory.store, result)
 
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -12,7 +12,15 @@ from rlm_mem.errors import InputError, InvalidChunk, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import Refused, problem
-from rlm_mem.operations.shapes import ChunkOut, ChunkSummary, ChunkView, chunk_out, chunk_view, summary_of
+from rlm_mem.operations.shapes import (
+    ChunkOut,
+    ChunkSummary,
+    ChunkView,
+    chunk_out,
+    chunk_view,
+    shaped,
+    summary_of,
+)
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, not_modified
 from rlm_mem.operations.types import (
     CONVERSATION_NAMES,
@@ -324,13 +332,11 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
         **to_remember(context, request),
         progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
     )
-    return RememberResponse(
-        chunk_ids=made.chunk_ids,
+    return shaped(
+        RememberResponse,
+        made,
         chunks_created=made.created,
         total_tokens=made.tokens,
-        duplicates=made.duplicates,
-        replaced=made.replaced,
-        proposed=made.proposed,
         secrets=dict(made.secrets.rules),
         secrets_hidden=made.secrets.count if made.secrets.hidden else 0,
         note=str(made.secrets) if made.secrets else None,

@@ -11,6 +11,7 @@ from msgspec import Meta, Struct, json
 from rlm_mem.errors import AccessDenied, InputError
 from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.problems import Refused, problem
+from rlm_mem.operations.shapes import shaped
 from rlm_mem.operations.types import DryRun, Line, Request
 
 if TYPE_CHECKING:
@@ -90,9 +91,7 @@ def _erase(context: Context, request: EraseRequest) -> Erased:
             dry_run=request.dry_run,
             progress=lambda done, total: context.progress(done, total, f"looked at {done} of {total} chunks"),
         )
-    return Erased(
-        made.dry_run, made.chunk_ids, made.files, made.events, made.remaining, json.encode(made).decode()
-    )
+    return shaped(Erased, made, report=json.encode(made).decode())
 
 
 def _verify(context: Context, request: VerifyErasure) -> Left:
@@ -110,7 +109,7 @@ OPERATIONS: tuple[Operation, ...] = (
         description="It cannot be undone. Where the server is stopped in the middle, the same request goes on.",
     ),
     Operation(
-        "POST", "/erase/verify", "verifyErasure", "Look for what is left of what the report of an erasure tells of.",
+        "POST", "/erase/verify", "verifyErasure", "Look for what is left of what the report of an erasure lists.",
         _GROUP, permission="admin", everywhere=True, run=_verify, request=VerifyErasure, response=Left,
         most_bytes=4 * _MOST_CHARS,
     ),

@@ -12,7 +12,7 @@ from rlm_mem.operations.chunks import ChunkPage
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import Refused, problem
-from rlm_mem.operations.shapes import ChunkOut, Neighbour, chunk_out, iso, neighbour, summary_of
+from rlm_mem.operations.shapes import ChunkOut, Neighbour, chunk_out, iso, shaped, summary_of
 from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, page_of
 from rlm_mem.operations.types import (
     ChunkId,
@@ -180,7 +180,7 @@ def _list(context: Context, request: LinkQuery) -> Links:
     chunk_id = context.path["chunk_id"]
     _there(context, chunk_id)
     found = context.memory.store.linked(chunk_id, request.type, request.direction, limit=request.limit)
-    return Links([neighbour(link) for link in found])
+    return Links([shaped(Neighbour, link) for link in found])
 
 
 def link(context: Context, request: LinkRequest) -> Reply:

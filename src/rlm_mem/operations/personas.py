@@ -10,6 +10,7 @@ from msgspec import Meta, Struct
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.shapes import shaped
 from rlm_mem.operations.types import LongText, Request
 
 if TYPE_CHECKING:
@@ -159,13 +160,10 @@ def _library(context: Context, _: object) -> PersonaLibraryResponse:
     return PersonaLibraryResponse(
         persona.library.modes(),
         [
-            SliderOut(
-                one.name, one.title, one.low, one.high, one.default, values[name], one.description,
-                one.behavior(values[name]),
-            )
+            shaped(SliderOut, one, value=values[name], behavior=one.behavior(values[name]))
             for name, one in persona.library.sliders().items()
         ],
-    )  # fmt: skip
+    )
 
 
 def _hud(context: Context, _: object) -> HudResponse:

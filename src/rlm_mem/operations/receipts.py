@@ -8,6 +8,7 @@ from msgspec import Meta, Struct
 
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.shapes import shaped
 from rlm_mem.operations.types import Request, TrajectoryId
 
 if TYPE_CHECKING:
@@ -84,13 +85,12 @@ class Verified(MayBeCut):
 def verified(found: Verification) -> Verified:
     """A verification as an answer."""
     receipt = found.receipt
-    return Verified(
-        verdict=found.verdict,
+    return shaped(
+        Verified,
+        found,
         question=None if receipt is None else receipt.question.text,
         answer=None if receipt is None else receipt.answer.content,
         run=None if receipt is None else receipt.origin.run,
-        signer=found.signer,
-        checks=[VerifiedPart(one.part, one.status, one.detail) for one in found.checks],
     )
 
 

@@ -13,11 +13,10 @@ from rlm_mem import recall
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
-from rlm_mem.operations.shapes import TokenUsage
+from rlm_mem.operations.shapes import TokenUsage, shaped
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Time, utc
 from rlm_mem.recall.outcome import OutcomeWord
-from rlm_mem.results import RecordedChange
 
 __all__ = ["OPERATIONS"]
 
@@ -219,10 +218,6 @@ class RunList(MayBeCut):
     trajectories: list[RunSummary]
 
 
-def _tokens(usage: Any) -> TokenUsage:
-    return TokenUsage(usage.input_tokens, usage.output_tokens, usage.cached_tokens, usage.reasoning_tokens)
-
-
 def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
     found = sorted(
         context.memory.trajectories(
@@ -238,16 +233,9 @@ def _trajectories(context: Context, request: TrajectoryQuery) -> TrajectoryPage:
     here = found[start : start + request.limit]
     more = start + request.limit < len(found)
     return TrajectoryPage(
-        [
-            TrajectorySummary(
-                one.id, one.operation, one.query, one.started_at, one.model, one.engine, one.iterations,
-                one.seconds, one.concluded, one.stopped_by, _tokens(one.usage), one.cost, one.error,
-                one.outcome, one.answer,
-            )
-            for one in here
-        ],
+        [shaped(TrajectorySummary, one) for one in here],
         encode_cursor("trajectories", here[-1].started_at, here[-1].id) if more else None,
-    )  # fmt: skip
+    )
 
 
 def _trajectory(context: Context, _: object) -> TrajectoryOut:
@@ -261,16 +249,10 @@ def _trajectory(context: Context, _: object) -> TrajectoryOut:
 def _costs(context: Context, request: PeriodQuery) -> Costs:
     lines = context.memory.costs(since=utc(request.since), until=utc(request.until))
     return Costs(
-        [
-            CostOut(
-                one.day, one.model, one.operation, one.runs, one.calls, _tokens(one.usage), one.cost,
-                one.unpriced_calls,
-            )
-            for one in lines
-        ],
+        [shaped(CostOut, one) for one in lines],
         sum((one.cost for one in lines if one.cost is not None), Decimal(0)),
         sum(one.unpriced_calls for one in lines),
-    )  # fmt: skip
+    )
 
 
 def _events(context: Context, request: EventsQuery) -> EventPage:
@@ -303,23 +285,19 @@ def _changes(context: Context, request: ChangesQuery) -> ChangePage:
         (last,) = decode_cursor("undo", request.cursor, tuple[str])
         found = islice(dropwhile(lambda change: change.id != last, found), 1, None)
     here = list(islice(found, request.limit + 1))
-    items = [_change_out(one) for one in here[: request.limit]]
+    items = [shaped(ChangeOut, one) for one in here[: request.limit]]
     return ChangePage(items, encode_cursor("undo", items[-1].id) if len(here) > len(items) else None)
 
 
-def _change_out(change: RecordedChange) -> ChangeOut:
-    return ChangeOut(**to_builtins(asdict(change)))
-
-
 def _last_changes(context: Context, request: ChangesArguments) -> ChangeList:
-    return ChangeList([_change_out(one) for one in context.memory.recorded_changes(request.limit)])
+    return ChangeList([shaped(ChangeOut, one) for one in context.memory.recorded_changes(request.limit)])
 
 
 def _undo(context: Context, request: UndoChange) -> UndoneOut:
     undone = context.memory.undo(change=request.change)
     if undone is None:
         raise NotFoundError("there is nothing to undo", hint="the list of changes shows what was done")
-    return UndoneOut(**to_builtins(asdict(undone)))
+    return shaped(UndoneOut, undone)
 
 
 def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
@@ -342,16 +320,10 @@ def _recent_runs(context: Context, request: RunsArguments) -> RunList:
     )
     return RunList(
         [
-            RunSummary(
-                id=one.id,
-                operation=one.operation,
+            shaped(
+                RunSummary,
+                one,
                 query=one.query[:500],
-                started_at=one.started_at,
-                model=one.model,
-                iterations=one.iterations,
-                seconds=one.seconds,
-                concluded=one.concluded,
-                outcome=one.outcome,
                 answer=None if one.answer is None else one.answer[:_ANSWER],
             )
             for one in found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -11,11 +11,13 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.links import TagCount
 from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.shapes import shaped
 from rlm_mem.operations.types import DryRun
 
-__all__ = [
-    "OPERATIONS",
-]
+if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
+
+__all__ = ["OPERATIONS", "model_name"]
 
 _GROUP = "server"
 
@@ -50,24 +52,24 @@ class Status(MayBeCut):
     open_recalls: int
 
 
+def model_name(memory: Memory) -> str:
+    """The model that answers questions, or why there is none."""
+    try:
+        return memory.llm.name
+    except RlmMemError as error:
+        return f"not usable: {error}"
+
+
 def _about(context: Context, _: object) -> About:
     store = context.memory.store
-    try:
-        model = context.memory.llm.name
-    except RlmMemError as error:
-        model = f"not usable: {error}"
     return About(
-        __version__, store.namespace, context.settings.read_only, model, list(store.types.chunk_types),
-        list(store.types.link_types),
+        __version__, store.namespace, context.settings.read_only, model_name(context.memory),
+        list(store.types.chunk_types), list(store.types.link_types),
     )  # fmt: skip
 
 
 def _status(context: Context, _: object) -> Status:
     figures: dict[str, Any] = context.memory.store.get_stats()
-    try:
-        model = context.memory.llm.name
-    except RlmMemError as error:
-        model = f"not usable: {error}"
     return Status(
         namespace=context.memory.store.namespace,
         version=__version__,
@@ -80,7 +82,7 @@ def _status(context: Context, _: object) -> Status:
         last_at=figures["last_at"],
         by_type=figures["by_type"],
         tags=[TagCount(tag, count) for tag, count in context.memory.tags(20)],
-        model=model,
+        model=model_name(context.memory),
         read_only=context.settings.read_only,
         open_recalls=len(context.handles),
     )
@@ -138,39 +140,25 @@ class Checkpointed(Struct):
     figures: dict[str, Any]
 
 
-def _finding(one: Any) -> FindingOut:
-    return FindingOut(one.code, one.message, one.file, one.chunk_id, one.target_id, one.link_type)
-
-
 def _check(context: Context, _: object) -> Checked:
-    return Checked([_finding(one) for one in context.memory.check()])
+    return shaped(Checked, findings=context.memory.check())
 
 
 def _repair(context: Context, request: DryRun) -> Repaired:
-    dry_run: bool = request.dry_run
-    return Repaired(
-        dry_run,
-        [
-            RepairOut(_finding(one.finding), one.action, one.done, one.manual, one.error)
-            for one in context.memory.repair(dry_run=dry_run)
-        ],
-    )
+    repairs = context.memory.repair(dry_run=request.dry_run)
+    return shaped(Repaired, request, repairs=repairs)
 
 
 def _checkpoint(context: Context, _: object) -> Checkpointed:
     return Checkpointed(context.memory.store.checkpoint())
 
 
-def _synced(report: Any) -> Synced:
-    return Synced(list(report.added), list(report.changed), list(report.removed), list(report.unreadable))
-
-
 def _sync(context: Context, _: object) -> Synced:
-    return _synced(context.memory.sync())
+    return shaped(Synced, context.memory.sync())
 
 
 def _rebuild(context: Context, _: object) -> Synced:
-    return _synced(context.memory.rebuild_index())
+    return shaped(Synced, context.memory.rebuild_index())
 
 
 OPERATIONS: tuple[Operation, ...] = (

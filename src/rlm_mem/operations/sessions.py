@@ -11,7 +11,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.operations.asking import Budgets, limits_of
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
-from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, answer_of, cited_answer
+from rlm_mem.operations.shapes import CitedAnswer, RecallAnswer, answer_of, cited_answer, shaped
 from rlm_mem.operations.types import (
     QUESTION_NAMES,
     Confidence,
@@ -174,33 +174,16 @@ def _run_program(context: Context, code: str) -> tuple[Execution, RecallResult |
 
 def _execute(context: Context, request: ProgramRequest) -> ExecutionResponse:
     step, result = _run_program(context, request.code)
-    return ExecutionResponse(
-        text=step.text,
-        output=step.output,
-        error=step.error,
-        hint=step.hint,
-        truncated=step.truncated,
-        chunks_read=list(step.chunks_read),
-        finished=step.finished,
-        stopped_by=step.stopped_by,
-        turns_left=step.turns_left,
-        result=None if result is None else _answer(result),
-    )
+    return shaped(ExecutionResponse, step, result=None if result is None else _answer(result))
 
 
 def _execute_cited(context: Context, request: ExecArguments) -> ExecutedProgram:
     step, result = _run_program(context, request.code)
-    return ExecutedProgram(
-        output=step.output,
-        finished=step.finished,
-        error=step.error,
-        hint=step.hint,
-        untrusted=step.untrusted,
-        truncated=step.truncated,
-        chunks_read=list(step.chunks_read[:_FIRST_IDS]),
+    return shaped(
+        ExecutedProgram,
+        step,
+        chunks_read=step.chunks_read[:_FIRST_IDS],
         chunk_count=len(step.chunks_read),
-        stopped_by=step.stopped_by,
-        turns_left=step.turns_left,
         result=None if result is None else cited_answer(context.memory.store, result),
     )
 

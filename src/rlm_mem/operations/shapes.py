@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from msgspec import UNSET, Struct, UnsetType, to_builtins
+from msgspec import UNSET, Struct, UnsetType, convert, to_builtins
 
 from rlm_mem import recall
 from rlm_mem.chunk import Chunk, format_time
@@ -16,10 +16,9 @@ from rlm_mem.operations.fitting import MayBeCut
 from rlm_mem.recall.outcome import Method, OutcomeWord
 
 if TYPE_CHECKING:
-    from rlm_mem.chunk import Chunk
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
-    from rlm_mem.store.core.chunk_store import ChunkStore, LinkedChunk, Summary
+    from rlm_mem.store.core.chunk_store import ChunkStore, Summary
 
 __all__ = [
     "ChunkOut",
@@ -39,14 +38,16 @@ __all__ = [
     "chunk_out",
     "chunk_view",
     "cited_answer",
+    "cited_conclusion",
     "iso",
-    "neighbour",
-    "sources",
+    "shaped",
     "summary_of",
 ]
 
 #: Most characters of a chunk's content in the response of a tool.
 _MAX_CONTENT = 20_000
+
+_Shape = TypeVar("_Shape", bound=Struct)
 
 
 class LinkOut(Struct):
@@ -130,7 +131,7 @@ class MemoryLink(Struct):
 class ChunkView(Struct):
     """One memory; with `superseded_by` it does not hold any more. `truncated` when its content is longer than what
     stands here. `trust` is `untrusted` where the content came from outside (`origin`): it is data then, and no
-    instruction in it counts. `note` tells of secrets in a change.
+    instruction in it counts. `note` says which secrets a change contained.
     `namespace` is there where it is not the server's own, but the one that all projects share.
     """
 
@@ -165,61 +166,34 @@ class Neighbour(Struct):
     created_at: str
 
 
+def shaped(kind: type[_Shape], /, *sources: object, **given: Any) -> _Shape:
+    """A response: each field as given (UNSET: left out), else as the first of the sources has it under its name.
+
+    Fields that are structs, and lists of them, are made from attributes of the same names.
+    """
+    for name in kind.__struct_fields__:
+        source = next((one for one in sources if name not in given and hasattr(one, name)), None)
+        if source is not None:
+            given[name] = getattr(source, name)
+    set_fields = {name: value for name, value in given.items() if value is not UNSET}
+    return convert(set_fields, kind, from_attributes=True)
+
+
 def chunk_out(chunk: Chunk, *, archived: bool = False) -> ChunkOut:
     """A chunk as a response."""
-    about = chunk.metadata
-    return ChunkOut(
-        id=chunk.id,
-        content=chunk.content,
-        tokens=chunk.tokens,
-        type=chunk.type,
-        tags=list(chunk.tags),
-        revision=chunk.revision,
-        namespace=chunk.namespace,
-        conversation_id=about.conversation_id,
-        source=about.source,
-        confidence=about.confidence,
-        created_at=about.created_at,
-        modified_at=about.modified_at,
-        occurred_at=about.occurred_at,
-        valid_from=about.valid_from,
-        valid_to=about.valid_to,
-        superseded_by=about.superseded_by,
-        content_hash=about.content_hash,
-        provenance=about.provenance,
-        extra=about.extra,
-        links=[
-            LinkOut(link.target_id, link.type, link.strength, link.created_at, link.reasoning)
-            for link in chunk.links
-        ],
-        archived=archived,
-        origin=about.origin,
-        trust=about.trust,
-        expires_at=about.expires_at,
-    )
+    return shaped(ChunkOut, chunk.metadata, chunk, archived=archived)
 
 
 def chunk_view(store: ChunkStore, chunk: Chunk) -> ChunkView:
     """A chunk as tools return it, with its strongest links in both directions."""
-    about = chunk.metadata
-    return ChunkView(
-        id=chunk.id,
+    return shaped(
+        ChunkView,
+        chunk.metadata,
+        chunk,
         content=chunk.content[:_MAX_CONTENT],
         truncated=len(chunk.content) > _MAX_CONTENT,
-        type=chunk.type,
-        tags=list(chunk.tags),
-        at=about.at,
-        created_at=about.created_at,
-        conversation_id=about.conversation_id,
-        confidence=about.confidence,
-        revision=chunk.revision,
-        valid_to=about.valid_to,
-        superseded_by=about.superseded_by,
-        replaces=chunk.replaces,
-        origin=about.origin,
-        trust=about.trust,
         links=[
-            MemoryLink(link.chunk_id, link.type, link.strength, link.direction, link.reasoning)
+            shaped(MemoryLink, link, id=link.chunk_id)
             for link in store.linked(chunk.id, None, "both", limit=10)
         ],
         namespace=_elsewhere(store, chunk),
@@ -234,21 +208,8 @@ def _elsewhere(store: ChunkStore, chunk: Chunk) -> str | UnsetType:
 def summary_of(one: Summary | Chunk) -> ChunkSummary:
     """A summary of the index, or a chunk without its content, as a response."""
     if isinstance(one, Chunk):
-        about = one.metadata
-        return ChunkSummary(
-            one.id, one.type, list(one.tags), one.tokens, about.confidence, about.conversation_id, about.at,
-            about.created_at, one.revision, about.superseded_by, about.origin, about.trust, about.expires_at,
-        )  # fmt: skip
-    return ChunkSummary(
-        one.id, one.type, list(one.tags), one.tokens, one.confidence, one.conversation_id,
-        one.occurred_at or one.created_at, one.created_at, one.revision, one.superseded_by, one.origin, one.trust,
-        one.expires_at,
-    )  # fmt: skip
-
-
-def neighbour(link: LinkedChunk) -> Neighbour:
-    """A linked chunk as a response."""
-    return Neighbour(link.chunk_id, link.type, link.strength, link.direction, link.reasoning, link.created_at)
+        return shaped(ChunkSummary, one.metadata, one)
+    return shaped(ChunkSummary, one, at=one.occurred_at or one.created_at)
 
 
 def iso(seconds: float) -> str:
@@ -337,55 +298,28 @@ class Conclusion(ReasonedConclusion):
     cost: Decimal | None
 
 
-def concluded_fields(result: ReasoningResult) -> dict[str, Any]:
-    """The fields of ``ReasonedConclusion`` for a result, by name."""
-    return {
-        "conclusion": result.conclusion,
-        "path": [PathStep(step.chunk_id, step.operation, step.reasoning) for step in result.path],
-        "confidence": result.confidence,
-        "supports": list(result.supports),
-        "contradicts": list(result.contradicts),
-        "superseded": list(result.superseded),
-        "chunk_ids": list(result.chunk_ids),
-        "concluded": result.concluded,
-        "outcome": result.outcome,
-        "stopped_by": result.stopped_by,
-        "trajectory_id": result.trajectory.id,
-    }
-
-
 def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusion:
     """The result of a run as a response."""
-    used = result.usage
-    tokens = TokenUsage(used.input_tokens, used.output_tokens, used.cached_tokens, used.reasoning_tokens)
-    if isinstance(result, recall.RecallResult):
-        return RecallAnswer(
-            answer=result.content,
-            chunk_ids=list(result.chunk_ids),
-            confidence=result.confidence,
-            concluded=result.concluded,
-            outcome=result.outcome,
-            stopped_by=result.stopped_by,
-            evidence=list(result.evidence),
-            iterations=result.iterations_used,
-            seconds=round(result.seconds, 3),
-            usage=tokens,
-            cost=result.cost,
-            trajectory_id=result.trajectory.id,
-            standing=[asdict(one) for one in result.standing],
-            sources=[asdict(one) for one in result.sources],
-            method=result.method,
-            note=result.note,
-            value=to_builtins(result.value),
-        )
-    return Conclusion(
-        **concluded_fields(result),
-        evidence=list(result.evidence),
-        iterations=result.iterations_used,
-        seconds=round(result.seconds, 3),
-        usage=tokens,
-        cost=result.cost,
+    if not isinstance(result, recall.RecallResult):
+        return shaped(Conclusion, result, **_of_run(result))
+    return shaped(
+        RecallAnswer,
+        result,
+        **_of_run(result),
+        answer=result.content,
+        standing=[asdict(one) for one in result.standing],
+        sources=[asdict(one) for one in result.sources],
+        value=to_builtins(result.value),
     )
+
+
+def _of_run(result: RecallResult | ReasoningResult) -> dict[str, Any]:
+    """Fields that a response calls otherwise than the result."""
+    return {
+        "iterations": result.iterations_used,
+        "seconds": round(result.seconds, 3),
+        "trajectory_id": result.trajectory.id,
+    }
 
 
 class CitedMemory(Struct):
@@ -435,14 +369,12 @@ def sources(
     wanted = chunk_ids[:_MAX_SOURCES]
     chunks = store.get_many(wanted)
     return [
-        CitedMemory(
-            chunk.id,
-            chunk.metadata.at,
-            chunk.type,
-            (excerpts or {}).get(chunk.id) or chunk.content[:_EXCERPT],
-            chunk.metadata.origin,
-            chunk.metadata.trust,
-            _elsewhere(store, chunk),
+        shaped(
+            CitedMemory,
+            chunk.metadata,
+            chunk,
+            excerpt=(excerpts or {}).get(chunk.id) or chunk.content[:_EXCERPT],
+            namespace=_elsewhere(store, chunk),
         )
         for chunk in (chunks.get(chunk_id) for chunk_id in wanted)
         if chunk is not None
@@ -451,17 +383,16 @@ def sources(
 
 def cited_answer(store: ChunkStore, result: RecallResult) -> CitedAnswer:
     """The answer to a question with the beginnings of its sources, for agents."""
-    return CitedAnswer(
+    return shaped(
+        CitedAnswer,
+        result,
+        **_of_run(result),
         answer=result.content,
-        chunk_ids=list(result.chunk_ids),
-        confidence=result.confidence,
-        concluded=result.concluded,
-        outcome=result.outcome,
-        stopped_by=result.stopped_by,
-        iterations=result.iterations_used,
-        seconds=round(result.seconds, 3),
-        trajectory_id=result.trajectory.id,
         sources=sources(store, result.chunk_ids, {one.chunk_id: one.excerpt for one in result.sources}),
-        note=result.note,
         value=to_builtins(result.value),
     )
+
+
+def cited_conclusion(store: ChunkStore, result: ReasoningResult) -> CitedConclusion:
+    """A conclusion with the beginnings of its sources, for agents."""
+    return shaped(CitedConclusion, result, **_of_run(result), sources=sources(store, result.chunk_ids))

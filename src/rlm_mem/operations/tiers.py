@@ -11,6 +11,7 @@ from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.errors import InvalidMemory, NotFoundError
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
+from rlm_mem.operations.shapes import shaped
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import (
     Confidence,
@@ -25,9 +26,7 @@ from rlm_mem.operations.types import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rlm_mem.continuum.files import InvalidEntry, TieredMemory
+    from rlm_mem.continuum.files import TieredMemory
 
 __all__ = [
     "DryRun",
@@ -366,25 +365,16 @@ class ConsolidateArguments(Bounded, kw_only=True):
     dry_run: Annotated[bool, Meta(description="Only say what would be done.")] = False
 
 
-def _problems(found: Iterable[InvalidEntry]) -> list[MemoryProblem]:
-    return [MemoryProblem(one.file, one.message) for one in found]
-
-
 def _consolidate(context: Context, request: DryRun | ConsolidateArguments) -> ConsolidationResponse:
     report = context.memory.continuum.consolidate(
         dry_run=request.dry_run,
         progress=lambda done, total: context.progress(done, total, f"considered {done} of {total} memories"),
     )
-    return ConsolidationResponse(
-        report.dry_run, report.considered, report.promoted, report.merged, report.queued, report.held,
-        _problems(report.problems), report.notes,
-    )  # fmt: skip
+    return shaped(ConsolidationResponse, report)
 
 
 def _prune(context: Context, request: DryRun) -> Pruned:
-    report = context.memory.continuum.prune(dry_run=request.dry_run)
-    steps = [PruneStepOut(step.key, step.action, step.reason, step.tier) for step in report.steps]
-    return Pruned(report.dry_run, report.considered, steps, _problems(report.problems))
+    return shaped(Pruned, context.memory.continuum.prune(dry_run=request.dry_run))
 
 
 def _health(context: Context, _: object) -> Health:
@@ -396,7 +386,7 @@ def _hints(context: Context, request: HintQuery) -> Hints:
 
 
 def _check(context: Context, _: object) -> Problems:
-    return Problems(_problems(context.memory.continuum.check()))
+    return shaped(Problems, items=context.memory.continuum.check())
 
 
 def _sync(context: Context, _: object) -> SyncedTiers:
@@ -446,8 +436,7 @@ class Skills(MayBeCut):
 
 
 def _skills(context: Context, request: SkillsQuery) -> Skills:
-    found = context.memory.continuum.skills(mid=request.mid)
-    return Skills([SkillOut(one.name, one.key, one.text, list(one.evidence)) for one in found])
+    return shaped(Skills, items=context.memory.continuum.skills(mid=request.mid))
 
 
 def _journal(context: Context, request: JournalQuery) -> JournalPage:
@@ -465,7 +454,7 @@ def _journal(context: Context, request: JournalQuery) -> JournalPage:
 
 def _undo(context: Context, request: UndoTransition) -> Undone:
     change = context.memory.continuum.undo(context.path["transition_id"], request.reason)
-    return Undone(change.id, change.at, change.op, change.entry, change.reason)
+    return shaped(Undone, change)
 
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -10,6 +10,7 @@ from rlm_mem.access.grants import Permission, check_patterns, check_permissions
 from rlm_mem.access.tokens import TokenFile, TokenRecord
 from rlm_mem.errors import AccessDenied, NotFoundError
 from rlm_mem.operations.operation import Context, Operation
+from rlm_mem.operations.shapes import shaped
 from rlm_mem.operations.types import Request
 
 __all__ = ["OPERATIONS"]
@@ -73,10 +74,7 @@ def _file(context: Context) -> TokenFile:
 
 
 def _out(file: TokenFile, one: TokenRecord) -> TokenOut:
-    return TokenOut(
-        one.id, one.name, file.state_of(one), list(one.namespaces), list(one.permissions), one.created_at,
-        one.created_by, one.expires_at, one.revoked_at, one.rate,
-    )  # fmt: skip
+    return shaped(TokenOut, one, state=file.state_of(one))
 
 
 def _list(context: Context, _: object) -> TokenList:
