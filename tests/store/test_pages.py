@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sqlite3
 from pathlib import Path
 
@@ -13,8 +14,8 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.local import schema
 from tests.store.test_scaling import grow, steps
 
-FIRST_INDEX = Path(__file__).parent / "archives" / "index-1.sql"
-"""The tables of an index of version 1."""
+OLD_INDEX = Path(__file__).parent / "archives" / "index-2.sql"
+"""The tables of an index of version 2."""
 
 WRITES = st.lists(
     st.tuples(
@@ -78,7 +79,7 @@ def test_counts_kept_along_are_those_of_the_rows(
         assert listed == {name: (len(times), min(times), max(times)) for name, times in spoken.items()}
 
 
-def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path, monkeypatch: object) -> None:
+def test_an_index_of_the_first_release_is_brought_up_to_date(tmp_path: Path, monkeypatch: object) -> None:
     with Memory.open(tmp_path / "brain") as memory:
         for number in range(6):
             memory.store.create_chunk(
@@ -93,21 +94,26 @@ def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path, mon
     old = sqlite3.connect(path, isolation_level=None)
     rows = {
         name: old.execute(f"SELECT * FROM {name}").fetchall()
-        for name in ("chunks", "links", "meta", "namespaces")
+        for name in [
+            "chunks",
+            "links",
+            "meta",
+            "namespaces",
+            "conversations",
+            "tags",
+            "segments",
+            "folders",
+            "terms",
+        ]
     }
     position = [row[1] for row in old.execute("PRAGMA table_info(chunks)")].index("folder")
     rows["chunks"] = [(*row[:position], row[-1], *row[position + 1 :]) for row in rows["chunks"]]  # the path
-    rows["conversations"] = old.execute("SELECT conversation, ns, id FROM conversations").fetchall()
-    rows["tags"] = old.execute("SELECT ns, tag, doc FROM tags").fetchall()
-    rows["segments"] = old.execute("SELECT * FROM segments").fetchall()
-    rows["folders"] = old.execute("SELECT * FROM folders").fetchall()
-    rows["terms"] = old.execute("SELECT * FROM terms").fetchall()
     old.close()
     for file in path.parent.glob("index.sqlite*"):
         file.unlink()
     made = sqlite3.connect(path, isolation_level=None)
-    made.executescript(FIRST_INDEX.read_text(encoding="utf-8"))
-    made.execute("PRAGMA user_version=1")
+    made.executescript(OLD_INDEX.read_text(encoding="utf-8"))
+    made.execute("PRAGMA user_version=2")
     for name, found in rows.items():
         columns = len(
             made.execute(f"PRAGMA table_info({name})").fetchall()
@@ -124,12 +130,22 @@ def test_an_index_of_the_first_version_is_brought_up_to_date(tmp_path: Path, mon
         assert memory.check() == []
 
 
+def test_an_index_from_before_the_first_release_is_set_aside_and_made_anew(tmp_path: Path) -> None:
+    with ChunkStore(tmp_path) as store:
+        chunk = store.create_chunk("kept in its file")
+    with contextlib.closing(sqlite3.connect(tmp_path / "index" / "index.sqlite")) as index:
+        index.execute("PRAGMA user_version=1")
+    with ChunkStore(tmp_path) as store:
+        assert store.list_chunks() == [chunk.id]
+    assert list((tmp_path / "index").glob("index.sqlite.damaged-*"))
+
+
 def test_an_old_index_that_is_brought_up_to_date_is_a_new_one() -> None:
     made = []
-    for first in (FIRST_INDEX.read_text(encoding="utf-8"), ""):
+    for first in (OLD_INDEX.read_text(encoding="utf-8"), ""):
         connection = sqlite3.connect(":memory:", isolation_level=None)
         connection.executescript(first)
-        connection.execute(f"PRAGMA user_version={int(bool(first))}")
+        connection.execute(f"PRAGMA user_version={2 * bool(first)}")
         assert schema.migrate(connection) is not bool(first)
         parts = connection.execute(
             "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY tbl_name, rowid"

@@ -30,7 +30,7 @@ from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed
 from rlm_mem.store.local.folder import EventLog, Layout, LocalBrainFiles, former_versions
 from rlm_mem.store.local.local_index import LocalIndex
-from rlm_mem.store.local.queries import find_row
+from rlm_mem.store.local.queries import find_row, last_change
 from rlm_mem.store.local.sync import fold_reads, unsaved_reads
 from rlm_mem.store.local.transaction import Transaction
 from rlm_mem.store.local.vacuum import vacuum_folder
@@ -357,8 +357,7 @@ class LocalBackend(LocalIndex):
     @healed
     def version(self, namespace: str) -> int:  # noqa: ARG002 - of the whole store
         """The number of the last change of any chunk; 0 where nothing was ever written."""
-        found = self.connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
-        return int(found[0]) if found else 0
+        return last_change(self.connection)
 
     @healed
     def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store: files know no namespace

@@ -62,13 +62,9 @@ class NamespacePostings:
         from rlm_mem.store.local.postings import PostingsIndex
 
         with self._guard:
-            index = self._open.get(ns)
-            if index is None:
-                index = PostingsIndex(
-                    self._folder, ns, connect=self._connect, read_only=self._connect is None
-                )
-                self._open[ns] = index
-            return index
+            if ns not in self._open:
+                self._open[ns] = PostingsIndex(self._folder, ns, self._connect)
+            return self._open[ns]
 
     def maintain(self, connection: sqlite3.Connection) -> None:
         """Merge what waits, in every namespace that has grown enough."""
@@ -109,10 +105,6 @@ class FolderBackend(Protocol):
     def read_only(self) -> bool: ...
     @property
     def connection(self) -> sqlite3.Connection: ...
-    @property
-    def queries(self) -> Queries: ...
-    def sync(self, *, full: bool = False) -> SyncReport: ...
-    def fold_reads(self) -> int: ...
     def read(self, row: ChunkRow) -> Chunk | None: ...
     def transaction(self, namespace: str) -> AbstractContextManager[Transaction]: ...
 

@@ -53,7 +53,7 @@ from rlm_mem.store.local.snapshot import (
     LocalTermPostings,
     View,
     select_docs,
-    term_lists,
+    term_list,
 )
 
 __all__ = [
@@ -71,7 +71,6 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _OUT = np.float32(-1e30)
-_NOTHING = np.zeros(0, np.int64)
 
 
 def best_match(
@@ -85,7 +84,7 @@ def best_match(
 
     Args:
         view: the postings.
-        lists: `term_lists` of the query's terms.
+        lists: `term_list` of each of the query's terms.
         weights: what each term counts, on top of its idf.
         limit: how many at most.
         admitted: mask over slots of what may be returned; None for all.
@@ -139,7 +138,7 @@ def _ordered(view: View, slots: Ints, scores: npt.NDArray[np.float32], limit: in
     return slots[order], scores[order].astype(np.float64)
 
 
-_NONE = np.zeros(0, np.int64)
+_NOTHING = np.zeros(0, np.int64)
 #: Replacements of replacements that are followed.
 _STEPS = 5
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
@@ -325,7 +324,7 @@ class LocalSource:
         slots = slots[slots >= 0]
         replaced = slots[self._view.take("superseded", slots)]
         if not len(replaced):
-            return _NONE
+            return _NOTHING
         rows = self._connection.execute(
             "WITH RECURSIVE chain(id, step) AS ("
             " SELECT superseded_by, 1 FROM chunks WHERE doc IN (SELECT value FROM json_each(?))"
@@ -378,8 +377,7 @@ class LocalSource:
     def _list(self, term: int) -> LocalTermPostings:
         postings = self._lists.get(term)
         if postings is None:
-            postings = term_lists(self._view, np.array([term], np.int64))[0]
-            self._lists[term] = postings
+            postings = self._lists[term] = term_list(self._view, term)
         return postings
 
     def _holding_all(self, lists: Sequence[LocalTermPostings]) -> tuple[Slots, Slots]:

@@ -14,6 +14,7 @@ import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import IO
@@ -62,22 +63,15 @@ class PostingsIndex:
         directory: the folder of all postings (`index/postings`).
         ns: number of the namespace.
         connect: gives a new connection to the index for the thread that makes snapshots in the background; None
-            makes them only in `maintain`.
-        read_only: never write a file or a row; a missing snapshot is made in memory.
+            never writes a file or a row unasked: a missing snapshot is made in memory.
     """
 
     def __init__(
-        self,
-        directory: Path,
-        ns: int,
-        *,
-        connect: Callable[[], sqlite3.Connection] | None = None,
-        read_only: bool = False,
+        self, directory: Path, ns: int, connect: Callable[[], sqlite3.Connection] | None = None
     ) -> None:
         self._directory = Path(directory)
         self._ns = ns
         self._connect = connect
-        self._read_only = read_only
         self._lock = threading.RLock()
         self._view: View | None = None
         self._names: dict[int, str] = {}
@@ -116,7 +110,7 @@ class PostingsIndex:
         worker = self._worker
         if worker is not None:
             worker.join()
-        if self._read_only or not merge_is_due(connection, self._directory, self._ns):
+        if self._connect is None or not merge_is_due(connection, self._directory, self._ns):
             return False
         return self.merge(connection)
 
@@ -176,7 +170,7 @@ class PostingsIndex:
         self, connection: sqlite3.Connection, seq: int, damaged: CurrentSnapshot | None
     ) -> View:
         if (
-            not self._read_only
+            self._connect is not None
             and not connection.in_transaction
             and self._replace_damaged(connection, seq, damaged)
         ):
@@ -257,7 +251,7 @@ class PostingsIndex:
     # -- writing ---------------------------------------------------------------------------------------------------
 
     def _merge_in_background(self, view: View) -> None:
-        if self._connect is None or self._read_only or (self._worker is not None and self._worker.is_alive()):
+        if self._connect is None or (self._worker is not None and self._worker.is_alive()):
             return
         self._worker = threading.Thread(
             target=self._merge_apart, args=(view, self._connect), name=f"postings-{self._ns}", daemon=True
@@ -324,11 +318,9 @@ class PostingsIndex:
                 shutil.rmtree(other, ignore_errors=True)
         return True
 
-    @contextlib.contextmanager
-    def _folder_lock(self, *, wait: bool) -> Iterator[bool]:
+    def _folder_lock(self, *, wait: bool) -> AbstractContextManager[bool]:
         """Hold the lock file of this namespace's folder; only its holder writes or removes snapshots."""
-        with folder_lock(self._directory / str(self._ns), wait=wait) as held:
-            yield held
+        return folder_lock(self._directory / str(self._ns), wait=wait)
 
 
 @contextlib.contextmanager

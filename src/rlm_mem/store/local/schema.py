@@ -26,34 +26,6 @@ __all__ = [
     "translated",
 ]
 
-# Counts of each tag and conversation, kept from write to write.
-_COUNTS = """
-CREATE TRIGGER tag_in AFTER INSERT ON tags BEGIN
-    INSERT INTO tag_totals VALUES(new.ns, new.tag, 1) ON CONFLICT DO UPDATE SET chunks = chunks + 1;
-END;
-CREATE TRIGGER tag_out AFTER DELETE ON tags BEGIN
-    UPDATE tag_totals SET chunks = chunks - 1 WHERE ns = old.ns AND tag = old.tag;
-END;
-CREATE TRIGGER conversation_in AFTER INSERT ON chunks WHEN new.status = 0 AND new.conversation IS NOT NULL BEGIN
-    UPDATE conversations SET chunks = chunks + 1, last_at = max(coalesce(last_at, new.at), new.at)
-    WHERE conversation = new.conversation;
-END;
-CREATE TRIGGER conversation_out AFTER DELETE ON chunks WHEN old.status = 0 AND old.conversation IS NOT NULL BEGIN
-    UPDATE conversations SET chunks = chunks - 1, last_at = (SELECT at FROM chunks c WHERE c.ns = old.ns
-        AND c.conversation = old.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
-    WHERE conversation = old.conversation;
-END;
-CREATE TRIGGER conversation_change AFTER UPDATE OF ns, conversation, status, at ON chunks
-WHEN old.status != new.status OR old.at != new.at OR old.conversation IS NOT new.conversation BEGIN
-    UPDATE conversations SET chunks = chunks - (old.status = 0), last_at = (SELECT at FROM chunks c WHERE c.ns = old.ns
-        AND c.conversation = old.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
-    WHERE conversation = old.conversation;
-    UPDATE conversations SET chunks = chunks + (new.status = 0), last_at = (SELECT at FROM chunks c WHERE c.ns = new.ns
-        AND c.conversation = new.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
-    WHERE conversation = new.conversation;
-END;
-"""
-
 # What links lead to and their types are long and stand in many rows: there they are numbers.
 _LINKS = """
 CREATE TABLE link_targets(target INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL);
@@ -138,7 +110,30 @@ CREATE TABLE tags(ns INTEGER, tag TEXT, at REAL, doc INTEGER, PRIMARY KEY(ns, ta
 CREATE INDEX tags_doc ON tags(doc);
 CREATE TABLE tag_totals(ns INTEGER, tag TEXT, chunks INTEGER, PRIMARY KEY(ns, tag)) WITHOUT ROWID;
 CREATE INDEX conversations_last ON conversations(ns, last_at DESC, id);
-{_COUNTS}
+CREATE TRIGGER tag_in AFTER INSERT ON tags BEGIN
+    INSERT INTO tag_totals VALUES(new.ns, new.tag, 1) ON CONFLICT DO UPDATE SET chunks = chunks + 1;
+END;
+CREATE TRIGGER tag_out AFTER DELETE ON tags BEGIN
+    UPDATE tag_totals SET chunks = chunks - 1 WHERE ns = old.ns AND tag = old.tag;
+END;
+CREATE TRIGGER conversation_in AFTER INSERT ON chunks WHEN new.status = 0 AND new.conversation IS NOT NULL BEGIN
+    UPDATE conversations SET chunks = chunks + 1, last_at = max(coalesce(last_at, new.at), new.at)
+    WHERE conversation = new.conversation;
+END;
+CREATE TRIGGER conversation_out AFTER DELETE ON chunks WHEN old.status = 0 AND old.conversation IS NOT NULL BEGIN
+    UPDATE conversations SET chunks = chunks - 1, last_at = (SELECT at FROM chunks c WHERE c.ns = old.ns
+        AND c.conversation = old.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
+    WHERE conversation = old.conversation;
+END;
+CREATE TRIGGER conversation_change AFTER UPDATE OF ns, conversation, status, at ON chunks
+WHEN old.status != new.status OR old.at != new.at OR old.conversation IS NOT new.conversation BEGIN
+    UPDATE conversations SET chunks = chunks - (old.status = 0), last_at = (SELECT at FROM chunks c WHERE c.ns = old.ns
+        AND c.conversation = old.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
+    WHERE conversation = old.conversation;
+    UPDATE conversations SET chunks = chunks + (new.status = 0), last_at = (SELECT at FROM chunks c WHERE c.ns = new.ns
+        AND c.conversation = new.conversation AND c.status = 0 ORDER BY at DESC LIMIT 1)
+    WHERE conversation = new.conversation;
+END;
 CREATE INDEX chunks_trust ON chunks(ns, status, trust, origin);
 CREATE INDEX chunks_expiring ON chunks(ns, expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX chunks_hash ON chunks(substr(content_hash, 1, 16));
@@ -157,23 +152,6 @@ SUMS = (
     "UPDATE conversations SET chunks = s.n, last_at = s.last FROM (SELECT conversation AS c, count(*) AS n, max(at) AS"
     " last FROM chunks WHERE status = 0 AND conversation IS NOT NULL GROUP BY conversation) s WHERE conversation = s.c",
 )
-
-_SUMS_SCRIPT = "".join(f"{statement};\n" for statement in SUMS)
-
-# A page of a tag, and the latest conversations, cost what they show and not what there is: tag rows lie in the order of
-# time, and counts are kept by triggers.
-_PAGES = f"""
-CREATE TABLE tags_by_time(ns INTEGER, tag TEXT, at REAL, doc INTEGER, PRIMARY KEY(ns, tag, at, doc)) WITHOUT ROWID;
-INSERT OR IGNORE INTO tags_by_time SELECT t.ns, t.tag, c.at, t.doc FROM tags t JOIN chunks c USING(doc);
-DROP TABLE tags;
-ALTER TABLE tags_by_time RENAME TO tags;
-CREATE INDEX tags_doc ON tags(doc);
-CREATE TABLE tag_totals(ns INTEGER, tag TEXT, chunks INTEGER, PRIMARY KEY(ns, tag)) WITHOUT ROWID;
-ALTER TABLE conversations ADD COLUMN chunks INTEGER NOT NULL DEFAULT 0;
-ALTER TABLE conversations ADD COLUMN last_at REAL;
-{_SUMS_SCRIPT}
-CREATE INDEX conversations_last ON conversations(ns, last_at DESC, id);
-{_COUNTS}"""
 
 # How chunks came, how far they are trusted, and until when they are kept: files of former versions name nothing of it.
 _TRUST = """
@@ -223,9 +201,9 @@ def since_created(column: str, chunk: str) -> str:
 NORMALISED = 32
 """Characters of a normalised hash that are kept."""
 
-# Append-only: migration n takes an index from version n to n + 1, the first one from 1 to 2.
-MIGRATIONS: tuple[str, ...] = (_PAGES, _TRUST, _SHORTER, _NUMBERED)
-INDEX_VERSION = 1 + len(MIGRATIONS)
+# Append-only: the first one takes an index from version 2, that of 0.1.0, to version 3.
+MIGRATIONS: tuple[str, ...] = (_TRUST, _SHORTER, _NUMBERED)
+INDEX_VERSION = 2 + len(MIGRATIONS)
 
 _SPILL_PAGES = (
     131_072  # of 4 KiB: a change beyond 512 MB makes readers wait from there on, not only at its end
@@ -281,6 +259,7 @@ def migrate(connection: sqlite3.Connection) -> bool:
 
     Raises:
         StorageError: the index was made by a newer version of this package.
+        CorruptStore: it was made before the first release.
     """
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version == INDEX_VERSION:
@@ -290,7 +269,9 @@ def migrate(connection: sqlite3.Connection) -> bool:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > INDEX_VERSION:
             raise newer_version(version)
-        for script in MIGRATIONS[version - 1 :] if version else (_TABLES,):
+        if version == 1:
+            raise CorruptStore("the index is older than the first release", hint="run: rlm-mem store rebuild")
+        for script in MIGRATIONS[version - 2 :] if version else (_TABLES,):
             for statement in _statements(script):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version={INDEX_VERSION}")

@@ -29,6 +29,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from rlm_mem.chunk import parse_time
+from rlm_mem.store.core.files import sync_folder
 from rlm_mem.store.core.records import DocumentTerms, decode_many, document_terms, encode_segments
 from rlm_mem.store.core.selection import contained, distinct, places, union
 from rlm_mem.store.local.connections import DamagedSnapshot
@@ -49,7 +50,7 @@ __all__ = [
     "open_snapshot",
     "save_snapshot",
     "select_docs",
-    "term_lists",
+    "term_list",
 ]
 
 
@@ -269,7 +270,7 @@ def save_snapshot(snapshot: Snapshot, folder: Path) -> None:
         json.dump(description, file)
         file.flush()
         os.fsync(file.fileno())
-    _sync(folder)
+    sync_folder(folder)
 
 
 def open_snapshot(folder: Path) -> Snapshot:
@@ -331,14 +332,6 @@ def _checksum(path: Path) -> int:
         while piece := file.read(_PIECE):
             found = zlib.crc32(piece, found)
     return found
-
-
-def _sync(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 _EMPTY = encode_segments((), lambda _: 0)
@@ -604,12 +597,8 @@ class LocalTermPostings(Struct, frozen=True):
         return places(self.ordinal, old)[0], places(self.new, new)[0]
 
 
-def term_lists(view: View, terms: npt.NDArray[np.int64]) -> list[LocalTermPostings]:
-    """The postings of each term (numbers of the dictionary; -1 has empty ones)."""
-    return [_term_list(view, int(term)) for term in terms]
-
-
-def _term_list(view: View, term: int) -> LocalTermPostings:
+def term_list(view: View, term: int) -> LocalTermPostings:
+    """The postings of a term (its number in the dictionary; -1 has empty ones)."""
     snap, delta = view.snapshot, view.delta
     index = snap.term_index(term)
     lo, hi = (int(snap.offsets[index]), int(snap.offsets[index + 1])) if index >= 0 else (0, 0)

@@ -33,7 +33,6 @@ _MOST_KEPT = 96_000_000
 _STRETCH = 1 << 24
 _MOST = 2**31 - 1
 _KEY = 0xFFFFFFFF
-_NOTHING = np.zeros(0, np.int64)
 
 
 class _Entries(NamedTuple):
