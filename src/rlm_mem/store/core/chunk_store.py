@@ -6,7 +6,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from threading import Event
 from types import TracebackType
 from typing import Any
 
@@ -72,26 +71,8 @@ def open_store(
 class ChunkStore(ChunkReader):
     """The chunks of one namespace, to read and to write; the arguments are those of ChunkReader."""
 
-    def __init__(
-        self,
-        base_path: str | Path = "brain/memory",
-        *,
-        namespace: str | None = None,
-        config: Config | None = None,
-        clock: Callable[[], datetime] | None = None,
-        read_only: bool = False,
-        actor: str | None = None,
-        chunk_types: Mapping[str, Mapping[str, Any]] | None = None,
-        link_types: Mapping[str, str] | None = None,
-        confined: bool = False,
-    ) -> None:
-        super().__init__(
-            base_path, namespace=namespace, config=config, clock=clock, read_only=read_only, actor=actor,
-            chunk_types=chunk_types, link_types=link_types, confined=confined,
-        )  # fmt: skip
-        self._written = Event()
-        self.on_secret: Callable[[str, Screened], None] = log_secrets
-        """Called with a chunk id and what was found in its content; by default it says so in the log."""
+    on_secret: Callable[[str, Screened], None] = staticmethod(log_secrets)
+    """Called with a chunk id and what was found in its content; by default it says so in the log."""
 
     def __enter__(self) -> ChunkStore:
         return self

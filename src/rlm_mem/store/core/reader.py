@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
+from threading import Event
 from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 
 from msgspec import structs
@@ -37,6 +38,7 @@ from rlm_mem.store.core.records import (
     audit_line,
     page,
     query_time,
+    time_range,
 )
 from rlm_mem.store.core.succession import as_it_was, held
 from rlm_mem.store.core.writer import Writer
@@ -50,11 +52,6 @@ __all__ = ["ChunkReader"]
 
 _LOT = 200
 _Answer = TypeVar("_Answer")
-
-_NO_FILTER: Mapping[str, Any] = {
-    "conversation_id": None, "start": None, "end": None, "tags": None, "chunk_type": None, "any_tags": None,
-    "archived": False, "newest_first": False, "origin": None, "trust": None,
-}  # fmt: skip
 
 
 class Listing(TypedDict, total=False):
@@ -126,11 +123,10 @@ class ChunkReader:
         """How far new chunks of the namespace are trusted, by their origin."""
         self.confined = confined
         self.actor = actor
-        self.types = TypeRegistry(self.config.types.chunk, self.config.types.link)
-        for name, spec in (chunk_types or {}).items():
-            self.types.register_chunk_type(name, **spec)
-        for name, description in (link_types or {}).items():
-            self.types.register_link_type(name, description)
+        custom = self.config.types
+        self.types = TypeRegistry(
+            {**custom.chunk, **(chunk_types or {})}, {**custom.link, **(link_types or {})}
+        )
         self.clock: Callable[[], datetime] = clock or partial(datetime.now, UTC)
         """Returns the present time in UTC, of a view (``held_at``) its time."""
         self.as_of: datetime | None = None
@@ -138,6 +134,8 @@ class ChunkReader:
         telemetry.start(self.config.telemetry)
         self.backend: Backend = open_backend(place, self.config, read_only)
         self._writer = Writer(self.backend, self.namespace, self.types, self.clock, actor)
+        self._written = Event()
+        """Set by a write, also by one of a store confined to another namespace that was made of this one."""
 
     def __repr__(self) -> str:
         place = str(self._folder) if self._folder else self.backend.location
@@ -354,19 +352,10 @@ class ChunkReader:
         """
         place = self._other(namespace)
         wanted = _list_filter(
-            conversation_id,
-            start_date,
-            end_date,
-            tags,
-            chunk_type,
-            any_tags,
-            archived,
-            limit,
-            offset,
-            newest_first,
-            origin,
-            trust,
-        )
+            limit, offset, conversation_id=conversation_id, start=start_date, end=end_date, tags=tags,
+            chunk_type=chunk_type, any_tags=any_tags, archived=archived, newest_first=newest_first, origin=origin,
+            trust=trust,
+        )  # fmt: skip
         if not archived or not (wanted.tags or wanted.any_tags):
             return self.backend.queries.list_ids(place, self._filter(wanted))
         return self._archived_with_tags(place, wanted)
@@ -401,9 +390,7 @@ class ChunkReader:
         self, limit: int | None, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
     ) -> list[tuple[str, float, int]]:
         """Ids as list_chunks gives them, each with its place: time and insertion."""
-        wanted = structs.replace(
-            _list_filter(**{**_NO_FILTER, **filters}, limit=limit, offset=0), after=after
-        )
+        wanted = structs.replace(_list_filter(limit, 0, **filters), after=after)
         if wanted.archived and (wanted.tags or wanted.any_tags):
             raise InvalidQuery(
                 "deleted chunks are not listed by tag in pages", hint="leave out one of the two"
@@ -456,8 +443,7 @@ class ChunkReader:
 
     def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
         """Summaries by time; ``start`` and ``end`` as in list_chunks."""
-        low = None if start is None else query_time(start, "start")[0]
-        high = None if end is None else after(query_time(end, "end"))
+        low, high = time_range(start, end)
         if self.as_of is not None:
             return self.summaries(self.list_chunks(start_date=start, end_date=end, limit=limit))
         queries = self.backend.queries
@@ -589,25 +575,24 @@ def _words(value: object, what: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(value))
 
 
-def _list_filter(
-    conversation_id: Any, start: Any, end: Any, tags: Any, chunk_type: Any, any_tags: Any,
-    archived: bool, limit: Any, offset: Any, newest_first: bool, origin: Any, trust: Any,
-) -> ListFilter:  # fmt: skip
-    """The arguments of list_chunks, checked; raises InvalidQuery."""
+def _list_filter(limit: Any, offset: Any, **filters: Unpack[Listing]) -> ListFilter:
+    """The filters of list_chunks, checked; raises InvalidQuery."""
+    conversation_id, chunk_type = filters.get("conversation_id"), filters.get("chunk_type")
     for value, what in ((conversation_id, "conversation_id"), (chunk_type, "chunk_type")):
         if value is not None and not isinstance(value, str):
             raise InvalidQuery(f"{what} must be text, not {value!r:.60}")
+    start, end, trust = filters.get("start"), filters.get("end"), filters.get("trust")
     return ListFilter(
         conversation_id=conversation_id,
         start=None if start is None else query_time(start, "start_date")[0],
         end=None if end is None else after(query_time(end, "end_date")),
-        tags=_words(tags, "tags"),
-        any_tags=_words(any_tags, "any_tags"),
+        tags=_words(filters.get("tags"), "tags"),
+        any_tags=_words(filters.get("any_tags"), "any_tags"),
         chunk_type=chunk_type,
-        archived=archived,
+        archived=filters.get("archived", False),
         limit=None if limit is None else page(limit, "limit"),
         offset=page(offset, "offset"),
-        newest_first=newest_first,
-        origins=wanted_origins(origin),
+        newest_first=filters.get("newest_first", False),
+        origins=wanted_origins(filters.get("origin")),
         trusts=() if trust is None else wanted_trust(trust),
     )

@@ -80,6 +80,7 @@ __all__ = [
     "surroundings",
     "tier_of",
     "time_range",
+    "totals_of",
 ]
 
 
@@ -92,8 +93,6 @@ Encode = Callable[[str, int, str, Callable[[str], int]], bytes]
 
 
 ACTIVE = 0
-
-
 ARCHIVED = 1
 
 
@@ -412,6 +411,22 @@ class Vacuumed:
         return sum(self.before.values()) - sum(self.after.values())
 
 
+def totals_of(
+    counts: Sequence[tuple[int, str, int, int, int]], first: float | None, last: float | None
+) -> dict[str, Any]:
+    """What ``stats`` answers, from each kind's status, type, chunks, tokens and bytes, and the first and last time."""
+    active = [row for row in counts if row[0] == ACTIVE]
+    return {
+        "chunk_count": sum(row[2] for row in active),
+        "total_tokens": sum(row[3] for row in active),
+        "storage_size_mb": round(sum(row[4] for row in counts) / 1_000_000, 3),
+        "archived_count": sum(row[2] for row in counts if row[0] != ACTIVE),
+        "by_type": {row[1]: row[2] for row in active},
+        "first_at": None if first is None else format_time(datetime.fromtimestamp(first, UTC)),
+        "last_at": None if last is None else format_time(datetime.fromtimestamp(last, UTC)),
+    }
+
+
 def as_of_time(value: object) -> datetime:
     """The moment up to which "as of" looks: of a bare day its last second; raises InvalidQuery."""
     try:
@@ -597,16 +612,12 @@ def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:
     if bool((sizes & 3).any()) or bool((sizes < 4 * _HEAD).any()):
         raise _damaged()
     words = np.frombuffer(b"".join(blobs), dtype="<u4")
-    first = np.zeros(len(blobs), np.int64)
-    np.cumsum(sizes[:-1] >> 2, out=first[1:])
-    if not len(blobs):
-        counts = term_counts = first
-    else:
-        counts = words[first + 1].astype(np.int64)
-        term_counts = words[first + 2].astype(np.int64)
-        wrong = (words[first] != _VERSION) | (_HEAD + _PER_SEGMENT * counts + term_counts != sizes >> 2)
-        if bool(wrong.any()):
-            raise _damaged()
+    first = _starts(sizes >> 2)[:-1]
+    counts = words[first + 1].astype(np.int64)
+    term_counts = words[first + 2].astype(np.int64)
+    wrong = (words[first] != _VERSION) | (_HEAD + _PER_SEGMENT * counts + term_counts != sizes >> 2)
+    if bool(wrong.any()):
+        raise _damaged()
     chunk_start = _starts(counts)
     rows = words[spans(first + _HEAD, _PER_SEGMENT * counts)].reshape(-1, _PER_SEGMENT).astype(np.int64)
     terms = words[spans(first + _HEAD + _PER_SEGMENT * counts, term_counts)]

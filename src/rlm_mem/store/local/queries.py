@@ -12,14 +12,12 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
-from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
 
-from rlm_mem.chunk import format_time
 from rlm_mem.store.core.records import (
     ChunkRow,
     ChunkState,
@@ -28,6 +26,7 @@ from rlm_mem.store.core.records import (
     ListFilter,
     Summary,
     strongest,
+    totals_of,
 )
 from rlm_mem.store.local.connections import Connections, healed
 from rlm_mem.store.local.schema import NORMALISED, since_created
@@ -158,7 +157,6 @@ _SUMMARY = (
     " created_at, occurred_at, at, revision, access_count, valid_from, valid_to, superseded_by, source,"
     " origin, trust, expires_at"
 )
-_EVER = (-1e15, 1e15)
 _SHOWN = "trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)"
 _HELD = "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
 _ALONE = f"conversation IS NULL AND origin = ? AND source = ? AND {_SHOWN}"
@@ -320,22 +318,13 @@ class Queries:
         return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
 
     @healed
-    def timeline(
-        self,
-        namespace: str,
-        start: float | None,
-        end: float | None,
-        limit: int,
-        *,
-        newest_first: bool = False,
-    ) -> list[Summary]:
+    def timeline(self, namespace: str, start: float, end: float, limit: int) -> list[Summary]:
         """Summaries with ``start <= at < end`` in order of time."""
         connection, ns = self._namespace(namespace)
-        order = "DESC" if newest_first else "ASC"
         rows = connection.execute(
             f"SELECT {_SUMMARY} FROM chunks WHERE ns = ? AND status = 0 AND at >= ? AND at < ?"
-            f" ORDER BY at {order}, doc {order} LIMIT ?",
-            (ns, _EVER[0] if start is None else start, _EVER[1] if end is None else end, limit),
+            " ORDER BY at, doc LIMIT ?",
+            (ns, start, end, limit),
         ).fetchall()
         return _summaries(connection, namespace, rows)
 
@@ -496,9 +485,9 @@ class Queries:
         connection, ns = self._namespace(namespace)
         rows = connection.execute(
             "SELECT id, chunks, (SELECT at FROM chunks c WHERE c.ns = v.ns AND c.conversation = v.conversation AND"
-            " c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = ? AND last_at > ?"
+            " c.status = 0 ORDER BY at LIMIT 1), last_at FROM conversations v WHERE ns = ? AND last_at > -1e16"
             " ORDER BY last_at DESC, id LIMIT ?",
-            (ns, 2 * _EVER[0], -1 if limit is None else limit),
+            (ns, -1 if limit is None else limit),
         )
         return [ConversationInfo(*row) for row in rows]
 
@@ -506,34 +495,13 @@ class Queries:
     def stats(self, namespace: str) -> dict[str, Any]:
         """Totals kept by triggers, so that their cost does not grow with the store."""
         connection, ns = self._namespace(namespace)
-        by_type: dict[str, int] = {}
-        counted = {"chunks": 0, "tokens": 0, "bytes": 0, "archived": 0}
-        for status, chunk_type, chunks, tokens, size in connection.execute(
+        rows = connection.execute(
             "SELECT status, type, chunks, tokens, bytes FROM totals WHERE ns = ? AND chunks > 0 ORDER BY type",
             (ns,),
-        ):
-            counted["bytes"] += size
-            if status == 0:
-                by_type[chunk_type] = chunks
-                counted["chunks"] += chunks
-                counted["tokens"] += tokens
-            else:
-                counted["archived"] += chunks
-        first, last = (
-            connection.execute(
-                f"SELECT at FROM chunks WHERE ns = ? AND status = 0 ORDER BY at {order} LIMIT 1", (ns,)
-            ).fetchone()
-            for order in ("ASC", "DESC")
-        )
-        return {
-            "chunk_count": counted["chunks"],
-            "total_tokens": counted["tokens"],
-            "storage_size_mb": round(counted["bytes"] / 1_000_000, 3),
-            "archived_count": counted["archived"],
-            "by_type": by_type,
-            "first_at": _iso(first[0]) if first else None,
-            "last_at": _iso(last[0]) if last else None,
-        }
+        ).fetchall()
+        end = "(SELECT at FROM chunks WHERE ns = ?1 AND status = 0 ORDER BY at {} LIMIT 1)"
+        ends = connection.execute(f"SELECT {end.format('ASC')}, {end.format('DESC')}", (ns,)).fetchone()
+        return totals_of(rows, *ends)
 
     @healed
     def count_rows(self, table: str, namespace: str) -> int:
@@ -545,7 +513,3 @@ class Queries:
             "links": "SELECT count(*) FROM link_rows l JOIN chunks c ON c.doc = l.doc WHERE c.ns = ?",
         }[table]
         return int(connection.execute(query, (ns,)).fetchone()[0])
-
-
-def _iso(seconds: float) -> str:
-    return format_time(datetime.fromtimestamp(seconds, tz=UTC))

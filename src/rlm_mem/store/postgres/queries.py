@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from datetime import UTC, datetime
 from typing import Any
 
-from rlm_mem.chunk import format_time
 from rlm_mem.errors import ServerAway
 from rlm_mem.store.core.records import (
     ChunkState,
@@ -15,6 +13,7 @@ from rlm_mem.store.core.records import (
     ListFilter,
     Summary,
     strongest,
+    totals_of,
 )
 from rlm_mem.store.postgres.audit import plain
 from rlm_mem.store.postgres.schema import namespace_key
@@ -34,7 +33,6 @@ _JOINED = (
     " LEFT JOIN rlm_mem.reads r ON r.ns = %s AND r.doc = c.doc"
 )
 _CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = %s)"
-_EVER = (-1e15, 1e15)
 
 
 class PostgresQueries:
@@ -189,21 +187,13 @@ class PostgresQueries:
         )
         return [Summary(*(row[1], row[2], tuple(row[-1]), *row[3:-1], namespace)) for row in rows]
 
-    def timeline(
-        self,
-        namespace: str,
-        start: float | None,
-        end: float | None,
-        limit: int,
-        *,
-        newest_first: bool = False,
-    ) -> list[Summary]:
+    def timeline(self, namespace: str, start: float, end: float, limit: int) -> list[Summary]:
         """Summaries with ``start <= at < end`` in order of time."""
         return self._summaries(
             namespace,
             "c.status = 0 AND c.at >= %s AND c.at < %s",
-            (_EVER[0] if start is None else start, _EVER[1] if end is None else end),
-            order="c.at DESC, c.doc DESC" if newest_first else "c.at, c.doc",
+            (start, end),
+            order="c.at, c.doc",
             limit=limit,
         )
 
@@ -380,16 +370,7 @@ class PostgresQueries:
             (ns,),
         )
         ends = self._rows(namespace, f"SELECT {end.format('ASC')}, {end.format('DESC')}", (ns, ns))[0]
-        active = [row for row in rows if row[0] == 0]
-        return {
-            "chunk_count": sum(row[2] for row in active),
-            "total_tokens": sum(row[3] for row in active),
-            "storage_size_mb": round(sum(row[4] for row in rows) / 1_000_000, 3),
-            "archived_count": sum(row[2] for row in rows if row[0] != 0),
-            "by_type": {row[1]: row[2] for row in active},
-            "first_at": _iso(ends[0]),
-            "last_at": _iso(ends[1]),
-        }
+        return totals_of(rows, *ends)
 
     def count_rows(self, table: str, namespace: str) -> int:
         """Number of distinct tags, of conversations or of links of a namespace."""
@@ -399,7 +380,3 @@ class PostgresQueries:
             "links": "SELECT count(*) FROM rlm_mem.links WHERE ns = %s",
         }[table]
         return int(self._rows(namespace, query, (namespace_key(namespace),))[0][0])
-
-
-def _iso(seconds: float | None) -> str | None:
-    return None if seconds is None else format_time(datetime.fromtimestamp(seconds, tz=UTC))
