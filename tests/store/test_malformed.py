@@ -63,6 +63,9 @@ CREATE: dict[str, dict[str, Any]] = {
     "occurred_at in the year zero": {"content": "x", "occurred_at": "0000-01-01"},
     "valid_to before valid_from": {"content": "x", "valid_from": "2026-02-02", "valid_to": "2026-02-01"},
     "tokens negative": {"content": "x", "tokens": -1},
+    "tokens without end": {"content": "x", "tokens": 10**5000},
+    "confidence without end": {"content": "x", "confidence": 10**5000},
+    "access_count without end": {"content": "x", "metadata": {"access_count": 2**63}},
     "tokens a float": {"content": "x", "tokens": 1.5},
     "conversation id with a newline": {"content": "x", "conversation_id": "a\nb"},
     "conversation id a number": {"content": "x", "conversation_id": 7},
@@ -234,7 +237,10 @@ def test_a_folder_without_a_store_is_not_made_by_a_reader(base: Path) -> None:
 
 
 def test_times_are_written_one_way_whatever_way_they_came(store: ChunkStore) -> None:
-    for given in ("2025-12-24", "2025-12-24T00:00:00", "2025-12-24T01:00:00+01:00", datetime(2025, 12, 24)):
+    for given in (
+        "2025-12-24", "2025-12-24T00:00:00", "2025-12-24T01:00:00+01:00", "2025-W52-3T00:00:00.000000Z",
+        datetime(2025, 12, 24),
+    ):  # fmt: skip
         chunk = store.create_chunk(f"at {given!r}", occurred_at=given)
         assert chunk.metadata.occurred_at == "2025-12-24T00:00:00.000000Z"
 

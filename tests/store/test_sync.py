@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_mem.errors import StorageError
+from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
@@ -104,8 +104,9 @@ def only_file_folder(base: Path) -> Path:
         b'{"id": "chunk-x"}',
         b'{"id":"../x","content":"","metadata":{}}',
         b"[" * 100_000,
+        b'{\n<<<<<<< HEAD\n  "id": "chunk-x"\n=======\n  "id": "chunk-y"\n>>>>>>> theirs\n}',
     ],
-    ids=["empty", "cut", "list", "null", "not-utf8", "fields-missing", "traversal", "deep"],
+    ids=["empty", "cut", "list", "null", "not-utf8", "fields-missing", "traversal", "deep", "conflict"],
 )
 def test_a_damaged_file_gives_none_is_reported_and_never_overwritten(
     base: Path, damage: bytes, caplog: pytest.LogCaptureFixture
@@ -125,10 +126,40 @@ def test_a_damaged_file_gives_none_is_reported_and_never_overwritten(
         assert [finding.code for finding in findings] == ["unreadable-file"]
         assert findings[0].file is not None
         assert findings[0].file.endswith(path.name)
+        assert (b"<<<<" in damage) == ("marks of a merge conflict" in findings[0].message)
         assert path.read_bytes() == damage
         with pytest.raises(ValueError, match="already"):
             store.create_chunk("again", chunk_id=chunk.id)
         assert path.read_bytes() == damage
+
+
+def test_a_value_that_cannot_be_kept_hides_its_file_and_no_other(base: Path) -> None:
+    deep: object = "end"
+    for _ in range(500):
+        deep = {"deeper": deep}
+    wrong = {"revision": 10**30, "tokens": 10**30, "unnamed": deep}
+    with ChunkStore(base) as store:
+        good, *bad = (store.create_chunk(f"the walnut of {who}").id for who in ("Ana", *wrong))
+        for chunk_id, (name, value) in zip(bad, wrong.items(), strict=True):
+            edit(next(base.rglob(f"{chunk_id}.json")), **{name: value})
+        store.sync(full=True)
+        assert store.list_chunks() == [good]
+        assert [hit.chunk_id for hit in search(store, "walnut")] == [good]
+        assert {finding.code for finding in check(store)} == {"unreadable-file"}
+
+
+def test_a_chunk_with_the_highest_revision_is_read_and_not_changed(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("fine")
+        path = only_file(base)
+        edit(path, revision=1_000_000_000)
+        written = path.read_bytes()
+        with pytest.raises(InvalidChunk, match="highest"):
+            store.update_chunk(chunk.id, content="finer")
+        assert path.read_bytes() == written
+        found = store.get_chunk(chunk.id)
+        assert found is not None
+        assert found.content == "fine"
 
 
 def test_a_damaged_file_that_is_mended_by_hand_comes_back(base: Path) -> None:
@@ -289,3 +320,10 @@ def test_every_older_shape_in_a_folder_is_adopted_and_written_anew_in_one_shape(
     supervisor = json.loads((folder / "chunk-2026-02-10-x9y8z7w6.json").read_bytes())
     assert supervisor["novel"] == {"kept": True}
     assert supervisor["metadata"]["extra"] == {"mood": "calm"}
+
+
+def test_the_last_moment_of_the_calendar_is_a_time_like_any_other(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("The lease ends.", occurred_at="9999-12-31T23:59:59.999999Z")
+        assert store.totals()["last_at"][:10] == "9999-12-31"
+        assert [hit.chunk_id for hit in search(store, "What ends in December 9999?")] == [chunk.id]

@@ -69,6 +69,7 @@ __all__ = [
     "check_chunk_ids",
     "check_confidence",
     "check_content",
+    "check_count",
     "check_namespace",
     "check_reasoning",
     "check_strength",
@@ -80,6 +81,7 @@ __all__ = [
     "encode_chunk",
     "expiry",
     "format_time",
+    "from_epoch",
     "is_chunk_id",
     "links_from_raw",
     "new_change_id",
@@ -89,6 +91,10 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = "2.0"
+MAX_DEPTH = 32
+"""Levels of nesting in ``provenance``, ``extra`` and fields that no schema names."""
+MAX_COUNT = 1_000_000_000
+"""Largest ``revision``, ``tokens`` and ``access_count``: every index stores it as it is, and sums of them."""
 DEFAULT_NAMESPACE = "default"
 
 
@@ -188,7 +194,16 @@ _NULL_LEFT_OUT = ("occurred_at", "valid_from", "valid_to", "superseded_by")
 
 
 def encode_chunk(chunk: Chunk) -> bytes:
-    """The contents of a chunk file: JSON in UTF-8, indent 2, final newline, without optional fields that are null."""
+    """The contents of a chunk file: JSON in UTF-8, indent 2, final newline, without optional fields that are null.
+
+    Raises:
+        InvalidChunk: the revision is larger than a file may have.
+    """
+    if chunk.revision > MAX_COUNT:
+        raise InvalidChunk(
+            f"{chunk.id} has revision {MAX_COUNT:,}, the highest there is: it cannot be changed again",
+            hint="set a lower revision in its file, or remember its text as a new chunk",
+        )
     document = _to_dict(chunk)
     metadata = document["metadata"]
     for name in _NULL_LEFT_OUT:
@@ -205,6 +220,10 @@ def decode_chunk(data: bytes) -> Chunk:
     try:
         raw = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        if b"\n<<<<<<< " in data and b"\n>>>>>>> " in data:
+            raise InvalidChunk(
+                "two versions stand between the marks of a merge conflict: keep one, remove the marks"
+            ) from None
         raise InvalidChunk(f"not valid JSON: {error}") from None
     except RecursionError:
         raise InvalidChunk("JSON is nested too deeply") from None
@@ -253,7 +272,7 @@ def _to_dict(chunk: Chunk) -> dict[str, Any]:
             "created_at": meta.created_at,
             "modified_at": meta.modified_at,
             "accessed_at": meta.accessed_at,
-            "access_count": meta.access_count,
+            "access_count": min(meta.access_count, MAX_COUNT),
             "confidence": meta.confidence,
             "conversation_id": meta.conversation_id,
             "source": meta.source,
@@ -295,7 +314,11 @@ def _from_dict(raw: Mapping[str, Any]) -> Chunk:
         raise InvalidChunk(f"{chunk_id}: metadata must be an object, not {type(raw_meta).__name__}")
     try:
         metadata, moved = _metadata_from_raw(raw_meta)
-        tokens = _count(raw.get("tokens", moved.get("token_count", 0)), "tokens")
+        unknown = {key: value for key, value in raw.items() if key not in _TOP}
+        for fields in (unknown, metadata.extra, metadata.provenance):
+            if fields:
+                _check_depth(fields)
+        tokens = check_count(raw.get("tokens", moved.get("token_count", 0)), "tokens")
         return Chunk(
             id=chunk_id,
             content=content,
@@ -304,10 +327,10 @@ def _from_dict(raw: Mapping[str, Any]) -> Chunk:
             metadata=_complete(metadata, content),
             links=links_from_raw(raw.get("links"), metadata.created_at),
             tags=check_tags(raw.get("tags", moved.get("tags"))),
-            revision=max(1, _count(raw.get("revision", 1), "revision")),
+            revision=max(1, check_count(raw.get("revision", 1), "revision")),
             schema=_schema(raw.get("schema")),
             namespace=check_namespace(raw.get("namespace", DEFAULT_NAMESPACE)),
-            extra={key: value for key, value in raw.items() if key not in _TOP},
+            extra=unknown,
         )
     except InputError as error:
         raise InvalidChunk(f"{chunk_id}: {error.message}", hint=error.hint) from None
@@ -369,7 +392,7 @@ def _metadata_from_raw(raw: Mapping[str, Any]) -> tuple[ChunkMetadata, dict[str,
             created_at=created_at,
             modified_at=moment("modified_at", created_at) or created_at,
             accessed_at=moment("accessed_at", created_at) or created_at,
-            access_count=_count(known.get("access_count", 0), "access_count"),
+            access_count=check_count(known.get("access_count", 0), "access_count"),
             confidence=check_confidence(known.get("confidence", 0.7)),
             conversation_id=None
             if conversation_id is None
@@ -405,6 +428,21 @@ def _set_aside(known: dict[str, Any], extra: dict[str, Any]) -> None:
                 extra.setdefault(name, value)
 
 
+def _check_depth(fields: Mapping[str, Any]) -> None:
+    """Raise InvalidChunk where free fields are nested so deeply that they could not be copied or written back."""
+    level: list[Any] = [fields]
+    for _ in range(MAX_DEPTH):
+        inner: list[Any] = []
+        for outer in level:
+            for value in outer if type(outer) is list else outer.values():
+                if type(value) is dict or type(value) is list:
+                    inner.append(value)
+        if not inner:
+            return
+        level = inner
+    raise InvalidChunk(f"fields are nested more than {MAX_DEPTH} levels deep")
+
+
 def _complete(metadata: ChunkMetadata, content: str) -> ChunkMetadata:
     if not metadata.content_hash:
         try:
@@ -412,12 +450,6 @@ def _complete(metadata: ChunkMetadata, content: str) -> ChunkMetadata:
         except UnicodeEncodeError:
             raise InvalidChunk("content contains a lone surrogate") from None
     return metadata
-
-
-def _count(value: object, what: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidChunk(f"{what} must be a whole number from 0 up, not {value!r:.60}")
-    return value
 
 
 def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
@@ -450,10 +482,14 @@ def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
 
 
 def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
+    unknown: dict[str, Any] = {}
     if type(raw) is not dict and not isinstance(raw, Mapping):
         raise InvalidLink(f"a link must be an object with target_id and type, not {raw!r:.60}")
     target = raw.get("target_id", raw.get("target"))
     reasoning = check_reasoning(raw.get("reasoning"))
+    if not _LINK.issuperset(raw):
+        unknown = {key: value for key, value in raw.items() if key not in _LINK and key != "target"}
+        _check_depth(unknown)
     when = raw.get("created_at") or created_at
     return ChunkLinks(
         check_chunk_id(target),
@@ -462,9 +498,7 @@ def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
         # Most links have the creation time of their chunk, which was checked already.
         when if when == created_at else check_time(when, "link created_at"),
         reasoning,
-        {}
-        if _LINK.issuperset(raw)
-        else {key: value for key, value in raw.items() if key not in _LINK and key != "target"},
+        unknown,
     )
 
 
@@ -574,6 +608,13 @@ def check_confidence(value: object, what: str = "confidence") -> float:
     raise InvalidChunk(f"{what} must be a number from 0 to 1, not {shown(value)}")
 
 
+def check_count(value: object, what: str) -> int:
+    """Return ``value`` if it is a whole number from 0 to ``MAX_COUNT``; raises InvalidChunk."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
+        return value
+    raise InvalidChunk(f"{what} must be a whole number from 0 to {MAX_COUNT:,}, not {shown(value)}")
+
+
 def check_strength(value: object) -> float:
     """Return a link strength as a float in 0-1; raises InvalidLink."""
     try:
@@ -618,6 +659,17 @@ def parse_time(value: object, what: str = "time") -> datetime:
         raise InvalidChunk(f"{what} {shown(value)} is outside the years 1 to 9999") from None
 
 
+def from_epoch(seconds: float) -> datetime:
+    """The moment (UTC) so many seconds after 1970 began; outside of the years 1 to 9999 the nearest one within.
+
+    Seconds are kept as floats, which round the last moment of the year 9999 to the year 10000.
+    """
+    try:
+        return datetime.fromtimestamp(seconds, UTC)
+    except (OverflowError, ValueError, OSError):
+        return (datetime.min if seconds < 0 else datetime.max).replace(tzinfo=UTC)
+
+
 def format_time(moment: datetime) -> str:
     """Write a time in its canonical form: UTC, microseconds, ``Z``."""
     utc = moment if moment.tzinfo is UTC else moment.astimezone(UTC)
@@ -626,7 +678,14 @@ def format_time(moment: datetime) -> str:
 
 def check_time(value: object, what: str = "time") -> str:
     """Return any accepted time in its canonical form; raises InvalidChunk."""
-    if type(value) is str and len(value) == 27 and value[26] == "Z" and value[10] == "T" and value[19] == ".":
+    if (
+        type(value) is str
+        and len(value) == 27
+        and value[26] == "Z"
+        and value[19] == "."
+        and value[10] == "T"
+        and value[7] == "-"  # a date by weeks, 2026-W07-2, has a digit there
+    ):
         # Canonical already: validate the date, skip the reformatting (this runs six times per read).
         try:
             datetime.fromisoformat(value)

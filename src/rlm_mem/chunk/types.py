@@ -26,6 +26,8 @@ def check_type_name(name: object) -> str:
 
 def shown(value: object) -> str:
     """A short repr for error messages."""
+    if isinstance(value, int) and value.bit_length() > 200:
+        return f"a number of {value.bit_length():,} bits"  # Python refuses to write out very long ones
     text = repr(value)
     return text if len(text) <= 60 else text[:57] + "..."
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from typing import Annotated, Any
 
 import rlm_mem
+from rlm_mem.chunk import from_epoch
 from rlm_mem.chunk.types import strength_word
 from rlm_mem.cli import options, periods, rich
 from rlm_mem.cli.call import BrainCall, Call
@@ -411,4 +411,4 @@ def _figure(value: Any) -> str:
 
 def _iso(seconds: float) -> str:
     """Epoch seconds as an ISO time in UTC."""
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    return from_epoch(seconds).isoformat(timespec="seconds").replace("+00:00", "Z")

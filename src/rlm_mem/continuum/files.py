@@ -9,12 +9,11 @@ import hashlib
 import logging
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlm_mem.chunk import format_time
+from rlm_mem.chunk import format_time, from_epoch
 from rlm_mem.continuum import places
 from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, split_blocks, split_one
 from rlm_mem.continuum.schema import FIELD_ORDER, Frontmatter, validate
@@ -231,7 +230,7 @@ class MemoryFiles:
     def _file_time(self, file: str) -> str:
         signature = self.stored.signature(file)
         seconds = signature.mtime_ns / 1e9 if signature else 0.0
-        return format_time(datetime.fromtimestamp(seconds, UTC))
+        return format_time(from_epoch(seconds))
 
 
 def _text(data: bytes, file: str) -> str:

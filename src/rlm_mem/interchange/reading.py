@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
-from rlm_mem.chunk import format_time, parse_time
+from rlm_mem.chunk import format_time, from_epoch, parse_time
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.places import Entry, Place, Unreadable
 from rlm_mem.interchange.records import ImportProblem
@@ -62,7 +62,7 @@ class SourceFile:
     @property
     def modified_at(self) -> str:
         """When the file was last changed."""
-        return format_time(datetime.fromtimestamp(max(0.0, self.entry.modified), UTC))
+        return format_time(from_epoch(max(0.0, self.entry.modified)))
 
     @contextmanager
     def opened(self) -> Iterator[Counted]:

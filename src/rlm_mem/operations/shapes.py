@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import UNSET, Struct, UnsetType, convert, to_builtins
 
 from rlm_mem import recall
-from rlm_mem.chunk import Chunk, format_time
+from rlm_mem.chunk import Chunk, format_time, from_epoch
 from rlm_mem.operations.fitting import MayBeCut
 from rlm_mem.recall.outcome import Method, OutcomeWord
 
@@ -214,7 +213,7 @@ def summary_of(one: Summary | Chunk) -> ChunkSummary:
 
 def iso(seconds: float) -> str:
     """Epoch seconds in the time format of the store."""
-    return format_time(datetime.fromtimestamp(seconds, UTC))
+    return format_time(from_epoch(seconds))
 
 
 _EXCERPT = 400

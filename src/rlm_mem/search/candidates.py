@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, structs
 
+from rlm_mem.chunk import from_epoch
 from rlm_mem.store.core.lookup import CandidateSource, CorpusStatistics, Filters
 from rlm_mem.store.core.records import DecodedSegments, time_range
 from rlm_mem.store.core.selection import contained, distinct, union
@@ -246,7 +247,7 @@ def _narrowed(filters: Filters, first: datetime, end: datetime) -> Filters | Non
     low, high = max(low, first.timestamp()), min(high, end.timestamp())
     if low >= high:
         return None
-    start, stop = datetime.fromtimestamp(low, UTC), datetime.fromtimestamp(high, UTC)
+    start, stop = from_epoch(low), from_epoch(high)
     return structs.replace(
         filters, start=start.isoformat(), end=(stop - timedelta(microseconds=1)).isoformat()
     )

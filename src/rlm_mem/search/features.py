@@ -14,6 +14,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from rlm_mem.chunk import from_epoch
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import RELATED, Query
@@ -228,8 +229,8 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         at = self.candidates.at
         if not len(at):
             return (0,)
-        first = datetime.fromtimestamp(float(at.min()), UTC).year - mention.first.year
-        last = datetime.fromtimestamp(float(at.max()), UTC).year - mention.first.year
+        first = from_epoch(float(at.min())).year - mention.first.year
+        last = from_epoch(float(at.max())).year - mention.first.year
         return (0,) if first <= 0 <= last else range(first, min(last, first + 50) + 1)
 
     def _by_authors(self, names: tuple[str, ...]) -> Bools:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec import Struct
 
-from rlm_mem.chunk import Chunk, format_time, normalised_hash, parse_time
+from rlm_mem.chunk import Chunk, format_time, from_epoch, normalised_hash, parse_time
 from rlm_mem.chunk.types import hidden
 from rlm_mem.errors import CorruptStore, InvalidChunk, InvalidQuery
 from rlm_mem.record import FrozenRecord
@@ -422,8 +422,8 @@ def totals_of(
         "storage_size_mb": round(sum(row[4] for row in counts) / 1_000_000, 3),
         "archived_count": sum(row[2] for row in counts if row[0] != ACTIVE),
         "by_type": {row[1]: row[2] for row in active},
-        "first_at": None if first is None else format_time(datetime.fromtimestamp(first, UTC)),
-        "last_at": None if last is None else format_time(datetime.fromtimestamp(last, UTC)),
+        "first_at": None if first is None else format_time(from_epoch(first)),
+        "last_at": None if last is None else format_time(from_epoch(last)),
     }
 
 

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import (
+    MAX_DEPTH,
     SUPERSEDES,
     Chunk,
     ChunkLinks,
@@ -22,6 +23,7 @@ from rlm_mem.chunk import (
     check_chunk_id,
     check_confidence,
     check_content,
+    check_count,
     check_reasoning,
     check_strength,
     check_tags,
@@ -32,7 +34,7 @@ from rlm_mem.chunk import (
     links_from_raw,
     new_chunk_id,
 )
-from rlm_mem.chunk.types import check_origin, check_trust
+from rlm_mem.chunk.types import check_origin, check_trust, shown
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Version, audit_line
@@ -85,11 +87,11 @@ def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
 
 def _check_plain(value: Any, where: str, depth: int = 0) -> None:
     """Only what JSON can hold, finite, and not deep: it must come back as it went in."""
-    if depth > 32:
-        raise InvalidChunk(f"{where} is nested more than 32 levels deep")
+    if depth > MAX_DEPTH:
+        raise InvalidChunk(f"{where} is nested more than {MAX_DEPTH} levels deep")
     if value is None or isinstance(value, bool | int):
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            raise InvalidChunk(f"{where} holds a whole number that JSON readers cannot keep: {value!r:.40}")
+            raise InvalidChunk(f"{where} holds a whole number that JSON readers cannot keep: {shown(value)}")
         return
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
@@ -124,9 +126,7 @@ def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "confidence":
             checked[name] = check_confidence(value)
         elif name == "access_count":
-            if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-                raise InvalidChunk(f"access_count must be a whole number from 0 up, not {value!r:.60}")
-            checked[name] = value
+            checked[name] = check_count(value, name)
         elif name == "conversation_id":
             checked[name] = None if value is None else check_text(value, "conversation_id")
         elif name == "source":
@@ -199,9 +199,7 @@ def given_fields(metadata: object, given: Iterable[tuple[str, Any]]) -> tuple[di
         fields["type"] = merged["type"]
     fields["tags"] = check_tags(merged["tags"]) if "tags" in merged else []
     if "tokens" in merged:
-        fields["tokens"] = tokens = merged["tokens"]
-        if isinstance(tokens, bool) or not isinstance(tokens, int) or tokens < 0:
-            raise InvalidChunk(f"tokens must be a whole number from 0 up, not {tokens!r:.60}")
+        fields["tokens"] = check_count(merged["tokens"], "tokens")
     return fields, extra
 
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.chunk import format_time
+from rlm_mem.chunk import format_time, from_epoch
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.store.core.lookup import (
     ChunkRows,
@@ -609,8 +608,6 @@ def _of_array(sent: bytes | None) -> Ints:
 
 # --- filters as conditions --------------------------------------------------------------------------------
 
-_EARLIEST, _LATEST = "0000", "9999-12-31T23:59:59.999999Z"
-
 
 def _conditions(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
     """`AND …` for everything but the speaker, and its values; empty when nothing restricts.
@@ -690,7 +687,4 @@ def _storable(texts: tuple[str, ...]) -> list[str]:
 
 def _time_text(seconds: float) -> str:
     """Epoch seconds as times are stored; what lies outside of the calendar is before or after everything."""
-    try:
-        return format_time(datetime.fromtimestamp(seconds, UTC))
-    except (OverflowError, ValueError, OSError):
-        return _EARLIEST if seconds < 0 else _LATEST
+    return format_time(from_epoch(seconds))
