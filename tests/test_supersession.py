@@ -251,6 +251,49 @@ def test_invalid_replacements_are_refused_and_change_nothing(memory: Memory) -> 
         assert [chunk.to_dict() for chunk in memory.store.iter_chunks()] == before
 
 
+def test_a_chunk_comes_back_from_the_archive_with_the_replacements_that_still_hold(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        pairs = []
+        for number in range(4):
+            old = memory.store.create_chunk(f"Lamp {number} is red.", valid_to=MAY, occurred_at=JANUARY).id
+            pairs.append((old, memory.remember(f"Lamp {number} is grey.", replaces=old).chunk_ids[0]))
+        (kept, by), (freed, former), (left, taken), (orphan, erased) = pairs
+        later = memory.remember("Lamp 1 is blue.").chunk_ids[0]
+        for chunk_id in (by, left, orphan, former):
+            memory.delete(chunk_id)
+        gone = memory.recorded_changes()[0].id
+        with pytest.raises(ConflictError, match="already") as caught:
+            memory.supersede(freed, later)
+        assert "restore" in str(caught.value.hint)
+        memory.store.update_chunk(freed, metadata={"superseded_by": None})
+        memory.supersede(freed, later)
+        memory.unlink(taken, left)
+        memory.delete(erased, permanent=True)
+        for chunk_id in (by, left, orphan):
+            memory.restore(chunk_id)
+        memory.undo(change=gone)
+        assert sound(memory)
+        now = {chunk.id: chunk for chunk in memory.store.iter_chunks()}
+        assert [now[one].metadata.superseded_by for one in (kept, freed, left, orphan)] == [
+            by,
+            later,
+            None,
+            None,
+        ]
+        assert [str(now[one].metadata.valid_to)[:10] for one in (left, orphan)] == [MAY, MAY]
+
+
+def test_a_circle_is_refused_though_a_part_of_it_is_archived(memory: Memory) -> None:
+    one, two, three = (
+        memory.remember(f"The lamp is {colour}.").chunk_ids[0] for colour in ("red", "blue", "grey")
+    )
+    memory.supersede(one, two)
+    memory.supersede(two, three)
+    memory.delete(two)
+    with pytest.raises(InvalidLink, match="it was replaced by it"):
+        memory.supersede(three, one)
+
+
 def test_what_holds_again_is_a_statement_of_its_own(memory: Memory) -> None:
     first = memory.remember("The lamp is red.", occurred_at=JANUARY).chunk_ids[0]
     second = memory.remember("The lamp is blue.", occurred_at=MARCH, replaces=first).chunk_ids[0]

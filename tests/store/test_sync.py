@@ -134,10 +134,7 @@ def test_a_damaged_file_gives_none_is_reported_and_never_overwritten(
 
 
 def test_a_value_that_cannot_be_kept_hides_its_file_and_no_other(base: Path) -> None:
-    deep: object = "end"
-    for _ in range(500):
-        deep = {"deeper": deep}
-    wrong = {"revision": 10**30, "tokens": 10**30, "unnamed": deep}
+    wrong = {"revision": 10**30, "tokens": 10**30}
     with ChunkStore(base) as store:
         good, *bad = (store.create_chunk(f"the walnut of {who}").id for who in ("Ana", *wrong))
         for chunk_id, (name, value) in zip(bad, wrong.items(), strict=True):
@@ -146,6 +143,19 @@ def test_a_value_that_cannot_be_kept_hides_its_file_and_no_other(base: Path) -> 
         assert store.list_chunks() == [good]
         assert [hit.chunk_id for hit in search(store, "walnut")] == [good]
         assert {finding.code for finding in check(store)} == {"unreadable-file"}
+
+
+def test_a_chunk_whose_fields_are_nested_too_deeply_is_read_and_not_changed(base: Path) -> None:
+    deep: object = "end"
+    for _ in range(500):
+        deep = {"deeper": deep}
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("fine")
+        edit(only_file(base), unnamed=deep)
+        store.sync(full=True)
+        assert store.list_chunks() == [chunk.id]
+        with pytest.raises(InvalidChunk, match="nested too deeply"):
+            store.update_chunk(chunk.id, content="finer")
 
 
 def test_a_chunk_with_the_highest_revision_is_read_and_not_changed(base: Path) -> None:

@@ -26,6 +26,7 @@ from rlm_mem.chunk.types import (
     DEFAULT_TRUST,
     LINK_TYPES,
     MANUAL_LINK_TYPES,
+    MAX_COUNT,
     ORIGIN_OF_SOURCE,
     ORIGINS,
     SIMILAR_TO,
@@ -36,6 +37,8 @@ from rlm_mem.chunk.types import (
     LinkType,
     Ttl,
     TypeRegistry,
+    check_count,
+    check_reasoning,
     duration,
     shown,
 )
@@ -69,9 +72,7 @@ __all__ = [
     "check_chunk_ids",
     "check_confidence",
     "check_content",
-    "check_count",
     "check_namespace",
-    "check_reasoning",
     "check_strength",
     "check_tags",
     "check_time",
@@ -91,10 +92,6 @@ __all__ = [
 ]
 
 SCHEMA_VERSION = "2.0"
-MAX_DEPTH = 32
-"""Levels of nesting in ``provenance``, ``extra`` and fields that no schema names."""
-MAX_COUNT = 1_000_000_000
-"""Largest ``revision``, ``tokens`` and ``access_count``: every index stores it as it is, and sums of them."""
 DEFAULT_NAMESPACE = "default"
 
 
@@ -200,10 +197,8 @@ def encode_chunk(chunk: Chunk) -> bytes:
         InvalidChunk: the revision is larger than a file may have.
     """
     if chunk.revision > MAX_COUNT:
-        raise InvalidChunk(
-            f"{chunk.id} has revision {MAX_COUNT:,}, the highest there is: it cannot be changed again",
-            hint="set a lower revision in its file, or remember its text as a new chunk",
-        )
+        message = f"{chunk.id} has revision {MAX_COUNT:,}, the highest there is: it cannot be changed again"
+        raise InvalidChunk(message, hint="remember its text as a new chunk")
     document = _to_dict(chunk)
     metadata = document["metadata"]
     for name in _NULL_LEFT_OUT:
@@ -314,10 +309,6 @@ def _from_dict(raw: Mapping[str, Any]) -> Chunk:
         raise InvalidChunk(f"{chunk_id}: metadata must be an object, not {type(raw_meta).__name__}")
     try:
         metadata, moved = _metadata_from_raw(raw_meta)
-        unknown = {key: value for key, value in raw.items() if key not in _TOP}
-        for fields in (unknown, metadata.extra, metadata.provenance):
-            if fields:
-                _check_depth(fields)
         tokens = check_count(raw.get("tokens", moved.get("token_count", 0)), "tokens")
         return Chunk(
             id=chunk_id,
@@ -330,7 +321,7 @@ def _from_dict(raw: Mapping[str, Any]) -> Chunk:
             revision=max(1, check_count(raw.get("revision", 1), "revision")),
             schema=_schema(raw.get("schema")),
             namespace=check_namespace(raw.get("namespace", DEFAULT_NAMESPACE)),
-            extra=unknown,
+            extra={key: value for key, value in raw.items() if key not in _TOP},
         )
     except InputError as error:
         raise InvalidChunk(f"{chunk_id}: {error.message}", hint=error.hint) from None
@@ -428,21 +419,6 @@ def _set_aside(known: dict[str, Any], extra: dict[str, Any]) -> None:
                 extra.setdefault(name, value)
 
 
-def _check_depth(fields: Mapping[str, Any]) -> None:
-    """Raise InvalidChunk where free fields are nested so deeply that they could not be copied or written back."""
-    level: list[Any] = [fields]
-    for _ in range(MAX_DEPTH):
-        inner: list[Any] = []
-        for outer in level:
-            for value in outer if type(outer) is list else outer.values():
-                if type(value) is dict or type(value) is list:
-                    inner.append(value)
-        if not inner:
-            return
-        level = inner
-    raise InvalidChunk(f"fields are nested more than {MAX_DEPTH} levels deep")
-
-
 def _complete(metadata: ChunkMetadata, content: str) -> ChunkMetadata:
     if not metadata.content_hash:
         try:
@@ -482,14 +458,10 @@ def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
 
 
 def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
-    unknown: dict[str, Any] = {}
     if type(raw) is not dict and not isinstance(raw, Mapping):
         raise InvalidLink(f"a link must be an object with target_id and type, not {raw!r:.60}")
     target = raw.get("target_id", raw.get("target"))
     reasoning = check_reasoning(raw.get("reasoning"))
-    if not _LINK.issuperset(raw):
-        unknown = {key: value for key, value in raw.items() if key not in _LINK and key != "target"}
-        _check_depth(unknown)
     when = raw.get("created_at") or created_at
     return ChunkLinks(
         check_chunk_id(target),
@@ -498,7 +470,9 @@ def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:
         # Most links have the creation time of their chunk, which was checked already.
         when if when == created_at else check_time(when, "link created_at"),
         reasoning,
-        unknown,
+        {}
+        if _LINK.issuperset(raw)
+        else {key: value for key, value in raw.items() if key not in _LINK and key != "target"},
     )
 
 
@@ -608,32 +582,12 @@ def check_confidence(value: object, what: str = "confidence") -> float:
     raise InvalidChunk(f"{what} must be a number from 0 to 1, not {shown(value)}")
 
 
-def check_count(value: object, what: str) -> int:
-    """Return ``value`` if it is a whole number from 0 to ``MAX_COUNT``; raises InvalidChunk."""
-    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
-        return value
-    raise InvalidChunk(f"{what} must be a whole number from 0 to {MAX_COUNT:,}, not {shown(value)}")
-
-
 def check_strength(value: object) -> float:
     """Return a link strength as a float in 0-1; raises InvalidLink."""
     try:
         return check_confidence(value, "link strength")
     except InvalidChunk as error:
         raise InvalidLink(error.message) from None
-
-
-def check_reasoning(value: object) -> str | None:
-    """Return the reasoning of a link if it can be stored; raises InvalidLink."""
-    if value is not None and not isinstance(value, str):
-        raise InvalidLink(f"link reasoning must be text, not {type(value).__name__}")
-    if value is None or value.isascii():
-        return value
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise InvalidLink(f"link reasoning {shown(value)} contains a lone surrogate") from None
-    return value
 
 
 def parse_time(value: object, what: str = "time") -> datetime:
@@ -678,14 +632,7 @@ def format_time(moment: datetime) -> str:
 
 def check_time(value: object, what: str = "time") -> str:
     """Return any accepted time in its canonical form; raises InvalidChunk."""
-    if (
-        type(value) is str
-        and len(value) == 27
-        and value[26] == "Z"
-        and value[19] == "."
-        and value[10] == "T"
-        and value[7] == "-"  # a date by weeks, 2026-W07-2, has a digit there
-    ):
+    if type(value) is str and len(value) == 27 and value[26] == "Z" and value[4:20:3] == "--T::.":
         # Canonical already: validate the date, skip the reformatting (this runs six times per read).
         try:
             datetime.fromisoformat(value)

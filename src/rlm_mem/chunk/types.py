@@ -32,6 +32,62 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+MAX_COUNT = 1_000_000_000
+"""Largest ``revision``, ``tokens`` and ``access_count``: every index stores it as it is, and sums of them."""
+
+
+def check_count(value: object, what: str) -> int:
+    """Return ``value`` if it is a whole number from 0 to ``MAX_COUNT``; raises InvalidChunk."""
+    if isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MAX_COUNT:
+        return value
+    raise InvalidChunk(f"{what} must be a whole number from 0 to {MAX_COUNT:,}, not {shown(value)}")
+
+
+def check_reasoning(value: object) -> str | None:
+    """Return the reasoning of a link if it can be stored; raises InvalidLink."""
+    if value is not None and not isinstance(value, str):
+        raise InvalidLink(f"link reasoning must be text, not {type(value).__name__}")
+    if value is None or value.isascii():
+        return value
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidLink(f"link reasoning {shown(value)} contains a lone surrogate") from None
+    return value
+
+
+def check_plain(value: Any, where: str, depth: int = 0) -> None:
+    """Only what JSON can hold, finite, and not deep: it must come back as it went in."""
+    if depth > 32:
+        raise InvalidChunk(f"{where} is nested more than 32 levels deep")
+    if value is None or isinstance(value, bool | int):
+        if isinstance(value, int) and not -(2**63) <= value < 2**64:
+            raise InvalidChunk(f"{where} holds a whole number that JSON readers cannot keep: {shown(value)}")
+        return
+    if isinstance(value, float):
+        if value != value or value in (float("inf"), float("-inf")):
+            raise InvalidChunk(f"{where} holds {value}, which JSON cannot hold")
+        return
+    if isinstance(value, str):
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError:
+            raise InvalidChunk(f"{where} contains a lone surrogate") from None
+        return
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise InvalidChunk(f"{where} has a key that is not text: {key!r:.60}")
+            check_plain(key, where, depth + 1)
+            check_plain(item, f"{where}.{key}", depth + 1)
+        return
+    if isinstance(value, list | tuple):
+        for item in value:
+            check_plain(item, where, depth + 1)
+        return
+    raise InvalidChunk(f"{where} holds a {type(value).__name__}, which JSON cannot hold")
+
+
 def as_list(value: Iterable[str] | str) -> list[str]:
     """A list of texts; a single text becomes a list of one, never of its characters."""
     return [value] if isinstance(value, str) else list(value)

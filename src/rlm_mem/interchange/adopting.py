@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import SUPERSEDES, Chunk, format_time
@@ -10,7 +9,7 @@ from rlm_mem.chunk.types import lower, rank
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, mapped_id
 from rlm_mem.interchange.report import ImportOptions, ImportReport
-from rlm_mem.store.core.writer import screened_chunk
+from rlm_mem.store.core.writer import copied, screened_chunk
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
@@ -178,7 +177,7 @@ def _ended_since(stored: Chunk, chunk: Chunk) -> bool:
 
 
 def _as_next_revision(stored: Chunk, chunk: Chunk, now: str, *, merge: bool) -> Chunk:
-    revised = copy.deepcopy(chunk)
+    revised = copied(chunk)
     revised.revision = stored.revision + 1
     revised.metadata.modified_at = max(now, stored.metadata.modified_at)
     revised.metadata.access_count = max(stored.metadata.access_count, chunk.metadata.access_count)

@@ -367,6 +367,10 @@ class ChunkStore(ChunkReader):
         self._written.set()
         return self._writer.erase(chunk_id) if permanent else self._writer.archive(chunk_id)
 
+    def settle(self, chunk_id: str) -> None:
+        """Bring the replacements of a chunk in line with its other ends, after an undo."""
+        self._writer.settle(chunk_id)
+
     def restore_chunk(self, chunk_id: str) -> Chunk | None:
         """Bring a soft-deleted chunk back as it was; None where the archive has none."""
         self._written.set()

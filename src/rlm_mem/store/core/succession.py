@@ -44,7 +44,8 @@ def replacement(new: Chunk, old_id: str, now: str) -> ChunkLinks:
 def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
     """The older chunk as it is once the newer one replaces it; ``link`` keeps the end that it had before.
 
-    It held until the newer one happened, never past an end that was set earlier.
+    It held until the newer one happened, never past an end that was set earlier. ``find`` knows archived chunks, too:
+    they come back with what they replaced.
 
     Raises:
         ConflictError: another chunk replaced it.
@@ -55,7 +56,7 @@ def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
     if old.metadata.superseded_by not in (None, new.id):
         raise ConflictError(
             f"{old.id} was replaced by {old.metadata.superseded_by} already",
-            hint="replace that one instead, or undo the earlier replacement first",
+            hint="replace that one instead, restore it first if it was deleted, or undo the earlier replacement",
         )
     step: Chunk | None = new
     for _ in range(_STEPS):

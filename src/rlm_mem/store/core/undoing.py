@@ -141,6 +141,8 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
         by_chunk = {chunk_id: list(lines) for chunk_id, lines in groupby(events, _chunk)}
         for chunk_id in reversed(change.chunk_ids):
             _undo_chunk(store, chunk_id, by_chunk[chunk_id])
+        for chunk_id in change.chunk_ids:  # each was put back by itself
+            store.settle(chunk_id)
         return transaction.change.id
 
 

@@ -14,7 +14,6 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import (
-    MAX_DEPTH,
     SUPERSEDES,
     Chunk,
     ChunkLinks,
@@ -23,8 +22,6 @@ from rlm_mem.chunk import (
     check_chunk_id,
     check_confidence,
     check_content,
-    check_count,
-    check_reasoning,
     check_strength,
     check_tags,
     check_text,
@@ -34,7 +31,7 @@ from rlm_mem.chunk import (
     links_from_raw,
     new_chunk_id,
 )
-from rlm_mem.chunk.types import check_origin, check_trust, shown
+from rlm_mem.chunk.types import check_count, check_origin, check_plain, check_reasoning, check_trust
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Version, audit_line
@@ -81,40 +78,8 @@ def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
         if not isinstance(nested, Mapping):
             raise InvalidChunk(f"metadata.extra must be a dict, not {type(nested).__name__}")
         extra.update(nested)
-    _check_plain(extra, "metadata")
+    check_plain(extra, "metadata")
     return known, extra
-
-
-def _check_plain(value: Any, where: str, depth: int = 0) -> None:
-    """Only what JSON can hold, finite, and not deep: it must come back as it went in."""
-    if depth > MAX_DEPTH:
-        raise InvalidChunk(f"{where} is nested more than {MAX_DEPTH} levels deep")
-    if value is None or isinstance(value, bool | int):
-        if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            raise InvalidChunk(f"{where} holds a whole number that JSON readers cannot keep: {shown(value)}")
-        return
-    if isinstance(value, float):
-        if value != value or value in (float("inf"), float("-inf")):
-            raise InvalidChunk(f"{where} holds {value}, which JSON cannot hold")
-        return
-    if isinstance(value, str):
-        try:
-            value.encode("utf-8")
-        except UnicodeEncodeError:
-            raise InvalidChunk(f"{where} contains a lone surrogate") from None
-        return
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            if not isinstance(key, str):
-                raise InvalidChunk(f"{where} has a key that is not text: {key!r:.60}")
-            _check_plain(key, where, depth + 1)
-            _check_plain(item, f"{where}.{key}", depth + 1)
-        return
-    if isinstance(value, list | tuple):
-        for item in value:
-            _check_plain(item, where, depth + 1)
-        return
-    raise InvalidChunk(f"{where} holds a {type(value).__name__}, which JSON cannot hold")
 
 
 def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
@@ -140,7 +105,7 @@ def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
         elif name == "provenance":
             if not isinstance(value, Mapping):
                 raise InvalidChunk(f"provenance must be a dict, not {type(value).__name__}")
-            _check_plain(value, "provenance")
+            check_plain(value, "provenance")
             checked[name] = dict(value)
         elif name == "content_hash":
             continue  # computed, never taken from the caller
@@ -165,7 +130,7 @@ def check_links(links: object, types: TypeRegistry, now: str, own_id: str | None
         check_strength(link.strength)
         check_reasoning(link.reasoning)
         if link.extra:
-            _check_plain(link.extra, "link")
+            check_plain(link.extra, "link")
         check_chunk_id(link.target_id)
         if link.target_id == own_id:
             raise InvalidLink(f"{own_id} cannot link to itself")
@@ -213,7 +178,7 @@ def check_complete(chunk: Chunk, *, max_bytes: int) -> Chunk:
         (checked.metadata.extra, "metadata"),
         *((link.extra, "link") for link in checked.links),
     ):
-        _check_plain(value, where)
+        check_plain(value, where)
     if checked.metadata.content_hash != content_hash(content):
         checked.tokens = tokens_of(content)
         checked.metadata.content_hash = content_hash(content)
@@ -253,7 +218,7 @@ def revise_chunk(
         if checked.get(name, ...) is None:
             raise InvalidChunk(f"{name} cannot be removed")
     merged = {**chunk.metadata.extra, **extra}
-    updated = copy.deepcopy(chunk)
+    updated = copied(chunk)
     updated.metadata = replace(
         updated.metadata,
         **checked,
@@ -293,7 +258,7 @@ def screened_chunk(
     together = Screened(seen.text, [*seen.found, *more.found], seen.hidden or more.hidden)
     if not together.hidden:
         return chunk, together
-    made = copy.deepcopy(chunk)
+    made = copied(chunk)
     made.metadata = replace(made.metadata, extra=extra, provenance=provenance)
     made.tags = check_tags(tags)
     for link, reasoning in zip(made.links, reasons, strict=True):
@@ -302,6 +267,16 @@ def screened_chunk(
         made.content, made.tokens = seen.text, tokens_of(seen.text)
         made.metadata.content_hash = content_hash(seen.text)
     return made, together
+
+
+def copied(chunk: Chunk) -> Chunk:
+    """A deep copy; raises InvalidChunk where free fields, written by hand, are nested too deeply."""
+    try:
+        return copy.deepcopy(chunk)
+    except RecursionError:
+        raise InvalidChunk(
+            f"fields of {chunk.id} are nested too deeply for a change", hint="remove them from its file"
+        ) from None
 
 
 def tokens_of(text: str) -> int:
@@ -352,6 +327,9 @@ class Writer:
 
     def _read(self, row: ChunkRow | None) -> Chunk | None:
         return self._backend.read(row) if row else None
+
+    def _known(self, namespace: str, chunk_id: str) -> Chunk | None:
+        return self._read(self._backend.find(namespace, chunk_id))
 
     def _active(self, namespace: str, chunk_id: str) -> Chunk | None:
         row = self._backend.find(namespace, chunk_id)
@@ -456,7 +434,7 @@ class Writer:
         if transaction.change.undoes is not None:
             return
         before, now = successions(former), successions(updated)
-        find = partial(self._active, updated.namespace)
+        find, known = (partial(one, updated.namespace) for one in (self._active, self._known))
         for target, link in before.items():
             if target not in now:
                 self._release(transaction, target, updated.id, link)
@@ -465,7 +443,7 @@ class Writer:
                 old = find(target)
                 if old is None:
                     raise InvalidLink(f"there is no chunk {target} to replace", hint="search gives the ids")
-                made = ended(old, link, updated, find)
+                made = ended(old, link, updated, known)
                 if made != old:
                     self._put_next(transaction, old, made, "supersede", by=updated.id)
         by, earlier = updated.metadata.superseded_by, former.metadata.superseded_by if former else None
@@ -480,7 +458,7 @@ class Writer:
         if successor is not None:
             linked = Chunk.from_dict(successor.to_dict())
             link = replacement(linked, updated.id, self.now())
-            made = ended(updated, link, linked, find)
+            made = ended(updated, link, linked, known)
             if end_is_given:
                 link.extra.pop("former_valid_to", None)
             else:
@@ -521,7 +499,7 @@ class Writer:
             link = replacement(linked, older_id, self.now())
             about = old.metadata
             is_ended = about.superseded_by is not None and about.valid_to is not None
-            replaced = old if is_ended else ended(old, link, linked, find)
+            replaced = old if is_ended else ended(old, link, linked, partial(self._known, namespace))
             if linked != new:
                 self._put_next(transaction, new, linked, "link", target=older_id, type=SUPERSEDES)
             if replaced != old:
@@ -568,25 +546,56 @@ class Writer:
         self._put_next(transaction, source, updated, "unlink", target=target_id)
 
     def restore(self, chunk_id: str) -> Chunk | None:
-        """Bring a chunk back from the archive as it was, without links to what was erased meanwhile."""
+        """Bring a chunk back from the archive as it was, without links and replacements that are gone meanwhile."""
         with self._backend.transaction(self._namespace) as transaction:
             row = self.row(chunk_id, ARCHIVED)
             chunk = self._read(row)
             if row is None or chunk is None:
                 return None
-            kept = [
-                link
-                for link in chunk.links
-                if self._backend.find(self._namespace, link.target_id) is not None
-            ]
-            if len(kept) < len(chunk.links):  # their targets were erased meanwhile
-                chunk.links = kept
+            present = self._without_stale(chunk, undoing=transaction.change.undoes is not None)
+            if present != chunk:
+                chunk = present
                 chunk.revision += 1
                 transaction.put(chunk)
             else:
                 transaction.move(chunk, row, ACTIVE)
             self._log(transaction, "restore", chunk)
             return chunk
+
+    def _without_stale(self, chunk: Chunk, *, undoing: bool) -> Chunk:
+        """A chunk of the archive without links to what was erased and replacements that were taken back meanwhile.
+
+        An undo brings back both chunks of a replacement, one after the other: ``settle`` follows it.
+        """
+        find = partial(self._known, chunk.namespace)
+        made = Chunk.from_dict(chunk.to_dict())
+        made.links = []
+        for link in chunk.links:
+            if self._backend.find(chunk.namespace, link.target_id) is None:
+                continue
+            old = find(link.target_id) if link.type == SUPERSEDES and not undoing else None
+            if old is None or old.metadata.superseded_by == chunk.id:
+                made.links.append(link)
+        by = chunk.metadata.superseded_by
+        if by is not None and not undoing and chunk.id not in successions(find(by)):
+            free = [one.chunk.metadata for one in self.history(chunk.id)]
+            ends = [about.valid_to for about in free if about.superseded_by is None]
+            made.metadata.superseded_by, made.metadata.valid_to = None, ends[-1] if ends else None
+        return made
+
+    def settle(self, chunk_id: str) -> None:
+        """After an undo: drop replacements that the older chunk does not name, record those that it names in both."""
+        with self._backend.transaction(self._namespace) as transaction:
+            chunk = self._active(self._namespace, chunk_id)
+            if chunk is None:
+                return
+            if chunk.metadata.superseded_by is not None:
+                self.agree(self._namespace, chunk.metadata.superseded_by, chunk_id)
+                chunk = self._active(self._namespace, chunk_id) or chunk
+            made = self._without_stale(chunk, undoing=False)
+            if made.links != chunk.links:
+                made.metadata = chunk.metadata
+                self._put_next(transaction, chunk, made, "unlink", type=SUPERSEDES)
 
     # --- history ---------------------------------------------------------------------------------------
 
