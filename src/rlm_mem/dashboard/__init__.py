@@ -1,9 +1,8 @@
 """The dashboard: memories, recalls and costs as pages for a browser.
 
 The package contains pages, templates, style sheet and scripts. Pages read through :mod:`rlm_mem.memory`, and their
-forms
-run operations (:mod:`rlm_mem.operations`); :mod:`rlm_mem.http.guard` authenticates requests. Every page and form works
-without JavaScript; with it, pages search as you type and show changes live.
+forms run operations (:mod:`rlm_mem.operations`); :mod:`rlm_mem.http.guard` authenticates requests. Every page and form
+works without JavaScript; with it, pages search as you type and show changes live.
 """
 
 from __future__ import annotations
@@ -33,12 +32,12 @@ def routes(state: ServerState) -> list[BaseRoute]:
     return all_routes(state)
 
 
-def login_page(request: Request, *, error: str | None = None) -> Response:
+def login_page(request: Request, error: str | None) -> Response:
     """The page for a browser that has not logged in.
 
     Args:
         error: why the last attempt failed.
     """
-    from rlm_mem.dashboard.rendering import login
+    from rlm_mem.dashboard.rendering import page
 
-    return login(request, error)
+    return page(request, "login.html", {"error": error}, status=401)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,10 +21,10 @@ if TYPE_CHECKING:
     from starlette.responses import Response
 
     from rlm_mem.chunk import Chunk
-    from rlm_mem.dashboard.visits import Visit
+    from rlm_mem.dashboard.visits import EachNamespace, Visit
     from rlm_mem.memory import Memory
 
-__all__ = ["Row", "Suggestions", "figures", "list_page", "new_page", "remember", "rows_of"]
+__all__ = ["Row", "figures", "list_page", "new_page", "remember", "rows_of", "suggestions"]
 
 PAGE = 20
 MOST = 200
@@ -50,22 +49,9 @@ class Row:
     confidence: float | None = None
 
 
-class Suggestions:
-    """The commonest tags and the latest conversations, for the filters; cached for some seconds."""
-
-    def __init__(self, seconds: float = 20.0) -> None:
-        self._seconds = seconds
-        self._made: tuple[float, list[str], list[str]] | None = None
-        self._guard = threading.Lock()
-
-    def of(self, memory: Memory) -> tuple[list[str], list[str]]:
-        """Tags and conversations."""
-        with self._guard:
-            if self._made is None or time.monotonic() - self._made[0] > self._seconds:
-                tags = [tag for tag, _ in memory.tags(80)]
-                conversations = [one.id for one in memory.conversations(40)]
-                self._made = (time.monotonic(), tags, conversations)
-            return self._made[1], self._made[2]
+def suggestions(memory: Memory) -> tuple[list[str], list[str]]:
+    """The commonest tags and the latest conversations, for the filters."""
+    return [tag for tag, _ in memory.tags(80)], [one.id for one in memory.conversations(40)]
 
 
 @dataclass(frozen=True)
@@ -109,7 +95,7 @@ def _wanted(visit: Visit) -> _Wanted:
     return _Wanted(**given, query=query)
 
 
-def list_page(visit: Visit, suggestions: Suggestions) -> Response:
+def list_page(visit: Visit, suggested: EachNamespace[tuple[list[str], list[str]]]) -> Response:
     """The newest memories, or the results of a search."""
     wanted = _wanted(visit)
     began = time.perf_counter()
@@ -138,7 +124,7 @@ def list_page(visit: Visit, suggestions: Suggestions) -> Response:
         response = visit.fragment("memories.html", **values)
         response.headers["HX-Replace-Url"] = here
         return response
-    tags, conversations = suggestions.of(visit.memory)
+    tags, conversations = suggested.of(visit)
     return visit.page(
         "memories.html",
         **values,
@@ -159,16 +145,22 @@ def _found(memory: Memory, wanted: _Wanted) -> list[Row]:
         return _archived(memory, wanted)
     if wanted.q.strip() or wanted.speaker:
         return _searched(memory, wanted)
-    ids = memory.list_chunks(
+    ids = _ids(memory, wanted, limit=wanted.limit + 1)
+    return rows_of(memory.store.get_many(ids).values())
+
+
+def _ids(memory: Memory, wanted: _Wanted, *, limit: int, archived: bool = False) -> list[str]:
+    """The newest that the filters leave."""
+    return memory.list_chunks(
         conversation_id=wanted.conversation or None,
         start_date=wanted.since or None,
         end_date=wanted.until or None,
         tags=list(wanted.tag) or None,
         chunk_type=wanted.type or None,
-        limit=wanted.limit + 1,
+        archived=archived,
+        limit=limit,
         newest_first=True,
     )
-    return rows_of(memory.store.get_many(ids).values())
 
 
 def _searched(memory: Memory, wanted: _Wanted) -> list[Row]:
@@ -202,16 +194,7 @@ def _searched(memory: Memory, wanted: _Wanted) -> list[Row]:
 def _archived(memory: Memory, wanted: _Wanted) -> list[Row]:
     """Archived memories are not in the index of words: the newest of them are searched for the text."""
     needle = wanted.q.strip().casefold()
-    ids = memory.list_chunks(
-        conversation_id=wanted.conversation or None,
-        start_date=wanted.since or None,
-        end_date=wanted.until or None,
-        tags=list(wanted.tag) or None,
-        chunk_type=wanted.type or None,
-        archived=True,
-        limit=_MAX_ARCHIVE_SCAN if needle else wanted.limit + 1,
-        newest_first=True,
-    )
+    ids = _ids(memory, wanted, archived=True, limit=_MAX_ARCHIVE_SCAN if needle else wanted.limit + 1)
     kept: list[Chunk] = []
     for chunk_id in ids:
         versions = memory.history(chunk_id)

@@ -33,23 +33,23 @@ from rlm_mem.operations.problems import problem_of
 if TYPE_CHECKING:
     from starlette.requests import Request
 
+    from rlm_mem.access.grants import Permission
     from rlm_mem.operations.changes import ChangeFeed
     from rlm_mem.operations.state import ServerState
 
 __all__ = ["all_routes"]
 
+Pages = dict[str, Callable[[Visit], Response]]
 _IMMUTABLE = "public, max-age=31536000, immutable"
 
 
 def all_routes(state: ServerState) -> list[BaseRoute]:
     """Every page; a read-only server has no pages that write."""
-    suggestions, density, examination = (
-        EachNamespace(memories.Suggestions),
-        EachNamespace(timeline.Density),
-        EachNamespace(integrity_page.Examination),
-    )
-    reading: dict[str, Callable[[Visit], Response]] = {
-        "/memories": lambda visit: memories.list_page(visit, suggestions.of(visit)),
+    suggestions = EachNamespace(memories.suggestions, seconds=20)
+    density = EachNamespace(timeline.density, seconds=30)
+    examination = EachNamespace(lambda _: integrity_page.Examination())
+    reading: Pages = {
+        "/memories": lambda visit: memories.list_page(visit, suggestions),
         "/memories/{chunk_id}": memory_page.memory_page,
         "/memories/{chunk_id}/history": memory_page.history_page,
         "/memories/{chunk_id}/events": memory_page.events_part,
@@ -69,41 +69,42 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/integrity": lambda visit: integrity_page.integrity_page(visit, examination.of(visit)),
     }
     # Asking and checking change no memory, so a read-only server offers them too.
-    sending: dict[str, Callable[[Visit], Response]] = {
+    sending: Pages = {
         "/memories/answer": answers.answer_part,
         "/recalls": recalls.ask,
         "/recalls/{run}": recalls.cancel,
         "/integrity": lambda visit: integrity_page.start(visit, examination.of(visit)),
     }
-    forms: dict[str, Callable[[Visit], Response]] = {}
-    writing: dict[str, Callable[[Visit], Response]] = {}
-    reviewing: dict[str, Callable[[Visit], Response]] = {}
+    forms: Pages = {"/memories/new": memories.new_page, "/memories/{chunk_id}/edit": memory_page.edit_page}
+    writing: Pages = {
+        "/memories/new": memories.remember,
+        "/memories/{chunk_id}": memory_page.act,
+        "/memories/{chunk_id}/edit": memory_page.save,
+        "/persona": personas.change,
+    }
+    reviewing: Pages = {"/tiers/undo": tiers.undo, "/review/{case}": tiers.decide}
+    served: list[tuple[str, Permission, Pages]] = [
+        ("GET", "read", reading),
+        ("POST", "read", sending),
+        ("GET", "admin", {"/tokens": tokens_page.tokens_page}),
+    ]
     if not state.read_only:
-        forms = {"/memories/new": memories.new_page, "/memories/{chunk_id}/edit": memory_page.edit_page}
-        writing = {
-            "/memories/new": memories.remember,
-            "/memories/{chunk_id}": memory_page.act,
-            "/memories/{chunk_id}/edit": memory_page.save,
-            "/persona": personas.change,
-        }
-        reviewing = {"/tiers/undo": tiers.undo, "/review/{case}": tiers.decide}
-    tokens: dict[str, Callable[[Visit], Response]] = {}
-    if not state.read_only:
-        tokens = {"/tokens": tokens_page.change}
+        served = [
+            ("GET", "write", forms),  # before the addresses of memories
+            *served,
+            ("POST", "write", writing),
+            ("POST", "review", reviewing),
+            ("POST", "admin", {"/tokens": tokens_page.change}),
+        ]
     return [
         Route("/", _to_memories, include_in_schema=False),
         Route("/static/{name:path}", _static, include_in_schema=False),
         Route("/theme", _theme, methods=["POST"], include_in_schema=False),
         Route("/live", _live(state), include_in_schema=False),
-        *(screen(state, path, page, needs="write") for path, page in forms.items()),
-        *(screen(state, path, page) for path, page in reading.items()),
-        *(screen(state, path, action, methods=("POST",)) for path, action in sending.items()),
-        *(screen(state, path, action, methods=("POST",), needs="write") for path, action in writing.items()),
-        screen(state, "/tokens", tokens_page.tokens_page, needs="admin"),
-        *(screen(state, path, action, methods=("POST",), needs="admin") for path, action in tokens.items()),
         *(
-            screen(state, path, action, methods=("POST",), needs="review")
-            for path, action in reviewing.items()
+            screen(state, path, page, method=method, needs=needs)
+            for method, needs, pages in served
+            for path, page in pages.items()
         ),
         screen(state, "/{anything:path}", _not_found),
     ]

@@ -82,7 +82,7 @@ def _values(persona: Persona, before: str) -> dict[str, Any]:
         "values": values,
         "by_hand": bool(persona.by_hand),
         "prompt": _shown(persona.prompt(), before),
-        "tokens": _tokens(persona.prompt()),
+        "tokens": count_tokens(persona.prompt()),
         "here": "/persona",
     }
 
@@ -102,10 +102,6 @@ def _shown(prompt: str, before: str) -> Markup:
         else Markup('<span class="new">{}</span>').format(visible(line))
         for line in prompt.splitlines()
     )
-
-
-def _tokens(prompt: str) -> int:
-    return count_tokens(prompt)
 
 
 def _hud(visit: Visit, persona: Persona) -> str:

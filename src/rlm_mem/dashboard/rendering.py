@@ -18,7 +18,7 @@ from rlm_mem.recall.outcome import ENDINGS
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["HEADERS", "KEYS", "NAVIGATION", "fragment", "login", "page", "prepare", "static_file"]
+__all__ = ["HEADERS", "KEYS", "NAVIGATION", "fragment", "page", "prepare", "static_file"]
 
 #: Memory text is hostile: only this server's files may be scripts, styles, frames or targets of forms.
 HEADERS: Mapping[str, str] = {
@@ -171,8 +171,3 @@ def fragment(
     context = loaded.new_context(_values(request, values))
     text = "".join(loaded.blocks[block](context))
     return HTMLResponse(text.encode("utf-8", "replace"), status, headers=dict(HEADERS))
-
-
-def login(request: Request, error: str | None) -> Response:
-    """The page that asks for a code or the token."""
-    return page(request, "login.html", {"error": error}, status=401)

@@ -86,7 +86,7 @@ def tiers_page(visit: Visit) -> Response:
         ],
         health=health,
         chart=flow_chart(points, moved, title="Memories in each tier over time, and their moves"),
-        moves=Counter(_MOVE_WORDS[kind] for kind in _kinds(steps)),
+        moves=Counter(_MOVE_WORDS[str(step["op"])] for _, step in _moves(steps, today)),
         days=_by_day(list(steps)[: -limit - 1 : -1]),
         words=_MOVE_WORDS,
         titles={one.key: one for one in entries},
@@ -130,10 +130,8 @@ def populations(
         Label and populations of at most 48 periods of equal length, oldest first.
     """
     by_day: dict[date, Counter[str]] = {}
-    for step in steps:
-        if step.get("op") in _MOVE_WORDS:
-            when = date.fromisoformat(day(step.get("ts")) or today.isoformat())
-            by_day.setdefault(when, Counter()).update(_moved(step))
+    for when, step in _moves(steps, today):
+        by_day.setdefault(when, Counter()).update(_moved(step))
     first = min(by_day, default=today)
     stretch = _stretch(first, today)
     counts = dict(present)
@@ -155,11 +153,7 @@ def _stretch(first: date, today: date) -> int:
 
 def flows(steps: Iterable[Mapping[str, Any]], today: date, periods: int) -> list[Flow]:
     """What moved between the tiers in the periods of :func:`populations`, both counted from the same steps."""
-    dated = [
-        (date.fromisoformat(day(step.get("ts")) or today.isoformat()), step)
-        for step in steps
-        if step.get("op") in _MOVE_WORDS
-    ]
+    dated = _moves(steps, today)
     stretch = _stretch(min((when for when, _ in dated), default=today), today)
     found: Counter[tuple[int, str | None, str | None]] = Counter()
     for when, step in dated:
@@ -172,8 +166,13 @@ def flows(steps: Iterable[Mapping[str, Any]], today: date, periods: int) -> list
     return [Flow(*key, number) for key, number in found.items()]
 
 
-def _kinds(steps: Iterable[Mapping[str, Any]]) -> list[str]:
-    return [str(step["op"]) for step in steps if step.get("op") in _MOVE_WORDS]
+def _moves(steps: Iterable[Mapping[str, Any]], today: date) -> list[tuple[date, Mapping[str, Any]]]:
+    """The steps that move a memory, with their days."""
+    return [
+        (date.fromisoformat(day(step.get("ts")) or today.isoformat()), step)
+        for step in steps
+        if step.get("op") in _MOVE_WORDS
+    ]
 
 
 def _by_day(steps: Iterable[Mapping[str, Any]]) -> list[tuple[str, list[Mapping[str, Any]]]]:

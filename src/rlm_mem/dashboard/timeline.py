@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import threading
-import time
 from datetime import date, timedelta
 from itertools import groupby
 from typing import TYPE_CHECKING
@@ -21,26 +19,10 @@ if TYPE_CHECKING:
     from rlm_mem.dashboard.visits import Visit
     from rlm_mem.memory import Memory
 
-__all__ = ["Density", "density_part", "timeline_page"]
+__all__ = ["density", "density_part", "timeline_page"]
 
 _PAGE = 50
 _BARS = 60
-
-
-class Density:
-    """The number of memories by day, week, month or year; cached, since it counts all of them."""
-
-    def __init__(self, seconds: float = 30.0) -> None:
-        self._seconds = seconds
-        self._made: tuple[float, Markup] | None = None
-        self._guard = threading.Lock()
-
-    def of(self, memory: Memory) -> Markup:
-        """The chart; empty where there is nothing to count."""
-        with self._guard:
-            if self._made is None or time.monotonic() - self._made[0] > self._seconds:
-                self._made = (time.monotonic(), _chart(memory))
-            return self._made[1]
 
 
 def timeline_page(visit: Visit) -> Response:
@@ -72,9 +54,9 @@ def timeline_page(visit: Visit) -> Response:
     )
 
 
-def density_part(visit: Visit, density: Density) -> Response:
+def density_part(visit: Visit, chart: Markup) -> Response:
     """The chart over the timeline, loaded after the page."""
-    return visit.fragment("timeline.html", block="density", chart=density.of(visit.memory))
+    return visit.fragment("timeline.html", block="density", chart=chart)
 
 
 def _by_day(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
@@ -85,7 +67,8 @@ def _by_day(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
     return found
 
 
-def _chart(memory: Memory) -> Markup:
+def density(memory: Memory) -> Markup:
+    """The number of memories by day, week, month or year; empty where there is nothing to count."""
     stats = memory.store.get_stats()
     if not stats["first_at"]:
         return Markup("")

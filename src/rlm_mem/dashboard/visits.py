@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import math
 import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
@@ -206,27 +208,41 @@ _T = TypeVar("_T")
 _MOST_NAMESPACES = 256
 
 
+class _Kept(Generic[_T]):
+    """What is kept for one namespace, and when it was made."""
+
+    def __init__(self) -> None:
+        self.made: _T | None = None
+        self.at = 0.0
+        self.guard = threading.Lock()
+
+
 class EachNamespace(Generic[_T]):
     """What pages keep between requests, apart for each namespace; safe for threads.
 
     Args:
         make: makes it for a namespace.
+        seconds: after which it is made again.
     """
 
-    def __init__(self, make: Callable[[], _T]) -> None:
+    def __init__(self, make: Callable[[Memory], _T], seconds: float = math.inf) -> None:
         self._make = make
-        self._made: dict[str, _T] = {}
+        self._seconds = seconds
+        self._kept: dict[str, _Kept[_T]] = {}
         self._guard = threading.Lock()
 
     def of(self, visit: Visit) -> _T:
         """That of the namespace of a request."""
         name = visit.memory.store.namespace
         with self._guard:
-            found = self._made.pop(name, None) or self._make()
-            self._made[name] = found
-            while len(self._made) > _MOST_NAMESPACES:  # the least recently used one
-                del self._made[next(iter(self._made))]
-        return found
+            kept = self._kept.pop(name, None) or _Kept()
+            self._kept[name] = kept
+            while len(self._kept) > _MOST_NAMESPACES:  # the least recently used one
+                del self._kept[next(iter(self._kept))]
+        with kept.guard:
+            if kept.made is None or time.monotonic() - kept.at > self._seconds:
+                kept.made, kept.at = self._make(visit.memory), time.monotonic()
+            return kept.made
 
 
 def screen(
@@ -234,7 +250,7 @@ def screen(
     path: str,
     handler: Handler,
     *,
-    methods: tuple[str, ...] = ("GET",),
+    method: str = "GET",
     needs: Permission = "read",
 ) -> Route:
     """A route whose handler runs in the server's worker threads; its errors become pages.
@@ -257,7 +273,7 @@ def screen(
         except (RlmMemError, Refused) as error:
             return _refusal(request, state, error)
 
-    return Route(path, serve, methods=list(methods), include_in_schema=False)
+    return Route(path, serve, methods=[method], include_in_schema=False)
 
 
 def _check_same_origin(request: Request) -> None:

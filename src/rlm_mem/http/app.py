@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 from starlette.datastructures import MutableHeaders
 from starlette.routing import Route, Router
 
-from rlm_mem.access.clients import client_of
 from rlm_mem.http.dispatch import Resource
 from rlm_mem.http.encoding import problem_response
-from rlm_mem.http.limits import ClientLimits
+from rlm_mem.http.limits import ClientLimits, Limited
 from rlm_mem.operations.operation import Operation
 from rlm_mem.operations.problems import problem
 from rlm_mem.operations.registry import ROUTES
@@ -49,7 +48,7 @@ def api_app(state: ServerState, limits: ClientLimits, *, most_bytes: int = MAX_B
         Route(path, endpoint=Resource(operations, state, most_bytes=most_bytes))
         for path, operations in by_path.items()
     ]
-    return _Api(Router(routes, redirect_slashes=False, default=_nothing), limits)
+    return _WithHeaders(Limited(Router(routes, redirect_slashes=False, default=_nothing), limits))
 
 
 def nothing_there() -> Response:
@@ -62,20 +61,14 @@ async def _nothing(scope: Scope, receive: Receive, send: Send) -> None:
     await nothing_there()(scope, receive, send)
 
 
-class _Api:
-    def __init__(self, inner: ASGIApp, limits: ClientLimits) -> None:
+class _WithHeaders:
+    def __init__(self, inner: ASGIApp) -> None:
         self._inner = inner
-        self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        with self._limits.request(client_of(scope)) as refusal:
-            answer = self._inner if refusal is None else problem_response(refusal)
-            await answer(scope, receive, with_headers)
+        await self._inner(scope, receive, with_headers)

@@ -10,14 +10,17 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import TYPE_CHECKING
 
+from rlm_mem.access.clients import client_of
+from rlm_mem.http.encoding import problem_response
 from rlm_mem.operations.problems import Problem, problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request
+    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from rlm_mem.access.grants import Caller
 
-__all__ = ["BodyTooLarge", "Buckets", "ClientLimits", "body_parts", "read_body"]
+__all__ = ["BodyTooLarge", "Buckets", "ClientLimits", "Limited", "body_parts", "read_body"]
 
 _MOST_BUCKETS = 1024
 
@@ -101,6 +104,24 @@ class ClientLimits:
             self._running[name] -= 1
             if not self._running[name]:
                 del self._running[name]
+
+
+class Limited:
+    """An application within the limits of each client.
+
+    Args:
+        inner: the application.
+        limits: of one client.
+    """
+
+    def __init__(self, inner: ASGIApp, limits: ClientLimits) -> None:
+        self._inner = inner
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._limits.request(client_of(scope)) as refusal:
+            answer = self._inner if refusal is None else problem_response(refusal)
+            await answer(scope, receive, send)
 
 
 async def body_parts(request: Request, limit: int) -> AsyncIterator[bytes]:

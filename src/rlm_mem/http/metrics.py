@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 
 from rlm_mem import __version__
 
-__all__ = ["MEDIA_TYPE", "Metrics"]
+__all__ = ["MEDIA_TYPE", "METHODS", "Metrics"]
 
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
-_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
+METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 #: Most names of tokens that are told apart: those of an authorization server may be any number.
 _MOST_NAMES = 1000
 
@@ -62,7 +62,7 @@ class Metrics:
         Args:
             name: of the token; empty: none. ``route``: the path with the names of its parameters, or empty.
         """
-        method = method if method in _METHODS else "other"
+        method = method if method in METHODS else "other"
         with self._guard:
             if name not in self._names:
                 if len(self._names) < _MOST_NAMES:

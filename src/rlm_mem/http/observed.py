@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlm_mem import telemetry
+from rlm_mem.http.metrics import METHODS
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 __all__ = ["Observed"]
-
-_METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 class Observed:
@@ -29,7 +28,7 @@ class Observed:
         if scope["type"] != "http" or not telemetry.is_on():
             await self._app(scope, receive, send)
             return
-        method = scope["method"] if scope["method"] in _METHODS else "_OTHER"
+        method = scope["method"] if scope["method"] in METHODS else "_OTHER"
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         with telemetry.http_request(method, headers) as current:
 

@@ -17,7 +17,7 @@ from rlm_mem.access.grants import PERMISSIONS
 from rlm_mem.errors import AccessDenied
 from rlm_mem.http.encoding import problem_response
 from rlm_mem.http.guard import API, LOOPBACK, Guard, Keys, login_routes
-from rlm_mem.http.limits import Buckets, ClientLimits
+from rlm_mem.http.limits import Buckets, ClientLimits, Limited
 from rlm_mem.http.metrics import MEDIA_TYPE, Metrics
 from rlm_mem.http.observed import Observed
 from rlm_mem.http.site import Site
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from starlette.requests import Request
     from starlette.responses import Response
-    from starlette.types import ASGIApp, Receive, Scope, Send
 
     from rlm_mem.mcp.server import McpServer
     from rlm_mem.operations.state import ServerState
@@ -73,17 +72,13 @@ def create_app(
         routes += [Route(well_known, described), Route(f"{well_known}/mcp", described)]
     tools = None if mcp is None else McpApp(mcp)
     if tools is not None:
-        routes.append(Route("/mcp", endpoint=_Limited(tools, limits)))
+        routes.append(Route("/mcp", endpoint=Limited(tools, limits)))
     if api:
         from rlm_mem.http.app import api_app
 
         routes.append(Mount("/api/v1", app=api_app(state, limits)))
-    login_page = None
-    if dashboard:
-
-        def login_page(request: Request, error: str | None) -> Response:
-            return pages.login_page(request, error=error)
-
+    login_page = pages.login_page if dashboard else None
+    if login_page is not None:
         routes += login_routes(keys, login_page)
         routes += pages.routes(state)
 
@@ -116,19 +111,6 @@ def create_app(
     )
     app.state.server = state
     return app
-
-
-class _Limited:
-    """MCP within the limits of each client."""
-
-    def __init__(self, inner: ASGIApp, limits: ClientLimits) -> None:
-        self._inner = inner
-        self._limits = limits
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with self._limits.request(client_of(scope)) as refusal:
-            answer = self._inner if refusal is None else problem_response(refusal)
-            await answer(scope, receive, send)
 
 
 def _resource(site: Site, issuer: str) -> Callable[[Request], Awaitable[Response]]:
