@@ -14,7 +14,7 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, indented, note, print_json, screen, text
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.mcp.hook_clients import SECONDS, hook_client_named
-from rlm_mem.mcp.hooks import MOST_EVENT, answer, event_from, guarded
+from rlm_mem.mcp.hooks import MOST_EVENT, carry_out, event_from, guarded
 
 Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor or gemini-cli.")]
 
@@ -50,20 +50,20 @@ def _hook(call: Where, kind: str, client_name: str) -> None:
     with guarded(f"{kind} of {client_name}", SECONDS[kind]):
         client = hook_client_named(client_name)
         data = sys.stdin.buffer.read(MOST_EVENT) if sys.stdin is not None else b""
-        event = event_from(data)
         place = call.place
 
         def opened(namespace: str | None) -> rlm_mem.Memory:
             return rlm_mem.Memory.open(place, namespace=namespace, actor=f"hook:{client.name}")
 
-        output = answer(
+        context = carry_out(
             kind,
-            client,
-            event,
+            client.name,
+            event_from(data),
             opened,
             brain=place if isinstance(place, Path) else None,
             namespace=call.namespace,
         )
+        output = client.context(kind, context) if context else ""
     if output:
         sys.stdout.write(output + "\n")
 

@@ -8,6 +8,7 @@ import shutil
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -29,7 +30,6 @@ from rlm_mem.operations.shapes import answer_of
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.requests import Request as HttpRequest
 
     from rlm_mem.memory import Memory
     from rlm_mem.operations.context import OpenMemory
@@ -121,7 +121,7 @@ class Exchange:
 
     state: ServerState
     opened: OpenMemory
-    request: HttpRequest
+    request: Request
     path: Mapping[str, str]
     given: Any = None
 
@@ -135,12 +135,8 @@ class Exchange:
         return await self.state.run_in_worker(lambda: task(self.opened.memory))
 
 
-async def _recall(exchange: Exchange) -> Response:
-    return await _ask(exchange, "recall")
-
-
-async def _reason(exchange: Exchange) -> Response:
-    return await _ask(exchange, "reason")
+def _json(data: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    return Response(encode(data), status, headers=headers, media_type="application/json")
 
 
 async def _ask(exchange: Exchange, operation: RunKind) -> Response:
@@ -149,19 +145,14 @@ async def _ask(exchange: Exchange, operation: RunKind) -> Response:
     schema = given.schema if isinstance(given, RecallRequest) else None
     run = exchange.runs.start(operation, given.question, limits, schema, given.as_of)
     if given.background:
-        return Response(
-            encode(run_out(run)),
-            202,
-            headers={"Location": f"/api/v1/runs/{run.id}"},
-            media_type="application/json",
-        )
+        return _json(run_out(run), 202, {"Location": f"/api/v1/runs/{run.id}"})
     if wants_events(exchange.request):
         return stream(run_events(run, owned=True, max_tokens=given.max_tokens))
     if not await finished(run, exchange.request):
         raise ClientDisconnect
     if run.result is None:
         raise Refused(Problem(**{**(run.error or {}), "errors": []}))
-    return Response(encode(fitted(answer_of(run.result), given.max_tokens)), media_type="application/json")
+    return _json(fitted(answer_of(run.result), given.max_tokens))
 
 
 async def _events(exchange: Exchange) -> Response:
@@ -171,9 +162,7 @@ async def _events(exchange: Exchange) -> Response:
     if wants_events(exchange.request):
         return stream(run_events(run, after, owned=False, max_tokens=exchange.given.max_tokens))
     events = [RunEventOut(one.seq, one.kind, one.data) for one in run.events[after:]]
-    return Response(
-        encode(fitted(RunEvents(events), exchange.given.max_tokens)), media_type="application/json"
-    )
+    return _json(fitted(RunEvents(events), exchange.given.max_tokens))
 
 
 async def _changes(exchange: Exchange) -> Response:
@@ -208,7 +197,7 @@ async def _import(exchange: Exchange) -> Response:
         )
     finally:
         await exchange.state.run_in_worker(lambda: shutil.rmtree(folder, ignore_errors=True))
-    return Response(encode(done), media_type="application/json")
+    return _json(done)
 
 
 async def _export(exchange: Exchange) -> Response:
@@ -249,8 +238,8 @@ async def _document(exchange: Exchange) -> Response:
 #: Endpoints by the name of the operation.
 SERVED: Mapping[str, Callable[[Exchange], Awaitable[Response]]] = {
     "getDocument": _document,
-    "recall": _recall,
-    "reason": _reason,
+    "recall": partial(_ask, operation="recall"),
+    "reason": partial(_ask, operation="reason"),
     "getRunEvents": _events,
     "followChanges": _changes,
     "importFile": _import,

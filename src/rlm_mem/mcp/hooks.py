@@ -2,8 +2,7 @@
 
 A client starts ``rlm-mem hook EVENT --client NAME``, writes the event as one JSON object to stdin and reads one from
 stdout; ``hook_clients`` has the fields and names of each client. A hook never blocks its client: on any error, and at
-its
-time limit, :func:`guarded` ends it with exit code 0 and nothing on stdout, and writes the reason to a log.
+its time limit, :func:`guarded` ends it with exit code 0 and nothing on stdout, and writes the reason to a log.
 """
 
 from __future__ import annotations
@@ -24,12 +23,11 @@ from rlm_mem.capture.sessions import Session, capture_messages, capture_transcri
 from rlm_mem.capture.transcripts import SessionMessage
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, RlmMemError
-from rlm_mem.mcp.hook_clients import HookClient
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["MOST_EVENT", "answer", "carry_out", "event_from", "guarded", "log_file"]
+__all__ = ["MOST_EVENT", "carry_out", "event_from", "guarded", "log_file"]
 
 #: Limit of an event, in bytes.
 MOST_EVENT = 16_000_000
@@ -57,34 +55,6 @@ def event_from(data: bytes) -> dict[str, Any]:
     return event
 
 
-def answer(
-    kind: str,
-    client: HookClient,
-    event: Mapping[str, Any],
-    open_memory: Open,
-    *,
-    brain: Path | None,
-    namespace: str | None = None,
-) -> str:
-    """Carry out one hook.
-
-    Args:
-        kind: ``session-start``, ``user-prompt``, ``stop``, ``pre-compact`` or ``session-end``.
-        event: as the client wrote it.
-        open_memory: opens the memory of a namespace; None means the shared one.
-        brain: its folder, which may contain the rules; None for a database.
-        namespace: namespace of the project's memories; None: derived from its repository.
-
-    Returns:
-        JSON for stdout, or an empty text.
-
-    Raises:
-        RlmMemError: the event is not what the client documents, or the memory cannot be used.
-    """
-    text = carry_out(kind, client.name, event, open_memory, brain=brain, namespace=namespace)
-    return client.context(kind, text) if text else ""
-
-
 def carry_out(
     kind: str,
     client: str,
@@ -97,13 +67,18 @@ def carry_out(
     """Run a hook: capture the session, or find the context for the agent.
 
     Args:
-        client: its name, which is recorded with captured memories. The others are as in :func:`answer`.
+        kind: ``session-start``, ``user-prompt``, ``stop``, ``pre-compact`` or ``session-end``.
+        client: its name, which is recorded with captured memories.
+        event: as the client wrote it.
+        open_memory: opens the memory of a namespace; None means the shared one.
+        brain: its folder, which may contain the rules; None for a database.
+        namespace: namespace of the project's memories; None: derived from its repository.
 
     Returns:
         context for the model; empty where there is none.
 
     Raises:
-        RlmMemError: as :func:`answer`.
+        RlmMemError: the event is not what the client documents, or the memory cannot be used.
     """
     rules = load_rules(brain)
     project = project_of(_folder(event))

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlm_mem.access.grants import OWNER, Caller, Permission
+from rlm_mem import telemetry
+from rlm_mem.access.grants import OWNER, Caller
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.context import OpenMemory, storable
 from rlm_mem.operations.decoding import from_agent
@@ -22,7 +23,6 @@ from rlm_mem.operations.problems import problem_of
 from rlm_mem.operations.registry import OPERATIONS
 from rlm_mem.operations.types import Request
 from rlm_mem.sandbox.engine import Stop, stopped_by
-from rlm_mem.telemetry import operation
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -46,26 +46,28 @@ class OfferedTool:
     """An operation as agents see it.
 
     Attributes:
+        operation: that it carries out.
         tool: name, description and annotations.
         request, response, run: the tool's own, else those of the operation.
         path: arguments that are part of the address over HTTP, with the names of these parts.
-        read_only: it changes no memory (the call itself may be recorded).
-        needs, everywhere: the permission that a client needs, and whether for all namespaces.
     """
 
+    operation: Operation
     tool: Tool
     request: type[Request]
     response: type[msgspec.Struct]
     run: Callable[[Context, Any], Any]
     path: Mapping[str, str]
-    read_only: bool
-    needs: Permission
-    everywhere: bool
 
     @property
     def name(self) -> str:
         """The tool's name."""
         return self.tool.name
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it changes no memory (the call itself may be recorded)."""
+        return not self.operation.writes
 
 
 def tools_for(*, every: bool = False, read_only: bool = False) -> list[OfferedTool]:
@@ -89,14 +91,12 @@ def _offered(operation: Operation, tool: Tool) -> OfferedTool:
     assert run is not None, f"{tool.name} has no function"
     names = {field.name for field in msgspec.structs.fields(request)}
     return OfferedTool(
+        operation=operation,
         tool=tool,
         request=request,
         response=tool.response or operation.response,
         run=run,
         path={**{name: name for name in parts_of(operation.path) if name in names}, **tool.path},
-        read_only=not operation.writes,
-        needs=operation.needs,
-        everywhere=operation.everywhere,
     )
 
 
@@ -184,7 +184,7 @@ class Service:
         return [
             tool
             for tool in self.tools.values()
-            if access.permits(tool.needs) and (not tool.everywhere or access.covers("*"))
+            if access.permits(tool.operation.needs) and (not tool.operation.everywhere or access.covers("*"))
         ]
 
     def call(
@@ -207,7 +207,7 @@ class Service:
         tool = self.tools.get(name)
         if tool is None:
             raise NotFoundError(f"there is no tool {name!r:.80}", hint=f"there are: {', '.join(self.tools)}")
-        with operation("tool", tool=name) as current:
+        with telemetry.operation("tool", tool=name) as current:
             answer = self._answer(tool, arguments, progress, given_up or threading.Event(), client)
             if answer.failed:
                 current.failed("refused")
@@ -222,7 +222,7 @@ class Service:
         client: Caller,
     ) -> Answer:
         try:
-            opened = self.opened.admit(client, tool.needs, everywhere=tool.everywhere)
+            opened = self.opened.admit(client, tool.operation.needs, everywhere=tool.operation.everywhere)
             if tool.read_only:
                 opened = opened.reading
             request = from_agent(tool.request, arguments, tool.tool.aliases)

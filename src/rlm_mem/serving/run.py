@@ -71,44 +71,10 @@ def serve_http(settings: Settings, port: int) -> None:
         InvalidConfig: the token in the environment is too short to protect anything.
         StorageError: the port is taken.
     """
-    _serve(settings, Network(port), api=False, dashboard=False)
+    serve_all(settings, Network(port), api=False, dashboard=False)
 
 
 def serve_all(
-    settings: Settings,
-    network: Network,
-    *,
-    token_file: Path | None = None,
-    dashboard: bool = True,
-    open_browser: bool = False,
-    rate: float = 50.0,
-    drain_seconds: float = 30.0,
-) -> None:
-    """Serve MCP, the HTTP interface and the dashboard until interrupted; prints addresses and login to stderr.
-
-    Args:
-        network: where clients reach it.
-        token_file: contains the token; a missing file is created with a new token, readable by this user only.
-        open_browser: open the dashboard with a link that logs in once.
-        rate: sustained requests a second of one client; 0: no limit.
-        drain_seconds: how long requests may take to end when the server is stopped.
-
-    Raises:
-        InvalidConfig: the token is too short to protect anything, or other machines would get in without protection.
-        StorageError: the port is taken.
-    """
-    _serve(
-        settings,
-        network,
-        token_file=token_file,
-        dashboard=dashboard,
-        open_browser=open_browser,
-        rate=rate,
-        drain_seconds=drain_seconds,
-    )
-
-
-def _serve(
     settings: Settings,
     network: Network,
     *,
@@ -119,6 +85,20 @@ def _serve(
     rate: float = 50.0,
     drain_seconds: float = 30.0,
 ) -> None:
+    """Serve MCP, the HTTP interface and the dashboard until interrupted; prints addresses and login to stderr.
+
+    Args:
+        network: where clients reach it.
+        token_file: contains the token; a missing file is created with a new token, readable by this user only.
+        api, dashboard: serve them, too.
+        open_browser: open the dashboard with a link that logs in once.
+        rate: sustained requests a second of one client; 0: no limit.
+        drain_seconds: how long requests may take to end when the server is stopped.
+
+    Raises:
+        InvalidConfig: the token is too short to protect anything, or other machines would get in without protection.
+        StorageError: the port is taken.
+    """
     _log_to_stderr()
     if hasattr(signal, "SIGUSR2"):  # asked to hand over before it serves: there is nothing to hand over
         signal.signal(signal.SIGUSR2, signal.SIG_IGN)
