@@ -35,7 +35,6 @@ def changes_after(memory: Memory, *acts: Callable[[], object], events: bool = Fa
 
     async def follow() -> list[ChangeNotice]:
         feed = ChangeFeed(lambda: memory, interval=0.02)
-        await feed.start()
         told: list[ChangeNotice] = []
         waiting = list(acts)
 
@@ -102,7 +101,6 @@ def test_nothing_is_polled_without_listeners(memory: Memory) -> None:
 
     async def play() -> None:
         feed = ChangeFeed(ask, interval=0.01)
-        await feed.start()
         assert not watching()
         listening = asyncio.create_task(anext(feed.follow()))
         await soon(lambda: len(looks) > 1, "a second look")

@@ -200,23 +200,10 @@ _PANELS = (
     ("Agents", ("install", "serve", "token", "doctor", "mcp", "hook", "project")),
     (
         "More, by subject",
-        (
-            *(
-                "chunk",
-                "link",
-                "store",
-                "tier",
-                "trace",
-                "review",
-                "state",
-                "trajectories",
-                "persona",
-                "config",
-            ),
-            *("shards", "demo"),
-        ),
+        ("chunk", "link", "store", "tier", "trace", "review", "state", "trajectories", "persona", "config",
+         "shards", "demo"),
     ),
-)
+)  # fmt: skip
 
 #: Names that commands had before they were grouped; they work, and no help shows them.
 FORMER: dict[str, str] = {
@@ -227,16 +214,14 @@ FORMER: dict[str, str] = {
     "config show": "config list",
     **{
         name: f"store {name}"
-        for name in (
-            *("init", "stats", "tags", "conversations", "namespaces", "events", "check", "repair", "sync"),
-            *("checkpoint", "vacuum", "backup", "copy"),
-        )
+        for name in ("init", "stats", "tags", "conversations", "namespaces", "events", "check", "repair", "sync",
+                     "checkpoint", "vacuum", "backup", "copy")
     },
     **{name: f"tier {name}" for name in ("consolidate", "prune")},
     **{f"trace {name}": f"tier {name}" for name in ("list", "show", "log", "undo", "health", "check")},
     "costs": "trajectories costs",
     "hud": "persona hud",
-}
+}  # fmt: skip
 
 _BY_PATH: dict[str, CommandRow | GroupRow] = {group.name: group for group in _GROUPS}
 _BY_PATH.update({row[0]: CommandRow(*row) for row in _COMMANDS})

@@ -5,24 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
-from anthropic.types.beta import (
-    BetaMemoryTool20250818CreateCommand as Create,
-)
-from anthropic.types.beta import (
-    BetaMemoryTool20250818DeleteCommand as Delete,
-)
-from anthropic.types.beta import (
-    BetaMemoryTool20250818InsertCommand as Insert,
-)
-from anthropic.types.beta import (
-    BetaMemoryTool20250818RenameCommand as Rename,
-)
-from anthropic.types.beta import (
-    BetaMemoryTool20250818StrReplaceCommand as StrReplace,
-)
-from anthropic.types.beta import (
-    BetaMemoryTool20250818ViewCommand as View,
-)
+from anthropic.types import beta
 
 from rlm_mem.aio import AsyncMemory
 from rlm_mem.errors import RlmMemError
@@ -30,6 +13,13 @@ from rlm_mem.integrations.records import Record, Records
 from rlm_mem.memory import Memory
 
 __all__ = ["AsyncMemoryTool", "MemoryTool"]
+
+Create = beta.BetaMemoryTool20250818CreateCommand
+Delete = beta.BetaMemoryTool20250818DeleteCommand
+Insert = beta.BetaMemoryTool20250818InsertCommand
+Rename = beta.BetaMemoryTool20250818RenameCommand
+StrReplace = beta.BetaMemoryTool20250818StrReplaceCommand
+View = beta.BetaMemoryTool20250818ViewCommand
 
 _ROOT = "/memories"
 _MOST_LINES = 999_999

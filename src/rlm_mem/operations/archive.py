@@ -12,7 +12,7 @@ from rlm_mem.operations.fitting import Bounded, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
 from rlm_mem.operations.traits import decode_cursor, etag, not_modified
-from rlm_mem.operations.types import Cursor, Limit, Line, Time, TypeFilter
+from rlm_mem.operations.types import Cursor, Limit, Line, Since, TypeFilter, Until
 
 __all__ = ["OPERATIONS"]
 
@@ -23,8 +23,8 @@ class ArchiveQuery(Bounded, kw_only=True):
     """Which deleted chunks to list."""
 
     conversation_id: Line | None = None
-    start: Annotated[Time, Meta(description="Only from this time on.")] | None = None
-    end: Annotated[Time, Meta(description="Only up to this time; a day is included.")] | None = None
+    start: Since | None = None
+    end: Until | None = None
     type: TypeFilter | None = None
     order: Annotated[Literal["oldest", "newest"], Meta(description="Which come first.")] = "oldest"
     limit: Limit = 50

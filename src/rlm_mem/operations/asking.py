@@ -35,10 +35,12 @@ from rlm_mem.operations.types import (
     Question,
     Request,
     ResultForm,
+    Since,
     Tags,
     Time,
     TrustFilter,
     TypeFilter,
+    Until,
 )
 from rlm_mem.store.core.lookup import Filters
 
@@ -77,8 +79,8 @@ class SearchFilters(Request):
     )
     type: TypeFilter | None = None
     conversation_id: Line | None = None
-    start: Annotated[Time, Meta(description="Only from this time on.")] | None = None
-    end: Annotated[Time, Meta(description="Only up to this time; a day is included.")] | None = None
+    start: Since | None = None
+    end: Until | None = None
     speaker: Annotated[Line, Meta(description="Only where this person speaks.")] | None = None
     include_superseded: Annotated[
         bool, Meta(description="Rank what a newer chunk has replaced like any other.")

@@ -89,10 +89,6 @@ class ChangeFeed:
         """Number of listeners."""
         return len(self._listeners)
 
-    async def start(self) -> None:
-        """Allow listeners (again); polling starts with the first one."""
-        self._closed = False
-
     async def stop(self) -> None:
         """End every listener and stop polling."""
         self._closed = True

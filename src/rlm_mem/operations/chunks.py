@@ -41,6 +41,7 @@ from rlm_mem.operations.types import (
     Request,
     Revision,
     Secrets,
+    Since,
     Tag,
     Tags,
     Time,
@@ -48,6 +49,7 @@ from rlm_mem.operations.types import (
     TrustName,
     TtlText,
     TypeFilter,
+    Until,
 )
 
 if TYPE_CHECKING:
@@ -237,8 +239,8 @@ class ListQuery(Bounded, kw_only=True):
     """Which chunks to list."""
 
     conversation_id: Line | None = None
-    start: Annotated[Time, Meta(description="Only from this time on.")] | None = None
-    end: Annotated[Time, Meta(description="Only up to this time; a day is included.")] | None = None
+    start: Since | None = None
+    end: Until | None = None
     tag: Annotated[Tags, Meta(description="All of these must be there.")] = field(default_factory=list)
     any_tag: Annotated[Tags, Meta(description="At least one of these must be there.")] = field(
         default_factory=list

@@ -8,12 +8,12 @@ from msgspec import Meta, Struct
 
 from rlm_mem.chunk import STATED_LINK_TYPES, SUPERSEDES
 from rlm_mem.errors import NotFoundError
-from rlm_mem.operations.chunks import ChunkPage
+from rlm_mem.operations.chunks import ChunkPage, Place, page_of_chunks
 from rlm_mem.operations.fitting import Bounded, MayBeCut, Reply
 from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.problems import Refused, problem
-from rlm_mem.operations.shapes import ChunkOut, Neighbour, chunk_out, iso, shaped, summary_of
-from rlm_mem.operations.traits import decode_cursor, encode_cursor, etag, matched, page_of
+from rlm_mem.operations.shapes import ChunkOut, Neighbour, chunk_out, iso, shaped
+from rlm_mem.operations.traits import decode_cursor, etag, matched, page_of
 from rlm_mem.operations.types import (
     ChunkId,
     Confidence,
@@ -22,15 +22,15 @@ from rlm_mem.operations.types import (
     LinkType,
     LongText,
     Request,
-    Time,
+    Since,
     TypeFilter,
+    Until,
 )
 
 __all__ = ["OPERATIONS", "LinkRequest", "LinkState", "link", "unlink"]
 
 _GROUP = "links"
 _STATED = ", ".join([*STATED_LINK_TYPES, SUPERSEDES])
-_Place = tuple[float, int]
 
 
 class LinkQuery(Bounded, kw_only=True):
@@ -140,8 +140,8 @@ class ConversationPage(Struct):
 class TimelineQuery(Bounded, kw_only=True):
     """Which period."""
 
-    start: Annotated[Time, Meta(description="Only from this time on.")] | None = None
-    end: Annotated[Time, Meta(description="Only up to this time; a day is included.")] | None = None
+    start: Since | None = None
+    end: Until | None = None
     limit: Limit = 50
     cursor: Cursor | None = None
 
@@ -257,14 +257,11 @@ def _conversations(context: Context, request: CountQuery) -> ConversationPage:
 def _timeline(context: Context, request: TimelineQuery) -> ChunkPage:
     ids, after = context.memory.store.list_page(
         request.limit,
-        after=None if request.cursor is None else decode_cursor("timeline", request.cursor, _Place),
+        after=None if request.cursor is None else decode_cursor("timeline", request.cursor, Place),
         start=request.start,
         end=request.end,
     )
-    return ChunkPage(
-        [summary_of(one) for one in context.memory.store.summaries(ids)],
-        None if after is None else encode_cursor("timeline", *after),
-    )
+    return page_of_chunks(context.memory.store.summaries(ids), "timeline", after)
 
 
 def _stats(context: Context, _: object) -> Figures:

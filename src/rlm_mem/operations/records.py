@@ -15,7 +15,7 @@ from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage, shaped
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
-from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Time, utc
+from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, utc
 from rlm_mem.recall.outcome import OutcomeWord
 
 __all__ = ["OPERATIONS"]
@@ -32,8 +32,8 @@ class RunsArguments(Bounded, kw_only=True):
         Annotated[Literal["recall", "reason", "session"], Meta(description="Only recall, reason or session.")]
         | None
     ) = None
-    since: Annotated[Time, Meta(description="Only from this time on.")] | None = None
-    until: Annotated[Time, Meta(description="Only up to this time; a day is included.")] | None = None
+    since: Since | None = None
+    until: Until | None = None
     limit: Limit = 50
 
 
@@ -90,8 +90,8 @@ class TrajectoryOut(MayBeCut):
 class PeriodQuery(Request):
     """Which days."""
 
-    since: Annotated[Time, Meta(description="Only from this time on.")] | None = None
-    until: Annotated[Time, Meta(description="Only up to this time; a day is included.")] | None = None
+    since: Since | None = None
+    until: Until | None = None
 
 
 class CostOut(Struct):
@@ -118,7 +118,7 @@ class Costs(Struct):
 class EventsQuery(Bounded, kw_only=True):
     """Which lines of the audit log."""
 
-    since: Annotated[Time, Meta(description="Only from this time on.")] | None = None
+    since: Since | None = None
     op: Annotated[str, Meta(max_length=40, description="Only this operation.")] | None = None
     chunk_id: ChunkId | None = None
     limit: Limit = 50

@@ -12,11 +12,18 @@ from rlm_mem.operations.traits import page_of
 from rlm_mem.operations.types import CaseId, Cursor, Limit, Line, Request
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlm_mem.continuum.changes import Change
     from rlm_mem.continuum.review import Case
 
 __all__ = ["OPERATIONS"]
 
 _GROUP = "review"
+Decision = Literal["approve", "defer", "reject"]
+_STATUSES: dict[Decision, Literal["approved", "deferred", "rejected"]] = {
+    "approve": "approved", "defer": "deferred", "reject": "rejected",
+}  # fmt: skip
 #: Most cases that a tool lists.
 _LISTED = 50
 
@@ -93,7 +100,7 @@ class DecideArguments(DeferRequest, kw_only=True):
 
     case_id: CaseId
     decision: Annotated[
-        Literal["approve", "defer", "reject"],
+        Decision,
         Meta(
             description="approve: make it part of the core, or confirm that it holds; defer: ask again later."
         ),
@@ -153,32 +160,28 @@ def _one(context: Context, _: object) -> CaseOut:
     return _out(context.memory.continuum.review.case(context.path["case_id"]))
 
 
-def _after(context: Context, case: Case, status: Literal["approved", "rejected", "deferred"]) -> Case:
-    """A case after a decision; one of a chunk that left quarantine is not kept."""
-    kept = (one for one in context.memory.continuum.review.cases(None) if one.id == case.id)
-    return next(kept, structs.replace(case, status=status))
-
-
-def _approve(context: Context, request: DecideRequest) -> DecisionResponse:
+def _decided(
+    context: Context, case_id: str, decision: Decision, request: DecideRequest
+) -> tuple[Case, Change]:
+    """Write a decision down: the case after it, and the transition."""
     review = context.memory.continuum.review
-    case = review.case(context.path["case_id"])
-    change = review.approve(case.id, reviewer=request.reviewer, reason=request.reason)
-    return DecisionResponse(_out(_after(context, case, "approved")), change.id)
+    case = review.case(case_id)
+    who = {"reviewer": request.reviewer, "reason": request.reason}
+    if decision == "defer" and isinstance(request, DeferRequest):
+        change = review.defer(case.id, **who, days=request.days)
+    else:
+        change = (review.approve if decision == "approve" else review.reject)(case.id, **who)
+    # A case of a chunk that left quarantine is not kept.
+    kept = (one for one in review.cases(None) if one.id == case.id)
+    return next(kept, structs.replace(case, status=_STATUSES[decision])), change
 
 
-def _reject(context: Context, request: DecideRequest) -> DecisionResponse:
-    review = context.memory.continuum.review
-    case = review.case(context.path["case_id"])
-    change = review.reject(case.id, reviewer=request.reviewer, reason=request.reason)
-    return DecisionResponse(_out(_after(context, case, "rejected")), change.id)
+def _deciding(decision: Decision) -> Callable[[Context, DecideRequest], DecisionResponse]:
+    def run(context: Context, request: DecideRequest) -> DecisionResponse:
+        case, change = _decided(context, context.path["case_id"], decision, request)
+        return DecisionResponse(_out(case), change.id)
 
-
-def _defer(context: Context, request: DeferRequest) -> DecisionResponse:
-    review = context.memory.continuum.review
-    change = review.defer(
-        context.path["case_id"], reviewer=request.reviewer, reason=request.reason, days=request.days
-    )
-    return DecisionResponse(_one(context, None), change.id)
+    return run
 
 
 def _review(context: Context, request: ReviewArguments) -> CaseSummaries:
@@ -187,19 +190,7 @@ def _review(context: Context, request: ReviewArguments) -> CaseSummaries:
 
 
 def _decide(context: Context, request: DecideArguments) -> DecisionSummary:
-    review = context.memory.continuum.review
-    case = review.case(request.case_id)
-    who = {"reviewer": request.reviewer, "reason": request.reason}
-    if request.decision == "approve":
-        change = review.approve(request.case_id, **who)
-    elif request.decision == "reject":
-        change = review.reject(request.case_id, **who)
-    else:
-        change = review.defer(request.case_id, **who, days=request.days)
-    statuses: dict[str, Literal["approved", "rejected", "deferred"]] = {
-        "approve": "approved", "reject": "rejected", "defer": "deferred",
-    }  # fmt: skip
-    case = _after(context, case, statuses[request.decision])
+    case, change = _decided(context, request.case_id, request.decision, request)
     return DecisionSummary(case.id, case.status, case.entry, change.tier_to, change.id)
 
 
@@ -227,16 +218,16 @@ OPERATIONS: tuple[Operation, ...] = (
         "POST", "/review/{case_id}/approve", "approveCase",
         "Make a memory part of the core, confirm that it holds, release it, or let it replace or contradict the other.",
         _GROUP,
-        permission="review", run=_approve, request=DecideRequest, response=DecisionResponse, writes=True,
+        permission="review", run=_deciding("approve"), request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/reject", "rejectCase",
         "Leave a memory where it is, move it back to the mid tier, archive it, or let both memories hold.", _GROUP,
-        permission="review", run=_reject, request=DecideRequest, response=DecisionResponse, writes=True,
+        permission="review", run=_deciding("reject"), request=DecideRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "POST", "/review/{case_id}/defer", "deferCase", "Decide later.", _GROUP,
-        permission="review", run=_defer, request=DeferRequest, response=DecisionResponse, writes=True,
+        permission="review", run=_deciding("defer"), request=DeferRequest, response=DecisionResponse, writes=True,
     ),
     Operation(
         "", "", "decideCase", "Record what a reviewer decided.", _GROUP,

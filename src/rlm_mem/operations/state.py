@@ -82,10 +82,6 @@ class ServerState:
                 feed = self._feeds[opened.memory.store.namespace] = ChangeFeed(lambda: opened.memory)
         return feed
 
-    async def work(self, task: Callable[[Memory], _T]) -> _T:
-        """Run a function of the memory in a worker thread."""
-        return await self.run_in_worker(lambda: task(self.memory))
-
     async def run_in_worker(self, task: Callable[[], _T]) -> _T:
         """Run a blocking function in a worker thread."""
         return await asyncio.get_running_loop().run_in_executor(self._pool, task)

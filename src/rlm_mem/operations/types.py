@@ -37,6 +37,7 @@ __all__ = [
     "Revision",
     "RunId",
     "Secrets",
+    "Since",
     "Tag",
     "Tags",
     "TaskType",
@@ -46,6 +47,7 @@ __all__ = [
     "TrustName",
     "TtlText",
     "TypeFilter",
+    "Until",
     "CONVERSATION_NAMES",
     "DryRun",
     "QUESTION_NAMES",
@@ -106,6 +108,8 @@ Time = Annotated[
         examples=["2026-02-10", "2026-02-10T21:37:00Z"],
     ),
 ]
+Since = Annotated[Time, Meta(description="Only from this time on.")]
+Until = Annotated[Time, Meta(description="Only up to this time; a day is included.")]
 AsOf = Annotated[Time, Meta(description="What held at this time, instead of what holds now.")]
 Extra = Annotated[
     dict[str, Any],
