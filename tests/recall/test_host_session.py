@@ -50,7 +50,7 @@ def test_final_in_a_program_finishes_too(store: ChunkStore) -> None:
     ids = fill(store)
     session = recall_session(store, "What does Ana drink?")
     done = session.execute(f"FINAL('tea', chunk_ids=['{ids['tea']}'], confidence=0.6)")
-    assert done.finished
+    assert done.finished and "turns left" not in done.text
     assert session.result is not None
     assert (session.result.content, session.result.confidence) == ("tea", 0.6)
     with pytest.raises(SessionComplete):
@@ -72,8 +72,9 @@ def test_errors_come_back_with_line_and_hint_and_the_session_goes_on(store: Chun
 def test_programs_are_counted_and_finishing_stays_possible(store: ChunkStore) -> None:
     fill(store)
     session = recall_session(store, "What?", limits=Limits(iterations=2))
-    assert session.execute("1").turns_left == 1
-    assert session.execute("2").turns_left == 0
+    first, second = session.execute("1"), session.execute("2")
+    assert (first.turns_left, second.turns_left) == (1, 0)
+    assert "last turn" in first.text and "No further program" in second.text
     with pytest.raises(MaxIterationsError):
         session.execute("3")
     assert session.finish("enough").content == "enough"
@@ -86,7 +87,7 @@ def test_the_seconds_of_a_session_pass_only_while_programs_run(store: ChunkStore
     takes(0.7)
     assert session.execute("print('still here')").output == "still here"
     ended = session.execute("while True:\n    pass")
-    assert ended.stopped_by == "seconds"
+    assert ended.stopped_by == "seconds" and "turns left" not in ended.text
     with pytest.raises(BudgetError):
         session.execute("1")
     session.close()

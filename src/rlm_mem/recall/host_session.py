@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Execution", "RecallSession", "recall_session"]
 
+_FINISHED = "FINAL was accepted: the recall has ended."
+_USED_UP = "No further program can be run. Finish with the best supported answer, or with none."
+
 
 @dataclass(frozen=True)
 class Execution:
@@ -227,6 +230,11 @@ class RecallSession:
                     hint=hint,
                     turns_left=left,
                     untrusted=untrusted,
+                    ended=_FINISHED
+                    if final is not None
+                    else _USED_UP
+                    if self._stopped_by or left == 0
+                    else "",
                 ),
                 output=step.output,
                 error=step.error,
