@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
 from pathlib import Path
-from typing import Any, BinaryIO, TypedDict
+from typing import Any, TypedDict
 
 import msgspec
 
@@ -123,27 +122,6 @@ class DocumentText:
 
 class NotText(Unreadable):
     """A file holds nothing that can be remembered."""
-
-
-class _Held:
-    """The bytes of one file, read already, as a place."""
-
-    def __init__(self, path: Path, data: bytes) -> None:
-        self.path = path
-        self._data = data
-
-    def entries(self) -> Iterator[Entry | ImportProblem]:
-        """Not listed."""
-        return iter(())
-
-    def open(self, entry: Entry) -> BinaryIO:  # noqa: ARG002 - there is one file
-        return BytesIO(self._data)
-
-    def close(self) -> None:
-        """Nothing is open."""
-
-    def name(self, entry: Entry) -> str:
-        return entry.name
 
 
 def piece_digest(content: str) -> str:
@@ -280,8 +258,9 @@ class DocumentReader:
         return self._text(*self._note(entry, data)) if digest_of(data) == digest else None
 
     def _note(self, entry: Entry, data: bytes) -> tuple[Note, str]:
-        held = _Held(self._folder.path, data)
-        source = SourceFile(held, entry, self.conversation(entry.name), max_text=self._largest)
+        source = SourceFile(
+            self._folder, entry, self.conversation(entry.name), max_text=self._largest, data=data
+        )
         problem = ""
         read = read_instructions if holds_instructions(entry.name) else read_note
         for found in read(source):

@@ -63,7 +63,7 @@ def sync_folder(
 
     Args:
         path: the folder; hidden files and folders, backups of editors (``NAME~``, ``#NAME#``) and what tools made are
-            passed over.
+            not read.
         progress: called with (done, total) files as they are stored.
         options: ``patterns``: shell patterns for file names, other files are left as they are;
             ``conversation_id``: of all files, else each is a conversation of its own; ``tags``, ``confidence``,
@@ -121,8 +121,8 @@ def watch_folder(
 
     Args:
         seconds: between two looks at the folder.
-        on_report: called after the first sync, and after each that changed something or refused what was not told of
-            yet; ``refused`` has only that. While there is no such folder, nothing changes in the memory.
+        on_report: called after the first sync, and after each that changed something or refused a file for a new
+            reason; ``refused`` then has only these. While there is no such folder, nothing changes in the memory.
         stop: called after each look.
         sleep: waits between looks; for tests.
         settled: seconds since its last change after which a file is read.

@@ -43,11 +43,7 @@ def exported_events(store: ChunkStore, namespaces: Sequence[str]) -> Iterator[di
 def read_history(file: SourceFile) -> Iterator[Record]:
     """Read versions and events from JSON lines."""
     with file.opened() as handle:
-        for found in json_objects(file, json_lines(handle), "line"):
-            if isinstance(found, ImportProblem):
-                yield found
-                continue
-            where, entry = found
+        for where, entry in json_objects(file, json_lines(handle), "line"):
             yield record_of(entry, where) or ImportProblem(where, "neither a version nor an event")
 
 

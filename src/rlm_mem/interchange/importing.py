@@ -29,7 +29,7 @@ from rlm_mem.interchange.format import HEAD_BYTES, FileHead, Format
 from rlm_mem.interchange.formats import instructions
 from rlm_mem.interchange.formats.notes import NOTES
 from rlm_mem.interchange.history import FOLDER, HistoryAdopter
-from rlm_mem.interchange.places import Entry, FolderPlace, Labelled, Place, Unreadable, open_place
+from rlm_mem.interchange.places import Entry, FolderPlace, Place, Unreadable, open_place
 from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import (
     Asset,
@@ -110,8 +110,7 @@ def import_source(
     if trust is not None:
         trust = check_trust(trust)
     place = open_place(path)
-    if label is not None:
-        place = Labelled(place, label)
+    place.label = label
     options = ImportOptions(dry_run, keep_namespaces, replace, again, history, secrets, trust)
     run = _Import(store, place, options, progress)
     on_secret = store.on_secret
@@ -157,8 +156,7 @@ class _Import:
     def __init__(
         self, store: ChunkStore, place: Place, options: ImportOptions, progress: Progress | None
     ) -> None:
-        label = place.label if isinstance(place, Labelled) else str(place.path)
-        self.report = ImportReport(label, options.dry_run)
+        self.report = ImportReport(str(place.path) if place.label is None else place.label, options.dry_run)
         self._store = store
         self._place = place
         self._options = options
@@ -168,7 +166,7 @@ class _Import:
         self._history = HistoryAdopter(store, self.report, options) if options.history else None
         self._ledger = Ledger(store.backend.files(store.namespace), write=not options.dry_run)
         self._documents: FolderSync | None = None
-        if isinstance(place, FolderPlace):
+        if isinstance(place, FolderPlace) and place.label is None:
             named = SyncOptions(secrets=options.secrets, again=options.again)
             self._documents = FolderSync(store, place, named, dry_run=options.dry_run, ledger=self._ledger)
         self._detector = Detector()
@@ -237,9 +235,7 @@ class _Import:
         report.archived += found.chunks_archived
         report.restored += found.chunks_restored
         report.tokens += found.tokens
-        report.secrets_hidden += found.secrets_hidden
-        for rule, count in found.secrets.items():
-            report.secrets[rule] = report.secrets.get(rule, 0) + count
+        report.add_secrets(found.secrets, found.secrets_hidden)
         for chunk_id in sync.created:
             report.chunk(chunk_id, self._store.namespace)
         for problem in (*found.notices, *found.refused):
@@ -282,6 +278,7 @@ class _Import:
             max_text=self._store.config.ingest.max_content_bytes,
             names=names,
             moved=self._moved,
+            problem=self.report.problem,
         )
         problems = self.report.problem_count
         records = 0
@@ -289,7 +286,7 @@ class _Import:
             records += 1
             self._take(record)
         self._flush()
-        if not records:
+        if not records and self.report.problem_count == problems:
             self.report.problem(source.where, "nothing to remember in it" if entry.size else "empty")
         if self.report.problem_count == problems:  # a file with problems is read, and reported, again
             self._ledger.note(unit, entry.mark)
@@ -307,7 +304,7 @@ class _Import:
         path = self._place.path.absolute()
         if isinstance(self._place, FolderPlace):
             return path.name
-        alone = path.name == entry.name and not isinstance(self._place, Labelled)
+        alone = path.name == entry.name and self._place.label is None
         return path.parent.name if alone else ""
 
     def _detected(self, head: FileHead) -> Format | None:
@@ -320,7 +317,7 @@ class _Import:
     def _conversation(self, entry: Entry) -> str:
         """The conversation of a file's chunks, named as by `remember --file`."""
         path = self._place.path.absolute()
-        shown = self._place.label if isinstance(self._place, Labelled) else str(path)
+        shown = str(path) if self._place.label is None else self._place.label
         if path.is_dir():
             whole = str(path / entry.name)
         else:
@@ -547,8 +544,8 @@ def watch(
 
     Args:
         seconds: between two checks of the folder.
-        on_report: called after the first import, and after each that changed something or could not read what was not
-            told of yet; ``problems`` has only that. While there is no such folder, nothing changes in the memory.
+        on_report: called after the first import, and after each that changed something or met a new problem;
+            ``problems`` then has only the new ones. While there is no such folder, nothing changes in the memory.
         stop: called after each check.
         sleep: waits between checks; for tests.
         settled: seconds since its last change after which a file is read.

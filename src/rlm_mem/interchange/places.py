@@ -20,7 +20,7 @@ from typing import BinaryIO, Protocol
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.records import ImportProblem
 
-__all__ = ["Entry", "FolderPlace", "Labelled", "Place", "Unreadable", "open_place"]
+__all__ = ["Entry", "FolderPlace", "Place", "Unreadable", "open_place"]
 
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages", "__MACOSX"}
 _HIDDEN_BUT_READ = {".agents", ".claude"}
@@ -52,9 +52,14 @@ class Entry:
 
 
 class Place(Protocol):
-    """Files that can be listed and read."""
+    """Files that can be listed and read.
+
+    Attributes:
+        label: their name in reports, provenance and conversation ids where the path means nothing, as for an upload.
+    """
 
     path: Path
+    label: str | None
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
         """Every file in a fixed order, and a problem for each that cannot be read."""
@@ -93,37 +98,9 @@ def open_place(path: Path | str) -> Place:
     return _File(path)
 
 
-class Labelled:
-    """A source under a name other than its path: the path of an upload has no meaning.
-
-    Args:
-        place: the source.
-        label: its name, in reports, provenance and conversation ids.
-    """
-
-    def __init__(self, place: Place, label: str) -> None:
-        self.path = place.path
-        self.label = label
-        self._place = place
-
-    def entries(self) -> Iterator[Entry | ImportProblem]:
-        """Every file of the source."""
-        return self._place.entries()
-
-    def open(self, entry: Entry) -> BinaryIO:
-        """The bytes of a file; raises Unreadable."""
-        return self._place.open(entry)
-
-    def close(self) -> None:
-        """Close open files."""
-        self._place.close()
-
-    def name(self, entry: Entry) -> str:
-        """The name of the file in reports."""
-        return self._place.name(entry).replace(str(self.path), self.label, 1)
-
-
 class _File:
+    label: str | None = None
+
     def __init__(self, path: Path) -> None:
         self.path = path
 
@@ -137,7 +114,7 @@ class _File:
         """Nothing stays open."""
 
     def name(self, entry: Entry) -> str:  # noqa: ARG002 - there is one file
-        return str(self.path)
+        return str(self.path) if self.label is None else self.label
 
 
 class FolderPlace:
@@ -150,6 +127,8 @@ class FolderPlace:
         whole: False enters the hidden folders of agents, and reads only the memories of agents if there are any, not
             the source code around them.
     """
+
+    label: str | None = None
 
     def __init__(
         self,
@@ -242,6 +221,8 @@ class FolderPlace:
 
 
 class _Archive:
+    label: str | None = None
+
     def __init__(self, path: Path) -> None:
         self.path = path
         try:

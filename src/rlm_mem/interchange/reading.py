@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterable, Iterator, Set
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from io import BytesIO
 from typing import Any, BinaryIO
 
 from rlm_mem.chunk import format_time, from_epoch, parse_time
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.places import Entry, Place, Unreadable
-from rlm_mem.interchange.records import ImportProblem
 
 __all__ = [
     "Counted",
@@ -44,7 +44,9 @@ class SourceFile:
         names: every file name of the source.
         conversation: the conversation of its text where the file names none.
         max_text: bytes that one text may have.
+        data: its bytes, where they were read already.
         moved: called with the number of bytes of each read.
+        problem: called with each place that cannot be read, and the reason.
     """
 
     place: Place
@@ -52,7 +54,9 @@ class SourceFile:
     conversation: str
     max_text: int = 8_388_608
     names: Set[str] = frozenset()
+    data: bytes | None = None
     moved: Callable[[int], None] = field(default=lambda _count: None)
+    problem: Callable[[str, str], None] = field(default=lambda _where, _reason: None)
 
     @property
     def where(self) -> str:
@@ -67,7 +71,7 @@ class SourceFile:
     @contextmanager
     def opened(self) -> Iterator[Counted]:
         """The bytes of the file from its beginning; raises Unreadable."""
-        handle = self.place.open(self.entry)
+        handle = self.place.open(self.entry) if self.data is None else BytesIO(self.data)
         try:
             yield Counted(handle, self.moved)
         finally:
@@ -186,8 +190,8 @@ def _value(line: bytes) -> Any | Unreadable:
 
 def json_objects(
     file: SourceFile, entries: Iterable[tuple[int, Any]], unit: str
-) -> Iterator[tuple[str, dict[str, Any]] | ImportProblem]:
-    """The objects among the entries of a file, each with its place; a problem for any other entry.
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The objects among the entries of a file, each with its place; any other entry is a problem of the file.
 
     Args:
         entries: from ``json_lines`` or ``json_entries``.
@@ -196,9 +200,9 @@ def json_objects(
     for number, entry in entries:
         where = f"{file.where}, {unit} {number}"
         if isinstance(entry, Unreadable):
-            yield ImportProblem(where, str(entry))
+            file.problem(where, str(entry))
         elif not isinstance(entry, dict):
-            yield ImportProblem(where, f"an object was expected, not {type(entry).__name__}")
+            file.problem(where, f"an object was expected, not {type(entry).__name__}")
         else:
             yield where, entry
 
@@ -223,9 +227,7 @@ def json_entries(handle: Counted, *, inside: tuple[str, ...] = ()) -> Iterator[t
         yield 1, Unreadable("not JSON" if first else "empty")
 
 
-def json_records(
-    file: SourceFile, inside: tuple[str, ...]
-) -> Iterator[tuple[str, dict[str, Any]] | ImportProblem]:
+def json_records(file: SourceFile, inside: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
     """The objects of a file of JSON lines, of a JSON array, or of arrays in one JSON object, each with its place.
 
     Args:

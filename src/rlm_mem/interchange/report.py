@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -43,16 +43,28 @@ class ImportOptions:
     trust: str | None = None
 
 
-def _count_secrets(report: FolderReport | ImportReport, screened: Screened | SecretsFound) -> None:
-    found = screened.report() if isinstance(screened, Screened) else screened
-    for rule, count in found.rules.items():
-        report.secrets[rule] = report.secrets.get(rule, 0) + count
-    if found.hidden:
-        report.secrets_hidden += found.count
+class _Report:
+    secrets: dict[str, int]
+    secrets_hidden: int
+
+    def found(self, screened: Screened | SecretsFound) -> None:
+        """Add secrets by rule, and whether they were hidden."""
+        found = screened.report() if isinstance(screened, Screened) else screened
+        self.add_secrets(found.rules, found.count if found.hidden else 0)
+
+    def add_secrets(self, rules: Mapping[str, int], hidden: int) -> None:
+        """Add secrets by rule, of which so many were hidden."""
+        for rule, count in rules.items():
+            self.secrets[rule] = self.secrets.get(rule, 0) + count
+        self.secrets_hidden += hidden
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return asdict(self)  # type: ignore[call-overload,no-any-return]  # the classes below are dataclasses
 
 
 @dataclass
-class FolderReport:
+class FolderReport(_Report):
     """What bringing the memory in line with a folder did, or with ``dry_run`` would do.
 
     Paths are relative to the folder, with ``/``. A file is in one of the lists, but a renamed or restored one that was
@@ -114,17 +126,7 @@ class FolderReport:
             setattr(self, key, getattr(self, key) + getattr(other, key))
         self.unchanged += other.unchanged
         self.tokens += other.tokens
-        self.secrets_hidden += other.secrets_hidden
-        for rule, count in other.secrets.items():
-            self.secrets[rule] = self.secrets.get(rule, 0) + count
-
-    def found(self, screened: Screened | SecretsFound) -> None:
-        """Add secrets by rule, and whether they were hidden."""
-        _count_secrets(self, screened)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
-        return asdict(self)
+        self.add_secrets(other.secrets, other.secrets_hidden)
 
     def __str__(self) -> str:
         counts = [
@@ -137,7 +139,7 @@ class FolderReport:
 
 
 @dataclass
-class ImportReport:
+class ImportReport(_Report):
     """Counts are of chunks unless named otherwise; the lists have the first 10,000 entries.
 
     ``created`` are new, ``updated`` replaced stored ones, ``known`` were stored already, ``kept`` differ from the
@@ -208,14 +210,6 @@ class ImportReport:
         """Add an id that could not be kept."""
         if len(self.mapped) < _LISTED:
             self.mapped[original] = chunk_id
-
-    def found(self, screened: Screened | SecretsFound) -> None:
-        """Add secrets by rule, and whether they were hidden."""
-        _count_secrets(self, screened)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
-        return asdict(self)
 
 
 class Ledger:

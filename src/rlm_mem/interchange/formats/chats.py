@@ -58,11 +58,7 @@ def read_message_lines(file: SourceFile) -> Iterator[Record]:
 
 def _read(file: SourceFile, entries: Iterable[tuple[int, Any]], unit: str) -> Iterator[Record]:
     parts = Parts(file)
-    for found in json_objects(file, entries, unit):
-        if isinstance(found, ImportProblem):
-            yield found
-            continue
-        where, entry = found
+    for where, entry in json_objects(file, entries, unit):
         if isinstance(entry.get("mapping"), dict):
             yield from _conversation(file, where, entry, _chatgpt_messages(entry), entry.get("create_time"))
         elif isinstance(entry.get("chat_messages"), list):
@@ -80,11 +76,7 @@ def read_transcript(file: SourceFile) -> Iterator[Record]:
     """Read a Claude Code transcript: messages of the user and the assistant, without tool calls and their output."""
     parts = Parts(file)
     with file.opened() as handle:
-        for found in json_objects(file, json_lines(handle), "line"):
-            if isinstance(found, ImportProblem):
-                yield found
-                continue
-            where, entry = found
+        for where, entry in json_objects(file, json_lines(handle), "line"):
             if entry.get("type") not in ("user", "assistant") or entry.get("isMeta"):
                 continue
             message = entry.get("message")

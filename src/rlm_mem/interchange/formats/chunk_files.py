@@ -27,11 +27,7 @@ _DATED = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-")
 def read_chunk_lines(file: SourceFile) -> Iterator[Record]:
     """Exported JSON lines: a chunk a line, archived ones as ``{"archived": true, "chunk": {…}}``; then files."""
     with file.opened() as handle:
-        for found in json_objects(file, json_lines(handle), "line"):
-            if isinstance(found, ImportProblem):
-                yield found
-                continue
-            where, entry = found
+        for where, entry in json_objects(file, json_lines(handle), "line"):
             if "brain_file" in entry:
                 yield file_from_line(entry, where)
                 continue

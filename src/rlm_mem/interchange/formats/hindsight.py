@@ -22,11 +22,7 @@ _INSIDE = ("items", "results")
 
 
 def _read(file: SourceFile) -> Iterator[Record]:
-    for found in json_records(file, _INSIDE):
-        if isinstance(found, ImportProblem):
-            yield found
-            continue
-        where, entry = found
+    for where, entry in json_records(file, _INSIDE):
         if "original_text" in entry or "facts" in entry:
             yield from _document(file, where, entry)
         elif "text" in entry:

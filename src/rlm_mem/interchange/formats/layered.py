@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from rlm_mem.chunk import CHUNK_TYPES, Chunk
@@ -34,21 +35,17 @@ def read_layered(file: SourceFile) -> Iterator[Record]:
     """The last line of each id, with the links that only its earlier lines have. The file is read twice."""
     last: dict[str, str] = {}
     recovered: dict[str, list[tuple[str, str]]] = {}
+    quiet = replace(file, problem=lambda _where, _reason: None)  # the second pass tells what is wrong
     with file.opened() as handle:
-        for found in json_objects(file, json_lines(handle), "line"):
-            if not isinstance(found, ImportProblem) and not _missing(found[1]):
-                where, entry = found
+        for where, entry in json_objects(quiet, json_lines(handle), "line"):
+            if not _missing(entry):
                 last[entry["id"]] = where
                 links = [pair for pair in _links(entry.get("links")) if pair[0] in _RECOVERED]
                 if links:
                     recovered.setdefault(entry["id"], []).extend(links)
     file.moved = lambda _count: None  # progress counts the first pass only
     with file.opened() as handle:
-        for found in json_objects(file, json_lines(handle), "line"):
-            if isinstance(found, ImportProblem):
-                yield found
-                continue
-            where, entry = found
+        for where, entry in json_objects(file, json_lines(handle), "line"):
             if missing := _missing(entry):
                 yield ImportProblem(where, f"without {', '.join(missing)}")
             elif last.get(entry["id"]) == where:
@@ -124,7 +121,7 @@ def _memory(
                 "id": own,
                 "content": content,
                 "type": entry["entry_type"] if entry["entry_type"] in CHUNK_TYPES else "note",
-                "tokens": entry["tokens"] if _count(entry.get("tokens")) else _tokens(content),
+                "tokens": entry["tokens"] if _count(entry.get("tokens")) else count_tokens(content),
                 "tags": plain_tags(entry.get("tags")),
                 "namespace": namespace,
                 "links": [
@@ -155,10 +152,6 @@ def _memory(
 
 def _count(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
-
-
-def _tokens(text: str) -> int:
-    return count_tokens(text)
 
 
 def _sniff(head: FileHead) -> Claim:

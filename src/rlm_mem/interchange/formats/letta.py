@@ -26,11 +26,7 @@ _AGENT_KEYS = {"core_memory", "in_context_message_ids", "block_ids", "agent_type
 
 def _read(file: SourceFile) -> Iterator[Record]:
     parts = Parts(file)
-    for found in json_records(file, _INSIDE):
-        if isinstance(found, ImportProblem):
-            yield found
-            continue
-        where, entry = found
+    for where, entry in json_records(file, _INSIDE):
         if "label" in entry and "value" in entry:
             yield from _block(file, where, entry)
         elif "file_name" in entry and "text" not in entry:

@@ -27,11 +27,7 @@ _HIDDEN = ("paused", "archived")
 
 def _read(file: SourceFile) -> Iterator[Record]:
     categories: dict[str, str] = {}  # names by id; OpenMemory lists them before the memories
-    for found in json_records(file, _INSIDE):
-        if isinstance(found, ImportProblem):
-            yield found
-            continue
-        where, entry = found
+    for where, entry in json_records(file, _INSIDE):
         text = _text(entry)
         if text:
             yield from _memory(file, where, entry, text, categories)

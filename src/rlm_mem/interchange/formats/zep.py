@@ -24,11 +24,7 @@ _GENERAL_LABELS = {"Entity", "Community", "Episodic"}
 
 
 def _read(file: SourceFile) -> Iterator[Record]:
-    for found in json_records(file, _INSIDE):
-        if isinstance(found, ImportProblem):
-            yield found
-            continue
-        where, entry = found
+    for where, entry in json_records(file, _INSIDE):
         inner = entry.get("properties")
         if isinstance(inner, dict) and entry.get("type") in ("node", "relationship"):
             entry = {"labels": entry.get("labels"), **inner}
