@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -66,16 +67,11 @@ def install(
     arguments = _server_arguments(call, known, named, tools, read_only, committed=project)
     entry = clients.entry_of(known, [*launcher, *arguments])
     if show:
-        wanted = clients.planned(known, Path(os.devnull), entry) or ""
-        if call.json:
-            print_json({"file": str(path), "table": known.table, "name": clients.ENTRY_NAME, "entry": entry})
-        else:
-            note(f"for {path}:")
-            screen().print(text(wanted.rstrip()), soft_wrap=True)
+        entry_shown = {"table": known.table, "name": clients.ENTRY_NAME, "entry": entry}
+        _show_entry(call, path, entry_shown, clients.planned(known, Path(os.devnull), entry) or "")
         return
     made = clients.planned(known, path, None if remove else entry)
-    backup = write_with_backup(path, made, datetime.now()) if made is not None else None
-    if not _print_written(call, path, made, backup, "removed from" if remove else "written to"):
+    if not _write(call, path, made, "removed from" if remove else "written to"):
         return
     screen().print(text(known.next_step))
     if project and not remove:
@@ -88,8 +84,24 @@ def install(
             )
 
 
-def _print_written(call: Call, path: Path, made: str | None, backup: Path | None, done: str) -> bool:
-    """Print the change of a client's file; False where there is nothing more to print."""
+def _show_entry(call: Call, path: Path, data: Mapping[str, object], wanted: str) -> None:
+    """Print what would be written into a client's file."""
+    if call.json:
+        print_json({"file": str(path), **data})
+    else:
+        note(f"for {path}:")
+        screen().print(text(wanted.rstrip()), soft_wrap=True)
+
+
+def _write(call: Call, path: Path, made: str | None, done: str) -> bool:
+    """Change a client's file, keeping a copy, and say so; an empty one is removed.
+
+    Returns:
+        False where there is nothing more to print.
+    """
+    backup = None if made is None else write_with_backup(path, made, datetime.now())
+    if made == "":
+        path.unlink()
     if call.json:
         print_json({"file": str(path), "changed": made is not None, "backup": backup})
         return False
@@ -121,22 +133,10 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         named += ["--namespace", call.namespace]
     ours = hooks_of(client, launcher, named)
     if show:
-        if call.json:
-            print_json({"file": str(path), "hooks": ours})
-        else:
-            note(f"for {path}:")
-            screen().print(
-                text((with_hooks("", client, ours, where=str(path)) or "").rstrip()), soft_wrap=True
-            )
+        _show_entry(call, path, {"hooks": ours}, with_hooks("", client, ours, where=str(path)) or "")
         return
     made = with_hooks(clients.read_text(path), client, None if remove else ours, where=str(path))
-    backup = None
-    if made == "":
-        backup = write_with_backup(path, made, datetime.now())
-        path.unlink()
-    elif made is not None:
-        backup = write_with_backup(path, made, datetime.now())
-    if not _print_written(call, path, made, backup, f"hooks {'removed from' if remove else 'written to'}"):
+    if not _write(call, path, made, f"hooks {'removed from' if remove else 'written to'}"):
         return
     if not remove:
         screen().print(text("They work in new sessions. rlm-mem hook rules shows what of a session is kept."))

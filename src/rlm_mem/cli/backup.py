@@ -38,10 +38,7 @@ def backup(
         else shown_place(place).rsplit("/", 1)[-1].split("?")[0]
     )
     target = file or Path(f"{name or 'memory'}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
-    with (
-        call.open() as memory,
-        progress("packing", unit="files", quiet=call.json) as tell,
-    ):
+    with call.working("packing", "files") as (memory, tell):
         info = back_up(memory.store, target, only=call.namespace, progress=tell)
     _show(target, info, "holds everything", call.json)
 
@@ -97,10 +94,7 @@ def vacuum(
     call: Call,
 ) -> None:
     """Free the space that the index does not need; safe while others use the memory."""
-    with (
-        call.open() as memory,
-        progress("packing the index", unit="steps", quiet=call.json) as tell,
-    ):
+    with call.working("packing the index", "steps") as (memory, tell):
         done = give_back(memory.store, progress=tell)
     if call.json:
         print_json({"before": done.before, "after": done.after, "freed": done.freed})

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Self, get_origin, get_type_hints
@@ -13,7 +14,7 @@ import typer
 
 import rlm_mem
 from rlm_mem.cli import options
-from rlm_mem.cli.terminal import print_json, screen, text
+from rlm_mem.cli.terminal import print_json, progress, screen, text
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import NotFoundError
@@ -82,6 +83,12 @@ class Call(Where):
     """Which memory, and whether to print JSON."""
 
     json: options.Json = False
+
+    @contextmanager
+    def working(self, label: str, unit: str) -> Iterator[tuple[rlm_mem.Memory, Callable[[int, int], None]]]:
+        """Open the memory, and report progress on it; arguments are those of ``progress``."""
+        with self.open() as memory, progress(label, unit=unit, quiet=self.json) as tell:
+            yield memory, tell
 
     def tell(self, data: Any, sentence: str, style: str = "") -> None:
         """Print the result of the command: the data as JSON where that is wanted, else the sentence."""

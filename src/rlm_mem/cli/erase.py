@@ -10,7 +10,7 @@ import typer
 
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import flag, option
-from rlm_mem.cli.terminal import amount, print_json, progress, screen, text
+from rlm_mem.cli.terminal import amount, print_json, screen, text
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.erasing import ErasureReport, erase, read_report, verify_erasure
 
@@ -39,7 +39,7 @@ def erase_(
         raise InputError(
             "erasing needs a place for its report", hint="give --report FILE, outside of the memory"
         )
-    with call.open() as memory, progress("looking", unit="chunks", quiet=call.json) as tell:
+    with call.working("looking", "chunks") as (memory, tell):
         made = erase(memory.store, person=person, source=source, dry_run=not apply, progress=tell)
     if report is not None:
         report.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")

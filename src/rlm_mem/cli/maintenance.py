@@ -13,7 +13,7 @@ import typer
 from rlm_mem.cli.call import Call, shown_place
 from rlm_mem.cli.options import argument, flag
 from rlm_mem.cli.settings import settings_file
-from rlm_mem.cli.terminal import amount, indented, plain, print_json, progress, screen, text
+from rlm_mem.cli.terminal import amount, indented, plain, print_json, screen, text
 from rlm_mem.ingest.noise import noisy_links, prune_links
 from rlm_mem.persona.library import Library
 from rlm_mem.store.core.findings import Finding
@@ -76,10 +76,7 @@ def check(
     links: Annotated[bool, _LINKS] = False,
 ) -> None:
     """Check files, links and index against each other, changing nothing; ends with 1 on findings."""
-    with (
-        call.open() as memory,
-        progress("checking", unit="files", quiet=call.json) as tell,
-    ):
+    with call.working("checking", "files") as (memory, tell):
         findings = memory.check(progress=tell)
         if links:
             findings += noisy_links(memory.store, progress=tell)
@@ -106,10 +103,7 @@ def repair(
     links: Annotated[bool, _LINKS] = False,
 ) -> None:
     """Mend what check finds; without --apply it says what it would do."""
-    with (
-        call.open() as memory,
-        progress("mending", unit="files", quiet=call.json) as tell,
-    ):
+    with call.working("mending", "files") as (memory, tell):
         repairs = memory.repair(dry_run=not apply, progress=tell)
         if links:
             repairs += prune_links(memory.store, dry_run=not apply, progress=tell)
@@ -151,10 +145,7 @@ def rebuild(
     call: Call,
 ) -> None:
     """Rebuild the index from the files."""
-    with (
-        call.open() as memory,
-        progress("indexing", unit="files", quiet=call.json) as tell,
-    ):
+    with call.working("indexing", "files") as (memory, tell):
         report = memory.rebuild_index(progress=tell)
         count = memory.store.totals()["chunk_count"]
     if call.json:
