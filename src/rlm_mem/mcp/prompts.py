@@ -37,11 +37,10 @@ PROMPTS: tuple[PromptText, ...] = (
         "Answer a question from memory, with the memories that the answer rests on.",
         "question",
         "The question.",
-        "Answer this question from memory. Call recall with it; when the answer is missing or unsure, "
-        "call recall_open and "
-        "look yourself with recall_exec, then recall_finish. Name the ids and dates of the memories that "
-        "you rely on, and "
-        "say so when the memory does not hold the answer.\n\n<question>\n{}\n</question>",
+        "Answer this question from memory. Call recall with it; when the answer is missing or unsure, call "
+        "recall_open and look yourself with recall_exec, then recall_finish. Name the ids and dates of the "
+        "memories that you rely on, and say so when the memory does not hold the "
+        "answer.\n\n<question>\n{}\n</question>",
     ),
     PromptText(
         "save_session",
@@ -49,12 +48,10 @@ PROMPTS: tuple[PromptText, ...] = (
         "Store what is worth knowing later from the present conversation.",
         None,
         "",
-        "Go through this conversation and call remember for each thing that will matter in later "
-        "sessions: decisions with "
-        "their reasons, preferences, facts about people and the project, open questions. One "
-        "self-contained text each, with "
-        "names and dates. First search for what is stored already, and leave out passwords, keys and "
-        "chatter.",
+        "Go through this conversation and call remember for each thing that will matter in later sessions: "
+        "decisions with their reasons, preferences, facts about people and the project, open questions. One "
+        "self-contained text each, with names and dates. First search for what is stored already, and leave "
+        "out passwords, keys and chatter.",
     ),
     PromptText(
         "brief_me",
@@ -63,10 +60,8 @@ PROMPTS: tuple[PromptText, ...] = (
         "topic",
         "The topic.",
         "Gather what the memory holds on the topic below: search, read the hits with get, follow their "
-        "links. Then write a "
-        "short briefing in order of time, with dates and ids; name contradictions and what was replaced "
-        "by something newer."
-        "\n\n<topic>\n{}\n</topic>",
+        "links. Then write a short briefing in order of time, with dates and ids; name contradictions and "
+        "what was replaced by something newer.\n\n<topic>\n{}\n</topic>",
     ),
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field, to_builtins
+from msgspec import Meta, Struct, field, structs, to_builtins
 
 from rlm_mem import recall
 from rlm_mem.chunk.types import is_untrusted
@@ -289,19 +289,13 @@ class ReasonArguments(Bounded, kw_only=True):
 
 
 def _search(context: Context, request: SearchRequest) -> Hits:
-    wanted = request.filters
-    filters = Filters(
-        tags_all=tuple(wanted.tags_all),
-        tags_any=tuple(wanted.tags_any),
-        chunk_type=wanted.type,
-        conversation_id=wanted.conversation_id,
-        start=wanted.start,
-        end=wanted.end,
-        speaker=wanted.speaker,
-        include_superseded=wanted.include_superseded,
-        origin=wanted.origin,
-        trust=wanted.trust,
-    )
+    given = structs.asdict(request.filters)
+    given |= {
+        "chunk_type": given.pop("type"),
+        "tags_all": tuple(given["tags_all"]),
+        "tags_any": tuple(given["tags_any"]),
+    }
+    filters = Filters(**given)
     found = context.memory.search(
         request.query,
         limit=request.limit,
@@ -469,8 +463,7 @@ OPERATIONS: tuple[Operation, ...] = (
             name="search",
             title="Search memories",
             description="Find memories by words, names and dates, best first; no model is asked. Use it "
-            "before you answer "
-            "what may have been discussed earlier. `get` reads a hit whole.",
+            "before you answer what may have been discussed earlier. `get` reads a hit whole.",
             request=SearchArguments,
             response=SearchResponse,
             run=_find,
@@ -495,9 +488,8 @@ OPERATIONS: tuple[Operation, ...] = (
             name="recall",
             title="Recall an answer",
             description="Answer a question from memory: programs search and read until they have the answer. "
-            "Gives the answer, "
-            "how sure it is, and the memories that it rests on; without one the closest memories, if any, and how "
-            "sure it is that the answer is not held. The run is recorded.",
+            "Gives the answer, how sure it is, and the memories that it rests on; without one the closest "
+            "memories, if any, and how sure it is that the answer is not held. The run is recorded.",
             request=RecallArguments,
             response=CitedAnswer,
             run=_recall,
@@ -514,8 +506,7 @@ OPERATIONS: tuple[Operation, ...] = (
             name="reason",
             title="Reason over memories",
             description="Draw a conclusion from several memories by following their links, with the path to "
-            "it, what supports "
-            "it and what speaks against it. The run is recorded.",
+            "it, what supports it and what speaks against it. The run is recorded.",
             request=ReasonArguments,
             response=CitedConclusion,
             run=_reason,

@@ -347,26 +347,14 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
 
 def to_remember(context: Context, request: RememberRequest | RememberArguments) -> dict[str, Any]:
     """The arguments of ``Memory.remember``, or an item of ``remember_many``."""
-    more: dict[str, Any] = {"origin": request.origin or "agent"}
+    given = structs.asdict(request)
+    extra, given["chunk_type"] = given.pop("extra", None), given.pop("type")
     if isinstance(request, RememberRequest):
         _check_expiry(context, request.expires, request.ttl)
-        more = {"source": request.source, "provenance": request.provenance, "origin": request.origin}
-        more |= {"trust": request.trust, "expires": request.expires}
-        more["metadata"] = {"extra": request.extra} if request.extra else None
+    else:
+        given["origin"] = request.origin or "agent"
     context.check_own([request.replaces] if isinstance(request.replaces, str) else request.replaces or ())
-    return {
-        "text": request.text,
-        "conversation_id": request.conversation_id,
-        "tags": request.tags,
-        "confidence": request.confidence,
-        "chunk_type": request.type,
-        "occurred_at": request.occurred_at,
-        "secrets": request.secrets,
-        "replaces": request.replaces,
-        "ttl": request.ttl,
-        "again": request.again,
-        **more,
-    }
+    return {**given, "metadata": {"extra": extra} if extra else None}
 
 
 def _check_period(valid_from: str | None, valid_to: str | None) -> None:
@@ -388,24 +376,10 @@ def create(context: Context, request: NewChunk) -> Reply:
     _check_expiry(context, request.expires, request.ttl)
     _check_period(request.valid_from, request.valid_to)
     found: list[Screened] = []
+    given = structs.asdict(request)
+    extra = given.pop("extra")
     chunk = context.memory.store.create_chunk(
-        request.content,
-        type=request.type,
-        metadata={"extra": request.extra} if request.extra else None,
-        tags=request.tags,
-        confidence=request.confidence,
-        conversation_id=request.conversation_id,
-        source=request.source,
-        occurred_at=request.occurred_at,
-        valid_from=request.valid_from,
-        valid_to=request.valid_to,
-        provenance=request.provenance,
-        secrets=request.secrets,
-        on_secret=found.append,
-        origin=request.origin,
-        trust=request.trust,
-        expires=request.expires,
-        ttl=request.ttl,
+        **given, metadata={"extra": extra} if extra else None, on_secret=found.append
     )
     return _written(chunk, found, Location=f"{PREFIX}/chunks/{chunk.id}")
 
@@ -589,9 +563,9 @@ OPERATIONS: tuple[Operation, ...] = (
             name="remember",
             title="Remember",
             description="Store something worth knowing later: a preference, a decision with its reason, a "
-            "fact about people "
-            "or the project. What changed or was wrong is corrected by remembering what holds with `replaces`. The "
-            "same text in the same conversation is stored once. Keep passwords and keys out.",
+            "fact about people or the project. What changed or was wrong is corrected by remembering what "
+            "holds with `replaces`. The same text in the same conversation is stored once. Keep passwords "
+            "and keys out.",
             request=RememberArguments,
             aliases={
                 **dict.fromkeys(("content", "memory", "note", "value", "observation"), "text"),

@@ -219,8 +219,8 @@ OPERATIONS: tuple[Operation, ...] = (
             name="recall_open",
             title="Open a recall that you drive",
             description="For questions that need several looks: you write the programs yourself. Gives a "
-            "handle, how to write "
-            "them, and first hits. Then recall_exec, as often as needed, and recall_finish.",
+            "handle, how to write them, and first hits. Then recall_exec, as often as needed, and "
+            "recall_finish.",
             request=OpenArguments,
             idempotent=False,
             aliases=QUESTION_NAMES,
@@ -232,10 +232,9 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="recall_exec",
             title="Run a program over the memory",
-            description="Run a Python program in the sandbox of an open recall; what it defines stays for the "
-            "next one. It can "
-            "search and read memories and print, and nothing else. FINAL(answer, chunk_ids=[…]) in it ends "
-            "the recall.",
+            description="Run a Python program in the sandbox of an open recall; what it defines stays for "
+            "the next one. It can search and read memories and print, and nothing else. FINAL(answer, "
+            "chunk_ids=[…]) in it ends the recall.",
             request=ExecArguments,
             response=ExecutedProgram,
             run=_execute_cited,
@@ -250,8 +249,7 @@ OPERATIONS: tuple[Operation, ...] = (
             name="recall_finish",
             title="Finish a recall",
             description="End an open recall with your answer and the ids of the memories that it rests on; "
-            "without an answer "
-            "when the memory does not hold it.",
+            "without an answer when the memory does not hold it.",
             request=FinishArguments,
             response=CitedAnswer,
             run=_finish_cited,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from msgspec import Meta, Struct, field, to_builtins
+from msgspec import Meta, Struct, field, structs, to_builtins
 
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.continuum.answers import Hint, MemoryHit
@@ -153,20 +153,8 @@ def _memory(entry: TieredMemory) -> MemoryOut:
 
 
 def _record(context: Context, request: TraceRequest) -> Reply:
-    entry = context.memory.continuum.traces.record(
-        request.goal,
-        [to_builtins(step) for step in request.steps],
-        success=request.success,
-        indicators=request.indicators,
-        preconditions=request.preconditions,
-        postconditions=request.postconditions,
-        project=request.project,
-        context_fingerprint=request.context_fingerprint,
-        task_type=request.task_type,
-        confidence=request.confidence,
-        notes=request.notes,
-        error=request.error,
-    )
+    given = {**structs.asdict(request), "steps": [to_builtins(step) for step in request.steps]}
+    entry = context.memory.continuum.traces.record(**given)
     return Reply(_memory(entry))
 
 
@@ -181,15 +169,8 @@ def _known(context: Context, key: str) -> str:
 
 
 def _use(context: Context, request: UseRequest) -> Used:
-    entry = context.memory.continuum.traces.use(
-        _known(context, request.key),
-        request.success,
-        project=request.project,
-        context_fingerprint=request.context_fingerprint,
-        validated=request.validated,
-        error=request.error,
-        step=request.step,
-    )
+    given = {**structs.asdict(request), "key": _known(context, request.key)}
+    entry = context.memory.continuum.traces.use(**given)
     if isinstance(entry, Chunk):
         extra = entry.metadata.extra
         return Used(
