@@ -22,7 +22,6 @@ from rlm_mem.operations.problems import problem_of
 from rlm_mem.sandbox.engine import Stop, stopped_by
 
 if TYPE_CHECKING:
-    from rlm_mem.memory import Memory
     from rlm_mem.models.base import Limits
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.reason import ReasoningResult
@@ -59,14 +58,14 @@ class LiveRun:
     """One recall or reasoning that runs, or ran, in this server.
 
     Attributes:
-        opened: the memory of the client that started it; None: that of the server.
+        opened: the memory of the client that started it.
         id: unique while the server runs.
         trajectory_id: of its record; None until it has ended.
         result: its result; None before the end, and when it failed. ``failure``: the exception that ended it.
         error: the failure as a problem, or None.
     """
 
-    def __init__(self, operation: RunKind, question: str, opened: OpenMemory | None = None) -> None:
+    def __init__(self, operation: RunKind, question: str, opened: OpenMemory) -> None:
         self.opened = opened
         self.id = f"run-{secrets.token_hex(8)}"
         self.operation: RunKind = operation
@@ -91,6 +90,11 @@ class LiveRun:
     def cancel(self) -> None:
         """End the run at once, with the program or the call of a model it waits for; does nothing once it has ended."""
         self._given_up.set()
+
+    @property
+    def namespace(self) -> str:
+        """Of the memory that it asks."""
+        return self.opened.memory.store.namespace
 
     @property
     def cancelling(self) -> bool:
@@ -132,7 +136,6 @@ class LiveRun:
 
     def carry_out(
         self,
-        memory: Callable[[], Memory],
         limits: Limits | None,
         schema: Mapping[str, Any] | None = None,
         as_of: str | None = None,
@@ -140,11 +143,11 @@ class LiveRun:
         """Run to the end, in the calling thread; an error becomes the last event."""
         try:
             self._check()
-            opened = memory()
+            memory = self.opened.memory
             result: RecallResult | ReasoningResult
             with stopped_by(self._given_up):
                 if self.operation == "recall":
-                    result = opened.recall(
+                    result = memory.recall(
                         self.question,
                         result=schema,
                         limits=limits,
@@ -153,7 +156,7 @@ class LiveRun:
                         as_of=as_of,
                     )
                 else:
-                    result = opened.reason(self.question, limits=limits, on_step=self._on_step, as_of=as_of)
+                    result = memory.reason(self.question, limits=limits, on_step=self._on_step, as_of=as_of)
         except (CallCancelled, SessionCancelled):
             self._end("cancelled", CallCancelled("the run was cancelled"))
         except RlmMemError as error:
@@ -209,77 +212,50 @@ class LiveRun:
 
 
 class RunRegistry:
-    """Starts runs and keeps the latest ones, so that several listeners can follow the same one.
+    """Keeps the latest runs of a server, so that several listeners can follow the same one.
 
     Args:
-        memory: returns the memory, opening it if necessary.
         workers: how many run at the same time; further ones wait.
-        keep: how many are kept after they have ended.
+        keep: how many are kept for a namespace after they have ended.
         waiting: how many may wait; more are refused.
     """
 
-    def __init__(
-        self, memory: Callable[[], Memory], *, workers: int = 4, keep: int = 50, waiting: int = 32
-    ) -> None:
-        self._memory = memory
+    def __init__(self, *, workers: int = 4, keep: int = 50, waiting: int = 32) -> None:
         self._keep = keep
         self._most = workers + waiting
         self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="rlm-mem-run")
         self._runs: OrderedDict[str, LiveRun] = OrderedDict()
         self._guard = threading.Lock()
 
-    def start(
-        self,
-        operation: RunKind,
-        question: str,
-        limits: Limits | None = None,
-        schema: Mapping[str, Any] | None = None,
-        as_of: str | None = None,
-        opened: OpenMemory | None = None,
-    ) -> LiveRun:
-        """Start a run; it continues without listeners.
+    def start(self, run: LiveRun, *arguments: Any) -> None:
+        """Begin a run as soon as a worker is free, and keep it.
 
         Args:
-            operation: ``recall`` or ``reason``.
-            question: in words.
-            limits: its budgets; None: as configured.
-            schema: the form of a recall's answer, as a JSON Schema.
-            as_of: answer from what held at this time; None: at present.
-            opened: the memory of the client that starts it; None: that of the server.
+            arguments: of ``LiveRun.carry_out``.
 
         Raises:
-            ConflictError: too many wait already, of this client or of all.
+            ConflictError: too many wait already, of its client or of all.
         """
-        run = LiveRun(operation, question, opened)
+        access = run.opened.access
         with self._guard:
             running = [other for other in self._runs.values() if other.state == "running"]
-            own = sum(other.opened is opened for other in running)
-            most = self._most if opened is None or opened.access.owner else self._most // 3
+            own = sum(other.opened is run.opened for other in running)
+            most = self._most if access.owner else self._most // 3
             if len(running) >= self._most or own >= most:
                 raise ConflictError(
                     f"{self._most if own < most else most} recalls run or wait already",
                     hint="wait for one of them, or cancel it",
                 )
-            same = [(name, other) for name, other in self._runs.items() if _share(other.opened, opened)]
-            ended = [name for name, other in same if other.state != "running"]
+            same = [other for other in self._runs.values() if other.namespace == run.namespace]
+            ended = [other.id for other in same if other.state != "running"]
             for name in ended[: max(0, len(same) + 1 - self._keep)]:
                 del self._runs[name]
             self._runs[run.id] = run
-        memory = self._memory if opened is None else lambda: opened.memory
-        self._pool.submit(run.carry_out, memory, limits, schema, as_of)
-        return run
+        self._pool.submit(run.carry_out, *arguments)
 
     def of(self, opened: OpenMemory) -> ClientRuns:
         """The runs that a client may see and start."""
         return ClientRuns(self, opened)
-
-    def get(self, run_id: str) -> LiveRun:
-        """The run of this id; raises NotFoundError."""
-        with self._guard:
-            run = self._runs.get(run_id)
-        if run is None:
-            raise _no_run(run_id)
-        return run
 
     def list(self) -> list[LiveRun]:
         """The runs that are kept, newest first."""
@@ -313,32 +289,35 @@ class ClientRuns:
         schema: Mapping[str, Any] | None = None,
         as_of: str | None = None,
     ) -> LiveRun:
-        """Start a run in the name of the client; arguments and errors are those of ``RunRegistry.start``."""
-        return self._registry.start(operation, question, limits, schema, as_of, self._opened)
+        """Start a run; it continues without listeners.
+
+        Args:
+            operation: ``recall`` or ``reason``.
+            question: in words.
+            limits: its budgets; None: as configured.
+            schema: the form of a recall's answer, as a JSON Schema.
+            as_of: answer from what held at this time; None: at present.
+
+        Raises:
+            ConflictError: too many wait already, of this client or of all.
+        """
+        run = LiveRun(operation, question, self._opened)
+        self._registry.start(run, limits, schema, as_of)
+        return run
 
     def get(self, run_id: str) -> LiveRun:
         """The run of this id; raises NotFoundError, also for one of another namespace."""
-        run = self._registry.get(run_id)
-        if not _share(run.opened, self._opened):
-            raise _no_run(run_id)
-        return run
+        found = next((run for run in self.list() if run.id == run_id), None)
+        if found is None:
+            raise NotFoundError(
+                f"there is no run {run_id!r:.60}", hint="runs are kept while the server lives, the latest 50"
+            )
+        return found
 
     def list(self) -> list[LiveRun]:
         """The runs that are kept, newest first."""
-        return [run for run in self._registry.list() if _share(run.opened, self._opened)]
-
-
-def _share(one: OpenMemory | None, other: OpenMemory | None) -> bool:
-    """Whether two memories are of one namespace; None stands for that of the server alone."""
-    if one is None or other is None:
-        return one is other
-    return one.memory.store.namespace == other.memory.store.namespace
-
-
-def _no_run(run_id: str) -> NotFoundError:
-    return NotFoundError(
-        f"there is no run {run_id!r:.60}", hint="runs are kept while the server lives, the latest 50"
-    )
+        namespace = self._opened.memory.store.namespace
+        return [run for run in self._registry.list() if run.namespace == namespace]
 
 
 def _now() -> str:

@@ -43,7 +43,7 @@ class ServerState:
     def __init__(self, settings: Settings, *, opened: OpenMemory | None = None) -> None:
         self.settings = settings
         self.opened = opened or OpenMemory(settings)
-        self.runs = RunRegistry(lambda: self.memory)
+        self.runs = RunRegistry()
         self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem-http")
         self._guard = threading.Lock()
         self._closed = False
