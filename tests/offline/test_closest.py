@@ -11,7 +11,7 @@ from rlm_mem.models.base import Message
 from rlm_mem.offline import OfflineLLM
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.language import language_of
-from rlm_mem.offline.passages import Passage
+from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
 from rlm_mem.offline.times import moments
@@ -311,3 +311,140 @@ def test_an_answer_is_of_the_kind_that_is_asked_for(question: str, fact: str, wr
 def test_a_weekday_named_on_that_day_is_not_said_to_come_after_it() -> None:
     monday = datetime(2026, 3, 2, 10, tzinfo=UTC)
     assert [one.words for one in moments("I move the test data over on Monday.", monday)] == ["2 March 2026"]
+
+
+def read_from(question: str, *texts: str, part: bool = False) -> Reading:
+    """The reading of a question from notes, or from parts of one document, told a day after the other."""
+    return read(
+        analyse_question(question),
+        [
+            Passage(
+                f"chunk-{number}",
+                text,
+                at=datetime(2026, 5, 1 + number, tzinfo=UTC),
+                score=9.0 - number,
+                part=part,
+            )
+            for number, text in enumerate(texts)
+        ],
+    )
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "answer"),
+    [
+        ("Do we still use Solr?", "Solr was removed in favour of Typesense.", "No: "),
+        ("Was Solr removed?", "Solr was removed in favour of Typesense.", "Yes: "),
+        (
+            "Who is in the review rotation?",
+            "The review rotation: Linn, Marek and Saga.",
+            "Linn, Marek and Saga",
+        ),
+        (
+            "When are the keys rotated next?",
+            "Keys are rotated every 90 days; the next rotation: 12 May.",
+            "12 May",
+        ),
+        (
+            "What installs the parser?",
+            "This command installs the parser:\npip install heron",
+            "pip install heron",
+        ),
+    ],
+)
+def test_the_whole_of_what_a_note_says_is_the_answer(question: str, text: str, answer: str) -> None:
+    found = read_from(question, text).answer
+    assert found is not None
+    assert answer in found
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        ("How old is Hanna?", "Hanna told Priya that the bonus is 6 % this year."),
+        ("Why did Yusuf leave the company?", "Yusuf wrote the sync. He left the company in April."),
+        (
+            "Why does the heron limit fail on small files?",
+            "It takes time, so the heron limit fails on small files.",
+        ),
+    ],
+)
+def test_a_figure_of_something_else_and_the_event_itself_are_no_answers(question: str, text: str) -> None:
+    found = read_from(question, text).answer
+    assert found is None or "takes time" in found
+
+
+@pytest.mark.parametrize(
+    ("question", "text"),
+    [
+        (
+            "Which backends does heronlib have?",
+            "The heronlib parser takes a parameter to control the backends.",
+        ),
+        ("What does exit_early do in heronlib?", "If heronlib should not end, set `exit_early = no`."),
+        (
+            "In which pass does heronfsck discard blocks?",
+            "heronfsck reports blocks in pass 1.\nThe inodes are counted.\nNames are read.\nLinks to discard follow.",
+        ),
+        (
+            "How long is a month in the policy of Heron?",
+            "1. Heron has a policy for fixes.\n2. A month of the policy of Heron goes by the Node version.\n"
+            "3. The policy of Heron is public.",
+        ),
+    ],
+)
+def test_a_sentence_of_a_document_that_only_has_the_words_is_no_answer(question: str, text: str) -> None:
+    assert read_from(question, text, part=True).answer is None
+
+
+def test_a_part_of_a_document_is_not_told_again_by_a_later_part() -> None:
+    first = "The heron pump has a pressure of 4 bar."
+    later = "Heron pump: pressure changed from 5 to 6 bar."
+    assert read_from("What is the pressure of the heron pump?", first, later).answer != "4 bar"
+    found = read_from("What is the pressure of the heron pump?", first, later, part=True).answer
+    assert found is not None
+    assert "4 bar" in found
+
+
+def test_a_later_note_must_be_about_what_is_asked() -> None:
+    found = read_from(
+        "On what date does Amina begin?",
+        "We decided against Oskar; the offer goes to Amina, start 1 September.",
+        "Amina will get a Framework instead of a Dell.",
+    )
+    assert found.answer == "1 September"
+
+
+def test_closest_memories_have_the_name_and_the_kind_of_thing_asked_for(ask: Ask) -> None:
+    result = ask(
+        "Until when is Ivo away?",
+        "Saga is away on Thursday afternoons.",
+        "Ivo eats everything.",
+        "Ivo is on parental leave from 1 August until the end of the year.",
+    )
+    assert result.outcome == "closest only"
+    assert "parental leave" in result.sources[0].excerpt
+
+
+def test_a_word_that_begins_alike_relates_a_memory(ask: Ask) -> None:
+    result = ask("Why do we not use UUIDs?", "We use ULIDs for ids, UUIDv4 fragmented the index.")
+    assert result.outcome == "closest only"
+
+
+def test_the_label_of_a_note_does_not_hide_a_word_of_the_question(ask: Ask) -> None:
+    result = ask(
+        "What do I need for local work?",
+        "Local TLS: mkcert, with an entry in the hosts file.",
+        "For local runs start the database outside Docker.",
+    )
+    assert "outside Docker" in "".join(one.excerpt for one in result.sources)
+
+
+def test_an_excerpt_prefers_different_words_of_the_question_and_wastes_no_room_on_blanks(ask: Ask) -> None:
+    repeated = "The walrus timeout is a timeout; a timeout ends a walrus timeout.\n" * 25
+    table = "".join(f"    {number:>40}    walrus lock, shared\n" for number in range(12))
+    told = "The walrus timeout fails at once with the status 124.\n"
+    result = ask("With which status does the walrus timeout fail?", repeated + told + table)
+    assert "124" in result.sources[0].excerpt
+    result = ask("What are the walrus locks shared?", f"{'Gauges. ' * 60}\n{table}")
+    assert "11 walrus lock" in result.sources[0].excerpt

@@ -20,9 +20,8 @@ from typing import Any, Unpack
 
 from rlm_mem.models.base import Completion, Message, Options, Prompt, Usage, as_messages, unbroken
 from rlm_mem.offline.chained import follow
-from rlm_mem.offline.everyday import degree, stem_of
-from rlm_mem.offline.language import foreign_terms, is_foreign
-from rlm_mem.offline.passages import Passage, Reading, Sentence, unwrapped
+from rlm_mem.offline.closest import closest
+from rlm_mem.offline.passages import Passage, Reading, unwrapped
 from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.reader import read
 from rlm_mem.offline.weights import Weights, load_weights
@@ -32,7 +31,6 @@ from rlm_mem.text.analysis import get_analyser, split_segments
 __all__ = [
     "OfflineLLM",
     "READ_PROMPT",
-    "closest",
     "describe",
     "fallback_program",
     "first_program",
@@ -153,37 +151,6 @@ def other_words(question: Question) -> list[str]:
     return list(dict.fromkeys(query for query in found if query.strip() and query != question.text))[
         :_MAX_QUERIES
     ]
-
-
-_MAX_CLOSEST = 5
-"""Number of closest memories that are returned if no passage clearly answers."""
-_SAME_THING = 0.9
-"""From this relation on, a passage has a word of the question or a synonym of one."""
-
-
-def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
-    """Up to five passages of different chunks that are related to ``question``, in their order.
-
-    If one has a word of the question or a synonym, those that only have a word of the same class are left out.
-    """
-    related = [(one, _relation(question, one)) for one in sorted(passages, key=lambda one: not one.current)]
-    least = _SAME_THING if any(share >= _SAME_THING for _, share in related) else 0.01
-    found: dict[str, Passage] = {}
-    for passage, share in related:
-        if len(found) < _MAX_CLOSEST and share >= least:
-            found.setdefault(passage.chunk_id, passage)
-    return list(found.values())
-
-
-def _relation(question: Question, passage: Passage) -> float:
-    """How well a passage matches the name or content word of the question that it matches best, 0 to 1."""
-    if is_foreign(question.text):
-        return float(bool(foreign_terms(question.text) & foreign_terms(passage.text)))
-    stems = (
-        passage.stems | passage.before_stems | Sentence(passage.heading, 0).stems | {stem_of(passage.author)}
-    )
-    telling = {*(question.strong or question.terms), *map(stem_of, question.names)}
-    return max((degree(term, stems, passage.text) for term in telling), default=0.0)
 
 
 _LABEL = re.compile(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
@@ -390,6 +357,7 @@ def _passage(data: dict[str, Any]) -> Passage:
         str(data.get("chunk_id") or data.get("id") or ""), text, author, _moment(at), float(data.get("score") or 0.0),
         before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
         not data.get("superseded_by"), str(data.get("heading") or "")[:200], bool(data.get("untrusted")),
+        isinstance(data.get("parts"), int) and data["parts"] > 1,
     )  # fmt: skip
 
 

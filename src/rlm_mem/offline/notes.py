@@ -9,14 +9,14 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rlm_mem.offline.everyday import RELATIONS, Relation, degree, has_known_members, stem_of, value_pattern
 from rlm_mem.offline.features import lags_behind
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
 from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
-from rlm_mem.offline.pieces import Piece, piece, reason_after
+from rlm_mem.offline.pieces import Piece, piece, reason_after, trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import get_analyser
 
@@ -53,6 +53,8 @@ _SAYS_WHAT = re.compile(
 )
 _IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)+|\b[A-Za-z]\w*_\w+|\b[A-Z]?[a-z]+[A-Z]\w*")
 _MAX_LISTED = 3
+_FEW_WORDS = 3
+"""Most words of a sentence from the name of a thing on that cannot say what it does."""
 _MAX_SENTENCE = 500  # characters read of one sentence: bounds the work on odd texts
 _THIRD_PERSON = word_set("he she they it his her hers their theirs its him them this that these")
 # Words that frame a question and need not be in the answer.
@@ -81,8 +83,12 @@ _REJECTED = re.compile(
     re.IGNORECASE,
 )
 _FORBIDDEN = re.compile(
-    r"\b(?:forbidden|banned|disallowed|prohibited|dislikes?|hates?|avoids?|stopped|quit)\b", re.IGNORECASE
+    r"\b(?:forbidden|banned|disallowed|prohibited|dislikes?|hates?|avoids?|stopped|quit|removed|dropped|abandoned|retired"
+    r"|cancell?ed|discontinued|declined|rejected|refused|denied|deprecated|disabled|replaced|postponed|gone"
+    r"|(?:switched|turned) off|shut down|allergic)\b",
+    re.IGNORECASE,
 )
+"""Words that say no to what they are about: it is forbidden, has ended, or was not done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +97,7 @@ class _Line:
     number: int
     sentence: Sentence
     stems: frozenset[str]  # with the subjects that its pronouns stand for
-    around: frozenset[str]  # of the whole note
+    around: frozenset[str]  # of its context
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +139,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
         most = max(most, matched)
         if matched < _MIN_SHARE:
             continue
-        part = _answer(question, line, wanted)
+        part = _announced(line, _answer(question, line, wanted))
         if part is None or not has_form(question, part.text):
             continue
         if part.fit < _MIN_FIT and not _quotable(question, wanted, line, matched, everything):
@@ -160,10 +166,18 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     if best.piece.fit >= _MIN_FIT:
         confidence = (0.57 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit)
     else:
-        confidence = (0.35 if best.line.passage.heading else 0.47) + 0.25 * certain
+        confidence = (0.35 if best.line.passage.of_document else 0.47) + 0.25 * certain
     confidence -= 0.12 * (runner_up and not question.many)
     exact = best.piece.fit >= _EXACT_FIT
     return Reading(answer, tuple(used), round(answerable, 3), round(min(answerable, confidence), 3), exact)
+
+
+def _announced(line: _Line, part: Piece | None) -> Piece | None:
+    """A whole sentence that ends with a colon, with what follows it; None if nothing does."""
+    if part is None or part.fit >= _MIN_FIT or not part.text.endswith(":"):
+        return part
+    following = line.passage.sentences[line.number + 1 :]
+    return replace(part, text=f"{part.text} {trimmed(following[0].text)}") if following else None
 
 
 def matched_share(question: Question, passage: Passage) -> float:
@@ -228,6 +242,7 @@ def _lines(passage: Passage) -> list[_Line]:
     continues = opening and opening[0].low in _THIRD_PERSON
     before = _capitals(passage.before) if continues else frozenset()
     names: frozenset[str] = frozenset()
+    continued: frozenset[str] = frozenset()  # of the sentence before, if it has a pronoun itself
     heading = _parts(passage.heading)
     for number, whole in enumerate(passage.sentences):
         sentence, earlier = whole, names
@@ -238,10 +253,14 @@ def _lines(passage: Passage) -> list[_Line]:
             sentence = Sentence(sentence.text[:_MAX_SENTENCE], sentence.start)
         pronoun = any(word.low in _THIRD_PERSON for word in sentence.words)
         nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
-        antecedents = before if pronoun else earlier if nameless else frozenset()
+        antecedents = before | continued if pronoun else earlier if nameless else frozenset()
         stems = _joined(sentence) | antecedents | Sentence(passage.author, 0).stems
-        found.append(_Line(passage, number, sentence, stems, passage.stems | heading))
-        before |= _capitals(sentence.text) if not pronoun else sentence.stems
+        # The context of a sentence: the whole of a note, in a document the sentences beside it and the heading.
+        beside = passage.sentences[max(0, number - 1) : number + 2]
+        context = frozenset().union(*(one.stems for one in beside)) if passage.of_document else passage.stems
+        found.append(_Line(passage, number, sentence, stems, context | heading))
+        before |= _capitals(sentence.text)
+        continued = sentence.stems if pronoun else frozenset()
     return found
 
 
@@ -414,6 +433,8 @@ def _quotable(
     """Whether a sentence may be quoted whole: it matches most of the question itself, and adds something."""
     if matched < _MIN_SHARE_WHOLE or not _adds_content(question, line) or not _defines(question, line):
         return False
+    if line.passage.of_document and not _explains(question, line.sentence.text):
+        return False
     stems, names = _joined(line.sentence), _name_stems(question)
     own = {term: degree(term, line.stems if term in names else stems, line.sentence.text) for term in wanted}
     # A word that only another sentence matches favours that one.
@@ -435,6 +456,23 @@ def _defines(question: Question, line: _Line) -> bool:
     return not places or any(
         _SAYS_WHAT.search(line.sentence.text, word.end, word.end + 40) for word in places
     )
+
+
+_ENUMERATES = re.compile(r"[,;]\s.{1,200}?(?:[,;]|\band\b|\bor\b)", re.IGNORECASE)
+_EFFECT_ASKED = re.compile(r"\W*what (?:does|do|did) (?P<thing>\S{1,80}).{0,80} (?:do|mean)\b", re.IGNORECASE)
+
+
+def _explains(question: Question, text: str) -> bool:
+    """Whether a sentence of a document may be what was asked for: several things where several are, and what something
+    does after its name.
+    """
+    if question.many and not _ENUMERATES.search(text):
+        return False
+    asked = _EFFECT_ASKED.match(question.text)
+    if asked is None:
+        return True
+    place = text.lower().find(asked["thing"].lower())
+    return place < 0 or len(text[place:].split()) > _FEW_WORDS
 
 
 def _adds_content(question: Question, line: _Line) -> bool:

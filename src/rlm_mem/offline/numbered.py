@@ -1,8 +1,8 @@
 """Numbered statements: if they give different values for the same thing, the one with the last number holds.
 
 "17. The lead of Harbour is Ana." and "203. The lead of Harbour is Ben.": the second one replaces the first. A
-statement is a line that begins with a number. It answers if it has every name of the question and nearly all other
-content words. Two statements are about the same thing if all words before the value are equal.
+statement is a line of one sentence that begins with a number. It answers if it has every name of the question and
+nearly all other content words. Two statements are about the same thing if all words before the value are equal.
 """
 
 from __future__ import annotations
@@ -12,9 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from rlm_mem.offline.everyday import degree
-from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
+from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, split_sentences
 from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
 from rlm_mem.offline.question import Question
+from rlm_mem.text.clauses import NUMBERS
 
 __all__ = ["ASKING", "is_derivation", "numbered_lines", "read_numbered"]
 
@@ -70,10 +71,13 @@ def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | 
         return None
     asked = _asked(question)
     names = {stem for stem, weight in asked.items() if weight == _NAME}
+    counted = question.kind in ("how_many", "how_long")
     if not names and len(asked) < 2:
         return None
     found = [
-        statement for line in lines if (statement := _statement(*line, asked=asked, names=names)) is not None
+        statement
+        for line in lines
+        if (statement := _statement(*line, asked=asked, names=names, counted=counted)) is not None
     ]
     if not found:
         return None
@@ -101,11 +105,11 @@ def _asked(question: Question) -> dict[str, float]:
 
 
 def _statement(
-    number: int, text: str, passage: Passage, *, asked: dict[str, float], names: set[str]
+    number: int, text: str, passage: Passage, *, asked: dict[str, float], names: set[str], counted: bool
 ) -> _Statement | None:
     sentence = Sentence(text, 0)
     words, stems = sentence.words, sentence.stems
-    if not words or sentence.asks or not names <= stems:
+    if not words or sentence.asks or not names <= stems or len(split_sentences(text)) > 1:
         return None
     met = {stem: _met(stem, stems, text) for stem in asked}
     places = _places(words, met)
@@ -115,6 +119,8 @@ def _statement(
         value += 1
     if value == len(words):
         return None  # the value is before its subject, or there is none
+    if counted and not any(word.text[0].isdigit() or word.low in NUMBERS for word in words[value:]):
+        return None
     unasked = sum(
         1
         for n, word in enumerate(words[:value])

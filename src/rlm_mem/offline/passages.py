@@ -75,7 +75,8 @@ class Passage:
 
     ``at`` is when it was said, if known; ``before`` is what ``before_author`` said just before it, if anything;
     ``score`` is its search score; ``current`` is False if a later memory replaces it; ``heading`` is the heading of
-    its section in a document; ``untrusted``: it did not come from a person or an agent.
+    its section in a document; ``untrusted``: it did not come from a person or an agent; ``part``: it is a part of a
+    text that was too long for one memory.
     """
 
     chunk_id: str
@@ -88,6 +89,12 @@ class Passage:
     current: bool = True
     heading: str = ""
     untrusted: bool = False
+    part: bool = False
+
+    @property
+    def of_document(self) -> bool:
+        """Whether it is a section or part of a longer text, not a note of its own."""
+        return self.part or bool(self.heading)
 
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:
@@ -136,12 +143,16 @@ def unwrapped(text: str) -> str:
     return _WRAPPED.sub(" ", text)
 
 
+_LINK_TARGET = re.compile(r"\.\. _|\[[^\]\n]{1,200}\]:\s")
+"""How a line begins that only gives the address of a link, in reStructuredText and Markdown."""
+
+
 def split_sentences(text: str) -> list[Sentence]:
     """Split at full stops, question and exclamation marks and line breaks, not inside words or numbers."""
     found = []
     for match in _SENTENCE.finditer(text):
         piece = match.group()
         stripped = piece.strip()
-        if stripped and any(char.isalnum() for char in stripped):
+        if stripped and any(char.isalnum() for char in stripped) and not _LINK_TARGET.match(stripped):
             found.append(Sentence(stripped, match.start() + piece.index(stripped[0])))
     return found

@@ -113,7 +113,8 @@ LASTS = _compiled(
     rf"\b{_NUMBER}[\s-]++(?:and a half\s+)?{_UNIT}\b(?:[\s-]old)?|\b\d+(?:ms|s|min|h)\b|\bsince\s+[\w ]{{3,20}}"
 )
 AGED = _compiled(
-    r"\b(?:is|was|turned|turns|turning|aged?|age of)\s+(\w+(?:-\w+)?)\b|\b(\d+|\w+)[\s-]years?[\s-]old\b|\bborn\b.*"
+    r"\b(?:is|was|turned|turns|turning|aged?|age of)\s+(\w+(?:-\w+)?)\b(?!\s?[%°€$£]|[.,]\d|\s(?:percent|euros?"
+    r"|dollars?|minutes?|hours?|days?|weeks?|months?|met(?:er|re)s?|kilo\w{0,9}|people|times)\b)|\b(\d+|\w+)[\s-]years?[\s-]old\b|\bborn\b.*"
 )
 _BESIDE = _any(
     "in at on under behind near beside inside above below next_to from into opposite outside between to across off "

@@ -94,7 +94,11 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
     if kind == "when" or re.search(r"\bwhat time\b|\bbirthday\b|\bdeadline\b", question.text, re.IGNORECASE):
         return _time(question, sentence, said)
     if kind == "how_long":
-        return _nearest(question, sentence, [(m.start(), m.group()) for m in LASTS.finditer(text)])
+        return _nearest(
+            question,
+            sentence,
+            [(m.start(), m.group()) for m in LASTS.finditer(text) if not _echo(question, m.group())],
+        )
     if kind == "how_many":
         return _figure(question, sentence)
     if kind == "who":
@@ -157,6 +161,9 @@ def _age(text: str) -> Piece | None:
     return None
 
 
+_IN_ORDER = re.compile(r"\b(?:next|first|last|latest|previous)\b", re.IGNORECASE)
+
+
 def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piece | None:
     text = sentence.text
     spans: list[tuple[int, int]] = []
@@ -178,6 +185,10 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
         if not _echo(question, one[1])
         and not (past and _SUPPOSED.search(text[max(0, one[0] - 200) : one[0]]))
     ]
+    order = _IN_ORDER.search(question.text)
+    at = re.search(rf"\b{order.group()}\b", text, re.IGNORECASE) if order else None
+    if at is not None:  # "every month; the next one is on 3 May"
+        phrases = [one for one in phrases if one[0] + len(one[1]) >= at.start()][:1] or phrases
     found = _nearest(question, sentence, phrases)
     if found is None:
         condition = CONDITION.search(text)
@@ -289,7 +300,26 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         if earlier or text[acted] != ",":  # "the mayor, elected in May, is Ruth"
             found = earlier
     by = [one for one in found if _DONE_BY.search(_before(text, one[0]))]
-    return _nearest(question, sentence, by if active and by else found)
+    return _nearest(question, sentence, _enumerated(text, by if active and by else found, found))
+
+
+_LISTED = re.compile(r"\s?,\s(?:and\s)?|\s(?:and|&)\s")
+
+
+def _enumerated(
+    text: str, chosen: list[tuple[int, str]], names: list[tuple[int, str]]
+) -> list[tuple[int, str]]:
+    """The chosen names, each with the other names of its enumeration: "Ana, Ben and Ruth"."""
+    runs: list[tuple[int, int]] = []
+    for place, name in names:
+        if runs and _LISTED.fullmatch(text, runs[-1][1], place):
+            runs[-1] = (runs[-1][0], place + len(name))
+        else:
+            runs.append((place, place + len(name)))
+    return [
+        next(((start, text[start:end]) for start, end in runs if start <= place < end), (place, name))
+        for place, name in chosen
+    ]
 
 
 _HOLDER = re.compile(
@@ -408,6 +438,22 @@ def _object(question: Question, sentence: Sentence) -> Piece | None:
     return None
 
 
+def _adds(question: Question, text: str) -> bool:
+    """Whether more words of a reason are new than are those of the question."""
+    words = [word for word in Sentence(text, 0).words if word.low not in FUNCTION_WORDS]
+    told = sum(word.stem in question.terms for word in words)
+    return 2 * told < len(words)
+
+
+def _restates(question: Question, text: str) -> bool:
+    """Whether a sentence that gives no cause has words of what is to be explained: it tells the event again."""
+    stems = Sentence(text, 0).stems
+    explained = question.strong - {stem_of(name) for name in question.names}
+    return not any(one.search(text) for one in BECAUSE) and any(
+        degree(t, stems, "") >= 0.9 for t in explained
+    )
+
+
 def reason_after(
     question: Question, sentence: Sentence, following: Sequence[str], before: str
 ) -> Piece | None:
@@ -415,14 +461,14 @@ def reason_after(
     text = sentence.text
     for pattern in BECAUSE:
         found = pattern.search(text)
-        if found:
+        if found and _adds(question, found.group()):
             return Piece(trimmed(found.group().strip()), 1.0)
     result = SO.match(text)
     if result and any(degree(term, Sentence(result[2], 0).stems, "") >= 0.9 for term in question.terms):
         return Piece(trimmed(result[1]), 0.9)
     if THATS_WHY.search(text) and before.strip():
         return Piece(trimmed(Sentence(before.strip(), 0).text), 0.8)
-    if following and REASON_FOLLOWS.match(following[0]):
+    if following and REASON_FOLLOWS.match(following[0]) and not _restates(question, following[0]):
         inner = next((m for p in BECAUSE if (m := p.search(following[0]))), None)
         return Piece(trimmed(inner.group().strip() if inner else following[0]), 0.7)
     loose = LOOSE.search(text)

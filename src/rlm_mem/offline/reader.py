@@ -59,6 +59,8 @@ _BESIDE = 5
 """Number of passages in which the frequency of a word of the question is counted."""
 _SHORT = 4
 """Most words of an answer that counts as a value."""
+_TOLD_AGAIN = 0.5
+"""Share of what an earlier note matches of a question that a later note must match to tell it again."""
 _CHANGES_FOLLOWED = 4
 """Most successive changes that are followed from an answer to the present value."""
 _OF_THE_PAST = re.compile(
@@ -160,7 +162,9 @@ def _retold(question: Question, reading: Reading, passages: Sequence[Passage]) -
     former: Passage | None = None
     for _ in range(_CHANGES_FOLLOWED):
         home = reading.passages[0]
-        later = next((one for one in passages if one.current and _tells_again(asked, home, one, stems)), None)
+        least = _TOLD_AGAIN * matched_share(question, home)
+        again = (one for one in passages if one.current and _tells_again(asked, home, one, stems))
+        later = next((one for one in again if matched_share(question, one) >= least), None)
         if later is None:
             break
         alone = _read(question, [later])
@@ -203,7 +207,9 @@ def _has_other_value(text: str, answer: str, former: Set[str]) -> bool:
 
 def _is_later(before: Passage, later: Passage) -> bool:
     """Whether a note is later than another and trusted as far; turns and sections of documents are no notes."""
-    if before.at is None or later.at is None or later.at <= before.at or before.heading or later.heading:
+    if before.at is None or later.at is None or later.at <= before.at:
+        return False
+    if before.of_document or later.of_document:
         return False
     return is_note(before.author) and is_note(later.author) and (before.untrusted or not later.untrusted)
 

@@ -542,6 +542,8 @@ class LineFunctions:
                 else before
             )
         at = line.at
+        told = chunk.metadata.provenance or {}
+        above_it = told.get("headings") or [""]  # of a part of a document
         return {
             "chunk_id": chunk.id,
             "score": score,
@@ -549,7 +551,8 @@ class LineFunctions:
             "at": at,
             "speaker": line.speaker,
             "text": text if len(text) <= MAX_LINE_CHARS else f"{text[: MAX_LINE_CHARS - 1]}…",
-            "heading": (headings[-1]["title"] or headings[-1]["bold"]).strip() if headings else "",
+            "heading": (headings[-1]["title"] or headings[-1]["bold"]).strip() if headings else above_it[-1],
+            "parts": told.get("parts", 1),
             "start": start,
             "before": before,
             "after": after,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from heapq import merge
@@ -74,9 +75,9 @@ def snippet(
 
     A longer segment is cut at word ends to the stretch that has most of the question's words; `…` marks each cut.
     """
-    text = content[start:end].strip()
+    text = " ".join(content[start:end].split())
     if len(text) <= longest:
-        return " ".join(text.split())
+        return text
     places = _places(text, query, analyser or get_analyser())
     room = longest - 2
     first = _best_start(places, room)
@@ -88,8 +89,7 @@ def snippet(
     if last < len(text):
         space = text.rfind(" ", last - 40, last)
         last = space if space > first else last
-    cut = " ".join(text[first:last].split())
-    return f"{_MARK if first else ''}{cut}{_MARK if last < len(text) else ''}"
+    return f"{_MARK if first else ''}{text[first:last].strip()}{_MARK if last < len(text) else ''}"
 
 
 def explain(parts: dict[str, float], most: int = 8) -> str:
@@ -99,20 +99,30 @@ def explain(parts: dict[str, float], most: int = 8) -> str:
     return ", ".join(shown)
 
 
-def _places(text: str, query: Query, analyser: Analyser) -> list[tuple[int, float]]:
+_AGAIN = 0.1
+"""Share of a word's weight that it counts with when a stretch has it again: different words tell more."""
+
+
+def _places(text: str, query: Query, analyser: Analyser) -> list[tuple[int, str, float]]:
     worth = dict(zip(query.terms, query.weights, strict=True))
     return [
-        (start, worth[term]) for term, start, _ in analyser.located_terms(text, indexed=True) if term in worth
+        (start, term, worth[term])
+        for term, start, _ in analyser.located_terms(text, indexed=True)
+        if term in worth
     ]
 
 
-def _best_start(places: list[tuple[int, float]], room: int) -> int:
+def _best_start(places: list[tuple[int, str, float]], room: int) -> int:
     """Where the window of `room` characters with the most weight begins: at a matching word (0 without any)."""
     best, best_start, total, left = 0.0, 0, 0.0, 0
-    for start, weight in places:
-        total += weight
+    inside: Counter[str] = Counter()
+    for start, term, weight in places:
+        total += weight * (_AGAIN if inside[term] else 1.0)
+        inside[term] += 1
         while places[left][0] < start - room * 2 // 3:
-            total -= places[left][1]
+            _, gone, lost = places[left]
+            inside[gone] -= 1
+            total -= lost * (_AGAIN if inside[gone] else 1.0)
             left += 1
         if total > best + 1e-9:
             best, best_start = total, places[left][0]

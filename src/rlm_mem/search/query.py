@@ -570,6 +570,9 @@ def _named_authors(question: str, known_authors: Collection[str]) -> tuple[tuple
     for word, start, _ in words(question):
         plain = fold(word).removesuffix("'s").rstrip("'")
         found = by_part.get(plain)
+        if found is not None and not word[:1].isupper():
+            # A word is no name because it is part of one: "local" where a note has the label "Local TLS:".
+            found = [author for author in found if fold(author) == plain]
         if found is None and len(plain) >= 3 and word[:1].isupper() and start > 0:
             found = [a for part, owners in by_part.items() if part.startswith(plain) for a in owners]
             found = found if len(set(found)) == 1 else None

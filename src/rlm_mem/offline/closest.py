@@ -1,0 +1,105 @@
+"""The closest memories: what is returned where no passage clearly answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rlm_mem.offline.everyday import degree, stem_of
+from rlm_mem.offline.features import lags_behind, term_weights, with_unspoken_names
+from rlm_mem.offline.kinds import has_form
+from rlm_mem.offline.language import foreign_terms, is_foreign
+from rlm_mem.offline.passages import Passage, Sentence
+from rlm_mem.offline.pieces import piece, reason_after
+from rlm_mem.offline.question import Question
+
+__all__ = ["closest"]
+
+_MOST = 5
+"""Number of closest memories that are returned if no passage clearly answers."""
+_SAME_THING = 0.9
+"""From this relation on, a passage has a word of the question or a synonym of one."""
+_ALIKE, _SHARED_LETTERS = 0.1, 4
+"""Relation of a passage with a word that begins like one of the question ("UUIDv4" for "UUID"), and how many letters
+must be equal."""
+_LAG = 0.5
+"""What one standard deviation of the search scores weighs, against 1 for all words of the question."""
+_NAMED, _OF_FORM = 2.0, 0.3
+"""What the names of the question weigh, and a time, a number … for a question that asks for one."""
+_FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
+
+
+def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
+    """Up to five passages of different chunks that are related to ``question``, those that come nearest first.
+
+    If one has a word of the question or a synonym, those that only have a word of the same class are left out.
+    """
+    foreign = is_foreign(question.text)  # words are compared as English ones
+    nearness = [0.0] * len(passages) if foreign else _nearness(question, passages)
+    order = sorted(range(len(passages)), key=lambda i: (not passages[i].current, -nearness[i]))
+    related = [(passages[i], _relation(question, passages[i])) for i in order]
+    least = _SAME_THING if any(share >= _SAME_THING for _, share in related) else _ALIKE
+    found: dict[str, Passage] = {}
+    for passage, share in related:
+        if len(found) < _MOST and share >= least:
+            found.setdefault(passage.chunk_id, passage)
+    return list(found.values())
+
+
+def _relation(question: Question, passage: Passage) -> float:
+    """How well a passage matches the name or content word of the question that it matches best, 0 to 1."""
+    if is_foreign(question.text):
+        return float(bool(foreign_terms(question.text) & foreign_terms(passage.text)))
+    stems = _stems(passage)
+    telling = {*(question.strong or question.terms), *map(stem_of, question.names)}
+    best = max((degree(term, stems, passage.text) for term in telling), default=0.0)
+    return best or _ALIKE * any(_begin_alike(term, stem) for term in telling for stem in stems)
+
+
+def _stems(passage: Passage) -> frozenset[str]:
+    """Stems of a passage with those of its heading, its author and what is before it."""
+    heading = Sentence(f"{passage.heading} {passage.author}", 0).stems
+    return passage.stems | passage.before_stems | heading
+
+
+def _begin_alike(one: str, other: str) -> bool:
+    short, long = sorted((one, other), key=len)
+    return len(short) >= _SHARED_LETTERS and long.startswith(short)
+
+
+def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
+    """How near each passage comes to a question.
+
+    Counted are the shares of the question's words in the passage and in its best sentence, its names, and whether the
+    passage has the kind of thing asked for, less how far its search score is behind. A word counts more the fewer of
+    the passages have it: where all are about the tool asked for, the other words decide.
+    """
+    asked = with_unspoken_names(question, passages)
+    weights = term_weights(asked, list(passages))
+    total = sum(weights.values()) or 1.0
+    lags = lags_behind([passage.score for passage in passages])
+    found = []
+    for passage, lag in zip(passages, lags, strict=True):
+
+        def matched(stems: frozenset[str], text: str) -> float:
+            return sum(weight * degree(term, stems, text) for term, weight in weights.items()) / total
+
+        said = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
+        near = matched(_stems(passage), passage.text) + said - _LAG * min(lag, 4.0)
+        found.append(near + _NAMED * _names(question, passage) + _OF_FORM * _has_kind(question, passage))
+    return found
+
+
+def _names(question: Question, passage: Passage) -> float:
+    """The share of the question's names that a passage has, its author and heading included."""
+    low = f"{passage.text} {passage.author} {passage.heading}".lower()
+    return sum(name.lower() in low for name in question.names) / max(1, len(question.names))
+
+
+def _has_kind(question: Question, passage: Passage) -> bool:
+    """Whether a sentence of the passage has a time, a person, a place, a reason or a number, as asked for."""
+    if question.kind not in _FORMED:
+        return False
+    if question.kind == "why":
+        return any(reason_after(question, one, (), "") is not None for one in passage.sentences)
+    told = (piece(question, one, passage.at) for one in passage.sentences)
+    return any(one is not None and has_form(question, one.text) for one in told)
