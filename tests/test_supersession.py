@@ -283,6 +283,21 @@ def test_a_chunk_comes_back_from_the_archive_with_the_replacements_that_still_ho
         assert [str(now[one].metadata.valid_to)[:10] for one in (left, orphan)] == [MAY, MAY]
 
 
+def test_an_undo_does_not_bring_back_links_to_what_was_erased(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        old, new, other = (
+            memory.store.create_chunk(f"The lamp is {colour}.").id for colour in ("red", "blue", "grey")
+        )
+        memory.link(other, new, "supports")
+        memory.supersede(old, new)
+        memory.delete(new, permanent=True)
+        for chunk_id in (other, old):
+            memory.undo(chunk_id)
+        assert sound(memory)
+        again = memory.get(old)
+        assert again is not None and (again.metadata.superseded_by, again.metadata.valid_to) == (None, None)
+
+
 def test_a_circle_is_refused_though_a_part_of_it_is_archived(memory: Memory) -> None:
     one, two, three = (
         memory.remember(f"The lamp is {colour}.").chunk_ids[0] for colour in ("red", "blue", "grey")

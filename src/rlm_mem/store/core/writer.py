@@ -563,21 +563,21 @@ class Writer:
             return chunk
 
     def _without_stale(self, chunk: Chunk, *, undoing: bool) -> Chunk:
-        """A chunk of the archive without links to what was erased and replacements that were taken back meanwhile.
+        """A former state without links to what was erased and replacements that were taken back meanwhile.
 
-        An undo brings back both chunks of a replacement, one after the other: ``settle`` follows it.
+        An undo brings back both chunks of a replacement, one after the other: ``_settle`` or ``settle`` follows it.
         """
-        find = partial(self._known, chunk.namespace)
+        find, row = (partial(one, chunk.namespace) for one in (self._known, self._backend.find))
         made = Chunk.from_dict(chunk.to_dict())
         made.links = []
         for link in chunk.links:
-            if self._backend.find(chunk.namespace, link.target_id) is None:
+            if row(link.target_id) is None:
                 continue
             old = find(link.target_id) if link.type == SUPERSEDES and not undoing else None
             if old is None or old.metadata.superseded_by == chunk.id:
                 made.links.append(link)
         by = chunk.metadata.superseded_by
-        if by is not None and not undoing and chunk.id not in successions(find(by)):
+        if by is not None and (row(by) is None if undoing else chunk.id not in successions(find(by))):
             free = [one.chunk.metadata for one in self.history(chunk.id)]
             ends = [about.valid_to for about in free if about.superseded_by is None]
             made.metadata.superseded_by, made.metadata.valid_to = None, ends[-1] if ends else None
@@ -620,7 +620,7 @@ class Writer:
             ]
             if not wanted:
                 return None
-            present, updated = versions[-1].chunk, wanted[-1].chunk
+            present, updated = versions[-1].chunk, self._without_stale(wanted[-1].chunk, undoing=True)
             updated.metadata.access_count = present.metadata.access_count
             updated.metadata.accessed_at = present.metadata.accessed_at
             return self._put_revision(transaction, present, updated, "undo", to=wanted[-1].revision)
