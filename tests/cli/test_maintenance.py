@@ -27,6 +27,11 @@ def test_init_makes_a_memory_in_the_working_folder(run: Run, monkeypatch: pytest
     assert run("stats", "--json").json["chunk_count"] == 0
 
 
+def test_an_error_of_the_system_is_told_in_one_line(run: Run) -> None:
+    ran = run("--brain", "n" * 300, "list")
+    assert (ran.code, ran.err) == (1, f"rlm-mem: {'n' * 300}/config.toml: File name too long\n")
+
+
 @pytest.mark.local_only("look at files")
 def test_init_keeps_existing_files(run: Run, notes: Notes, brain: Path) -> None:
     (brain / "config.toml").write_text("[recall]\nmax_iterations = 3\n", encoding="utf-8")

@@ -140,10 +140,15 @@ def test_malformed_filters_give_one_error(store: ChunkStore, case: dict[str, Any
 def test_a_base_path_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
     blocked = tmp_path / "file"
     blocked.write_text("not a folder")
-    with pytest.raises(StorageError, match="folder"):
-        ChunkStore(blocked)
-    with pytest.raises(StorageError):
-        ChunkStore(blocked / "below")
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "nowhere")
+    for place, reason in (
+        (blocked, "file is a file"),
+        (blocked / "below", "file is a file: a folder"),
+        (link, "link is a link that leads nowhere: a folder"),
+    ):
+        with pytest.raises(StorageError, match=reason):
+            ChunkStore(place)
     assert blocked.read_text() == "not a folder"
 
 

@@ -141,6 +141,8 @@ def main(arguments: Sequence[str]) -> int:
             return _end(BAD_INPUT, begin, _usage_hint(error)) if message else BAD_INPUT
         if os.environ.get("RLM_MEM_DEBUG"):
             raise
+        if isinstance(error, OSError) and error.filename and error.strerror:
+            return _end(FAILED, f"{error.filename}: {error.strerror}", None)
         kind = "" if isinstance(error, OSError) else f"unexpected {type(error).__name__}: "
         return _end(FAILED, f"{kind}{error}", "RLM_MEM_DEBUG=1 shows the traceback.")
     return code if isinstance(code, int) else 0

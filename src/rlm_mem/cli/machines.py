@@ -70,7 +70,7 @@ def _show(namespace: str, report: CopyReport | None, differences: list[Differenc
             for count, noun in (
                 (report.chunks, "chunk"),
                 (report.versions, "former version"),
-                (report.events, "line of the audit log"),
+                (report.events, "audit log line"),
                 (report.files, "file"),
             )
         )

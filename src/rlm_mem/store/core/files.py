@@ -119,8 +119,10 @@ def make_folder(path: Path) -> None:
     """Create a folder and its parents; no error where it exists."""
     try:
         path.mkdir(parents=True, exist_ok=True)
-    except FileExistsError as error:
-        raise StorageError(f"{path} is a file: a folder is needed there") from error
+    except (FileExistsError, NotADirectoryError) as error:
+        there = next(one for one in (path, *path.parents) if os.path.lexists(one) and not one.is_dir())
+        kind = "a link that leads nowhere" if there.is_symlink() else "a file"
+        raise StorageError(f"{there} is {kind}: a folder is needed there") from error
     except OSError as error:
         translate(error, str(path))
 

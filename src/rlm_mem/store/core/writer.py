@@ -567,7 +567,7 @@ class Writer:
 
         An undo brings back both chunks of a replacement, one after the other: ``_settle`` or ``settle`` follows it.
         """
-        find, row = (partial(one, chunk.namespace) for one in (self._known, self._backend.find))
+        find, row = partial(self._known, chunk.namespace), partial(self._backend.find, chunk.namespace)
         made = Chunk.from_dict(chunk.to_dict())
         made.links = []
         for link in chunk.links:
