@@ -154,6 +154,16 @@ def test_dates_give_the_period_that_words_mean(session: REPLSession) -> None:
     for words, period in periods.items():
         assert session.execute(f"d = dates({words})\n(d['start'], d['end'])") == period, words
     assert session.execute("dates('the guitar')") is None
+    apart = session.execute("dates('15 January 2024', until='March 15, 2024')")
+    assert [apart[name] for name in ("start", "days", "weeks", "months", "years")] == [
+        "2024-01-15",
+        60,
+        8,
+        2,
+        0,
+    ]
+    assert session.execute("dates('yesterday', '2026-03-02', until='25 December 2025')['months']") == 2
+    assert session.execute("dates('today', until='the guitar')") is None
 
 
 def test_wrong_arguments_are_told_what_to_write(session: REPLSession) -> None:
@@ -312,6 +322,78 @@ def test_the_headings_of_an_outline_are_printed_on_demand_without_comments_of_co
     with REPLSession(store) as session:
         printed = session.run("print_rows(outline('lock accounts'), points=5)").output
     assert printed == "2026-05-01\n[0] How do I lock accounts? | Atomic operations | Expiry\n"
+
+
+def test_an_outline_has_every_turn_of_the_user_on_a_subject_in_few_characters(store: ChunkStore) -> None:
+    months = ("January", "February", "March", "April", "May")
+    with store.batch():
+        for number in range(40):
+            asks = f"I'm kinda worried that my {_THINGS[number]} might not be ready, "
+            asks += "can you help me figure out what I should do about that before the end of the week?"
+            advice = f"{'Gladly, here is much more about it. ' * 20}\n\n### Plan {number}\n\nDo it."
+            text = f"User: {asks}\nAssistant: {advice}"
+            text += f"\n\nUser: Thanks! I told Rosa on {months[number // 8]} {number + 1}.\nAssistant: Good."
+            remember(
+                store,
+                text,
+                conversation_id=f"talk-{number // 10}",
+                occurred_at=f"2026-05-{number // 2 + 1:02}T00:00:00Z",
+            )
+        remember(store, "Ben: I like my kites.", conversation_id="others", occurred_at="2026-06-01T00:00:00Z")
+    with REPLSession(store) as session:
+        rows = session.execute("outline(chars=4000)")
+        assert [row["text"] for row in rows[::2]] == [f"{thing} not" for thing in _THINGS]
+        assert [row["points"] for row in rows] == [
+            points for number in range(40) for points in ([f"Plan {number}"], [])
+        ]
+        assert {row["speaker"] for row in rows} == {"User"}
+        printed = session.run("print_rows(outline(chars=4000))").output
+        assert len(printed) < 4_000 + 20 * len("2026-05-01\n")
+        told = session.execute("outline('what Rosa heard', chars=4000)")
+        assert [row["text"].split()[-1].strip(".") for row in told] == [
+            str(number + 1) for number in range(40)
+        ]
+        fewer = session.execute("outline('Rosa', chars=500)")
+        assert 0 < len(fewer) <= 6 and fewer == sorted(fewer, key=lambda row: row["at"])
+        assert len(session.execute("outline(['kettle', 'harbour'])")) == 2
+        assert [row["text"] for row in session.execute("outline(author='Ben')")] == ["I like my kites."]
+        assert session.execute("outline('zebra')") == []
+
+
+_THINGS = [
+    "kettle", "harbour", "violin", "greenhouse", "passport", "ladder", "omelette", "saddle", "telescope", "quilt",
+    "compost", "marathon", "lantern", "chimney", "bicycle", "sourdough", "aquarium", "fence", "sonata", "hammock",
+    "invoice", "orchard", "parachute", "raft", "sculpture", "tent", "umbrella", "vineyard", "workshop", "yoghurt",
+    "anchor", "beehive", "canoe", "dictionary", "easel", "furnace", "gearbox", "helmet", "igloo", "jigsaw",
+]  # fmt: skip
+
+
+def test_a_number_of_the_same_thing_comes_before_other_changes_and_no_statement_fills_the_list(
+    store: ChunkStore,
+) -> None:
+    with store.batch():
+        for day, text in enumerate(
+            (
+                "I secured 3 interviews for producer roles between April and May.",
+                "In Toronto the producer roles pay well, and interviews are by video.",
+                "Hulu has producer roles too, and Netflix asks for two interviews of an hour.",
+                "I have now secured 5 interviews for producer roles.",
+                "My sister Ann wants interviews for producer roles in London.",
+            ),
+            1,
+        ):
+            remember(
+                store,
+                f"User: {text}\nAssistant: Good.",
+                occurred_at=f"2026-05-{day:02}T00:00:00Z",
+                conversation_id=f"c{day}",
+            )
+    with REPLSession(store) as session:
+        pairs = session.execute("updates('interviews secured for producer roles')")
+        best = session.execute("updates('interviews secured for producer roles', limit=1)")
+    assert [(one["why"], one["newer"]["date"]) for one in best] == [("3 → 5", "2026-05-04")]
+    texts = [pair[side]["text"] for pair in pairs for side in ("older", "newer")]
+    assert best[0] in pairs and max(map(texts.count, texts)) <= 2
 
 
 def test_rows_are_printed_on_numbered_lines_that_final_cites(session: REPLSession) -> None:

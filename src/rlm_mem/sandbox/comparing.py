@@ -37,10 +37,23 @@ _DENIAL = re.compile(
     re.IGNORECASE,
 )
 _VALUE = re.compile(r"(?<![\w.])\d[\d.,:/-]*+%?|(?<![.!?:\n] )(?<=\s)[A-Z][\w'-]++")
+_MEASURE = re.compile(
+    r"(?<![\w.,:/-])(?!(?:19|20)\d\d\b)(\d[\d.,]{0,15}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
+    r"(?:[ -]|(?=%))"
+    r"((?:%|[^\W\d_]{2,30})(?: [^\W\d_]{2,30})?)",
+    re.IGNORECASE,
+)
 _CLAUSE_END = re.compile(r"[,;:.!?\n]")
 _DENIED_WORDS = 8
 """Most words that a denial applies to, up to the end of the clause: "I never went there, so I'm not sure how …"."""
 _LEAST_SHARED = 2
+_SAME_MEASURE = 0.5
+"""Added to the closeness of a pair that counts the same things differently ("3 interviews", "5 interviews"), and once
+more if the subject names them."""
+_LEAST_SHARE = 0.6
+"""Least share of the weight of the best pair that another one has."""
+_MOST_PAIRS = 2
+"""Most pairs that a statement is part of."""
 _BY_RULE = 100.0
 """Added to the score of pairs found by the rules, so that they rank above the others."""
 _COMMON = frozenset(("i", "i'm", "i've", "i'll", "i'd", "ok"))
@@ -81,13 +94,15 @@ def contradictory(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A statement with its terms, the terms it denies, the word of denial, and the statements that the rules find."""
+    """A statement with its terms, the terms it denies, the word of denial, the statements that the rules find, and what
+    it counts: the number by the term."""
 
     statement: Statement
     terms: frozenset[str]
     denied: frozenset[str]
     denial: str
     stated: Sequence[Stated]
+    measures: dict[str, str]
 
 
 class _Terms:
@@ -118,6 +133,11 @@ def _other_value(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]
         return "", 0.0
     first, second = terms.about(older.terms), terms.about(newer.terms)
     closeness = min(first, second) + max(first, second) / 2
+    counted = [one for one, number in older.measures.items() if newer.measures.get(one, number) != number]
+    if counted:
+        named = any(one in terms.subject for one in counted)
+        why = f"{older.measures[counted[0]]} → {newer.measures[counted[0]]}"
+        return why, closeness + _SAME_MEASURE * (1 + named)
     before, after = _values(older.statement.text), _values(newer.statement.text)
     if before and after and after - before and before - after:
         return f"{', '.join(sorted(before - after)[:4])} → {', '.join(sorted(after - before)[:4])}", closeness
@@ -139,6 +159,15 @@ def _denied(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]:
 
 def _values(text: str) -> set[str]:
     return {value for value in _VALUE.findall(text) if value.lower() not in _COMMON}
+
+
+def _measures(text: str, analyser: Analyser) -> dict[str, str]:
+    """The number of each thing that a text counts, by the term of the thing; the first one, if there are several."""
+    found: dict[str, str] = {}
+    for match in _MEASURE.finditer(text):
+        for term in analyser.terms(match[2]) or [match[2]]:
+            found.setdefault(term, match[1].rstrip(".,"))
+    return found
 
 
 def _denials(text: str, analyser: Analyser) -> tuple[frozenset[str], str]:
@@ -167,7 +196,8 @@ def _pairs(
         if len(own) > 1:
             denied, denial = _denials(one.text, analyser)
             stated = statements_in(one.text, analyser, speaker=one.speaker)
-            read.append(_Read(one, own, denied - names, denial, stated))
+            measures = _measures(one.text, analyser)
+            read.append(_Read(one, own, denied - names, denial, stated, measures))
     terms = _Terms([one.terms for one in read], frozenset(analyser.terms(subject)) - names)
     found: list[Pair] = []
     for place, older in enumerate(read):
@@ -183,5 +213,21 @@ def _pairs(
             if why:
                 weight = terms.likeness(older.terms, newer.terms) + closeness
                 found.append(Pair(newer.statement, older.statement, tuple(sorted(shared)), why, weight))
-    best = sorted(found, key=lambda pair: -pair.weight)[:limit]
+    best = _best(found, limit)
     return sorted(best, key=lambda pair: pair.newer.order, reverse=True)
+
+
+def _best(pairs: Iterable[Pair], limit: int) -> list[Pair]:
+    """The pairs with the largest weights, without the weak ones and without many of one statement."""
+    chosen: list[Pair] = []
+    uses: Counter[Statement] = Counter()
+    least = 0.0
+    for pair in sorted(pairs, key=lambda pair: -pair.weight):
+        if len(chosen) == limit or pair.weight < least:
+            break
+        if max(uses[pair.older], uses[pair.newer]) < _MOST_PAIRS:
+            chosen.append(pair)
+            uses.update((pair.older, pair.newer))
+            if pair.weight < _BY_RULE and not least:
+                least = _LEAST_SHARE * pair.weight
+    return chosen

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
@@ -29,7 +30,7 @@ from rlm_mem.sandbox.subject_functions import SubjectFunctions
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.store.core.records import standing
 from rlm_mem.text.blocks import said_in
-from rlm_mem.text.dates import find_dates
+from rlm_mem.text.dates import DateMention, find_dates
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -228,21 +229,23 @@ class StoreFunctions(SubjectFunctions):
         chunks = self._store.get_many(ids, track=False)
         return [self._shown_chunk(chunks[one]) for one in ids if one in chunks]
 
-    def dates(self, expression: Any, at: Any = None) -> dict[str, Any] | None:
-        """The period that a date in words means, or None."""
-        text = optional_text("expression", expression)
+    def dates(self, expression: Any, at: Any = None, until: Any = None) -> dict[str, Any] | None:
+        """The period that a date in words means, or None; with ``until`` also how far apart the two are."""
         reference = day("at", at, self._store.clock())
         moment = self._store.clock() if reference is None else parse_time(reference, "at")
-        # "Friday" or "May" alone is a date where one was asked for, though not in running text.
-        for words in (text or "", f"on {text}", f"in {text}"):
-            for mention in find_dates(words[:MAX_DATE_CHARS], moment):
-                return {
-                    "start": mention.first.isoformat(),
-                    "end": mention.last.isoformat(),
-                    "precision": mention.precision,
-                    "text": mention.text,
-                }
-        return None
+        found = _period(optional_text("expression", expression), moment)
+        if found is None:
+            return None
+        period = {
+            "start": found.first.isoformat(),
+            "end": found.last.isoformat(),
+            "precision": found.precision,
+            "text": found.text,
+        }
+        other = None if until is None else _period(optional_text("until", until), moment)
+        if until is not None and other is None:
+            return None
+        return period if other is None else period | _between(found.first, other.first)
 
     def stats(self) -> dict[str, Any]:
         """Counts, speakers, tags and time span of the memory."""
@@ -333,6 +336,22 @@ class StoreFunctions(SubjectFunctions):
         except TooLarge:
             shown["metadata"]["extra"] = {}
         return shown
+
+
+def _period(text: str | None, moment: datetime) -> DateMention | None:
+    # "Friday" or "May" alone is a date where one was asked for, though not in running text.
+    for words in (text or "", f"on {text}", f"in {text}"):
+        for mention in find_dates(words[:MAX_DATE_CHARS], moment):
+            return mention
+    return None
+
+
+def _between(first: date, second: date) -> dict[str, Any]:
+    """How far apart two days are, either one first."""
+    early, late = sorted((first, second))
+    days = (late - early).days
+    months = 12 * (late.year - early.year) + late.month - early.month - (late.day < early.day)
+    return {"days": days, "weeks": days // 7, "months": months, "years": months // 12}
 
 
 def speakers(store: ChunkStore) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
@@ -20,7 +20,7 @@ from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.errors import InputError
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.patterns import compiled
-from rlm_mem.text.blocks import Said, said_in
+from rlm_mem.text.blocks import Said, one_line, said_in
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.wishes import standing_wishes
 
@@ -38,7 +38,6 @@ __all__ = [
     "count",
     "day",
     "is_assistant",
-    "one_line",
     "optional_text",
     "query_words",
     "users_of",
@@ -192,7 +191,12 @@ class Lines:
         newest_first: bool = False,
     ) -> Iterator[Chunk]:
         """The chunks themselves in order of time, read a few at a time."""
-        ids = self._store.list_chunks(conversation_id, start, end, offset=offset, newest_first=newest_first)
+        yield from self.read(
+            self._store.list_chunks(conversation_id, start, end, offset=offset, newest_first=newest_first)
+        )
+
+    def read(self, ids: Sequence[str]) -> Iterator[Chunk]:
+        """The chunks with these ids that exist, read a few at a time."""
         for first in range(0, len(ids), _BATCH):
             self._check()
             batch = ids[first : first + _BATCH]
@@ -308,13 +312,6 @@ def is_speaker(speaker: str | None, wanted: str) -> bool:
         return False
     name, asked = speaker.casefold(), wanted.casefold().strip()
     return name == asked or asked in name.split()
-
-
-def one_line(text: str, longest: int) -> str:
-    """The text on one line, cut at the end with `…`."""
-    # More than the limit, since joining removes white space.
-    text = " ".join(text[: 4 * longest].split())
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 MAX_LINES = 500

@@ -94,15 +94,15 @@ _PAGES = (
     ),
     Page(
         "outline",
-        "outline(query=None, start=None, end=None, limit=15)",
-        "conversations about it, by time: {date, text, points, chunk_id}",
-        "For summaries and for the order of things. query is a text, or a list of up to 20 texts; only the "
-        "conversations that fit it best are listed, each by the line that fits it (of a chat with an "
-        "assistant, the user's); without it by their first line. Lines of one day keep the order in which they were "
-        "stored. text is at most 160 characters; points "
-        "are up to 8 headings of the conversation that no earlier line has; speaker, at and "
-        "conversation_id come with them. A note without a conversation is a row of its own. limit is 1–100.",
-        'for one in outline("garden plans"):\n    print(one["date"], one["text"], one["points"])',
+        "outline(query=None, start=None, end=None, limit=200, chars=4000, author=None)",
+        "what was said of it, a short row a turn, by time: {date, text, points, chunk_id}",
+        "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns that share "
+        "a word with one are listed, the best that have room; without it all are, up to 3,000 chunks. In a chat "
+        "with an assistant these are the user's, else those of author. The rows have chars (500–20,000) characters "
+        "in all: text has the telling words of a turn, at most 160 characters; points are up to 8 headings of the "
+        "reply, or of a note, that no earlier row has; speaker, at and conversation_id come with them. Turns of one "
+        "day keep the order in which they were stored. limit is 1–500.",
+        'rows = outline("garden plans")\nprint_rows(rows, points=2)',
         first=True,
     ),
     Page(
@@ -150,13 +150,14 @@ _PAGES = (
     ),
     Page(
         "dates",
-        "dates(expression, at=None)",
-        "the period {start, end, text} of 'two weeks ago' at a date",
+        "dates(expression, at=None, until=None)",
+        "{start, end} of 'two weeks ago' at a date; {days, weeks, months} until another",
         "start and end are the first and the last day, both included; text is the part that was "
         "understood, precision is day, week, month, season, year or span. at is a date or time, for "
-        "example the at of a hit; None is today. None when no date is understood. English words; numeric "
-        "dates in any language.",
-        'dates("two weeks ago", "2026-05-20")["start"]',
+        "example the at of a hit; None is today. With until, a date in words too: how far "
+        "apart the first days of the two are, in whole days, weeks, months and years. None when no date is understood. "
+        "English words; numeric dates in any language.",
+        'dates("two weeks ago", "2026-05-20")["start"]\ndates("3 March 2026", until="15 April 2026")["days"]',
         first=True,
     ),
     Page(
@@ -176,7 +177,6 @@ _PAGES = (
         "{before, after}: lists of chunks of its conversation",
         "Chunks as read_chunk gives them, in the order of the conversation; at most 20 each way.",
         'for near in neighbors("CHUNK_ID")["after"]:\n    print(near["content"])',
-        first=True,
     ),
     Page(
         "all_chunks",
@@ -243,7 +243,6 @@ _PAGES = (
         "more about a function",
         "Without a name: one line for each function of this session.",
         'help("turns")',
-        first=True,
     ),
     Page(
         "llm_query",
@@ -302,7 +301,7 @@ SHORT_SIGNATURES = {
     "passages": "passages(query, limit=10)",
     "turns": "turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
     "grep": "grep(pattern, author=None)",
-    "outline": "outline(query)",
+    "outline": "outline(query=None, chars=4000)",
     "instructions": "instructions()",
     "updates": "updates(subject)",
     "contradictions": "contradictions(subject)",
@@ -310,7 +309,6 @@ SHORT_SIGNATURES = {
     "FINAL": "FINAL(answer, chunk_ids=[...], confidence=0.8)",
     "print_rows": "print_rows(rows, chars=160, points=0)",
     "page": "page(2)",
-    "help": 'help("turns")',
 }
 """Shorter signatures for the instructions."""
 

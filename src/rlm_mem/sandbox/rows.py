@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.line_functions import count, one_line
+from rlm_mem.sandbox.line_functions import count
+from rlm_mem.text.blocks import one_line
 
 __all__ = ["rows_text"]
 

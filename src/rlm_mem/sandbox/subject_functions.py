@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem import search as searching
 from rlm_mem.chunk.types import outside
 from rlm_mem.sandbox.comparing import Pair, Statement, contradictory, updated
 from rlm_mem.sandbox.line_functions import (
@@ -16,13 +17,15 @@ from rlm_mem.sandbox.line_functions import (
     count,
     day,
     is_assistant,
-    one_line,
+    is_speaker,
+    optional_text,
     query_words,
     users_of,
     wanted_texts,
 )
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.blocks import CODE, blocks, sentences
+from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
+from rlm_mem.text.shortening import Shortener
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -34,8 +37,15 @@ _POINT = re.compile(
     re.MULTILINE,
 )
 _NUMBERING = "0123456789.) *#"
-_OUTLINE_CHARS = 160
-_OUTLINED_CHUNKS = 30
+_LEAST_ROW, _LEAST_FOUND_ROW, _MOST_ROW = 45, 80, 160
+"""Fewest characters of a row of ``outline``, of one found for a text, and most: what has no room is left out."""
+_ROW_HEAD = 6
+"""Characters in front of a printed row."""
+_OUTLINED_CHUNKS = 3_000
+_MOST_FOUND = 1_000
+"""Most chunks that are looked for by one text."""
+_REPLY_CHUNKS = 8
+"""Chunks that follow a turn in which the headings of the reply are looked for."""
 _MOST_POINTS = 8
 _COMPARED_CHARS = 1_500
 """Characters of each line that are compared."""
@@ -51,40 +61,53 @@ def _headings(content: str) -> Iterator[re.Match[str]]:
     return (match for match in found if not any(start <= match.start() < end for start, end in code))
 
 
-def _place(line: Line) -> tuple[str, str, str, int]:
-    """The sort key of a line in time; lines of the same day keep the order in which they were stored."""
-    about = line.chunk.metadata
-    return line.at, about.created_at, about.conversation_id or "", line.number
-
-
 class SubjectFunctions(LineFunctions):
     """The functions about a subject; :mod:`rlm_mem.sandbox.reference` documents each."""
 
     def outline(
-        self, query: Any = None, start: Any = None, end: Any = None, limit: Any = 15
+        self,
+        query: Any = None,
+        start: Any = None,
+        end: Any = None,
+        limit: Any = 200,
+        chars: Any = 4_000,
+        author: Any = None,
     ) -> list[dict[str, Any]]:
-        """The subjects of conversations, one line for each conversation, in order of time."""
-        queries = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
-        wanted = count("limit", limit, 1, 100)
+        """What was said about a subject, or about all, in order of time: a short row for each turn."""
+        analyser = get_analyser(self._store.config.search.language)
+        texts = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
+        about = [one for one in texts if analyser.terms(one)]
+        room = count("chars", chars, 500, 20_000)
+        most = min(count("limit", limit, 1, 500), room // (_LEAST_FOUND_ROW if about else _LEAST_ROW))
         today = self._store.clock()
-        first, last = day("start", start, today), day("end", end, today, last=True)
-        talks: dict[str, Line] = {}
-        if any(queries):
-            users = users_of(self._store)
-            filters = {"start": first, "end": last, "speaker": min(users) if users else None}
-            for line in self._found(queries, 6 * wanted, filters):
-                if len(talks) < wanted and (not users or line.speaker in users):
-                    talks.setdefault(line.chunk.metadata.conversation_id or line.chunk.id, line)
+        who = optional_text("author", author)
+        users = frozenset[str]() if who else users_of(self._store)
+        told = self._told(about, day("start", start, today), day("end", end, today, last=True))
+        lines = [
+            line
+            for line in told
+            if (line.speaker in users if users else who is None or is_speaker(line.speaker, who))
+        ]
+        shortener = Shortener([line.text for line in lines], analyser)
+        if about:
+            weights = [max(shortener.share(line.text, one) for one in about) for line in lines]
         else:
-            for chunk in self._lines.chunks(None, first, last):
-                talk = chunk.metadata.conversation_id or chunk.id
-                opening = None if talk in talks else next(self._lines.lines(chunk), None)
-                if opening is not None:
-                    talks[talk] = opening
-                if len(talks) == wanted:
-                    break
-        told: set[str] = set()
-        return [self._outlined(line, told) for line in sorted(talks.values(), key=_place)]
+            weights = [shortener.content(line.text) for line in lines]
+        best = sorted(range(len(lines)), key=lambda place: -weights[place])[:most]
+        chosen = [lines[place] for place in sorted(best) if weights[place]]
+        chosen.sort(
+            key=lambda line: line.at
+        )  # stable: lines of one time stay in the order in which they were stored
+        if about:
+            shortener = Shortener([line.text for line in chosen], analyser, analyser.terms(" ".join(about)))
+        room -= _ROW_HEAD * len(chosen)
+        each = room // max(1, len(chosen))
+        used = sum(len(shortener.short(line.text, each)) for line in chosen)
+        # What short rows leave is for the others.
+        each = min(_MOST_ROW, each * room // max(1, used))
+        listed: set[str] = set()
+        shown = ((line, shortener.short(line.text, each)) for line in chosen)
+        return [self._outlined(line, text, listed) for line, text in shown if text]
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
         """Candidates for changes to a subject."""
@@ -112,40 +135,60 @@ class SubjectFunctions(LineFunctions):
 
     # Parts.
 
-    def _found(self, queries: Iterable[str], limit: int, filters: Mapping[str, Any]) -> Iterator[Line]:
-        """The lines that fit any of the texts, best first for each text."""
-        kept = {name: value for name, value in filters.items() if value is not None}
-        read: dict[str, Chunk] = {}
-        for hit in self._hits(queries, limit, read, kept)[0]:
-            line = self._lines.at(read[hit.chunk_id], hit.start)
-            if line is not None:
-                yield line
+    def _told(self, about: list[str], start: str | None, end: str | None) -> Iterator[Line]:
+        """The lines of a period: of its first chunks, or of those that have a word of the texts if there are more.
 
-    def _outlined(self, line: Line, told: set[str]) -> dict[str, Any]:
-        """The row of a conversation: its line, and the headings of the conversation that are not in ``told``."""
+        Without texts, a line without a label in a chat is left out: it goes on with the turn of an earlier chunk.
+        """
+        ids = self._store.list_chunks(None, start, end)
+        if about and len(ids) > _OUTLINED_CHUNKS:
+            most = min(_MOST_FOUND, _OUTLINED_CHUNKS // len(about))
+            known = {one for text in about for one in searching.keyword_ids(self._store, text, limit=most)}
+            ids = [one for one in ids if one in known]
+        for chunk in self._lines.read(ids[:_OUTLINED_CHUNKS]):
+            for line in self._lines.lines(chunk):
+                turn = line.said[line.number]
+                if about or not self._lines.in_chat or turn.body > turn.start:
+                    yield line
+
+    def _outlined(self, line: Line, text: str, listed: set[str]) -> dict[str, Any]:
+        """A row of an outline, with the headings of the reply that are not in ``listed``."""
         self._on_read(line.chunk.id)
-        talk = line.chunk.metadata.conversation_id
-        ids = self._store.list_chunks(talk, limit=_OUTLINED_CHUNKS) if talk else [line.chunk.id]
-        found = self._store.get_many(ids, track=False)
-        titles = (
-            (match[1] or match[2]).lstrip(_NUMBERING).rstrip(" :*#")
-            for one in ids
-            if one in found
-            for match in _headings(found[one].content)
-        )
-        points = list(islice((one for one in dict.fromkeys(titles) if one and one not in told), _MOST_POINTS))
-        told.update(points)
+        points = list(islice((one for one in self._points(line) if one and one not in listed), _MOST_POINTS))
+        listed.update(points)
         at = line.at
         return {
             "date": at[:10],
             "at": at,
             "speaker": line.speaker,
-            "text": one_line(line.text, _OUTLINE_CHARS),
+            "text": text,
             "points": points,
             "chunk_id": line.chunk.id,
-            "conversation_id": talk,
+            "conversation_id": line.chunk.metadata.conversation_id,
             **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),
         }
+
+    def _points(self, line: Line) -> Iterator[str]:
+        """The headings of a note, or of what follows a turn up to the next turn of its speaker; each once."""
+        content, start, said = line.chunk.content, line.said[line.number].start, line.said[line.number + 1 :]
+        later: list[str] = []
+        if line.speaker is not None and line.chunk.metadata.conversation_id is not None:
+            later = self._store.neighbours(line.chunk.id, before=0, after=_REPLY_CHUNKS)[1]
+        found = self._store.get_many(later, track=False)
+        seen: set[str] = set()
+        for chunk in (None, *(found[one] for one in later if one in found)):
+            if chunk is not None:
+                content, start = chunk.content, 0
+                said = [one.said[one.number] for one in self._lines.lines(chunk)]
+            again = (one.start for one in said if one.speaker == line.speaker and one.body > one.start)
+            stop = next(again, None)
+            for match in _headings(content):
+                title = (match[1] or match[2]).lstrip(_NUMBERING).rstrip(" :*#")
+                if start <= match.start() < (len(content) if stop is None else stop) and title not in seen:
+                    seen.add(title)
+                    yield title
+            if stop is not None:
+                return
 
     def _about(self, subject: str) -> list[Line]:
         """The lines most relevant to a subject, each once."""

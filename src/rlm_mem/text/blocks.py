@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-__all__ = ["Said", "said_in"]
+__all__ = ["Said", "one_line", "said_in"]
 
 HEADING = "heading"
 PARAGRAPH = "paragraph"
@@ -587,6 +587,13 @@ def pieces(text: str, start: int, end: int, limit: int) -> list[tuple[int, int]]
     if (span := _trim(text, position, end)) is not None:
         spans.append(span)
     return spans
+
+
+def one_line(text: str, longest: int) -> str:
+    """The text on one line, cut at the end with `…`."""
+    # More than the limit, since joining removes white space.
+    text = " ".join(text[: 4 * longest].split())
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 _BREAKS = tuple(

@@ -1,0 +1,68 @@
+"""Short forms of texts that are listed together."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.blocks import one_line
+from rlm_mem.text.shortening import Shortener
+
+_ASKED = [
+    "I'm kinda worried that my $12.99/month subscription might not be enough, can you help me with that?",
+    "I'm kinda worried that I have never sailed, can you help me with that?",
+    "I'm kinda worried about April 3, can you help me with that?",
+    "I'm kinda worried that Ben doesn't reply, can you help me with that?",
+    "I'm kinda worried about the harvest, can you help me with that?",
+]
+
+
+def test_rare_words_numbers_and_denials_stay_and_common_words_go() -> None:
+    shortener = Shortener(_ASKED, get_analyser())
+    short = [shortener.short(text, 50) for text in _ASKED]
+    assert short == [
+        "$12.99/month subscription not enough",
+        "never sailed",
+        "April 3",
+        "Ben doesn't reply",
+        "harvest",
+    ]
+    assert shortener.short("Call me.", 60) == "Call me.", "what has room stays as it is"
+    about = Shortener(_ASKED, get_analyser(), get_analyser().terms("worried"))
+    assert about.short(_ASKED[4], 60) == "worried harvest"
+    assert shortener.content(_ASKED[0]) > shortener.content("Can you help me?") >= 0
+    assert (
+        shortener.share(_ASKED[4], "a late harvest")
+        > shortener.share(_ASKED[4], "worried about a late frost")
+        > 0
+    )
+    assert shortener.share(_ASKED[4], "the") == 0
+
+
+@pytest.mark.parametrize("chars", [1, 20, 45, 160])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "明日は雨が降るそうなので、傘を持って行きます。" * 20,
+        "word " * 900,
+        "(((((" * 900,
+        "a,b;" * 900,
+        "x" * 5_000,
+        "Möglicherweise kommt Jürgen nicht, weil er krank ist; " * 9,
+    ],
+)
+def test_a_short_form_never_exceeds_its_room(text: str, chars: int) -> None:
+    short = Shortener([text, *_ASKED], get_analyser()).short(text, chars)
+    assert 0 < len(short) <= chars and "\n" not in short
+
+
+def test_code_is_left_out_and_long_text_takes_linear_time() -> None:
+    shortener = Shortener(_ASKED, get_analyser())
+    assert shortener.short("```python\nprint(1)\n```", 60) == ""
+    assert shortener.short("Mend this:\n\n```python\nprint(1)\n```", 60) == "Mend this:"
+    begun = time.process_time()
+    shortener.short("why, " * 400_000, 60)
+    assert time.process_time() - begun < 2
+    assert one_line("a  b\nc", 10) == "a b c"
