@@ -27,8 +27,8 @@ def backup(
     if verify:
         if file is None:
             raise InputError("--verify needs the backup to read", hint="rlm-mem store backup --verify FILE")
-        with progress("reading", unit="files", quiet=call.json) as tell:
-            info = read_backup(file, progress=tell)
+        with progress("reading", unit="files", quiet=call.json) as update:
+            info = read_backup(file, progress=update)
         _show(file, info, "is whole", call.json)
         return
     place = call.place
@@ -38,8 +38,8 @@ def backup(
         else shown_place(place).rsplit("/", 1)[-1].split("?")[0]
     )
     target = file or Path(f"{name or 'memory'}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
-    with call.working("packing", "files") as (memory, tell):
-        info = back_up(memory.store, target, only=call.namespace, progress=tell)
+    with call.working("packing", "files") as (memory, update):
+        info = back_up(memory.store, target, only=call.namespace, progress=update)
     _show(target, info, "holds everything", call.json)
 
 
@@ -68,8 +68,8 @@ def restore(
 ) -> None:
     """Bring a whole memory back from a backup, to the place that --brain names; there is none yet, or --replace."""
     place = call.place
-    with progress("restoring", unit="files", quiet=call.json) as tell:
-        restored = bring_back(file, place, replace=replace, progress=tell)
+    with progress("restoring", unit="files", quiet=call.json) as update:
+        restored = bring_back(file, place, replace=replace, progress=update)
     if call.json:
         print_json(restored)
         return
@@ -94,8 +94,8 @@ def vacuum(
     call: Call,
 ) -> None:
     """Free the space that the index does not need; safe while others use the memory."""
-    with call.working("packing the index", "steps") as (memory, tell):
-        done = give_back(memory.store, progress=tell)
+    with call.working("packing the index", "steps") as (memory, update):
+        done = give_back(memory.store, progress=update)
     if call.json:
         print_json({"before": done.before, "after": done.after, "freed": done.freed})
         return

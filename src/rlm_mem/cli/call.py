@@ -87,10 +87,10 @@ class Call(Where):
     @contextmanager
     def working(self, label: str, unit: str) -> Iterator[tuple[rlm_mem.Memory, Callable[[int, int], None]]]:
         """Open the memory, and report progress on it; arguments are those of ``progress``."""
-        with self.open() as memory, progress(label, unit=unit, quiet=self.json) as tell:
-            yield memory, tell
+        with self.open() as memory, progress(label, unit=unit, quiet=self.json) as update:
+            yield memory, update
 
-    def tell(self, data: Any, sentence: str, style: str = "") -> None:
+    def report(self, data: Any, sentence: str, style: str = "") -> None:
         """Print the result of the command: the data as JSON where that is wanted, else the sentence."""
         if self.json:
             print_json(data)

@@ -37,8 +37,8 @@ def demo(
             kept or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="rlm-mem-demo-"))) / "brain"
         )
         memory = stack.enter_context(rlm_mem.Memory.open(folder, llm=llm or "offline"))
-        with progress("remembering", unit="notes", quiet=call.json) as tell:
-            count = remember_team(memory, tell)
+        with progress("remembering", unit="notes", quiet=call.json) as update:
+            count = remember_team(memory, update)
         if not call.json:
             _introduce(console, memory, count, time.perf_counter() - started)
         seen: set[str] = set()
@@ -49,7 +49,7 @@ def demo(
     _close(console, answers, kept, time.perf_counter() - started)
 
 
-def remember_team(memory: rlm_mem.Memory, tell: Callable[[int, int], None]) -> int:
+def remember_team(memory: rlm_mem.Memory, update: Callable[[int, int], None]) -> int:
     """Remember the notes that come with the package, with their links and supersessions.
 
     Existing notes are left unchanged. Returns the number of notes.
@@ -58,7 +58,7 @@ def remember_team(memory: rlm_mem.Memory, tell: Callable[[int, int], None]) -> i
     ids: dict[str, str] = {}
     with memory.store.batch():
         for done, row in enumerate(rows):
-            tell(done, len(rows))
+            update(done, len(rows))
             result = memory.remember(
                 row["text"],
                 conversation_id=row["conversation_id"],

@@ -50,7 +50,7 @@ def link(
     with call.open() as memory:
         source_id, target_id = full_ids(memory, [source_id, target_id])
         memory.link(source_id, target_id, kind, strength, reason)
-    call.tell(
+    call.report(
         {
             "source_id": source_id,
             "target_id": target_id,
@@ -72,7 +72,9 @@ def supersede(
     with call.open() as memory:
         old_id, new_id = full_ids(memory, [old_id, new_id])
         changed = memory.supersede(old_id, new_id, reason)
-    call.tell(changed.to_dict(), f"{new_id} replaces {old_id}, which held until {changed.metadata.valid_to}")
+    call.report(
+        changed.to_dict(), f"{new_id} replaces {old_id}, which held until {changed.metadata.valid_to}"
+    )
 
 
 def quarantine(
@@ -83,7 +85,7 @@ def quarantine(
     """Hide a chunk from everything that reads; rlm-mem review list shows it, rlm-mem undo takes it back."""
     with call.open() as memory:
         changed = memory.quarantine(full_ids(memory, [chunk_id])[0], reason)
-    call.tell(
+    call.report(
         changed.to_dict(), f"{changed.id} is in quarantine; rlm-mem chunk release {changed.id} lets it out"
     )
 
@@ -98,7 +100,7 @@ def release(
     """Release a chunk from quarantine, trusted as before or as --trust says."""
     with call.open() as memory:
         changed = memory.release(chunk_id, trust)
-    call.tell(changed.to_dict(), f"{changed.id} is released: {changed.metadata.trust}")
+    call.report(changed.to_dict(), f"{changed.id} is released: {changed.metadata.trust}")
 
 
 def unlink(
@@ -118,7 +120,7 @@ def unlink(
             f"there is no such link from {source_id} to {target_id}",
             hint=f"rlm-mem link list {source_id} shows them",
         )
-    call.tell({"removed": removed}, f"removed {amount(removed, 'link')}")
+    call.report({"removed": removed}, f"removed {amount(removed, 'link')}")
 
 
 def update(
@@ -281,7 +283,7 @@ def undo(
             f"there is nothing to undo for {chunk_id}",
             hint=f"rlm-mem chunk history {chunk_id} shows its versions",
         )
-    call.tell(chunk.to_dict(), f"{chunk_id} is as it was before, as revision {chunk.revision}")
+    call.report(chunk.to_dict(), f"{chunk_id} is as it was before, as revision {chunk.revision}")
 
 
 def _report(done: dict[str, bool], verb: str, key: str, as_json: bool) -> None:

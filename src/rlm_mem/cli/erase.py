@@ -30,7 +30,7 @@ def erase_(
     """Erase a person or a source everywhere, in every namespace; it cannot be undone. rlm-mem erase --verify FILE."""
     if verify is not None:
         if person or source or report or apply:
-            raise InputError("--verify stands alone", hint="give the report that erase wrote")
+            raise InputError("--verify takes no other option", hint="give the report that erase wrote")
         _verify(call, verify)
         return
     if report is not None and report.exists():
@@ -39,8 +39,8 @@ def erase_(
         raise InputError(
             "erasing needs a place for its report", hint="give --report FILE, outside of the memory"
         )
-    with call.working("looking", "chunks") as (memory, tell):
-        made = erase(memory.store, person=person, source=source, dry_run=not apply, progress=tell)
+    with call.working("looking", "chunks") as (memory, update):
+        made = erase(memory.store, person=person, source=source, dry_run=not apply, progress=update)
     if report is not None:
         report.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
     _show(made, call.json)

@@ -46,7 +46,7 @@ def export(
                 "where to?", hint="name a folder, a file ending in .jsonl or .zip, or --chunk ID"
             )
         named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
-        with progress("exporting", quiet=call.json) as tell:
+        with progress("exporting", quiet=call.json) as update:
             report = export_store(
                 memory.store,
                 target,
@@ -55,7 +55,7 @@ def export(
                 archive=not no_archive,
                 history=history,
                 overwrite=overwrite,
-                progress=tell,
+                progress=update,
             )
     if call.json:
         print_json(report)
@@ -123,7 +123,7 @@ def import_(
             _watch(memory, source, every, _printer(call.json))
             return
         named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
-        with progress("importing", unit="KiB", quiet=call.json) as tell:
+        with progress("importing", unit="KiB", quiet=call.json) as update:
             report = import_source(
                 memory.store,
                 source,
@@ -135,7 +135,7 @@ def import_(
                 history=history,
                 secrets=secrets,
                 trust=trust,
-                progress=lambda done, total: tell(done // 1024, max(1, total // 1024)),
+                progress=lambda done, total: update(done // 1024, max(1, total // 1024)),
             )
     _printer(call.json)(report)
     if report.problem_count and not report.read_anything:

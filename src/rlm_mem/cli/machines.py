@@ -41,10 +41,12 @@ def copy(
             there = both.enter_context(call.at(target, place).open(create=not check_only)).store
             report: CopyReport | None = None
             if not check_only:
-                with progress(f"copying {place}", quiet=call.json) as tell:
-                    report = copy_namespace(source, there, overwrite=overwrite, mirror=mirror, progress=tell)
-            with progress(f"comparing {place}", quiet=call.json) as tell:
-                differences = compare(source, there, tell)
+                with progress(f"copying {place}", quiet=call.json) as update:
+                    report = copy_namespace(
+                        source, there, overwrite=overwrite, mirror=mirror, progress=update
+                    )
+            with progress(f"comparing {place}", quiet=call.json) as update:
+                differences = compare(source, there, update)
         results.append(
             {"namespace": place, "copied": report, "equal": not differences, "differences": differences}
         )
@@ -130,8 +132,8 @@ def shards_assign(
 ) -> None:
     """Assign a namespace that is not in the directory yet to a database."""
     _databases().assign(_directory(call), namespace, to)
-    call.tell(
-        {"namespace": namespace, "database": shown_place(to)}, f"{namespace} lives at {shown_place(to)}"
+    call.report(
+        {"namespace": namespace, "database": shown_place(to)}, f"{namespace} is kept at {shown_place(to)}"
     )
 
 
@@ -142,8 +144,8 @@ def shards_move(
     purge: Annotated[bool, flag("--purge", "Remove what is left in the old database at the end.")] = False,
 ) -> None:
     """Move a namespace to another database while it is used; compared before its programs are led there."""
-    with progress(f"moving {namespace}", quiet=call.json) as tell:
-        report = _databases().move_namespace(_directory(call), namespace, to, purge=purge, progress=tell)
+    with progress(f"moving {namespace}", quiet=call.json) as update:
+        report = _databases().move_namespace(_directory(call), namespace, to, purge=purge, progress=update)
     if call.json:
         print_json(report)
         return
@@ -167,7 +169,7 @@ def shards_purge(
 ) -> None:
     """Remove what a moved namespace left in its old database; its forwarding address stays."""
     rows = _databases().purge_moved(old, namespace)
-    call.tell(
+    call.report(
         {"namespace": namespace, "rows_removed": rows},
         f"{amount(rows, 'row')} of {namespace} removed from {shown_place(old)}",
     )

@@ -42,7 +42,7 @@ def init(
             "# derived from the files of the chunks, and rebuilt from them\n/memory/index/\n",
         )
         Library(target).copy_defaults()
-    call.tell(
+    call.report(
         {"brain": str(target), "created": not existed},
         f"{'there is a memory already at' if existed else 'made a memory at'} {target}",
     )
@@ -54,7 +54,7 @@ def _init_database(call: Call, dsn: str) -> None:
     with call.open(create=True) as memory:
         existed = any(name == memory.store.namespace for name, _ in memory.store.namespaces())
         memory.persona().library.copy_defaults()
-    call.tell(
+    call.report(
         {"brain": place, "created": not existed},
         f"{'there is a memory already in' if existed else 'made a memory in'} {place}",
     )
@@ -76,10 +76,10 @@ def check(
     links: Annotated[bool, _LINKS] = False,
 ) -> None:
     """Check files, links and index against each other, changing nothing; ends with 1 on findings."""
-    with call.working("checking", "files") as (memory, tell):
-        findings = memory.check(progress=tell)
+    with call.working("checking", "files") as (memory, update):
+        findings = memory.check(progress=update)
         if links:
-            findings += noisy_links(memory.store, progress=tell)
+            findings += noisy_links(memory.store, progress=update)
     if call.json:
         print_json({"ok": not findings, "findings": findings})
     elif findings:
@@ -103,10 +103,10 @@ def repair(
     links: Annotated[bool, _LINKS] = False,
 ) -> None:
     """Mend what check finds; without --apply it says what it would do."""
-    with call.working("mending", "files") as (memory, tell):
-        repairs = memory.repair(dry_run=not apply, progress=tell)
+    with call.working("mending", "files") as (memory, update):
+        repairs = memory.repair(dry_run=not apply, progress=update)
         if links:
-            repairs += prune_links(memory.store, dry_run=not apply, progress=tell)
+            repairs += prune_links(memory.store, dry_run=not apply, progress=update)
     failed = [one for one in repairs if one.error]
     if call.json:
         print_json({"applied": apply, "repairs": repairs})
@@ -145,8 +145,8 @@ def rebuild(
     call: Call,
 ) -> None:
     """Rebuild the index from the files."""
-    with call.working("indexing", "files") as (memory, tell):
-        report = memory.rebuild_index(progress=tell)
+    with call.working("indexing", "files") as (memory, update):
+        report = memory.rebuild_index(progress=update)
         count = memory.store.totals()["chunk_count"]
     if call.json:
         print_json({"chunks": count, **plain(report)})

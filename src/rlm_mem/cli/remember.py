@@ -124,12 +124,12 @@ def remember(
         if jsonl is not None:
             _from_lines(memory, jsonl, {"conversation_id": conversation, **named}, outcome, quiet=call.json)
         for source in texts:
-            with progress("remembering", quiet=call.json) as tell:
-                outcome.add(_remember(memory, source, named, conversation, tell))
+            with progress("remembering", quiet=call.json) as update:
+                outcome.add(_remember(memory, source, named, conversation, update))
         for one in folder or ():
-            with progress("remembering", unit="files", quiet=call.json) as tell:
+            with progress("remembering", unit="files", quiet=call.json) as update:
                 outcome.add_folder(
-                    sync_folder(memory.store, one, dry_run=dry_run, progress=tell, **about_folder)
+                    sync_folder(memory.store, one, dry_run=dry_run, progress=update, **about_folder)
                 )
     if call.json:
         print_json(outcome.as_dict())
@@ -211,7 +211,7 @@ def _texts(
 def _from_lines(
     memory: rlm_mem.Memory, path: Path, named: dict[str, Any], outcome: _Outcome, *, quiet: bool
 ) -> None:
-    """Remember the lines of a file, in large transactions; what stands before a line at fault is stored."""
+    """Remember the lines of a file, in large transactions; the lines before one at fault are stored."""
     name = "stdin" if str(path) == "-" else str(path)
     if name != "stdin":
         named = {"source": "import", "provenance": {"path": name}, **named}
@@ -240,8 +240,8 @@ def _from_lines(
         error.hint = f"{before}correct it and repeat the command" + (f" ({error.hint})" if error.hint else "")
         raise error
 
-    with progress("remembering", unit="texts", quiet=quiet) as tell:
-        for made in memory.remember_many(items(), progress=tell, refused=refuse):
+    with progress("remembering", unit="texts", quiet=quiet) as update:
+        for made in memory.remember_many(items(), progress=update, refused=refuse):
             outcome.add(made)
     if not outcome.texts:
         raise InputError(
@@ -268,13 +268,13 @@ def _remember(
     source: sources.InputText,
     named: dict[str, Any],
     conversation: str | None,
-    tell: Callable[[int, int], None],
+    update: Callable[[int, int], None],
 ) -> rlm_mem.RememberResult:
     """Remember one text. The chunks of a file form one conversation, by default named after its path."""
     if source.path is not None:
         named = {**named, "source": "import", "provenance": {"path": str(source.path)}}
         conversation = conversation or f"file:{source.path}"
-    return memory.remember(source.text, conversation_id=conversation, progress=tell, **named)
+    return memory.remember(source.text, conversation_id=conversation, progress=update, **named)
 
 
 def _show(outcome: _Outcome, seconds: float, *, dry_run: bool = False) -> None:

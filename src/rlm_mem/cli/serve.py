@@ -182,7 +182,7 @@ def _tokens(call: ServerCall, named: Path | None) -> Path | None:
 
 def _server() -> ModuleType:
     """The module that runs servers; it needs an extra, which `--help` does not."""
-    # Loaded modules live as long as the server: scanning them for garbage would only cost time.
+    # Loaded modules are never freed: scanning them for garbage would only cost time.
     gc.disable()
     try:
         from rlm_mem.serving import run

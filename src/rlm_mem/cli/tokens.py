@@ -93,7 +93,7 @@ def revoke(
     """Revoke a token: servers that run refuse it from the next request on."""
     file = TokenFile(token_path(call.place, tokens))
     record = file.revoke(name, by=f"cli:{_user()}")
-    call.tell(_plain(file, record), f"revoked {record.name} ({record.id})")
+    call.report(_plain(file, record), f"revoked {record.name} ({record.id})")
 
 
 def readmit(
@@ -104,7 +104,7 @@ def readmit(
     """Accept the tokens of a subject of the OAuth issuer again, which were revoked here."""
     file = TokenFile(token_path(call.place, tokens))
     record = file.readmit(name)
-    call.tell({"readmitted": record.name, "revoked_at": record.revoked_at}, f"readmitted {record.name}")
+    call.report({"readmitted": record.name, "revoked_at": record.revoked_at}, f"readmitted {record.name}")
 
 
 def _plain(file: TokenFile, record: TokenRecord) -> dict[str, Any]:

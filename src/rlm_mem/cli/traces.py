@@ -108,7 +108,7 @@ def tier_show(
     """Show a memory whole; counted as an access, not as a use."""
     with call.open() as memory:
         entry = memory.continuum.traces.read(key)
-    call.tell(
+    call.report(
         {"key": entry.key, "frontmatter": entry.raw, "body": entry.body, "chunk_id": entry.chunk_id},
         entry.text.rstrip(),
     )

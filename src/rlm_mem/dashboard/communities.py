@@ -114,7 +114,7 @@ def _moved(level: Sequence[Mapping[int, float]]) -> list[int]:
     degree = [sum(near.values()) for near in level]
     whole = sum(degree) or 1.0
     weight = list(degree)
-    # Scattered: in their own order, the turns of a conversation would gather in one community like a snowball.
+    # Scattered: in their own order, the turns of a conversation would all join the first community.
     order = sorted(part, key=lambda at: at * 2_654_435_761 % 2**32)
     for _ in range(_ROUNDS):
         changed = False

@@ -26,7 +26,7 @@ _AROUND = 240
 def word_diff(before: str, after: str) -> Markup:
     """The later text with deletions (``del``) and insertions (``ins``); long unchanged parts are cut.
 
-    Of very long texts only the beginnings are compared; a note at the end says so.
+    Of very long texts only the beginnings are compared; which a note at the end states.
     """
     if before == after:
         return Markup("")

@@ -1,8 +1,7 @@
 """Renders remembered Markdown as HTML, without HTML from the text and without external resources.
 
 HTML in the text is escaped, images are named instead of shown, and only links to the web work. Length, nesting depth
-and
-the size of tables are bounded.
+and the size of tables are bounded.
 """
 
 from __future__ import annotations

@@ -190,7 +190,7 @@ _DEEDS = {
 
 
 def way(kind: str, direction: str) -> str:
-    """`supports it`, `is supported by it`: how the memory of a page stands to one that it is linked with.
+    """`supports it`, `is supported by it`: how the memory of a page relates to one that it is linked with.
 
     Args:
         direction: ``out`` where the link is its own, else ``in``.

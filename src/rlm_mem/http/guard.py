@@ -390,7 +390,7 @@ async def _form(request: Request) -> str | None:
         return None
     fields = parse_qs(body.decode("latin-1"))
     given = (fields.get("code") or fields.get("token") or [""])[0].strip()
-    # A pasted link stands for the code in it.
+    # Of a pasted link, the code in it.
     return given.rpartition("login?code=")[2] or None
 
 

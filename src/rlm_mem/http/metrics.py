@@ -16,7 +16,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-#: Most names of tokens that are told apart: those of an authorization server may be any number.
+#: Most names of tokens that are counted separately: those of an authorization server may be any number.
 _MOST_NAMES = 1000
 
 

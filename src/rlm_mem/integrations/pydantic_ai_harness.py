@@ -198,7 +198,10 @@ def _receipts(memory: Memory) -> dict[str, Any]:
     data = memory.store.backend.files(memory.store.namespace).read(_RECEIPTS)
     try:
         read = json.loads(data) if data else {}
-    except (ValueError, RecursionError):  # edited by hand: what was repeated is then told by its version
+    except (
+        ValueError,
+        RecursionError,
+    ):  # edited by hand: a repeated operation is then refused by its version
         read = {}
     return read if isinstance(read, dict) else {}
 

@@ -380,7 +380,7 @@ def place_in_project(client: Client, brain: Path, project: Path) -> str | None:
 
 
 def project_arguments(client: Client, *, committed: bool) -> list[str]:
-    """The options by which the server serves the project that a client starts it in; none where it cannot tell.
+    """The options by which the server serves the project that a client starts it in; none where that is not known.
 
     Args:
         committed: the entry is in the settings of a project, whose servers clients start in its folder, unless its

@@ -62,7 +62,7 @@ def rewritten(text: str, wanted: Any) -> str:
 
 
 def without_empty(text: str, *path: str) -> str:
-    """The text without the member at the path, where that is an empty object or list in which no comment stands.
+    """The text without the member at the path, where that is an empty object or list without a comment in it.
 
     Args:
         path: the keys that lead to it; each but the last is that of an object.
@@ -235,7 +235,7 @@ def _indent_at(text: str, position: int) -> str:
 
 
 def _inserted(text: str, plain: str, within: _Container, written: str, unit: str, index: int = 0) -> str:
-    """The text with a new member on lines of its own; what stands on the line before it stays there."""
+    """The text with a new member on lines of its own; the rest of the line before it stays there."""
     outer = _indent_at(text, within.start)
     indent = _indent_of(plain, within) or outer + unit
     written = written.replace("\n", "\n" + indent)
@@ -262,7 +262,7 @@ def _removed(text: str, plain: str, within: _Container, member: _Member) -> str:
     start = member.start
     line = text.rfind("\n", 0, start)
     rest = text.find("\n", end)
-    # The end of a line may be the end of a comment: it goes only where another one stands behind the member.
+    # The end of a line may be the end of a comment: it is removed only where another one follows the member.
     if line > within.start and not text[line:start].strip() and rest >= 0 and not text[end:rest].strip():
         start = line
     before = [one for one in within.members if one.end <= member.start]

@@ -212,7 +212,7 @@ def _with_ours(groups: list[Any], ours: list[Any]) -> list[Any]:
 
 
 def _in_place(text: str, wanted: dict[str, Any], emptied: list[str]) -> str:
-    """Settings with comments, changed to what is wanted; what is emptied goes, unless comments stand in it."""
+    """Settings with comments, changed to what is wanted; what is empty then is removed, unless it contains comments."""
     hooks = {**wanted["hooks"], **{event: [] for event in emptied}}
     made = rewritten(text, {**wanted, "hooks": hooks})
     for event in emptied:

@@ -43,7 +43,7 @@ _R = TypeVar("_R")
 class McpServer:
     """Answers MCP clients from a service.
 
-    Tools run in a few worker threads that live as long as the server, so that the store keeps a bounded number of
+    Tools run in a few worker threads that end with the server, so that the store keeps a bounded number of
     connections. `initialize` needs none of them, and no memory.
 
     Args:

@@ -65,7 +65,7 @@ class ServerEntry:
 
     @property
     def start(self) -> Hashable:
-        """What tells one start from another."""
+        """What distinguishes one start from another."""
         return self.command, tuple(sorted(self.environ.items())), self.folder
 
     @property
@@ -77,7 +77,7 @@ class ServerEntry:
 
 @dataclass(frozen=True)
 class Started:
-    """What came of a start: the number of tools that the server offers, or why it did not answer."""
+    """The result of a start: the number of tools that the server offers, or why it did not answer."""
 
     tools: int = 0
     seconds: float = 0.0

@@ -121,7 +121,7 @@ class AdjacentSegmentOut(Struct):
 class HitOut(Struct):
     """One hit: the part that matched, with its place in the chunk's content, and of which chunk.
 
-    ``superseded_by`` replaced that chunk, which is out of date then; it took the place of ``replaces``.
+    With ``superseded_by`` the chunk is out of date: that one replaced it. ``replaces`` are those that it replaced.
     """
 
     chunk_id: str

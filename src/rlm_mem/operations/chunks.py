@@ -138,8 +138,8 @@ class RememberRequest(RememberArguments):
 class RememberResponse(Struct):
     """What was stored; ``duplicates`` were there already, ``replaced`` do not hold any more, and ``proposed`` are cases
     of the review queue: what the text may replace or contradict. ``secrets`` counts by rule what looks like a key or
-    password, ``secrets_hidden`` how many of them are stored as ``[redacted:RULE]``; the others stand in clear, and
-    ``note`` says so in a sentence.
+    password, ``secrets_hidden`` how many of them are stored as ``[redacted:RULE]``; the others are stored as they are.
+    ``note`` is a sentence about that.
     """
 
     chunk_ids: list[str]

@@ -282,7 +282,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="link",
             title="Link memories",
-            description=f"Say how one memory stands to another: {_STATED}. The source `{SUPERSEDES}` a target that "
+            description=f"Link a memory with another, by one of: {_STATED}. The source `{SUPERSEDES}` a target that "
             "does not hold any more. A link that is there already gets the new strength and reasoning.",
             request=LinkArguments,
             path={"source_id": "chunk_id", "type": "link_type"},
@@ -304,8 +304,9 @@ OPERATIONS: tuple[Operation, ...] = (
         run=unlink, request=UnlinkQuery, response=Unlinked, writes=True, conditional=True,
     ),
     Operation(
-        "GET", "/chunks/{chunk_id}/neighbours", "getNeighbours", "What stands around a chunk in its conversation.",
-        _GROUP, run=_neighbours, request=NeighbourQuery, response=Neighbours,
+        "GET", "/chunks/{chunk_id}/neighbours", "getNeighbours",
+        "The chunks before and after a chunk in its conversation.", _GROUP,
+        run=_neighbours, request=NeighbourQuery, response=Neighbours,
     ),
     Operation(
         "GET", "/tags", "listTags", "Tags with their counts.", _GROUP,

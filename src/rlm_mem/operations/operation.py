@@ -135,7 +135,7 @@ class Operation:
 
     Attributes:
         method, path: of its address below ``/api/v1``; empty: HTTP does not offer it. The types of the
-            ``{parts}`` are in ``parts.PARTS``.
+            ``{parts}`` are in ``types.PARTS``.
         name: its id in the OpenAPI document.
         summary: what it does, one sentence.
         run: called in a worker thread with context and request; returns a value of type ``response`` or a Reply.

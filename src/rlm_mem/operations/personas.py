@@ -192,11 +192,11 @@ OPERATIONS: tuple[Operation, ...] = (
         run=_set, request=SliderRequest, response=PersonaOut, writes=True,
     ),
     Operation(
-        "DELETE", "/persona/sliders/{slider}", "resetSlider", "Let the mode say where a slider stands.", _GROUP,
+        "DELETE", "/persona/sliders/{slider}", "resetSlider", "Reset a slider to the value of the mode.", _GROUP,
         run=_reset, response=PersonaOut, writes=True,
     ),
     Operation(
-        "DELETE", "/persona/sliders", "resetSliders", "Let the mode say where every slider stands.", _GROUP,
+        "DELETE", "/persona/sliders", "resetSliders", "Reset every slider to the values of the mode.", _GROUP,
         run=_reset_all, response=PersonaOut, writes=True,
     ),
     Operation(

@@ -310,7 +310,7 @@ class ClientRuns:
         found = next((run for run in self.list() if run.id == run_id), None)
         if found is None:
             raise NotFoundError(
-                f"there is no run {run_id!r:.60}", hint="runs are kept while the server lives, the latest 50"
+                f"there is no run {run_id!r:.60}", hint="the latest 50 runs are kept until the server ends"
             )
         return found
 

@@ -35,7 +35,7 @@ _FENCE = re.compile(r"\A\s*```[A-Za-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
 _KEEP = "Keep the variables after the answer, for a further question with this handle."
-_GO_ON = "A recall opened with keep that has its answer: the question goes to the same sandbox."
+_GO_ON = "Of a recall that was opened with keep and has its answer: the question goes to the same sandbox."
 
 
 class OpenArguments(Bounded, kw_only=True):

@@ -32,7 +32,7 @@ _PREPARATION = 1.0
 class ServerState:
     """The state of a server; safe for several threads.
 
-    Calls of the store block, so they run in a few worker threads that live as long as the server: the store keeps one
+    Calls of the store block, so they run in a few worker threads that end with the server: the store keeps one
     connection for each.
 
     Args:

@@ -59,7 +59,7 @@ class NewToken(Request, kw_only=True):
 
 
 class MadeToken(Struct):
-    """A new token; it is told this once."""
+    """A new token, which only this answer contains."""
 
     token: str
     about: TokenOut
@@ -120,7 +120,7 @@ OPERATIONS: tuple[Operation, ...] = (
         permission="admin", run=_list, response=TokenList,
     ),
     Operation(
-        "POST", "/tokens", "createToken", "Make a token; the answer alone tells it.", _GROUP,
+        "POST", "/tokens", "createToken", "Make a token; only this answer contains it.", _GROUP,
         permission="admin", run=_create, request=NewToken, response=MadeToken, status=201, writes=True,
     ),
     Operation(

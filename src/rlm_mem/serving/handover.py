@@ -1,6 +1,6 @@
 """Handing a server over to the next one: it inherits the listening socket, so that no connection is refused.
 
-The server starts the new one with the same arguments, tells it what lives in memory alone (the logins of browsers, and
+The server starts the new one with the same arguments, sends it what is in memory only (the logins of browsers, and
 a token that was made at its start), waits until it is ready, and then drains. A new one that does not become ready
 changes nothing: the present one goes on.
 """
@@ -100,7 +100,7 @@ async def start_successor(listening: socket.socket, state: dict[str, Any]) -> bo
                 said = await loop.sock_recv(ours, len(_READY))
         except (OSError, TimeoutError) as error:
             said = b""
-            _log.error("the new server could not be told to start: %s", type(error).__name__)
+            _log.error("the new server could not be started: %s", type(error).__name__)
         if said == _READY:
             return True
         if process.poll() is None:

@@ -36,7 +36,7 @@ class Running(uvicorn.Server):
     Args:
         app: the application.
         network: for the certificate.
-        metrics: counts running requests, and tells the application that it drains.
+        metrics: counts running requests, and records that the server drains.
         state: of the server.
         drain_seconds: how long running requests may take to end.
     """
