@@ -116,10 +116,25 @@ def test_a_cue_is_never_missed_for_want_of_a_hint(monkeypatch: pytest.MonkeyPatc
     pick = random.Random(3)
     patterns = [pattern for pattern, _ in (*analysis._CASELESS_CUES, *analysis._CASED_CUES)]
     words = sorted(set(re.findall(r"[A-Za-z']+", " ".join([*patterns, analysis._TIME]))))
-    words += ["1999", "2nd", "3pm", "Lisbon", "'ll", "feeling", "photos", "n't", "a_b"]
-    texts = [" ".join(pick.choices(words, k=pick.randrange(1, 6))) for _ in range(3000)]
+    words += [
+        "1999",
+        "2nd",
+        "3pm",
+        "Lisbon",
+        "'ll",
+        "feeling",
+        "photos",
+        "n't",
+        "a_b",
+        "2nd_3pm",
+        "20",
+        "2019,",
+        "pm",
+        "12",
+    ]
+    texts = [" —"[k % 2].join(pick.choices(words, k=k)) for k in pick.choices(range(1, 6), k=3000)]
     found = [segment_flags(text) for text in texts]
-    monkeypatch.setattr(analysis, "_hints", lambda _: -1)
+    monkeypatch.setattr(analysis, "_hints", lambda _: ~analysis._DIGITS)
     assert found == [segment_flags(text) for text in texts]
 
 

@@ -265,7 +265,7 @@ def _sentence_type(sentence: str) -> str:
         return "note"
     if _RECURRING_OPENING.match(sentence):
         return "pattern"
-    words = frozenset(_WORD.findall(sentence.lower()))
+    words = _CUES.intersection(_WORD.findall(sentence.lower()))
     if words & _DECISION_WORDS and _DECISION.search(sentence):
         return "decision"
     if words & _PREFERENCE_WORDS and _PREFERENCE.search(sentence):
@@ -457,6 +457,8 @@ _PATTERN_WORDS = _words(
     fridays saturdays sundays once twice times
     """
 )
+
+_CUES = _DECISION_WORDS | _PREFERENCE_WORDS | _TENTATIVE_WORDS | _PATTERN_WORDS | _STATING_WORDS
 
 
 # --- a whole text, ready to be stored ------------------------------------------------------------------------------

@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from operator import add, sub
 from typing import NamedTuple
 
 from rlm_mem.text import blocks as structure
@@ -81,7 +82,9 @@ class _Sized(NamedTuple):
     gap: int
 
 
-_SHORT_BREAK = 2  # characters of a line break that BPE merges into the token before
+_SHORT_BREAKS = frozenset(
+    ("\n", "\r", "\r\n", "\n\n", "\r\r", "\n\r")
+)  # BPE merges them into the token before
 _MANY_SECTIONS = 1_000
 
 
@@ -247,7 +250,7 @@ def _counts(text: str, atoms: list[_Atom]) -> list[int]:
 
 
 def _breaks(text: str, end: int, following: int) -> bool:
-    return 0 < following - end <= _SHORT_BREAK and all(char in "\r\n" for char in text[end:following])
+    return text[end:following] in _SHORT_BREAKS
 
 
 def _uncounted(text: str, end: int, following: int) -> str:
@@ -314,6 +317,19 @@ class Sizes:
             table.append(cost)
         return tuple(table)
 
+    @lru_cache(maxsize=64)  # noqa: B019
+    def costs_by_sum(self) -> tuple[tuple[float, bool], ...]:
+        """The same by the sum of parts: near a bound the least that it may be, and that it is not sure."""
+        table, most, least = self.costs(), self.most, self.least
+        at_most = min(table[max(0, most - 2 * _NEARLY) :])
+        at_least = min(table[max(0, least - 2 * _NEARLY) : least + 2 * _NEARLY + 1])
+        return tuple(
+            (at_most, False) if size >= most - _NEARLY
+            else (at_least, False) if abs(size - least) <= _NEARLY
+            else (table[size], True)
+            for size in range(most + _NEARLY + 1)
+        )  # fmt: skip
+
 
 def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tuple[int, int]]:
     """Chunks as ranges of units `[first, last)`, in order, all units covered.
@@ -322,13 +338,13 @@ def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tup
     only a unit that cannot be cut any further exceeds `sizes.most`.
     """
     count = len(cuts.start)
-    table, most, least = sizes.costs(), sizes.most, sizes.least
-    gap, repeat = cuts.gap, cuts.repeat_tokens
-    floor_at_most = min(table[max(0, most - 2 * _NEARLY) :])
-    floor_at_least = min(table[max(0, least - 2 * _NEARLY) : least + 2 * _NEARLY + 1])
-    upto = [0]  # tokens before each unit, gaps included
-    for tokens, space in zip(cuts.tokens, cuts.gap, strict=True):
-        upto.append(upto[-1] + space + tokens)
+    table, most, repeat = sizes.costs(), sizes.most, cuts.repeat_tokens
+    by_sum = sizes.costs_by_sum()
+    largest = most + _NEARLY
+    upto = list(
+        accumulate(map(add, cuts.tokens, cuts.gap), initial=0)
+    )  # tokens before each unit, gaps included
+    start = list(map(sub, map(add, upto, cuts.gap), repeat))  # tokens before what a chunk from a unit on has
     before = [0.0] * (count + 1)  # cheapest cost of everything before a unit, the cut there included
     came_from = [0] * (count + 1)
     for last in range(1, count + 1):
@@ -336,20 +352,16 @@ def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tup
         cheapest, chosen = float("inf"), last - 1
         doubtful: list[tuple[float, int]] = []  # what it costs at least, and where it starts
         for first in range(last - 1, -1, -1):
-            size = total - upto[first] - gap[first]
-            if size > most + _NEARLY:
-                break
-            size += repeat[first]
-            if size > most + _NEARLY:
+            size = total - start[first]
+            if size > largest:
+                if size - repeat[first] > largest:
+                    break
                 continue
-            if size >= most - _NEARLY:
-                doubtful.append((before[first] + floor_at_most, first))
-                continue
-            if -_NEARLY <= size - least <= _NEARLY:
-                doubtful.append((before[first] + floor_at_least, first))
-                continue
-            cost = before[first] + table[size]
-            if cost < cheapest:
+            cost, is_sure = by_sum[size]
+            cost += before[first]
+            if not is_sure:
+                doubtful.append((cost, first))
+            elif cost < cheapest:
                 cheapest, chosen = cost, first
         for lowest, first in doubtful:
             if lowest < cheapest:  # else no size could make it the best: skip the counting

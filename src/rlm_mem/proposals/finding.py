@@ -155,8 +155,9 @@ class Finder:
         for text in texts:
             if looked >= _CHUNKS or len(text) > _LONGEST or text in self._read:
                 continue
-            names_nothing = not _UNNAMED.isdisjoint(_WORD.findall(text.lower()))
-            is_read = names_nothing or self._asks or text in self.stated
+            is_read = (
+                text in self.stated or self._asks or not _UNNAMED.isdisjoint(_WORD.findall(text.lower()))
+            )
             stems: Set[str] = set() if is_read else set(self._analyser.indexed_terms(text))
             statements: list[Stated] = []
             if is_read or not before.isdisjoint(stems) or self._may_share(stems):
@@ -359,9 +360,10 @@ class Finder:
         """
         found: dict[str, Held] = {}
         for one in statements:
-            for stem in (*one.topic, *one.former, *one.gone):
+            topic, ended = one.topic, one.former | one.gone
+            for stem in (*topic, *one.former, *one.gone):
                 for chunk_id, stems in self._own.get(stem, ())[-_RECENT:]:
-                    if not stems.isdisjoint(one.former | one.gone) or one.topic <= stems:
+                    if topic <= stems or not stems.isdisjoint(ended):
                         found[chunk_id] = Held(chunk_id, "", stems)
         if not found:
             return []

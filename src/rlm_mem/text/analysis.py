@@ -15,8 +15,10 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, lru_cache, reduce
+from itertools import chain
+from operator import or_
 from threading import Lock
 from typing import Literal, NamedTuple
 
@@ -180,8 +182,10 @@ _CASED_CUES = (
 )
 _KIND_FLAGS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
 
-# A cue is in no ASCII text without one of its words here, or, of three letters or more, a word that begins with one.
+# A cue is in no text of ASCII words without one of its words here, or, of three letters or more, a word that begins
+# with one.
 _TIMES, _SITES = 1 << _TIME_SHIFT, 2 << _TIME_SHIFT  # bits of a number in flags, free in hints
+_DIGITS = 1 << 25  # free in flags; with it a text has a number
 _PERIODS = "day night week month year"
 _HINTS = {
     _TIMES: f"{_PERIODS} {_MONTHS.replace('|', ' ')} yesterday today tonight tomorrow ago recently lately currently "
@@ -265,26 +269,36 @@ def time_words(flags: int) -> int:
 
 
 _HINT_PARTS = re.compile(r"[^a-z0-9]+")
+_CENTURIES = frozenset(("19", "20"))
+_AFTER_DIGITS = frozenset(("st", "nd", "rd", "th", "am", "pm"))
 
 
 @cache
 def _hint_table() -> dict[str, int]:
+    """The cues by words, and the first three letters of each word."""
     table: dict[str, int] = {}
     for bit, listed in _HINTS.items():
         for word in listed.split():
             table[word] = table.get(word, 0) | bit
+            table.setdefault(word[:3], 0)
     return table
 
 
 @lru_cache(maxsize=1 << 16)
 def _hints(word: str) -> int:
-    """The cues that an ASCII text with this word may have."""
+    """The cues that a text of ASCII words with this one may have."""
     table, bits = _hint_table(), 0
-    for part in _HINT_PARTS.split(word.lower()):
-        for length in range(min(3, len(part)), len(part[:MAX_TERM]) + 1):
-            bits |= table.get(part[:length], 0)
-        if part and not part.isalpha():
-            bits |= NUMBER | _TIMES
+    low = word.lower()
+    for part in (low,) if low.isalnum() else _HINT_PARTS.split(low):
+        if part.isdigit():  # a year, or an hour before a space
+            is_time = len(part) <= 2 or (len(part) == 4 and part[:2] in _CENTURIES)
+            bits |= _DIGITS | _TIMES if is_time else _DIGITS
+            continue
+        if len(part) < 3 or part[:3] in table:
+            for length in range(min(3, len(part)), len(part[:MAX_TERM]) + 1):
+                bits |= table.get(part[:length], 0)
+        if not part.isalpha():
+            bits |= _DIGITS | _TIMES if part[-2:] in _AFTER_DIGITS else _DIGITS
     return bits
 
 
@@ -304,13 +318,15 @@ def segment_flags(text: str, words: Sequence[str] | None = None) -> int:
         flags |= HAS_QUESTION
     ascii_only = window.isascii()
     time, caseless, cased = _cues(ascii_only)
-    uncased = window.lower() if ascii_only else window
-    hints = -1
-    if ascii_only:  # most sentences have none of most cues
-        hints = QUOTES
-        for word in words:
-            hints |= _hints(word)
-        if uncased[1:] != window[1:]:
+    lowered = window.lower()
+    uncased = lowered if ascii_only else window
+    hints = ~_DIGITS
+    if ascii_only or all(map(str.isascii, words)):  # most sentences have none of most cues
+        hints = reduce(or_, map(_hints, words), QUOTES)
+        if hints & _DIGITS:
+            flags |= NUMBER
+            hints &= ~NUMBER
+        if lowered[1:] != window[1:]:
             hints |= CAPITALS
         if not hints & (CAPITALS | _SITES):
             hints &= ~PLACE_CUE
@@ -369,6 +385,24 @@ def words(text: str) -> Iterator[tuple[str, int, int]]:
         yield match.group(), match.start(), match.end()
 
 
+class _Known(dict[str, tuple[str, ...]]):
+    """The terms of raw words, made when they are first asked for.
+
+    Args:
+        terms: of a word.
+    """
+
+    def __init__(self, terms: Callable[[str], Iterable[str]]) -> None:
+        self._terms = terms
+
+    def __missing__(self, word: str) -> tuple[str, ...]:
+        made = tuple(self._terms(word))
+        if len(self) >= _MAX_KNOWN:
+            self.clear()
+        self[word] = made
+        return made
+
+
 class Analyser:
     """Turns text into terms for one language.
 
@@ -384,8 +418,8 @@ class Analyser:
         self._function = function_words(self.language)
         self._forms = irregular_forms() if self.language == "english" else {}
         self._cache: dict[str, str] = {}
-        self._known: dict[str, tuple[str, ...]] = {}
-        self._known_indexed: dict[str, tuple[str, ...]] = {}
+        self._known = _Known(lambda word: self._terms_of(word, self._stop, singles=False))
+        self._known_indexed = _Known(lambda word: self._terms_of(word, self._function, singles=True))
 
     def stem(self, word: str) -> str:
         """The term of one folded word: irregular form, then stem, cut to `MAX_TERM` characters."""
@@ -440,15 +474,7 @@ class Analyser:
                 for term in self._terms_of(word, left_out, singles=indexed, shouting=True)
             ]
         known = self._known_indexed if indexed else self._known
-        found: list[str] = []
-        for word in raw:
-            made = known.get(word)
-            if made is None:
-                if len(known) >= _MAX_KNOWN:
-                    known.clear()
-                made = known[word] = tuple(self._terms_of(word, left_out, singles=indexed))
-            found += made
-        return found
+        return list(chain.from_iterable(map(known.__getitem__, raw)))
 
     def _terms_of(
         self, word: str, left_out: frozenset[str], *, singles: bool, shouting: bool = False

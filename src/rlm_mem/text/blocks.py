@@ -471,9 +471,11 @@ _SHORTENED = _words(
     """
 )
 
+# It begins with its characters, so that the search for the next stop skips what lies between.
 _END = re.compile(
-    r"""(?:(?<![.!?…])[.!?…]++["'”’»)\]]*+(?=\s) | [。！？｡]+["'”’」』）)\]]*)""",
-    re.VERBOSE,
+    r"""[.!?…。！？｡](?:(?<=[.!?…])(?<![.!?…].)[.!?…]*+["'”’»)\]]*+(?=\s)
+        | (?<=[。！？｡])[。！？｡]*["'”’」』）)\]]*)""",
+    re.VERBOSE | re.DOTALL,
 )
 _space_at: Callable[[str, int, int], re.Match[str]] = re.compile(r"\s*").match  # type: ignore[assignment]  # never None
 _OPENERS = "\"'“‘«([{¿¡-–—*_ "
@@ -498,10 +500,11 @@ def _sentences(text: str, start: int, stop: int) -> tuple[tuple[int, int], ...]:
     spans: list[tuple[int, int]] = []
     begin = _space_at(text, start, stop).end()
     for match in _END.finditer(text, begin, stop):
-        if match.start() < begin or not _ends(text, match.start(), match.end(), begin, stop):
+        mark, after = match.span()
+        if mark < begin or not _ends(text, mark, after, begin, stop):
             continue
-        spans.append((begin, match.end()))
-        begin = _space_at(text, match.end(), stop).end()
+        spans.append((begin, after))
+        begin = _space_at(text, after, stop).end()
     if begin < stop:
         last = begin + len(text[begin:stop].rstrip())
         if last > begin:
@@ -521,11 +524,9 @@ def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:
         return False  # "e.g. this", '"Why?" he asked', "wait... what"
     if text[mark] != "." or (mark + 1 < stop and text[mark + 1] == "."):
         return True  # ! ? … and ellipses before a capital
-    word_start = mark
-    floor = max(begin, mark - _LOOK_BACK)
-    while word_start > floor and not text[word_start - 1].isspace():
-        word_start -= 1
-    word = text[word_start:mark].lstrip("\"'“‘«([{").lower()
+    last = text[max(begin, mark - _LOOK_BACK) : mark].rsplit(None, 1)[-1:]
+    whole = last[0] if last and not text[mark - 1].isspace() else ""
+    word = whole.lstrip("\"'“‘«([{").lower()
     if word in _TITLES:
         return False
     if word in _NUMBERED:
@@ -535,7 +536,7 @@ def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:
     if len(word) == 1 and word.isalpha():
         return word == "i" and _is_opening(text, position, stop)  # "J. Smith", but "you and I. The rest"
     # "1. First" at the start of the sentence is an enumeration.
-    return not (word.isdigit() and word_start == begin and len(word) <= 3)
+    return not (word.isdigit() and mark - len(whole) == begin and len(word) <= 3)
 
 
 _OPENING_WORDS = _words(

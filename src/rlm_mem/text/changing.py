@@ -52,11 +52,12 @@ __all__ = ["SentenceReader", "stem_of"]
 _NO_VALUE = DETERMINERS | POSSESSIVES | {"of", "and", "number"}
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
 _PARTS = words("some part parts half most few many several one bit")
+_TAKEN = words("handed passed took taken takes")
 _CALLED_OFF = words("cancelled canceled scrapped axed")
 _LEFT = words("left quit resigned retired died moved closed ended")  # with or without an object
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=1 << 15)
 def stem_of(low: str, analyser: Analyser) -> str:
     """The stem of a word; a word with digits is its own stem."""
     word = low.removesuffix("'s").rstrip(".")
@@ -112,7 +113,7 @@ class SentenceReader:
     def _taken_over(self, tokens: list[Token]) -> list[Stated]:
         """ "Bram took over the project from Greta" states that Bram has the project instead of Greta."""
         low = [one.low for one in tokens]
-        for number in range(1, len(low) - 1):
+        for number in () if _TAKEN.isdisjoint(low) else range(1, len(low) - 1):
             if low[number] in ("handed", "passed"):
                 return self._handed_over(tokens[:number], tokens[number + 1 :])
             if low[number] in ("took", "taken", "takes") and low[number + 1] == "over":

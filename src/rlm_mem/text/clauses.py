@@ -23,6 +23,7 @@ __all__ = [
     "BE",
     "CHANGES",
     "DAYS",
+    "DENYING",
     "DETERMINERS",
     "ENDS",
     "ENDS_WITH",
@@ -53,7 +54,7 @@ __all__ = [
     "is_compound",
     "is_participle",
     "kind_of",
-    "may_state",
+    "may_be_verb",
     "subject_of",
     "parts_of",
     "take_former",
@@ -126,6 +127,8 @@ NUMBERS = words(
     "thousand"
 )
 _PARTICLES = words("up out off down away back aside")
+_WORDS = 1 << 15
+"""Words of which it is kept what they may be."""
 _FIRST_WORDS = 9
 """Number of words of a clause that may contain an unknown verb."""
 _NUMBER_SIGNS = frozenset(("no", "nr", "number", "."))
@@ -218,7 +221,7 @@ class Complement(Struct):
     tokens: list[Token] = field(default_factory=list)
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=_WORDS)
 def family_of(form: str) -> str:
     """The family of a verb of state in one of its forms; empty for other words."""
     if form in _STATES:
@@ -233,32 +236,14 @@ def family_of(form: str) -> str:
     return ""
 
 
-_DENYING = ("doesn't", "don't", "longer")
+DENYING = ("doesn't", "don't", "longer")
 _FORMS = BE.keys() | CHANGES | REPLACES | ENDS | _CHOSEN.keys() | words("used has have get gets")
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=_WORDS)
 def may_be_verb(low: str) -> bool:
     """Whether a word may be a verb for :func:`verb_of`, unless it follows a denial."""
     return low in _FORMS or bool(family_of(low)) or (low[-1] == "s" and len(low) > 3 and low.isalpha())
-
-
-def may_state(text: str) -> bool:
-    """Whether a sentence has a word that may be a verb; without one it only names something."""
-    before = ""
-    for word in TOKEN.findall(text):
-        low = word.lower().replace("’", "'")
-        if may_be_verb(low) or low in _TAKEN or low in _DENYING or low in _OF_FIELDS:
-            return True
-        if before in _SPEAKING and low.isalpha() and low not in PASTS and not low.endswith(("ed", "ing")):
-            return True
-        before = low
-    return False
-
-
-_TAKEN = words("handed passed took taken off aside away turned became become place happen")
-_OF_FIELDS = frozenset((":", "=", "->", "→"))
-_SPEAKING = frozenset(("i", "we", "you", "they", "no"))
 
 
 def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
@@ -286,7 +271,7 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
     for number, one in enumerate(tokens):
         low = one.low
         before = tokens[number - 1].low if number else ""
-        if not may_be_verb(low) and before not in _DENYING:
+        if not may_be_verb(low) and before not in DENYING:
             continue
         if low in BE and low not in AUXILIARIES:
             after = next((other.low for other in tokens[number + 1 :] if other.low not in ADVERBS), "")
@@ -338,7 +323,7 @@ def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:
         return False
     if number + 1 >= len(tokens) or tokens[number].text[0].isupper():
         return False
-    if before.low in _DENYING:
+    if before.low in DENYING:
         return low not in PREPOSITIONS
     named = number == 1 and before.text[:1].isupper() and before.low not in _OWNERS
     after = tokens[number + 1]
@@ -407,11 +392,14 @@ def _perfect(tokens: Sequence[Token]) -> bool:
     )
 
 
+_JOINS = frozenset((";", "–", "—", ",", ":", "and", "but", "so"))
+
+
 def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
     """The sentence cut at semicolons, dashes and at "and", "but" or a comma before a further finite verb."""
     begin = 0
     seen = False
-    for number, one in enumerate(tokens):
+    for number, one in enumerate(() if _JOINS.isdisjoint([one.low for one in tokens]) else tokens):
         cut = one.text in ";–—" or (one.text in ",:" and _pronoun_ahead(tokens[number + 1 : number + 5]))
         if not cut and number > begin and (one.low in ("and", "but", "so") or one.text in ",:"):
             if not seen:
@@ -515,9 +503,10 @@ _BARE = words("house home flat jobs schools banks teams doctors desks offices pl
 
 def tokens_of(text: str) -> list[Token]:
     """The words and stops of a sentence."""
-    found = []
-    for match in TOKEN.finditer(text):
-        word, (start, end) = match[0], match.span()
+    found, end = [], 0
+    for word in TOKEN.findall(text):  # with a search for each, faster than match objects
+        start = text.index(word, end)
+        end = start + len(word)
         found.append(Token(word, word.lower().replace("’", "'"), start, end))
     return found
 
@@ -658,7 +647,7 @@ _KINDS = ("time", "date", "day", "number", "name")
 """Kinds that a single word determines, in order of precedence."""
 
 
-@lru_cache(maxsize=8192)
+@lru_cache(maxsize=_WORDS)
 def _kind_of_word(low: str) -> str:
     if _CLOCK.match(low):
         return "time"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -22,13 +23,16 @@ from rlm_mem.text.clauses import (
     ADVERBS,
     BE,
     DAYS,
+    DENYING,
     DETERMINERS,
     FIRST,
     NEWS,
     ONCE,
     OTHER,
+    PASTS,
     PREPOSITIONS,
     THIRD,
+    TOKEN,
     UNSURE,
     Complement,
     Token,
@@ -41,7 +45,7 @@ from rlm_mem.text.clauses import (
     is_compound,
     is_participle,
     kind_of,
-    may_state,
+    may_be_verb,
     no_more,
     of_one_time,
     parts_of,
@@ -80,6 +84,12 @@ _PLANNED = frozenset(("planned", "plan"))  # for Wednesday
 _CALLED_OFF = words("cancelled canceled scrapped axed")
 
 
+_STATING = words("handed passed took taken off aside away turned became become place happen : = -> →").union(
+    DENYING
+)
+_SPEAKING = frozenset(("i", "we", "you", "they", "no"))
+
+
 def statements_in(
     text: str, analyser: Analyser, *, most: int = 40, speaker: str | None = None
 ) -> list[Stated]:
@@ -113,13 +123,27 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
             read += 1
             if end - start > LONGEST:
                 continue
-            if not may_state(text[start:end]):
+            if not _may_state(text[start:end]):
                 unread.append(text[start:end])
                 continue
             reader = _Reader(text[start:end], analyser, topic, carried, news, unread)
             found += reader.read(start, named)
             named, carried, unread = reader.named, reader.known, reader.unread
     return tuple(found)
+
+
+def _may_state(text: str) -> bool:
+    """Whether a sentence has a word that may be a verb; without one it only names something."""
+    low = TOKEN.findall(text.lower()) if text.isascii() else [one.low for one in tokens_of(text)]
+    return any(map(_is_stating, low)) or any(
+        before in _SPEAKING and one.isalpha() and one not in PASTS and not one.endswith(("ed", "ing"))
+        for before, one in (() if _SPEAKING.isdisjoint(low) else pairwise(low))
+    )
+
+
+@lru_cache(maxsize=1 << 15)
+def _is_stating(low: str) -> bool:
+    return low in _STATING or may_be_verb(low)
 
 
 class _Reader(SentenceReader):

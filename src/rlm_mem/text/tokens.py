@@ -39,7 +39,7 @@ def count_tokens(text: str) -> int:
 def count_many(texts: Sequence[str]) -> list[int]:
     """Token counts of many texts, in order."""
     if sum(map(len, texts)) <= _SHORT:
-        return list(map(count_tokens, texts))
+        return [count_tokens(text) if text else 0 for text in texts]
     toktok = _toktok()
     try:
         return list(toktok.batch_count(texts, ENCODING, 1))

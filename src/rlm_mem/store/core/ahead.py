@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 import msgspec
 
-from rlm_mem.store.core.records import encode_content
+from rlm_mem.store.core.records import encode_segments, segments_of, texts_of
 
 __all__ = ["AHEAD", "Ahead", "LocalTerms", "local_terms", "segments_ahead"]
 
@@ -71,17 +71,9 @@ def segments_ahead(found: Ahead) -> Iterator[None]:
         AHEAD.reset(token)
 
 
-class _Places(dict[str, int]):
-    """The place of each term in the order of their first use."""
-
-    def __missing__(self, term: str) -> int:
-        self[term] = place = len(self)
-        return place
-
-
 def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
     """The encoded segments of a content, with a numbering of terms of their own."""
-    places = _Places()
-    return LocalTerms(
-        encode_content(language, content, skip_before, around, places.__getitem__), list(places)
-    )
+    segments = segments_of(language, content, skip_before, around)
+    terms = list(texts_of(segments))
+    places = {term: place for place, term in enumerate(terms)}
+    return LocalTerms(encode_segments(segments, places.__getitem__), terms)

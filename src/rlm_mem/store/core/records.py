@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import inf
@@ -75,9 +75,11 @@ __all__ = [
     "query_time",
     "reliability",
     "repeated_prefix",
+    "segments_of",
     "standing",
     "strongest",
     "surroundings",
+    "texts_of",
     "tier_of",
     "time_range",
     "totals_of",
@@ -579,10 +581,11 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
     words = array("I")
     for seg in segs:
         before = len(words)
-        for number, count in zip(map(term_id, seg.terms), seg.terms.values(), strict=True):
-            if count == 1:
-                words.append(number)
-            else:
+        numbers = map(term_id, seg.terms)
+        if max(seg.terms.values(), default=1) == 1:
+            words.extend(numbers)
+        else:
+            for number, count in zip(numbers, seg.terms.values(), strict=True):
                 words.extend((number,) * min(count, MAX_FREQUENCY))
         # Author numbers are stored one higher, so that 0 can mean an unknown author.
         author = 0 if seg.author is None else term_id(AUTHOR_PREFIX + seg.author) + 1
@@ -594,14 +597,28 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
     return head.tobytes()
 
 
+def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
+    """Every entry of the dictionary that these segments need, in order of appearance."""
+    texts: dict[str, None] = {}
+    for seg in segs:
+        texts.update(dict.fromkeys(seg.terms))
+        if seg.author is not None:
+            texts[AUTHOR_PREFIX + seg.author] = None
+    return texts
+
+
+def segments_of(language: str, content: str, skip_before: int, around: str) -> list[AnalysedSegment]:
+    """The segments of a chunk's content (``Analyser.analyse_segments`` of a language)."""
+    from rlm_mem.text.analysis import get_analyser
+
+    return get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
+
+
 def encode_content(
     language: str, content: str, skip_before: int, around: str, term_id: Callable[[str], int]
 ) -> bytes:
-    """The encoded segments of a chunk's content (``Analyser.analyse_segments`` of a language, then encoded)."""
-    from rlm_mem.text.analysis import get_analyser
-
-    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
-    return encode_segments(analysed, term_id)
+    """The encoded segments of a chunk's content."""
+    return encode_segments(segments_of(language, content, skip_before, around), term_id)
 
 
 def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:

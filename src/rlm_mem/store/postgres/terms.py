@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from rlm_mem.store.core.records import AUTHOR_PREFIX, encode_segments
+from rlm_mem.store.core.records import encode_segments, texts_of
 from rlm_mem.store.core.selection import distinct
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, added, changes_of, replaced, summed
 from rlm_mem.store.postgres.parts import (
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.schema import Head
     from rlm_mem.text.analysis import AnalysedSegment
 
-__all__ = ["Question", "TermIndex", "texts_of"]
+__all__ = ["Question", "TermIndex"]
 
 Ints = npt.NDArray[np.int64]
 
@@ -306,16 +306,6 @@ class TermIndex:
                 )
             )
         return statements
-
-
-def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
-    """Every entry of the dictionary that these segments need, in order of appearance."""
-    texts: dict[str, None] = {}
-    for seg in segs:
-        texts.update(dict.fromkeys(seg.terms))
-        if seg.author is not None:
-            texts[AUTHOR_PREFIX + seg.author] = None
-    return texts
 
 
 def _together(statements: Sequence[Statement]) -> list[Statement]:
