@@ -275,9 +275,11 @@ class Finder:
                 for held in kind:
                     says_so = bool(values) and values <= held.terms
                     said += says_so
-                    if read < _READ and (said <= _SAYING_SO or not says_so):
+                    if said <= _SAYING_SO or not says_so:
                         named.setdefault(held.chunk_id, held.content_hash or None)
                         read += 1
+                        if read == _READ:
+                            break
         named.pop(chunk.id, None)
         ids = self._unlike(named, statements, analyser)
         earlier = self._index.get_many(ids) if ids else {}
@@ -353,27 +355,29 @@ class Finder:
         values = {term: 0.0 for one in told for stem in one.value for term in _terms_of(stem)}
         return groups, values | words
 
-    def _just_stored(self, statements: Sequence[Stated]) -> list[Held]:
+    def _just_stored(self, statements: Sequence[Stated]) -> Iterator[Held]:
         """Chunks stored since the index was asked that share the most stems with a sentence, the newest first.
 
         They come without their hashes.
         """
-        found: dict[str, Held] = {}
+        found: dict[str, frozenset[str]] = {}
         for one in statements:
             topic, ended = one.topic, one.former | one.gone
             for stem in (*topic, *one.former, *one.gone):
                 for chunk_id, stems in self._own.get(stem, ())[-_RECENT:]:
                     if topic <= stems or not stems.isdisjoint(ended):
-                        found[chunk_id] = Held(chunk_id, "", stems)
+                        found[chunk_id] = stems
         if not found:
-            return []
+            return
         words = {
             stem
             for one in statements
             for stem in (*one.topic, *one.value, *one.context, *one.former, *one.gone)
         }
-        newest = list(found.values())[::-1]
-        return sorted(newest, key=lambda held: len(held.terms & words), reverse=True)
+        shared = [len(words & stems) for stems in found.values()]
+        newest = zip(shared, range(len(found)), found.items(), strict=True)
+        for _, _, (chunk_id, stems) in sorted(newest, reverse=True):
+            yield Held(chunk_id, "", stems)
 
     def _compared(
         self, chunk: Chunk, statements: Sequence[Stated], old: Chunk, analyser: Analyser

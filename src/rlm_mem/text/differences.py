@@ -129,6 +129,8 @@ def differences(
 ) -> Iterator[tuple[Conflict, Stated, Stated]]:
     """All differences between the statements of two texts, each with the later and the earlier statement."""
     for one in older:
+        if not one.standing:
+            continue
         restated = any(_restates(new, one) for new in newer)
         for new in newer:
             found = difference(new, one, restated=restated)

@@ -30,13 +30,14 @@ class LocalTerms(msgspec.Struct, array_like=True):
 
     def numbered(self, term: Callable[[str], int]) -> bytes:
         """The blob with the numbers of the index's own dictionary: what ``encode_segments`` gives with ``term``."""
-        numbers = [term(text) for text in self.terms]
+        numbers = list(map(term, self.terms))
         words = self._words()
         start = _HEAD + _PER_SEGMENT * words[1]
-        for place in range(_HEAD + _AUTHOR, start, _PER_SEGMENT):
-            if words[place]:
-                words[place] = numbers[words[place] - 1] + 1
-        words[start:] = array("I", [numbers[word] for word in words[start:]])
+        if any(words[_HEAD + _AUTHOR : start : _PER_SEGMENT]):
+            for place in range(_HEAD + _AUTHOR, start, _PER_SEGMENT):
+                if words[place]:
+                    words[place] = numbers[words[place] - 1] + 1
+        words[start:] = array("I", map(numbers.__getitem__, words[start:]))
         if sys.byteorder == "big":
             words.byteswap()
         return words.tobytes()

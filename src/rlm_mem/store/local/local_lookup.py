@@ -262,15 +262,17 @@ class LocalSource:
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
     ) -> list[Held]:
         """See `CandidateSource.holding`."""
-        numbers = self._numbers(list({*weights, *(term for group in groups for term in group)}))
-        lists = {term: self._list(number) for term, number in numbers.items()}
-        found = [
-            self._holding_all([lists[term] for term in group])
-            for group in groups
-            if group and all(term in lists and lists[term].df for term in group)
-        ]
-        if not found:
+        numbers = self._numbers([term for group in groups for term in group])
+        found: list[tuple[Slots, Slots]] = []
+        for group in groups:
+            if group and all(term in numbers for term in group):
+                postings_of = [self._list(numbers[term]) for term in group]
+                if all(postings.df for postings in postings_of):
+                    found.append(self._holding_all(postings_of))
+        if not found:  # for most questions: the terms that only have weights are not looked up
             return []
+        numbers |= self._numbers([term for term in weights if term not in numbers])
+        lists = {term: self._list(number) for term, number in numbers.items()}
         old, new = reduce(union, [one for one, _ in found]), reduce(union, [one for _, one in found])
         slots = np.concatenate([old.astype(np.int64), new.astype(np.int64) + self._view.snapshot.size])
         if not len(slots):

@@ -608,7 +608,8 @@ class LocalRowWriter:
             return
         self._numbered = ahead
         terms = self._terms
-        asked = dict.fromkeys(text for one in ahead.values() for text in one.terms if text not in terms)
+        every = dict.fromkeys(chain.from_iterable(map(attrgetter("terms"), ahead.values())))
+        asked = [text for text in every if text not in terms]
         if len(terms) + len(asked) > _MOST_KEPT:
             terms.clear()
         self._look_up(asked)
