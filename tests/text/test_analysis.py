@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.text import analysis
+from rlm_mem.text import analysis, cues
 from rlm_mem.text.analysis import Analyser, get_analyser, segment_flags, time_words
 
 
@@ -115,7 +115,7 @@ def test_flags_tell_what_a_segment_holds() -> None:
 def test_a_cue_is_never_missed_for_want_of_a_hint(monkeypatch: pytest.MonkeyPatch) -> None:
     pick = random.Random(3)
     patterns = [pattern for pattern, _ in (*analysis._CASELESS_CUES, *analysis._CASED_CUES)]
-    words = sorted(set(re.findall(r"[A-Za-z']+", " ".join([*patterns, analysis._TIME]))))
+    words = sorted(set(re.findall(r"[A-Za-z']+", " ".join([*patterns, cues.TIME]))))
     words += [
         "1999",
         "2nd",

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache, reduce
 from itertools import chain
 from operator import or_
@@ -28,6 +28,7 @@ from msgspec import Struct
 from rlm_mem.chunk import normalise_unicode
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.text import blocks as structure
+from rlm_mem.text import cues
 from rlm_mem.text.blocks import Block, blocks, pieces, units
 from rlm_mem.text.irregular import irregular_forms
 from rlm_mem.text.stopwords import function_words, stop_words
@@ -81,104 +82,27 @@ _SPACELESS = re.compile(
     "]+"
 )
 
-_MONTHS = (
-    "january|february|march|april|may|june|july|august|september|october|november|december|"
-    "jan|feb|mar|apr|jun|jul|aug|sept?|oct|nov|dec"
-)
-_NUMBER_WORDS = (
-    "two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozen|couple|few|several|hundred|thousand"
-)
-_TIME = (
-    r"\b(?:yesterday|today|tonight|tomorrow|ago|recently|lately|currently|nowadays|weekend|monday|tuesday|wednesday|"
-    r"thursday|friday|saturday|sunday|(?:last|next|this|past|each|every|coming|previous|following)\s+(?:\w+\s+)?"
-    r"(?:day|night|morning|afternoon|evening|week|weekend|month|year|summer|winter|spring|fall|autumn|monday|tuesday|"
-    r"wednesday|thursday|friday|saturday|sunday|january|february|march|april|may|june|july|august|september|october|"
-    r"november|december)|january|february|april|june|july|august|september|october|november|december|"
-    r"(?:in|since|by|early|late|mid|of|on)\s+(?:march|may)|\d{1,2}(?:st|nd|rd|th)|(?:19|20)\d\d(?:-\d\d-\d\d)?|"
-    r"the other (?:day|night|week)|just now|a while (?:back|ago)|"
-    r"\d{1,2}(?::\d\d)?\s?(?:am|pm)|christmas|thanksgiving|"
-    r"halloween|new year'?s?|easter|birthday)\b"
-)
-_DURATION = (
-    r"\b(?:(?:\d+|an?|one|" + _NUMBER_WORDS + r"|half an?|many|some|couple of|over a)(?:\s+\w+)?[\s-]+"
-    r"(?:second|minute|hour|day|night|week|month|year|decade)s?|since\s+\w+|"
-    r"for\s+(?:\w+\s+)?(?:years|months|weeks|days|"
-    r"hours|ages|a while|a long time)|all (?:day|week|month|year)|so far)\b"
-)
-_PLACE = (
-    r"\b(?:in|at|to|from|near|around|across|through|visit(?:ed|ing)?|outside|inside|"
-    r"of)\s+(?:the\s+|a\s+|an\s+|my\s+|our\s+)?"
-    r"(?:[A-Z][\w'’]+|(?:\w+\s+)?(?:beach|park|city|town|country|home|school|office|"
-    r"church|museum|mountains?|forest|lake|river|cafe|café|"
-    r"restaurant|gym|studio|store|shop|library|hospital|shelter|center|centre|island|"
-    r"village|coast|state|woods|trail)\b)"
-)
-_QUOTED = r"[\"“”«»„][^\"“”«»„]{2,}[\"“”«»]|(?<!\w)'[A-Z][^']{2,}'(?!\w)|`[^`]+`|\*[^*\s][^*]*\*"
 _QUOTE_MARKS = frozenset("\"“”«»„'`*")
 """A quotation has one of these."""
-_CAPITAL = r"(?<![.!?:\n])(?<![.!?:]\s)(?<=\s)[\"“'‘(]?(?!I\b|I['’])[A-Z][\w'’&-]+"
-_NUMERAL = r"\d|\b(?:one|once|twice|both|first|second|third|" + _NUMBER_WORDS + r")\b"
-_FIRST = r"\b(?:I|[Mm]y|[Mm]e|[Mm]ine|[Ww]e|[Oo]ur|[Uu]s|I'm|I've|I'd)\b"
-_SECOND = r"\b(?:you|your|yours|you're|you've|ya|u)\b"
-_REASON = (
-    r"\b(?:because|'?cause|cuz|since|so that|in order to|that's why|reason|inspir\w+|motivat\w+|due to|thanks to|"
-    r"led to|made me|makes me|wanted to|to help|therefore|hence|reminds?|as a result|why)\b"
-)
-_FEELING = (
-    r"\b(?:feel\w*|felt|happy|happier|sad|glad|proud|grateful|thankful|excited|"
-    r"exciting|nervous|anxious|scared|afraid|"
-    r"angry|upset|amazing|awesome|great|incredible|inspired|inspiring|relieved|worried|stress\w*|overwhelm\w+|joy|"
-    r"peace\w*|calm\w*|lov(?:e|ed|ing)|hurt|lonely|tired|exhausted|free|awe|blast|"
-    r"disappoint\w+|frustrat\w+|reward\w+)\b"
-)
-_PERSON = (
-    r"\b(?:mom|mum|mother|dad|father|parents?|brother|sister|siblings?|son|daughter|"
-    r"kids?|children|husband|wife|partner|"
-    r"boyfriend|girlfriend|fianc[eé]e?|friends?|buddy|buddies|cousin|aunt|uncle|"
-    r"grandma|grandpa|grandmother|grandfather|"
-    r"granny|niece|nephew|boss|colleagues?|coworkers?|teammates?|team|coach|teacher|"
-    r"mentor|neighbou?rs?|roommate|doctor|"
-    r"manager|client|customer|maintainer|author|owner)\b"
-)
-_PLAN = (
-    r"\b(?:going to|gonna|plan\w*|thinking (?:about|of)|will|'ll|can't wait|"
-    r"look(?:ing)? forward|hop(?:e|ing) to|want to|"
-    r"next|upcoming|soon|tomorrow|schedul\w+|goals?|dream\w*|aim\w*|consider\w*|intend\w*|decided)\b"
-)
-_PREFERENCE = (
-    r"\b(?:lov(?:e|es|ed|ing)|like[sd]?|enjoy\w*|favou?rites?|fave|prefer\w*|fan of|"
-    r"into|passion\w*|obsess\w*|hat(?:e|es|ed)|"
-    r"adore\w*|best|interest\w*|hobb\w+|always)\b"
-)
-_ATTACHMENT = (
-    r"\b(?:photos?|pictures?|pics?|images?|snap(?:shot)?|screenshot|attached|"
-    r"attachment|here's|check (?:this|it) out|look at|"
-    r"take a look|shared?)\b"
-)
-_OPINION = (
-    r"\b(?:think|thought|believe|should|recommend\w*|suggest\w*|advice|advise|opinion|guess|agree|important|matters?|"
-    r"better|try|tip|tips|mean[st]?|represent\w*|symboli\w+|remind\w*)\b"
-)
-_NEGATION = r"\b(?:not|never|no|none|nothing|n't|without|cannot|can't|don't|didn't|won't|isn't|wasn't)\b"
 
 _CASELESS_CUES = (
-    (_DURATION, DURATION),
-    (_NUMERAL, NUMBER),
-    (_SECOND, SECOND_PERSON),
-    (_REASON, REASON),
-    (_FEELING, FEELING),
-    (_PERSON, PERSON_CUE),
-    (_PLAN, PLAN),
-    (_PREFERENCE, PREFERENCE),
-    (_ATTACHMENT, ATTACHMENT),
-    (_OPINION, OPINION),
-    (_NEGATION, NEGATION),
+    (cues.DURATION, DURATION),
+    (cues.NUMERAL, NUMBER),
+    (cues.SECOND, SECOND_PERSON),
+    (cues.REASON, REASON),
+    (cues.FEELING, FEELING),
+    (cues.PERSON, PERSON_CUE),
+    (cues.PLAN, PLAN),
+    (cues.PREFERENCE, PREFERENCE),
+    (cues.ATTACHMENT, ATTACHMENT),
+    (cues.OPINION, OPINION),
+    (cues.NEGATION, NEGATION),
 )
 _CASED_CUES = (
-    (_PLACE, PLACE_CUE),
-    (_QUOTED, QUOTES),
-    (_CAPITAL, CAPITALS),
-    (_FIRST, FIRST_PERSON),
+    (cues.PLACE, PLACE_CUE),
+    (cues.QUOTED, QUOTES),
+    (cues.CAPITAL, CAPITALS),
+    (cues.FIRST, FIRST_PERSON),
 )
 _KIND_FLAGS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
 
@@ -188,14 +112,14 @@ _TIMES, _SITES = 1 << _TIME_SHIFT, 2 << _TIME_SHIFT  # bits of a number in flags
 _DIGITS = 1 << 25  # free in flags; with it a text has a number
 _PERIODS = "day night week month year"
 _HINTS = {
-    _TIMES: f"{_PERIODS} {_MONTHS.replace('|', ' ')} yesterday today tonight tomorrow ago recently lately currently "
-    "nowadays monday tuesday wednesday thursday friday saturday sunday morning afternoon evening summer winter spring "
-    "fall autumn now while christmas thanksgiving halloween easter birthday",
+    _TIMES: f"{_PERIODS} {cues.MONTHS.replace('|', ' ')} yesterday today tonight tomorrow ago recently lately "
+    "currently nowadays monday tuesday wednesday thursday friday saturday sunday morning afternoon evening summer "
+    "winter spring fall autumn now while christmas thanksgiving halloween easter birthday",
     _SITES: "beach park city town country home school office church museum mountain forest lake river cafe restaurant "
     "gym studio store shop library hospital shelter center centre island village coast state woods trail",
     PLACE_CUE: "in at to from near around across through visit outside inside of",
     DURATION: f"{_PERIODS} second minute hour decade since ages while time far",
-    NUMBER: f"one once twice both first second third {_NUMBER_WORDS.replace('|', ' ')}",
+    NUMBER: f"one once twice both first second third {cues.NUMBER_WORDS.replace('|', ' ')}",
     FIRST_PERSON: "i my me mine we our us",
     SECOND_PERSON: "you ya u",
     REASON: "because cause cuz since so order why reason inspir motivat due thanks led made makes wanted help "
@@ -234,7 +158,7 @@ def _cues(ascii_only: bool) -> _Cues:
     """
     flags = re.ASCII if ascii_only else re.IGNORECASE
     return _Cues(
-        re.compile(_TIME, flags),
+        re.compile(cues.TIME, flags),
         tuple((re.compile(pattern, flags), bit) for pattern, bit in _CASELESS_CUES),
         tuple((re.compile(pattern), bit) for pattern, bit in _CASED_CUES),
     )
@@ -344,7 +268,7 @@ def segment_flags(text: str, words: Sequence[str] | None = None) -> int:
 
 @cache
 def _first() -> re.Pattern[str]:
-    return re.compile(_FIRST)
+    return re.compile(cues.FIRST)
 
 
 def says_i(text: str) -> bool:
@@ -385,24 +309,6 @@ def words(text: str) -> Iterator[tuple[str, int, int]]:
         yield match.group(), match.start(), match.end()
 
 
-class _Known(dict[str, tuple[str, ...]]):
-    """The terms of raw words, made when they are first asked for.
-
-    Args:
-        terms: of a word.
-    """
-
-    def __init__(self, terms: Callable[[str], Iterable[str]]) -> None:
-        self._terms = terms
-
-    def __missing__(self, word: str) -> tuple[str, ...]:
-        made = tuple(self._terms(word))
-        if len(self) >= _MAX_KNOWN:
-            self.clear()
-        self[word] = made
-        return made
-
-
 class Analyser:
     """Turns text into terms for one language.
 
@@ -418,8 +324,8 @@ class Analyser:
         self._function = function_words(self.language)
         self._forms = irregular_forms() if self.language == "english" else {}
         self._cache: dict[str, str] = {}
-        self._known = _Known(lambda word: self._terms_of(word, self._stop, singles=False))
-        self._known_indexed = _Known(lambda word: self._terms_of(word, self._function, singles=True))
+        self._known: dict[str, tuple[str, ...]] = {}
+        self._known_indexed: dict[str, tuple[str, ...]] = {}
 
     def stem(self, word: str) -> str:
         """The term of one folded word: irregular form, then stem, cut to `MAX_TERM` characters."""
@@ -474,7 +380,18 @@ class Analyser:
                 for term in self._terms_of(word, left_out, singles=indexed, shouting=True)
             ]
         known = self._known_indexed if indexed else self._known
-        return list(chain.from_iterable(map(known.__getitem__, raw)))
+        try:
+            return list(chain.from_iterable(map(known.__getitem__, raw)))
+        except KeyError:
+            found: list[str] = []
+            for word in raw:
+                made = known.get(word)
+                if made is None:
+                    if len(known) >= _MAX_KNOWN:
+                        known.clear()
+                    made = known[word] = tuple(self._terms_of(word, left_out, singles=indexed))
+                found += made
+            return found
 
     def _terms_of(
         self, word: str, left_out: frozenset[str], *, singles: bool, shouting: bool = False

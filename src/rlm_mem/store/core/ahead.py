@@ -5,15 +5,19 @@ from __future__ import annotations
 import contextlib
 import sys
 from array import array
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from rlm_mem.store.core.records import encode_segments, segments_of, texts_of
+from rlm_mem.store.core.records import AUTHOR_PREFIX, encode_segments
 
-__all__ = ["AHEAD", "Ahead", "LocalTerms", "local_terms", "segments_ahead"]
+if TYPE_CHECKING:
+    from rlm_mem.text.analysis import AnalysedSegment
+
+__all__ = ["AHEAD", "Ahead", "LocalTerms", "local_terms", "segments_ahead", "texts_of"]
 
 _HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # of a segment blob, in words (store.core.records)
 
@@ -72,9 +76,21 @@ def segments_ahead(found: Ahead) -> Iterator[None]:
         AHEAD.reset(token)
 
 
+def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
+    """Every entry of the dictionary that these segments need, in order of appearance."""
+    texts: dict[str, None] = {}
+    for seg in segs:
+        texts.update(dict.fromkeys(seg.terms))
+        if seg.author is not None:
+            texts[AUTHOR_PREFIX + seg.author] = None
+    return texts
+
+
 def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
     """The encoded segments of a content, with a numbering of terms of their own."""
-    segments = segments_of(language, content, skip_before, around)
+    from rlm_mem.text.analysis import get_analyser
+
+    segments = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
     terms = list(texts_of(segments))
     places = {term: place for place, term in enumerate(terms)}
     return LocalTerms(encode_segments(segments, places.__getitem__), terms)

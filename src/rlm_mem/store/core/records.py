@@ -19,7 +19,7 @@ import sys
 import threading
 import time
 from array import array
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import inf
@@ -75,11 +75,9 @@ __all__ = [
     "query_time",
     "reliability",
     "repeated_prefix",
-    "segments_of",
     "standing",
     "strongest",
     "surroundings",
-    "texts_of",
     "tier_of",
     "time_range",
     "totals_of",
@@ -597,28 +595,14 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
     return head.tobytes()
 
 
-def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
-    """Every entry of the dictionary that these segments need, in order of appearance."""
-    texts: dict[str, None] = {}
-    for seg in segs:
-        texts.update(dict.fromkeys(seg.terms))
-        if seg.author is not None:
-            texts[AUTHOR_PREFIX + seg.author] = None
-    return texts
-
-
-def segments_of(language: str, content: str, skip_before: int, around: str) -> list[AnalysedSegment]:
-    """The segments of a chunk's content (``Analyser.analyse_segments`` of a language)."""
-    from rlm_mem.text.analysis import get_analyser
-
-    return get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
-
-
 def encode_content(
     language: str, content: str, skip_before: int, around: str, term_id: Callable[[str], int]
 ) -> bytes:
-    """The encoded segments of a chunk's content."""
-    return encode_segments(segments_of(language, content, skip_before, around), term_id)
+    """The encoded segments of a chunk's content (``Analyser.analyse_segments`` of a language, then encoded)."""
+    from rlm_mem.text.analysis import get_analyser
+
+    analysed = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
+    return encode_segments(analysed, term_id)
 
 
 def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:

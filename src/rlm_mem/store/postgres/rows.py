@@ -10,8 +10,8 @@ import psycopg
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.errors import ConflictError, InvalidChunk
-from rlm_mem.store.core.ahead import AHEAD
-from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, entry_of, index_key, texts_of
+from rlm_mem.store.core.ahead import AHEAD, texts_of
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, entry_of, index_key
 from rlm_mem.store.postgres.reads import touching
 from rlm_mem.store.postgres.schema import Head
 from rlm_mem.store.postgres.values import array_cursor

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 import psycopg
 
-from rlm_mem.store.core.records import encode_segments, texts_of
+from rlm_mem.store.core.ahead import texts_of
+from rlm_mem.store.core.records import encode_segments
 from rlm_mem.store.core.selection import distinct
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, added, changes_of, replaced, summed
 from rlm_mem.store.postgres.parts import (
