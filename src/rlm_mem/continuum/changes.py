@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
@@ -63,6 +63,9 @@ class Change(ChangeRecord, kw_only=True):
     unmarks: dict[str, dict[str, Any]] = msgspec.field(default_factory=dict)
     archived: list[str] = msgspec.field(default_factory=list)
     restored: list[str] = msgspec.field(default_factory=list)
+
+
+_Built = TypeVar("_Built", bound=Change | None)
 
 
 class Changes:
@@ -145,12 +148,12 @@ class Changes:
         with begin as transaction:
             yield transaction
 
-    def apply(self, build: Callable[[], Change | None], *, undoes: str | None = None) -> Change | None:
+    def apply(self, build: Callable[[], _Built], *, undoes: str | None = None) -> _Built:
         """Build a change on the present files and carry it out; ``build`` returns None where there is nothing to do."""
         with self.locked(undoable=True) as transaction:
             change = build()
             if change is None:
-                return None
+                return change
             self._validate(change)
             notes = transaction.change
             notes.id, notes.undoes, notes.record = change.id, undoes, change
@@ -319,14 +322,18 @@ class Changes:
 
         return self._undone(self.transition(transition_id), reason)
 
-    def undo_recorded(self, change: str, reason: str) -> Change | None:
-        """Undo a change by its record, of tiered memories or of other files; None where there is no record.
+    def undo_recorded(self, change: str, reason: str) -> Change:
+        """Undo a change by its record, of tiered memories or of other files.
 
         Raises:
-            ConflictError: what it made was changed since.
+            ConflictError: what it made was changed since, or there is no record.
         """
         former = self._recorded(change)
-        return None if former is None else self._undone(former, reason)
+        if former is None:
+            raise ConflictError(
+                f"the record of the change {change} is not kept any more: it cannot be undone"
+            )
+        return self._undone(former, reason)
 
     def _recorded(self, change: str) -> Change | None:
         for folder in (TRANSITIONS, UNDO):
@@ -356,10 +363,7 @@ class Changes:
                 }),
             )  # fmt: skip
 
-        change = self.apply(build, undoes=former.id)
-        if change is None:  # unreachable: build returns a change or raises
-            raise NotFoundError(f"there is no change {former.id}")
-        return change
+        return self.apply(build, undoes=former.id)
 
     def _record(self, name: str) -> Change:
         try:

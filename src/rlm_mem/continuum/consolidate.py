@@ -103,31 +103,21 @@ class MemoryConsolidationAgent:
             checked = _checked_logs(entries, trace)
             ready = [entry for entry, checks in checked if all_met(checks)]
             failed = [entry for entry in entries if entry.meta.usage_count and not entry.meta.successes]
-            if not ready and not (trace and failed):
-                report.held += [
-                    {"key": entry.key, "reason": unmet(checks)}
-                    for entry, checks in checked
-                    if not all_met(checks)
-                ]
-                continue
-            selected = sorted((*ready, *failed), key=lambda one: (one.meta.created_at or "", one.key))
+            selected = [*ready, *failed] if ready or (trace and failed) else []
+            selected.sort(key=lambda one: (one.meta.created_at or "", one.key))
             report.held += [
                 {"key": entry.key, "reason": unmet(checks)}
                 for entry, checks in checked
                 if entry not in selected
             ]
+            if not selected:
+                continue
             if trace is not None:
                 report.merged.append(
                     {"key": trace.key, "reason": f"{len(selected)} further logs of the same goal"}
                 )
             else:
-                report.promoted.append(
-                    {
-                        "key": selected[0].key,
-                        "to": "mid",
-                        "reason": _log_reason(selected),
-                    }
-                )
+                report.promoted.append({"key": selected[0].key, "to": "mid", "reason": _log_reason(selected)})
             if not report.dry_run:
                 self._consolidate_logs(
                     [entry.key for entry in selected], trace.key if trace else None, report

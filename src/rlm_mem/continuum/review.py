@@ -49,14 +49,13 @@ _logger = logging.getLogger("rlm_mem.continuum")
 FOLDER = "system/review"
 AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
-_PROPOSED: dict[str, tuple[Literal["replace", "contradict"], str, str]] = {
+_Word = Literal["approved", "deferred", "rejected"]
+_PROPOSED = {
     "replace": (
-        "replace",
         "Does the newer memory replace the older one? Approving links them; rejecting leaves both as they are.",
         "replaces",
     ),
     "contradict": (
-        "contradict",
         "Do the two memories contradict each other? Approving links them; rejecting leaves both as they are.",
         "contradicts",
     ),
@@ -71,7 +70,7 @@ class Decision(msgspec.Struct, kw_only=True):
     """What a reviewer decided, and why."""
 
     reviewer: str
-    decision: Literal["approved", "deferred", "rejected"]
+    decision: _Word
     reason: str
     at: str
 
@@ -165,7 +164,7 @@ class ReviewQueue:
             entry = self._files.get(key)
             if entry is None or not self.wanted(kind, entry):
                 return None
-            file = f"{FOLDER}/{case_id}.json"
+            file = _file(case_id)
             text = self._files.read(file)
             former = _decode(text.encode(), file) if text is not None else None
             case = self._prepare(kind, entry, case_id, why, former.decisions if former else [])
@@ -184,7 +183,7 @@ class ReviewQueue:
         Called within the transaction that stores the chunks.
         """
         case_id = _case_id("capture", conversation_id)
-        file = f"{FOLDER}/{case_id}.json"
+        file = _file(case_id)
         data = self._files.stored.read(file)
         case = _decode(data, file) if data is not None else None
         at = stamp(self._store.clock())
@@ -212,16 +211,16 @@ class ReviewQueue:
             room = self._room(len(proposals))
             for one in proposals[:room]:
                 case = Case(
-                    id=_case_id(one.kind, f"{one.newer_id} {one.older_id}"), kind=_PROPOSED[one.kind][0],
-                    entry=one.newer_id,
+                    id=_case_id(one.kind, f"{one.newer_id} {one.older_id}"), entry=one.newer_id,
+                    kind="replace" if one.kind == "replace" else "contradict",
                     title=f"{_line(one.older)} → {_line(one.newer)}", status="open", opened_at=at,
-                    question=_PROPOSED[one.kind][1],
+                    question=_PROPOSED[one.kind][0],
                     figures={"confidence": one.confidence, "reason": one.reason},
                     evidence=[f"{one.newer_id} (newer): {one.newer}", one.reason],
                     counter_evidence=[f"{one.older_id} (older): {one.older}"],
                     history=[], chunk_ids=[one.newer_id, one.older_id],
                 )  # fmt: skip
-                self._files.stored.write(f"{FOLDER}/{case.id}.json", _encode(case).encode())
+                self._files.stored.write(_file(case.id), _encode(case).encode())
                 opened.append(case.id)
         if len(opened) < len(proposals):
             _logger.warning(
@@ -270,7 +269,7 @@ class ReviewQueue:
             by = {"reviewer": f"model {llm.name}", "reason": verdict.reason or verdict.word}
             if verdict.word == "both":
                 decided.append(self.reject(case.id, **by))
-            elif verdict.word == _PROPOSED[case.kind][2]:
+            elif verdict.word == _PROPOSED[case.kind][1]:
                 decided.append(self.approve(case.id, **by))
         return decided
 
@@ -376,44 +375,21 @@ class ReviewQueue:
             InvalidMemory: no reviewer, no reason, or the memory does not meet the rule any more.
             ConflictError: the case was decided already.
         """
-
-        def act(case: Case, entry: TieredMemory) -> tuple[list[Edit], dict[str, Any]]:
-            if case.kind == "retain":
-                return [], {}
-            checks = low_to_ultra(entry.meta)
-            if not all_met(checks):
-                raise InvalidMemory(f"{entry.key} does not meet the rule any more: {unmet(checks)}")
-            return self._to_core(entry, f"approved by {reviewer}: {reason}")
-
-        return self._decide(case_id, "approved", reviewer, reason, act)
+        return self._decide(case_id, "approved", reviewer, reason)
 
     def reject(self, case_id: str, *, reviewer: str, reason: str) -> Change:
         """Leave the memory where it is (``promote``), move it to mid (``retain``), archive (``capture``,
         ``quarantine``), or let both hold (``replace``, ``contradict``).
         """
-
-        def act(case: Case, entry: TieredMemory) -> tuple[list[Edit], dict[str, Any]]:
-            return (
-                self._to_mid(entry, f"rejected by {reviewer}: {reason}")
-                if case.kind == "retain"
-                else ([], {})
-            )
-
-        return self._decide(case_id, "rejected", reviewer, reason, act)
+        return self._decide(case_id, "rejected", reviewer, reason)
 
     def defer(self, case_id: str, *, reviewer: str, reason: str, days: int = 30) -> Change:
         """Decide later: the case is open again after so many days; a chunk in quarantine stays there, and is listed."""
         until = stamp(self._store.clock() + timedelta(days=days))
-        return self._decide(case_id, "deferred", reviewer, reason, lambda _case, _entry: ([], {}), until)
+        return self._decide(case_id, "deferred", reviewer, reason, until)
 
     def _decide(
-        self,
-        case_id: str,
-        decision: Literal["approved", "deferred", "rejected"],
-        reviewer: str,
-        reason: str,
-        act: Callable[[Case, TieredMemory], tuple[list[Edit], dict[str, Any]]],
-        until: str | None = None,
+        self, case_id: str, decision: _Word, reviewer: str, reason: str, until: str | None = None
     ) -> Change:
         reviewer, reason = reviewer.strip(), reason.strip()
         if not reviewer or reviewer.lower() in AGENTS:
@@ -424,108 +400,97 @@ class ReviewQueue:
         if not reason:
             raise InvalidMemory("a decision needs a reason")
         self._full = ((), 0.0)
-
+        made = Decision(reviewer=reviewer, decision=decision, reason=reason, at=stamp(self._store.clock()))
         if case_id.startswith(tuple(f"{kind}-" for kind in _PROPOSED)):
-            return self._proposed(case_id, decision, reviewer, reason, until)
+            return self._proposed(case_id, made, until)
+        return self._changes.apply(lambda: self._decided(case_id, made, until))
 
-        def build() -> Change:
-            case = self._undecided(case_id)
-            file = f"{FOLDER}/{case_id}.json"
-            text = self._files.read(file)
-            at = stamp(self._store.clock())
-            case.decisions.append(Decision(reviewer=reviewer, decision=decision, reason=reason, at=at))
-            if case.kind == "quarantine":
-                return self._quarantined(case, decision, until)
-            if case.kind == "capture":
-                return self._captured(case, decision, until, Edit(file=file, before=text, after=""))
-            entry = self._files.get(case.entry)
-            if entry is None:
-                raise NotFoundError(f"{case.entry}, the memory of this case, is not there any more")
-            edits, more = act(case, entry)
-            case.status, case.defer_until = decision, until
-            case.usage_at = entry.meta.usage_count
-            edits.append(Edit(file=file, before=text, after=_encode(case)))
-            return self._changes.draft(
-                "promote" if more.get("tier_to") == "ultra-low" else "demote" if more else decision,
-                entry.key, f"{decision} by {reviewer}: {reason}", edits, keep=bool(more),
-                details={"case": case_id, "reviewer": reviewer}, **{"tier_from": "low", **more},
-            )  # fmt: skip
-
-        change = self._changes.apply(build)
-        if change is None:  # unreachable: build returns a change or raises
-            raise NotFoundError(case_id)
-        return change
-
-    def _quarantined(
-        self, case: Case, decision: Literal["approved", "deferred", "rejected"], until: str | None
-    ) -> Change:
-        """The change that releases or archives a chunk in quarantine."""
-        made, chunk_id = case.decisions[-1], case.entry
-        case.status, case.defer_until = decision, until
-        if decision == "approved":
-            self._store.release(chunk_id)
-        elif decision == "rejected":
-            self._store.delete_chunk(chunk_id)
-        return self._changes.draft(
-            decision, chunk_id, f"{decision} by {made.reviewer}: {made.reason}", [],
-            details={"case": case.id, "reviewer": made.reviewer},
-        )  # fmt: skip
-
-    def _undecided(self, case_id: str) -> Case:
+    def _with(self, case_id: str, made: Decision, until: str | None) -> Case:
+        """The case with one more decision; raises ConflictError where it was decided already."""
         case = self.case(case_id)
         if case.status in ("approved", "rejected"):
             raise ConflictError(f"{case_id} was {case.status} already")
+        case.decisions.append(made)
+        case.status, case.defer_until = made.decision, until
         return case
 
-    def _proposed(
-        self, case_id: str, decision: Literal["approved", "deferred", "rejected"], reviewer: str, reason: str,
-        until: str | None,
-    ) -> Change:  # fmt: skip
+    def _proposed(self, case_id: str, made: Decision, until: str | None) -> Change:
         """Decide a proposal; the links that an approval makes are undone with it."""
         with self._files.stored.transaction() as transaction:
-            case = self._undecided(case_id)
+            case = self._with(case_id, made, until)
             newer, older = case.chunk_ids
-            made = f"{decision} by {reviewer}: {reason}"
-            change = self._changes.draft(
-                decision, newer, made, [], details={"case": case_id, "reviewer": reviewer}
-            )
+            change = self._drafted(case, made.decision, [], entry=newer)
             transaction.change.id = change.id
-            case.decisions.append(
-                Decision(reviewer=reviewer, decision=decision, reason=reason, at=stamp(self._store.clock()))
-            )
-            case.status, case.defer_until = decision, until
-            if decision == "approved":
-                why, confidence = (
-                    f"{case.figures.get('reason', '')}; {made}",
-                    float(case.figures.get("confidence", 1.0)),
-                )
+            if made.decision == "approved":
+                why = f"{case.figures.get('reason', '')}; {change.reason}"[:500]
+                confidence = float(case.figures.get("confidence", 1.0))
                 if case.kind == "replace":
-                    self._store.supersede(older, newer, why[:500], confidence=confidence)
+                    self._store.supersede(older, newer, why, confidence=confidence)
                 else:
-                    self._store.add_link(newer, older, "contradicts", confidence, why[:500])
-            self._files.stored.write(f"{FOLDER}/{case_id}.json", _encode(case).encode())
+                    self._store.add_link(newer, older, "contradicts", confidence, why)
+            self._files.stored.write(_file(case_id), _encode(case).encode())
         return change
 
-    def _captured(
-        self, case: Case, decision: Literal["approved", "deferred", "rejected"], until: str | None, edit: Edit
+    def _decided(self, case_id: str, made: Decision, until: str | None) -> Change:
+        """The change by which anything but a proposal is decided."""
+        case = self._with(case_id, made, until)
+        if case.kind == "quarantine":
+            if made.decision == "approved":
+                self._store.release(case.entry)
+            elif made.decision == "rejected":
+                self._store.delete_chunk(case.entry)
+            return self._drafted(case, made.decision, [])
+        op: str = made.decision
+        edits: list[Edit] = []
+        if case.kind == "capture":
+            more = self._captured(case, made)
+        else:
+            entry = self._files.get(case.entry)
+            if entry is None:
+                raise NotFoundError(f"{case.entry}, the memory of this case, is not there any more")
+            case.usage_at = entry.meta.usage_count
+            edits, moves = self._moved(entry, case.kind, made)
+            if moves:
+                op = "promote" if moves["tier_to"] == "ultra-low" else "demote"
+            more = {"keep": bool(moves), "tier_from": "low", **moves}
+        file = _file(case_id)
+        edits.append(Edit(file=file, before=self._files.read(file), after=_encode(case)))
+        return self._drafted(case, op, edits, **more)
+
+    def _drafted(
+        self, case: Case, op: str, edits: list[Edit], *, entry: str | None = None, **more: Any
     ) -> Change:
-        """The change that confirms or archives the memories captured from a session."""
+        """The change that carries out the last decision of a case."""
         made = case.decisions[-1]
-        case.status, case.defer_until = decision, until
-        edit.after = _encode(case)
+        return self._changes.draft(
+            op,
+            entry or case.entry,
+            _told(made),
+            edits,
+            details={"case": case.id, "reviewer": made.reviewer},
+            **more,
+        )
+
+    def _captured(self, case: Case, made: Decision) -> dict[str, Any]:
+        """What confirms or archives the memories captured from a session."""
         here = [chunk_id for chunk_id in case.chunk_ids if self._store.exists(chunk_id)]
-        more: dict[str, Any] = {}
-        if decision == "approved":
-            more = {
+        if made.decision == "approved":
+            return {
                 "marks": {one: {"reviewed_by": made.reviewer} for one in here},
                 "unmarks": {one: {"reviewed_by": None} for one in here},
             }
-        elif decision == "rejected":
-            more = {"archived": here}
-        return self._changes.draft(
-            decision, case.entry, f"{decision} by {made.reviewer}: {made.reason}", [edit],
-            details={"case": case.id, "reviewer": made.reviewer}, **more,
-        )  # fmt: skip
+        return {"archived": here} if made.decision == "rejected" else {}
+
+    def _moved(self, entry: TieredMemory, kind: str, made: Decision) -> tuple[list[Edit], dict[str, Any]]:
+        """The edits that move a memory to the tier that a decision gives it; raises InvalidMemory."""
+        if made.decision == "approved" and kind == "promote":
+            checks = low_to_ultra(entry.meta)
+            if not all_met(checks):
+                raise InvalidMemory(f"{entry.key} does not meet the rule any more: {unmet(checks)}")
+            return self._to_core(entry, _told(made))
+        if made.decision == "rejected" and kind == "retain":
+            return self._to_mid(entry, _told(made))
+        return [], {}
 
     def _to_core(self, entry: TieredMemory, reason: str) -> tuple[list[Edit], dict[str, Any]]:
         """The library's block of this memory becomes ultra-low, or is written; the learning goes to the archive."""
@@ -576,6 +541,14 @@ class ReviewQueue:
             (entry for entry in self._files.in_file(places.LIBRARY, []) if entry.meta.component_of == key),
             None,
         )
+
+
+def _told(made: Decision) -> str:
+    return f"{made.decision} by {made.reviewer}: {made.reason}"
+
+
+def _file(case_id: str) -> str:
+    return f"{FOLDER}/{case_id}.json"
 
 
 def _line(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.continuum.runs import ExecutionRecord
-from rlm_mem.continuum.schema import TIERS, Frontmatter
+from rlm_mem.continuum.schema import TIERS, Frontmatter, tier_fields
 
 __all__ = [
     "Check",
@@ -283,10 +283,7 @@ def moved(meta: Frontmatter, tier: str, at: str, reason: str) -> dict[str, Any]:
     at = max(at, times[-1], key=parse_time)  # a clock that went back must not break the history
     log = f"{at[:19]}Z {meta.tier} to {tier}: {reason}"
     return {
-        "memory_frequency": tier,
-        "volatility": TIERS[tier].volatility,
-        "update_trigger": TIERS[tier].update_trigger,
-        "retention_policy": TIERS[tier].retention_policy,
+        **tier_fields(tier),
         "consolidation_threshold": TIERS[tier].threshold,
         "frequency_history": [*history, tier],
         "transition_timestamps": [*times, at],

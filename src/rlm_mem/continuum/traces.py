@@ -137,7 +137,9 @@ class Traces:
                     {"at": stamp(now), "error": self._clean(error or "")[:300], "context": context}
                 ]
         body = self._clean(write_run(run), report=True)
-        return self._add_session(now, fields, body) if session else self._add_interaction(now, fields, body)
+        if session:
+            return self._add_block(places.session_file(now), f"session-{now:%H%M%S}", fields, body, "high")
+        return self._add_interaction(now, fields, body)
 
     def _clean(self, text: str, *, report: bool = False) -> str:
         """The text after ``config.secrets`` was applied; with ``report``, findings are logged."""
@@ -147,21 +149,12 @@ class Traces:
         return screened.text
 
     def _add_interaction(self, now: datetime, fields: dict[str, Any], body: str) -> TieredMemory:
-        file = ""
-
         def build() -> Change:
-            nonlocal file
             file = self.free_interaction(now)
-            return self._changes.draft(
-                "record",
-                file,
-                "recorded",
-                [self._changes.added(file, new_text(fields, body))],
-                tier_to="high",
-            )
+            edits = [self._changes.added(file, new_text(fields, body))]
+            return self._changes.draft("record", file, "recorded", edits, tier_to="high")
 
-        self._changes.apply(build)
-        return self._written(file)
+        return self._written(self._changes.apply(build))
 
     def free_interaction(self, at: datetime) -> str:
         """The name of an interaction log at this second, or the next free second (names have no finer time)."""
@@ -171,11 +164,6 @@ class Traces:
             if not any(self._files.exists(name) for name in (file, archive_name(file))):
                 return file
             at += timedelta(seconds=1)
-
-    def _add_session(self, now: datetime, fields: dict[str, Any], body: str) -> TieredMemory:
-        return self._add_block(
-            places.session_file(now), f"session-{now:%H%M%S}", fields, body, "record", "high"
-        )
 
     # --- long term and shared files ----------------------------------------------------------------------------------
 
@@ -190,12 +178,12 @@ class Traces:
         name, body = self._clean(name), self._clean(body, report=True)
         file = places.pattern_file(places.slug(name))
         data = self._manual("mid", confidence, name, fields or {})
-        self._changes.apply(
+        made = self._changes.apply(
             lambda: self._changes.draft(
                 "record", file, "recorded", [self._changes.added(file, new_text(data, body))], tier_to="mid"
             )
         )
-        return self._written(file)
+        return self._written(made)
 
     def add_entry(
         self,
@@ -220,9 +208,7 @@ class Traces:
         tier = places.tiers_of(places.kind_of(file))[0]
         title, body = self._clean(title), self._clean(body, report=True)
         data = self._manual(tier, confidence, title, fields or {})
-        return self._add_block(
-            file, entry_id or places.slug(title), data, f"# {title}\n\n{body}", "record", tier
-        )
+        return self._add_block(file, entry_id or places.slug(title), data, f"# {title}\n\n{body}", tier)
 
     def _manual(self, tier: str, confidence: float, goal: str, fields: Mapping[str, Any]) -> dict[str, Any]:
         taken = _DERIVED_FIELDS & set(fields)
@@ -244,20 +230,14 @@ class Traces:
             **screen_data(fields, self._store.config.secrets)[0],
         }
 
-    def _add_block(
-        self, file: str, block: str, fields: dict[str, Any], body: str, op: str, tier: str
-    ) -> TieredMemory:
-        name = block
-
+    def _add_block(self, file: str, block: str, fields: dict[str, Any], body: str, tier: str) -> TieredMemory:
         def build() -> Change:
-            nonlocal name
             name = self.free_block(file, block)
             text = new_text({"id": name, **fields}, body.rstrip("\n") + "\n\n")
             edit = self._changes.added(file, text, name)
-            return self._changes.draft(op, f"{file}#{name}", "recorded", [edit], tier_to=tier)
+            return self._changes.draft("record", f"{file}#{name}", "recorded", [edit], tier_to=tier)
 
-        self._changes.apply(build)
-        return self._written(f"{file}#{name}")
+        return self._written(self._changes.apply(build))
 
     def free_block(self, file: str, wanted: str) -> str:
         """The id for a new block: the wanted one, or with the next free number."""
@@ -268,10 +248,10 @@ class Traces:
             name for number in range(2, len(taken) + 3) if (name := f"{wanted}-{number}") not in taken
         )
 
-    def _written(self, key: str) -> TieredMemory:
-        entry = self._files.get(key)
+    def _written(self, made: Change) -> TieredMemory:
+        entry = self._files.get(made.entry)
         if entry is None:
-            raise NotFoundError(f"{key} vanished after it was written")
+            raise NotFoundError(f"{made.entry} vanished after it was written")
         return entry
 
     # --- reading and uses --------------------------------------------------------------------------------------------
