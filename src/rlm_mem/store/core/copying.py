@@ -285,7 +285,7 @@ def back_up_copies(
     store: ChunkStore,
     namespaces: Sequence[str],
     target: Path,
-    snapshot: Callable[[str], AbstractContextManager[None]],
+    snapshot: Callable[[str], AbstractContextManager[object]],
     *,
     progress: Progress | None = None,
     source: str,

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,7 @@ __all__ = [
     "TermPostings",
     "added",
     "best",
+    "changed_at",
     "contained",
     "distinct",
     "kth",
@@ -267,6 +268,13 @@ def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
     keep = np.ones(len(ordered), np.bool_)
     np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
     return ordered[keep]
+
+
+def changed_at(ordered: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """Where a sorted array takes a new value."""
+    if not len(ordered):
+        return np.zeros(0, np.int64)
+    return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
 
 
 def union(first: npt.NDArray[_Number], second: npt.NDArray[_Number]) -> npt.NDArray[_Number]:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from rlm_mem.store.core.records import DocumentTerms
-from rlm_mem.store.core.selection import contained, distinct
+from rlm_mem.store.core.selection import changed_at, contained, distinct
 from rlm_mem.store.local.snapshot import NO_CONVERSATION, ArrayWriter, Columns, Snapshot, columns_of
 
 __all__ = ["make_snapshot"]
@@ -151,13 +151,13 @@ def _term_counts(
             base_counts[first:last] = np.diff(left[base.offsets[first : last + 1] - lo])
     terms, counts = [base.term.astype(np.int64)], [base_counts]
     for run in runs:
-        starts = _changes(run.term)
+        starts = changed_at(run.term)
         terms.append(run.term[starts].astype(np.int64))
         counts.append(np.diff(np.append(starts, len(run.term))))
     all_terms, all_counts = np.concatenate(terms), np.concatenate(counts)
     order = np.argsort(all_terms, kind="stable")
     all_terms, all_counts = all_terms[order], all_counts[order]
-    starts = _changes(all_terms)
+    starts = changed_at(all_terms)
     if not len(starts):
         return all_terms, all_counts
     sums = np.add.reduceat(all_counts, starts)
@@ -297,10 +297,3 @@ class _InMemory:
 
 def _new_array(folder: Path | None, name: str, dtype: type[np.generic], size: int) -> ArrayWriter | _InMemory:
     return _InMemory(dtype) if folder is None else ArrayWriter(folder / f"{name}.npy", dtype, size)
-
-
-def _changes(values: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Where a sorted array takes a new value."""
-    if not len(values):
-        return np.zeros(0, np.int64)
-    return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])

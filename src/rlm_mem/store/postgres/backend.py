@@ -9,14 +9,14 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rlm_mem.chunk import Chunk, decode_chunk
+from rlm_mem.chunk import Chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, StoreStatus, SyncReport, Vacuumed, Version
 from rlm_mem.store.postgres import audit, erasing
 from rlm_mem.store.postgres.files import PostgresFiles
-from rlm_mem.store.postgres.integrity import check_database, mend_rows
+from rlm_mem.store.postgres.integrity import check_database, chunk_in, mend_rows
 from rlm_mem.store.postgres.maintenance import rebuild, refresh_statistics, vacuum_tables
 from rlm_mem.store.postgres.queries import PostgresQueries
 from rlm_mem.store.postgres.reads import ReadCounts
@@ -133,7 +133,7 @@ class PostgresBackend:
         """Questions that the index alone answers."""
         return PostgresQueries(self.rows, self._routes.namespaces)
 
-    def snapshot(self, namespace: str) -> contextlib.AbstractContextManager[None]:
+    def snapshot(self, namespace: str) -> contextlib.AbstractContextManager[object]:
         """What this thread reads inside, of the database that holds a namespace, is of one moment; for backups."""
         return self.pool(namespace).snapshot()
 
@@ -490,13 +490,10 @@ class PostgresBackend:
 
 def _decoded(namespace: str, chunk_id: str, body: str) -> Chunk | None:
     try:
-        chunk = decode_chunk(body.encode())
-        if chunk.id != chunk_id or chunk.namespace != namespace:
-            raise InvalidChunk(f"the row holds the chunk {chunk.id} of {chunk.namespace}")
+        return chunk_in(body, namespace, chunk_id)
     except InvalidChunk as error:
         _logger.error("unreadable chunk %s: %s", chunk_id, error)
         return None
-    return chunk
 
 
 def _log_audit(event: dict[str, Any]) -> None:

@@ -22,7 +22,6 @@ from rlm_mem.store.core.integrity import (
 )
 from rlm_mem.store.core.records import ACTIVE, entry_of
 from rlm_mem.store.postgres.files import damaged_files
-from rlm_mem.store.postgres.pool import undo
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:
@@ -30,7 +29,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
     from rlm_mem.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["check_database", "mend_rows"]
+__all__ = ["check_database", "chunk_in", "mend_rows"]
 
 _PAGE = 200
 
@@ -91,19 +90,11 @@ def _snapshot(pool: Pool, inside: PostgresTransaction | None) -> Iterator[psycop
         inside.flush()
         yield inside.connection
         return
-    connection: psycopg.Connection[Any] = pool.persist(_begin, keep=True)
     try:
-        yield connection
+        with pool.snapshot() as connection:
+            yield connection
     except psycopg.Error as error:
         raise StorageError(f"{pool.shown}: the check was cut short: {error}", hint="run it again") from error
-    finally:
-        undo(connection)
-        pool.give_back(connection)
-
-
-def _begin(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
-    connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
-    return connection
 
 
 # --- chunks ------------------------------------------------------------------------------------------------
@@ -139,17 +130,23 @@ def _decoded(body: str | None) -> Chunk | None:
     return None
 
 
+def chunk_in(body: str | None, namespace: str, chunk_id: str) -> Chunk:
+    """The chunk in the text of a row; raises InvalidChunk."""
+    if body is None:
+        raise InvalidChunk("its text is missing")
+    chunk = decode_chunk(body.encode())
+    if (chunk.id, chunk.namespace) != (chunk_id, namespace):
+        raise InvalidChunk(f"its text is that of {chunk.id} in {chunk.namespace}")
+    return chunk
+
+
 def _chunk(
     store: ChunkStore, rows: Rows, ns: int, row: tuple[Any, ...]
 ) -> Generator[Finding, None, Chunk | None]:
     """Findings about one chunk; returns it where it validates."""
     chunk_id, status, body = row[1], row[2], row[19]
     try:
-        if body is None:
-            raise InvalidChunk("its text is missing")
-        chunk = decode_chunk(body.encode())
-        if (chunk.id, chunk.namespace) != (chunk_id, store.namespace):
-            raise InvalidChunk(f"its text is that of {chunk.id} in {chunk.namespace}")
+        chunk = chunk_in(body, store.namespace, chunk_id)
     except InvalidChunk as error:
         kept = rows("SELECT 1 FROM rlm_mem.versions WHERE ns = %s AND id = %s LIMIT 1", (ns, chunk_id))
         code = "unreadable-row-with-version" if kept else "unreadable-row"

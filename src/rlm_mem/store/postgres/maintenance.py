@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from rlm_mem.chunk import Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.records import SyncReport, Vacuumed
 from rlm_mem.store.postgres.failures import translated
+from rlm_mem.store.postgres.integrity import chunk_in
 from rlm_mem.store.postgres.schema import namespace_key
 
 if TYPE_CHECKING:
@@ -113,8 +113,9 @@ def rebuild(
     done = 0
     for rows in _lots(transaction, ns):
         for doc, status, chunk_id, body, *columns in rows:
-            chunk = _sound(body, chunk_id, namespace)
-            if chunk is None:
+            try:
+                chunk = chunk_in(body, namespace, chunk_id)
+            except InvalidChunk:
                 report.unreadable.append(chunk_id)
                 writer.renew_unreadable(doc, status, *columns)
             else:
@@ -140,13 +141,3 @@ def _lots(transaction: PostgresTransaction, ns: int) -> Iterator[list[tuple[Any,
             return
         yield rows
         last = rows[-1][0]
-
-
-def _sound(body: str | None, chunk_id: str, namespace: str) -> Chunk | None:
-    if body is None:
-        return None
-    try:
-        chunk = decode_chunk(body.encode())
-    except InvalidChunk:
-        return None
-    return chunk if chunk.id == chunk_id and chunk.namespace == namespace else None

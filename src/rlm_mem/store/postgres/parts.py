@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.errors import CorruptStore
+from rlm_mem.store.core.selection import changed_at
 
 __all__ = [
     "CONVERSATION_TERMS",
@@ -183,7 +184,7 @@ def regrouped(
     # A list's lowest part begins with 0, so that there is one for every key.
     code = (pair >> 32) << 32
     code[inside] = codes[place[inside]]
-    start = _changes(code)
+    start = changed_at(code)
     size = np.diff(np.append(start, len(pair)))
     rank = np.arange(len(pair)) - np.repeat(start, size)
     if table.appended:
@@ -191,7 +192,7 @@ def regrouped(
     else:
         pieces = -(-size // PART)
         piece = rank * np.repeat(pieces, size) // np.repeat(size, size)
-    cut = _changes(pairs(np.repeat(np.arange(len(start)), size), piece))
+    cut = changed_at(pairs(np.repeat(np.arange(len(start)), size), piece))
     first = np.where(piece[cut] == 0, code[cut], pair[cut]) & _LOW
     count = np.diff(np.append(cut, len(pair)))
     written = Lists(pair[cut] >> 32, first, count, pair, figures)
@@ -200,13 +201,6 @@ def regrouped(
         there = np.minimum(np.searchsorted(code[start], codes), len(start) - 1)
         kept = code[start][there] == codes
     return written, former.owner[~kept], former.first[~kept]
-
-
-def _changes(values: Ints) -> Ints:
-    """Where a sorted array takes a new value."""
-    if not len(values):
-        return np.zeros(0, np.int64)
-    return np.concatenate([[0], np.flatnonzero(values[1:] != values[:-1]) + 1])
 
 
 def _damaged() -> CorruptStore:

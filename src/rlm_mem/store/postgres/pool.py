@@ -152,10 +152,11 @@ class Pool:
             pause = min(1.0, pause * 2 or 0.05)
 
     @contextlib.contextmanager
-    def snapshot(self) -> Iterator[None]:
+    def snapshot(self) -> Iterator[psycopg.Connection[Any]]:
         """Everything that this thread reads inside is of one moment; nests. A lost connection is an error."""
-        if getattr(self._snapshots, "connection", None) is not None:
-            yield
+        held: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
+        if held is not None:
+            yield held
             return
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -167,7 +168,7 @@ class Pool:
         connection = self.persist(open_snapshot, keep=True)
         self._snapshots.connection = connection
         try:
-            yield
+            yield connection
         finally:
             self._snapshots.connection = None
             undo(connection)

@@ -15,14 +15,13 @@ import numpy.typing as npt
 import psycopg
 
 from rlm_mem.errors import CorruptStore
-from rlm_mem.results import Progress
 from rlm_mem.store.core.records import decode_many, encode_segments
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of, regrouped
 from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor
 
 if TYPE_CHECKING:
-    from rlm_mem.store.postgres.schema import Head
+    pass
 
 __all__ = ["Recount", "recount"]
 
@@ -67,43 +66,30 @@ class Recount:
         return self == Recount()
 
 
-def recount(
-    connection: psycopg.Connection[Any],
-    ns: int,
-    *,
-    head: Head | None = None,
-    repair: bool = False,
-    progress: Progress | None = None,
-) -> Recount:
+def recount(connection: psycopg.Connection[Any], ns: int, *, repair: bool = False) -> Recount:
     """Compare postings and figures of a namespace with its chunks, and correct them with ``repair``.
 
     Args:
         connection: inside a transaction that sees one state: one that holds the namespace's lock (needed for
             `repair`), or a reading one with REPEATABLE READ.
         ns: key of the namespace.
-        head: the counters read with the lock, to be corrected as well; None takes them from the table.
         repair: write what was counted. Afterwards only `unknown_terms` and `damaged` are still wrong.
-        progress: called with (chunks read, chunks in all).
     """
-    counting = _Counting(connection, ns, repair, progress)
+    counting = _Counting(ns, repair)
     with array_cursor(connection) as cursor:
         counting.run(cursor)
         counting.check_terms(cursor)
         counting.check_conversations(cursor)
-        counting.check_head(cursor, head)
+        counting.check_head(cursor)
     return counting.found
 
 
 class _Counting:
     """One recount under way."""
 
-    def __init__(
-        self, connection: psycopg.Connection[Any], ns: int, repair: bool, progress: Progress | None
-    ) -> None:
-        self._connection = connection
+    def __init__(self, ns: int, repair: bool) -> None:
         self._ns = ns
         self._repair = repair
-        self._progress = progress
         self.found = Recount()
         self._df = self._segment_df = self._conversation_df = _NONE
         self._conversations: dict[int, tuple[int, int]] = {}
@@ -118,7 +104,6 @@ class _Counting:
             (self._ns,),
         ).fetchall()
         held: list[IndexDifference] | None = []
-        done = 0
         for docs in _lots(order):
             changes = changes_of([], self._chunks(cursor, docs, check=True))
             self._add(changes)
@@ -131,15 +116,12 @@ class _Counting:
                 )
             if held is not None:
                 held = [*held, changes] if self._df.sum() <= _HELD else None
-            done += len(docs)
-            if self._progress is not None:
-                self._progress(done, len(order))
         self._drop_ownerless(cursor, CONVERSATION_TERMS, sorted(self._conversations))
         for lowest, highest in self._slabs():
             if held is None:
                 pair, figures = self._postings(cursor, order, lowest, highest)
             else:
-                pair, figures = _joined(held)
+                pair, figures = _sorted_together([(changes.posting, changes.figures) for changes in held])
             self.found.postings += self._compare(cursor, POSTINGS, lowest, highest, pair, figures)
         self._drop_ownerless(cursor, POSTINGS, np.flatnonzero(self._df).tolist())
 
@@ -244,14 +226,11 @@ class _Counting:
                 f"DELETE FROM {table.name} WHERE ns = %s AND {table.owner} BETWEEN %s AND %s",
                 (self._ns, lowest, highest),
             )
-            self._write(cursor, table, pair, figures)
+            lists, _, _ = regrouped(table, lists_of([]), pair, figures)
+            if len(lists.owner):
+                blobs = Blobs(lists.words(), lists.count * 3)
+                cursor.execute(table.put, (self._ns, Integers(lists.owner), Integers(lists.first), blobs))
         return wrong
-
-    def _write(self, cursor: psycopg.Cursor[Any], table: PartTable, pair: Ints, figures: Figures) -> None:
-        lists, _, _ = regrouped(table, lists_of([]), pair, figures)
-        if len(lists.owner):
-            blobs = Blobs(lists.words(), lists.count * 3)
-            cursor.execute(table.put, (self._ns, Integers(lists.owner), Integers(lists.first), blobs))
 
     def _drop_ownerless(self, cursor: psycopg.Cursor[Any], table: PartTable, owners: list[int]) -> None:
         """Lists of owners that should have none."""
@@ -319,7 +298,7 @@ class _Counting:
                 (*(Integers(figures[:, column]) for column in range(3)), self._ns),
             )
 
-    def check_head(self, cursor: psycopg.Cursor[Any], head: Head | None) -> None:
+    def check_head(self, cursor: psycopg.Cursor[Any]) -> None:
         """Figures of the namespace."""
         right = {
             "segments": self._segments,
@@ -327,24 +306,18 @@ class _Counting:
             "conversations": len(self._conversations),
             "loose": self._loose,
         }
-        if head is None:
-            rows = cursor.execute(
-                f"SELECT {', '.join(right)} FROM rlm_mem.namespaces WHERE ns = %s", (self._ns,)
-            ).fetchall()
-            written = dict(zip(right, rows[0], strict=True)) if rows else dict(right)
-        else:
-            written = {name: getattr(head, name) for name in right}
+        rows = cursor.execute(
+            f"SELECT {', '.join(right)} FROM rlm_mem.namespaces WHERE ns = %s", (self._ns,)
+        ).fetchall()
+        written = dict(zip(right, rows[0], strict=True)) if rows else right
         self.found.figures = [
             (name, written[name], right[name]) for name in right if written[name] != right[name]
         ]
-        if not self.found.figures or not self._repair:
-            return
-        if head is not None:
-            for name, _, figure in self.found.figures:
-                setattr(head, name, figure)
-            return
-        columns = ", ".join(f"{name} = %s" for name in right)
-        cursor.execute(f"UPDATE rlm_mem.namespaces SET {columns} WHERE ns = %s", (*right.values(), self._ns))
+        if self.found.figures and self._repair:
+            columns = ", ".join(f"{name} = %s" for name in right)
+            cursor.execute(
+                f"UPDATE rlm_mem.namespaces SET {columns} WHERE ns = %s", (*right.values(), self._ns)
+            )
 
 
 def _lots(order: list[tuple[int | None, int]]) -> Iterator[list[int]]:
@@ -359,10 +332,6 @@ def _lots(order: list[tuple[int | None, int]]) -> Iterator[list[int]]:
         former = conversation
     if lot:
         yield lot
-
-
-def _joined(held: list[IndexDifference]) -> tuple[Ints, Figures]:
-    return _sorted_together([(changes.posting, changes.figures) for changes in held])
 
 
 def _sorted_together(chosen: list[tuple[Ints, Figures]]) -> tuple[Ints, Figures]:

@@ -290,7 +290,7 @@ class TermIndex:
                     " FROM unnest(%s::text[], %s::int4[], %s::int4[], %s::int4[], %s::int4[])",
                     (
                         self._ns,
-                        [stored(text) for text in self._new_terms],
+                        texts,
                         *map(Integers, (new, *(f[is_new] for f in figures))),
                     ),
                 )
