@@ -26,6 +26,7 @@ from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.pieces import trimmed
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.successors import with_successor
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import FAMILIES, NUMBERS
@@ -107,6 +108,9 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     again = _retold(question, reading, passages)
     if again is not reading:
         return again
+    followed = with_successor(question, reading)
+    if followed is not reading:
+        return followed
     if reading.answer and reading.passages and MAY_END.search(reading.passages[0].text):
         return _with_present_value(question, reading)
     return reading

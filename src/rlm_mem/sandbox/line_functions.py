@@ -539,8 +539,8 @@ class LineFunctions:
                 else before
             )
         at = line.at
-        told = chunk.metadata.provenance or {}
-        above_it = told.get("headings") or [""]  # of a part of a document
+        told = (chunk.metadata.provenance or {}).get("headings")
+        above_it = told if isinstance(told, list) and told else [""]  # of a part of a document
         return {
             "chunk_id": chunk.id,
             "score": score,
@@ -548,8 +548,10 @@ class LineFunctions:
             "at": at,
             "speaker": line.speaker,
             "text": text if len(text) <= MAX_LINE_CHARS else f"{text[: MAX_LINE_CHARS - 1]}…",
-            "heading": (headings[-1]["title"] or headings[-1]["bold"]).strip() if headings else above_it[-1],
-            "parts": told.get("parts", 1),
+            "heading": (headings[-1]["title"] or headings[-1]["bold"]).strip()
+            if headings
+            else str(above_it[-1]),
+            "parts": part_of(chunk)[1],
             "start": start,
             "before": before,
             "after": after,
