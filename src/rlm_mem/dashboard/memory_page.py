@@ -158,17 +158,15 @@ def events_part(visit: Visit) -> Response:
         # The log names runs that returned the memory; the records also have runs that only read it.
         if run.id not in returned and any(chunk_id in step.chunks_read for step in run.steps):
             seen.append({"ts": run.started_at, "op": run.operation, "trajectory": run.id, "query": run.query})
-    values: Mapping[str, Any] = {
-        "recalls": recalls,
-        "seen": seen,
-        "changes": [(deed(event), event) for event in events if event.get("op") not in _READING],
-        "texts": _texts(memory, (str(event["target"]) for event in events if event.get("target"))),
-        "full": len(events) >= _EVENTS,
-        "chunk_id": chunk_id,
-    }
-    if visit.partial:
-        return visit.fragment("events.html", **values)
-    return visit.page("events.html", **values)
+    return visit.answer(
+        "events.html",
+        recalls=recalls,
+        seen=seen,
+        changes=[(deed(event), event) for event in events if event.get("op") not in _READING],
+        texts=_texts(memory, (str(event["target"]) for event in events if event.get("target"))),
+        full=len(events) >= _EVENTS,
+        chunk_id=chunk_id,
+    )
 
 
 # --- related memories ---------------------------------------------------------------------------------

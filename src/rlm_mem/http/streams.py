@@ -190,11 +190,7 @@ async def _import(exchange: Exchange) -> Response:
         with path.open("xb") as file:
             async for part in body_parts(exchange.request, MOST_UPLOAD_BYTES):
                 file.write(part)
-        done: Imported = await exchange.work(
-            lambda memory: import_file(
-                memory, path, format=query.format, dry_run=query.dry_run, replace=query.replace
-            )
-        )
+        done: Imported = await exchange.work(lambda memory: import_file(memory, path, query))
     finally:
         await exchange.state.run_in_worker(lambda: shutil.rmtree(folder, ignore_errors=True))
     return _json(done)

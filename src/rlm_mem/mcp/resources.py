@@ -91,22 +91,8 @@ def _recent(memory: Memory) -> list[dict[str, Any]]:
 
 
 def _trajectories(memory: Memory) -> list[dict[str, Any]]:
-    return [
-        {
-            "id": one.id,
-            "operation": one.operation,
-            "query": one.query,
-            "started_at": one.started_at,
-            "concluded": one.concluded,
-            "outcome": one.outcome,
-            "answer": one.answer,
-        }
-        for one in memory.trajectories(limit=50)
-    ]
-
-
-def _status(memory: Memory) -> dict[str, Any]:
-    return memory.store.get_stats()
+    names = ("id", "operation", "query", "started_at", "concluded", "outcome", "answer")
+    return [{name: getattr(one, name) for name in names} for one in memory.trajectories(limit=50)]
 
 
 def _hud(memory: Memory) -> dict[str, Any]:
@@ -117,7 +103,7 @@ def _hud(memory: Memory) -> dict[str, Any]:
 
 _ONE: dict[str, Callable[[Memory, str], Any]] = {"chunks": _chunk, "trajectories": _trajectory}
 _ALL: dict[str, Callable[[Memory], Any]] = {
-    "status": _status,
+    "status": lambda memory: memory.store.get_stats(),
     "hud": _hud,
     "recent": _recent,
     "trajectories": _trajectories,

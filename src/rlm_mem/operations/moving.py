@@ -30,7 +30,6 @@ __all__ = [
     "MOST_UPLOAD_BYTES",
     "OPERATIONS",
     "UploadNotice",
-    "import_bytes",
     "import_file",
 ]
 
@@ -79,10 +78,7 @@ class Imported(MayBeCut):
 def import_file(
     memory: Memory,
     path: Path,
-    *,
-    format: str | None = None,
-    dry_run: bool = False,
-    replace: bool = False,
+    wanted: ImportQuery | ImportArguments,
     progress: Callable[[int, int], None] | None = None,
 ) -> Imported:
     """Import a file that a client sent, into the namespace of the memory even if the file names others.
@@ -95,10 +91,10 @@ def import_file(
     report = interchange.import_source(
         memory.store,
         path,
-        format=format,
-        dry_run=dry_run,
+        format=wanted.format,
+        dry_run=wanted.dry_run,
         keep_namespaces=False,
-        replace=replace,
+        replace=isinstance(wanted, ImportQuery) and wanted.replace,
         again=True,
         # By name and content: the same file is recognised, a different one of that name replaces nothing.
         label=f"{path.name}~{_digest(path)}",
@@ -114,23 +110,6 @@ def import_file(
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()[:12]
-
-
-def import_bytes(
-    memory: Memory,
-    name: str,
-    data: bytes,
-    *,
-    format: str | None = None,
-    dry_run: bool = False,
-    replace: bool = False,
-    progress: Callable[[int, int], None] | None = None,
-) -> Imported:
-    """As ``import_file``, for bytes."""
-    with tempfile.TemporaryDirectory(prefix="rlm-mem-import-") as folder:
-        path = Path(folder) / name
-        path.write_bytes(data)
-        return import_file(memory, path, format=format, dry_run=dry_run, replace=replace, progress=progress)
 
 
 _GROUP = "import and export"
@@ -263,14 +242,15 @@ def _markdown(context: Context, _: object) -> MarkdownOut:
 
 
 def _import_text(context: Context, request: ImportArguments) -> Imported:
-    return import_bytes(
-        context.memory,
-        request.name,
-        request.content.encode("utf-8", "replace"),
-        format=request.format,
-        dry_run=request.dry_run,
-        progress=lambda done, total: context.progress(done, total, f"read {done} of {total} bytes"),
-    )
+    with tempfile.TemporaryDirectory(prefix="rlm-mem-import-") as folder:
+        path = Path(folder) / request.name
+        path.write_bytes(request.content.encode("utf-8", "replace"))
+        return import_file(
+            context.memory,
+            path,
+            request,
+            lambda done, total: context.progress(done, total, f"read {done} of {total} bytes"),
+        )
 
 
 OPERATIONS: tuple[Operation, ...] = (

@@ -188,16 +188,17 @@ def _execute_cited(context: Context, request: ExecArguments) -> ExecutedProgram:
     )
 
 
-def _finish(context: Context, request: FinishRequest) -> RecallAnswer:
+def _finished(context: Context, request: FinishRequest) -> RecallResult:
     session = context.handles.get(context.path["handle"])
-    return _answer(session.finish(request.answer, request.chunk_ids, request.confidence))
+    return session.finish(request.answer, request.chunk_ids, request.confidence)
+
+
+def _finish(context: Context, request: FinishRequest) -> RecallAnswer:
+    return _answer(_finished(context, request))
 
 
 def _finish_cited(context: Context, request: FinishArguments) -> CitedAnswer:
-    session = context.handles.get(context.path["handle"])
-    return cited_answer(
-        context.memory.store, session.finish(request.answer, request.chunk_ids, request.confidence)
-    )
+    return cited_answer(context.memory.store, _finished(context, request))
 
 
 def _close(context: Context, _: object) -> Reply:
