@@ -329,7 +329,8 @@ def test_an_outline_has_every_turn_of_the_user_on_a_subject_in_few_characters(st
     with store.batch():
         for number in range(40):
             asks = f"I'm kinda worried that my {_THINGS[number]} might not be ready, "
-            asks += "can you help me figure out what I should do about that before the end of the week?"
+            asks += "can you help me figure out what I should do about that before the end of the week? "
+            asks += "Everybody here asks me for it."
             advice = f"{'Gladly, here is much more about it. ' * 20}\n\n### Plan {number}\n\nDo it."
             text = f"User: {asks}\nAssistant: {advice}"
             text += f"\n\nUser: Thanks! I told Rosa on {months[number // 8]} {number + 1}.\nAssistant: Good."
@@ -341,14 +342,14 @@ def test_an_outline_has_every_turn_of_the_user_on_a_subject_in_few_characters(st
             )
         remember(store, "Ben: I like my kites.", conversation_id="others", occurred_at="2026-06-01T00:00:00Z")
     with REPLSession(store) as session:
-        rows = session.execute("outline(chars=4000)")
+        rows = session.execute("outline(chars=5000)")
         assert [row["text"] for row in rows[::2]] == [f"{thing} not" for thing in _THINGS]
         assert [row["points"] for row in rows] == [
             points for number in range(40) for points in ([f"Plan {number}"], [])
         ]
         assert {row["speaker"] for row in rows} == {"User"}
-        printed = session.run("print_rows(outline(chars=4000))").output
-        assert len(printed) < 4_000 + 20 * len("2026-05-01\n")
+        printed = session.run("print_rows(outline(chars=5000))").output
+        assert len(printed) < 5_000 + 20 * len("2026-05-01\n")
         told = session.execute("outline('what Rosa heard', chars=4000)")
         assert [row["text"].split()[-1].strip(".") for row in told] == [
             str(number + 1) for number in range(40)

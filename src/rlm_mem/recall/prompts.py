@@ -59,7 +59,7 @@ _AFTER = """
 Rules:
 - If <hits> hold the answer, call FINAL at once. Else look on: search matches words, so try those that the
   memory would use. To count, list all first: outline(TEXTS), turns, grep. To sum up or put in order:
-  print_rows(outline(chars=5000), points=1) has a whole chat and its advice.
+  print_rows(outline(chars=7000), points=1) has a whole chat and its advice.
 - Answer shortly (a summary with all steps, names, figures), only from what you read, and name its chunks.
   FINAL(None) if it is not there. How to answer: see instructions().
 - Values change: see updates(subject). superseded_by, past valid_to: out of date.

@@ -37,7 +37,7 @@ _POINT = re.compile(
     re.MULTILINE,
 )
 _NUMBERING = "0123456789.) *#"
-_LEAST_ROW, _LEAST_FOUND_ROW, _MOST_ROW = 45, 80, 160
+_LEAST_ROW, _LEAST_FOUND_ROW, _MOST_ROW = 60, 80, 160
 """Fewest characters of a row of ``outline``, of one found for a text, and most: what has no room is left out."""
 _ROW_HEAD = 6
 """Characters in front of a printed row."""

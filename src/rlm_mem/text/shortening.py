@@ -30,6 +30,8 @@ _FEW = 4
 """Fewest texts in which a common word occurs."""
 _FIRST = 1.25
 """How much more the first clause counts: it mostly names the matter."""
+_NAMED = 0.75
+"""Least weight of a name, as a share of that of a word of one text alone: it tells who or what a row is about."""
 _JOINED = 12
 """Added to the length of a clause, so that very short ones do not come first."""
 _LEAST_CUT = 24
@@ -40,6 +42,7 @@ _DENIAL = re.compile(
     r"jamais|sans|aucune?|nunca|jamás|ningún|sin|non|mai|senza|não|sem)",
     re.IGNORECASE,
 )
+_NAME = re.compile(r"(?<=[\w,] )[A-Z][\w'’-]{1,40}")
 _MARKS = '.,;:!?…()[]{}"“”„«»*_`'
 
 
@@ -61,15 +64,19 @@ class Shortener:
         self._analyser = analyser
         self._about = frozenset(about)
         counts: Counter[str] = Counter()
+        named: set[str] = set()
         number = 0
         for text in texts:
             counts.update(set(analyser.terms(text[:_MOST_CHARS])))
+            named.update(analyser.terms(" ".join(_NAME.findall(text[:_MOST_CHARS]))))
             number += 1
         self._number = number
         self._counts = counts
         for term in self._about & counts.keys():
             counts[term] = 1
         self._common = max(_FEW, _COMMON * number)
+        self._named = named
+        self._least_of_name = _NAMED * math.log(number + 1)
 
     def content(self, text: str) -> float:
         """How much a text says that the others do not: the weights of its different words."""
@@ -107,7 +114,8 @@ class Shortener:
         return ", ".join(chosen[number] for number in sorted(chosen)) or whole[:chars]
 
     def _weight(self, term: str) -> float:
-        return math.log((self._number + 1) / self._counts.get(term, 1))
+        weight = math.log((self._number + 1) / self._counts.get(term, 1))
+        return max(weight, self._least_of_name) if term in self._named else weight
 
     def _gain(self, number: int, clause: _Clause, told: set[str]) -> float:
         weight = sum(map(self._weight, clause.terms - told))
