@@ -12,6 +12,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import groupby
 from pathlib import Path
 from types import FrameType
 
@@ -31,6 +32,10 @@ REMEMBER_FUNCTIONS = 120
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
 whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
 stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file."""
+
+REMEMBER_STATEMENTS = 24
+"""Statements of SQLite on this path, without those of triggers: three of them make terms, and four set how the
+connection waits and syncs."""
 
 FIND_FILES, FIND_FUNCTIONS = 27, 226
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
@@ -119,6 +124,19 @@ def walk_out(memory: Memory) -> Walk:
 def test_remembering_a_sentence_takes_a_short_path(walk_in: Walk) -> None:
     assert len(walk_in.files) <= REMEMBER_FILES, str(walk_in)
     assert len(walk_in.functions) <= REMEMBER_FUNCTIONS, str(walk_in)
+
+
+def test_remembering_a_sentence_takes_few_statements(tmp_path: Path) -> None:
+    told: list[str] = []
+    with warm_memory(tmp_path) as memory:
+        connection = memory.store.backend.connection  # type: ignore[attr-defined]
+        connection.set_trace_callback(told.append)
+        memory.remember("Ben prefers trams to taxis.", conversation_id="trip")
+        connection.set_trace_callback(None)
+    # A statement whose triggers run is told again for each of them.
+    of_the_call = [one for one, _ in groupby(told) if not one.startswith("--")]
+    assert of_the_call.count("BEGIN IMMEDIATE") == of_the_call.count("COMMIT") == 1
+    assert len(of_the_call) <= REMEMBER_STATEMENTS, "\n".join(of_the_call)
 
 
 def test_finding_what_a_sentence_replaces_takes_a_short_path(

@@ -513,7 +513,7 @@ def new_change_id(now: datetime | None = None) -> str:
 
 def new_chunk_id(now: datetime) -> str:
     """A fresh id ``chunk-YYYY-MM-DD-{8 hex}``; the store checks that it is unused."""
-    return f"chunk-{now:%Y-%m-%d}-{os.urandom(4).hex()}"
+    return f"chunk-{now.isoformat()[:10]}-{os.urandom(4).hex()}"
 
 
 def check_namespace(value: object) -> str:

@@ -189,7 +189,7 @@ def publish(source: StrPath, target: StrPath) -> None:
         os.replace(source, target)
 
 
-def sync_folder(path: Path) -> None:
+def sync_folder(path: StrPath) -> None:
     """Make renames in a folder durable."""
     if os.name == "nt":  # folders cannot be opened for syncing there; NTFS journals renames
         return

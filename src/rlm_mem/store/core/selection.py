@@ -35,6 +35,7 @@ __all__ = [
     "changed_at",
     "contained",
     "distinct",
+    "held_in",
     "kth",
     "places",
     "scorers",
@@ -230,6 +231,17 @@ def places(
     place = haystack.searchsorted(needles)
     which = (haystack.take(place, mode="clip") == needles).nonzero()[0]
     return which, place[which]
+
+
+def held_in(haystack: npt.NDArray[np.int32], needles: npt.NDArray[np.int32]) -> npt.NDArray[np.bool_]:
+    """Which of the sorted `needles` are in the sorted `haystack`, as a mask."""
+    found: npt.NDArray[np.bool_]
+    if len(needles) > len(haystack):
+        found = np.zeros(len(needles), np.bool_)
+        found[places(haystack, needles)[0]] = True
+    else:
+        found = haystack.take(haystack.searchsorted(needles), mode="clip") == needles
+    return found
 
 
 def kth(scores: Scores, limit: int, floor: np.float32) -> np.float32:

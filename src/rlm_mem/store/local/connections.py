@@ -247,29 +247,27 @@ _OF_ONE_MACHINE = frozenset(
 )
 
 
-def in_turn(connection: sqlite3.Connection, statement: Literal["BEGIN IMMEDIATE", "COMMIT"]) -> None:
-    """Take the write lock or commit, trying at even intervals for as long as the connection would wait.
+def in_turn(
+    connection: sqlite3.Connection, statement: Literal["BEGIN IMMEDIATE", "COMMIT"], wait_seconds: float
+) -> None:
+    """Take the write lock or commit, trying at even intervals for as long as the caller would wait.
 
-    A commit waits for the last reader; new ones wait meanwhile, as do all writers.
-
-    SQLite's own waits grow to 100 ms, so the process that has waited longest tries least often: with ten writers some
-    waited half a minute while others overtook them (benchmarks/soak.py).
+    A commit waits for the last reader; new ones wait meanwhile, as do all writers. The connection must not wait by
+    itself: SQLite's own waits grow to 100 ms, so the process that has waited longest tries least often: with ten
+    writers some waited half a minute while others overtook them (benchmarks/soak.py).
     """
-    timeout = connection.execute("PRAGMA busy_timeout").fetchone()[0]
-    until = time.monotonic() + timeout / 1000
-    connection.execute("PRAGMA busy_timeout=0")
-    try:
-        while True:
-            try:
-                connection.execute(statement)
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() >= until:
-                    raise
-                time.sleep(random.uniform(0.5, 1.5) * _EVERY[statement])
-            else:
-                return
-    finally:
-        connection.execute(f"PRAGMA busy_timeout={timeout}")
+    until: float | None = None
+    while True:
+        try:
+            connection.execute(statement)
+        except sqlite3.OperationalError as error:
+            now = time.monotonic()
+            until = now + wait_seconds if until is None else until
+            if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or now >= until:
+                raise
+            time.sleep(random.uniform(0.5, 1.5) * _EVERY[statement])
+        else:
+            return
 
 
 class UnsyncedMark:
@@ -277,11 +275,14 @@ class UnsyncedMark:
 
     Args:
         folder: the folder of the index.
+        wait_seconds: how long connections wait outside of the transactions that are begun here.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, wait_seconds: float) -> None:
         self._folder = folder
+        self._busy_timeout = f"PRAGMA busy_timeout={int(wait_seconds * 1000)}"
         self._boot = _boot_id()
+        self._path = os.path.join(folder, _PREFIX + self._boot)  # noqa: PTH118 - looked for at every write
         self._usable: bool | None = None if self._boot else False
         self._used = False
 
@@ -297,8 +298,13 @@ class UnsyncedMark:
         mine = _PREFIX + self._boot
         return [self._folder / name for name in names if name.startswith(_PREFIX) and name != mine]
 
-    def begin(self, connection: sqlite3.Connection) -> None:
+    def begin(self, connection: sqlite3.Connection, wait_seconds: float) -> None:
         """Take the write lock for a transaction that is not synced when it is committed; ``end`` must follow it.
+
+        Until then the connection does not wait by itself: it is to be committed by ``in_turn``.
+
+        Args:
+            wait_seconds: how long to wait for the lock.
 
         Raises:
             StorageError: a newer program has taken the index over since it was opened here. What this version would
@@ -306,13 +312,14 @@ class UnsyncedMark:
         """
         if self._usable is None:
             self._usable = _file_system(self._folder) in _OF_ONE_MACHINE
-        if self._usable:
-            connection.execute("PRAGMA synchronous=OFF")
         try:
-            in_turn(connection, "BEGIN IMMEDIATE")
-            if self._usable and not (mark := self._folder / (_PREFIX + self._boot)).exists():
+            connection.execute("PRAGMA busy_timeout=0")
+            if self._usable:
+                connection.execute("PRAGMA synchronous=OFF")
+            in_turn(connection, "BEGIN IMMEDIATE", wait_seconds)
+            if self._usable and not os.path.exists(self._path):  # noqa: PTH110 - a path object takes longer
                 try:
-                    mark.touch()
+                    Path(self._path).touch()
                     files.sync_folder(self._folder)
                 except OSError as error:
                     files.translate(error, "the change")
@@ -335,16 +342,16 @@ class UnsyncedMark:
             raise
 
     def end(self, connection: sqlite3.Connection) -> None:
-        """After the transaction: later commits of this connection are synced."""
+        """After the transaction: the connection waits again, and later commits of it are synced."""
         with contextlib.suppress(sqlite3.Error):  # closed, since the index was set aside
             if not connection.in_transaction:
                 connection.execute("PRAGMA synchronous=NORMAL")
+                connection.execute(self._busy_timeout)
 
     def settle(self, connection: sqlite3.Connection) -> None:
         """Sync everything committed so far and remove the mark, unless another process writes just now."""
         if not self._used or not self._boot:
             return
-        timeout = connection.execute("PRAGMA busy_timeout").fetchone()[0]
         connection.execute("PRAGMA busy_timeout=0")
         connection.execute("PRAGMA synchronous=FULL")
         try:
@@ -357,7 +364,7 @@ class UnsyncedMark:
             connection.execute("COMMIT")
             connection.execute("BEGIN IMMEDIATE")
             if connection.execute("PRAGMA data_version").fetchone() == before:  # nobody wrote in between
-                files.remove(self._folder / (_PREFIX + self._boot))
+                files.remove(self._path)
                 self._used = False
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY:
@@ -366,7 +373,7 @@ class UnsyncedMark:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
             connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(f"PRAGMA busy_timeout={timeout}")
+            connection.execute(self._busy_timeout)
 
 
 @cache

@@ -27,7 +27,7 @@ from rlm_mem.store.core.records import (
     Version,
 )
 from rlm_mem.store.local import schema
-from rlm_mem.store.local.connections import healed
+from rlm_mem.store.local.connections import healed, in_turn
 from rlm_mem.store.local.folder import EventLog, Layout, LocalBrainFiles, former_versions
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import find_row, last_change
@@ -109,13 +109,14 @@ class LocalBackend(LocalIndex):
         except sqlite3.Error as error:
             if self.connection.in_transaction:
                 self.connection.execute("ROLLBACK")
-                self._mark.end(self.connection)
+            self._mark.end(self.connection)
             raise self._explained(error, known) from error
         current = Transaction(
             self.layout,
             rows,
             durable=self.config.store.durability == "full",
             keep_versions=self.config.store.keep_versions,
+            wait_seconds=self.config.store.lock_wait_seconds,
         )
         self._thread.transaction = current
         reads = self._reads.take()
@@ -150,14 +151,15 @@ class LocalBackend(LocalIndex):
 
     @healed
     def _begin(self) -> None:
-        connection = self._connections.get()
-        self._mark.begin(connection)
+        connection, wait = self._connections.get(), self.config.store.lock_wait_seconds
+        self._mark.begin(connection, wait)
         while (
             self.layout.is_interrupted()
         ):  # the former holder of the lock was killed in the middle of a write
             connection.execute("ROLLBACK")
+            self._mark.end(connection)
             self.sync()
-            self._mark.begin(connection)
+            self._mark.begin(connection, wait)
 
     def fold_reads(self) -> int:
         """Write access counts that are only in the index into the files; returns how many files were written."""
@@ -262,11 +264,10 @@ class LocalBackend(LocalIndex):
         if not reads:
             return
         patience = min(self.config.store.lock_wait_seconds, 5.0) if wait else 0.0
-        connection.execute(f"PRAGMA busy_timeout={int(patience * 1000)}")
         try:
-            self._mark.begin(connection)
+            self._mark.begin(connection, patience)
             self._rows.get().touch(reads)
-            connection.execute("COMMIT")
+            in_turn(connection, "COMMIT", patience)
         except (
             sqlite3.Error,
             StorageError,
@@ -277,7 +278,6 @@ class LocalBackend(LocalIndex):
                 connection.execute("ROLLBACK")
         finally:
             self._mark.end(connection)
-            connection.execute(f"PRAGMA busy_timeout={int(self.config.store.lock_wait_seconds * 1000)}")
 
     @healed
     def rebuild(

@@ -20,7 +20,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import SyncReport, encode_content
 from rlm_mem.store.local import redo, schema
-from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed
+from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed, in_turn
 from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.queries import Queries, merge_is_due
 from rlm_mem.store.local.sync import changed_folders, emptied, holds_nothing_of, sync_folders
@@ -133,7 +133,7 @@ class LocalIndex:
         self._rows = ThreadRows(self._connections, partial(encode_content, config.search.language))
         self._closed = False
         self._thread = _ThreadState()
-        self._mark = UnsyncedMark(self.layout.index)
+        self._mark = UnsyncedMark(self.layout.index, config.store.lock_wait_seconds)
         self._healing = threading.RLock()
         self.queries = Queries(self._connections)
         """Questions that the index alone answers."""
@@ -341,9 +341,9 @@ class LocalIndex:
     def _index_transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
         """The write lock for changes of the index alone."""
         try:
-            self._mark.begin(connection)
+            self._mark.begin(connection, self.config.store.lock_wait_seconds)
             yield
-            connection.execute("COMMIT")
+            in_turn(connection, "COMMIT", self.config.store.lock_wait_seconds)
         except BaseException:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import reduce
 from itertools import compress
 from operator import attrgetter
 from typing import Any, Self
@@ -155,6 +154,7 @@ class LocalSource:
         self._view = view
         self._names = {} if names is None else names  # number → author; numbers are never used again
         self._lists: dict[int, LocalTermPostings] = {}
+        self._named: dict[str, LocalTermPostings] = {}  # of the terms that `holding` was asked for
         self._masks: dict[Filters, Bools | None] = {}
 
     # -- terms and statistics --------------------------------------------------------------------------------------
@@ -262,40 +262,40 @@ class LocalSource:
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
     ) -> list[Held]:
         """See `CandidateSource.holding`."""
-        numbers = self._numbers([term for group in groups for term in group])
-        found: list[tuple[Slots, Slots]] = []
-        for group in groups:
-            if group and all(term in numbers for term in group):
-                postings_of = [self._list(numbers[term]) for term in group]
-                if all(postings.df for postings in postings_of):
-                    found.append(self._holding_all(postings_of))
+        lists = self._lists_of([term for group in groups for term in group])
+        found = [
+            self._holding_all([lists[term] for term in group])
+            for group in groups
+            if group and all(term in lists for term in group)
+        ]
         if not found:  # for most questions: the terms that only have weights are not looked up
             return []
-        numbers |= self._numbers([term for term in weights if term not in numbers])
-        lists = {term: self._list(number) for term, number in numbers.items()}
-        old, new = reduce(union, [one for one, _ in found]), reduce(union, [one for _, one in found])
-        slots = np.concatenate([old.astype(np.int64), new.astype(np.int64) + self._view.snapshot.size])
-        if not len(slots):
+        lists |= self._lists_of(weights)
+        (old, new), *others = found
+        for old_too, new_too in others:
+            old, new = union(old, old_too), union(new, new_too)
+        count = len(old) + len(new)
+        if not count:
             return []
+        view = self._view
         parts = weighed(weights, {term: postings.df for term, postings in lists.items()})
-        scores, holds = np.zeros(len(slots)), np.zeros((len(parts), len(slots)), np.bool_)
-        for mask, term in zip(holds, sorted(parts), strict=True):
-            in_old, in_new = lists[term].among(old, new)
-            mask[in_old] = True
-            mask[len(old) :][in_new] = True
+        terms = sorted(parts)
+        scores, holds = np.zeros(count), np.empty((len(terms), count), np.bool_)
+        for mask, term in zip(holds, terms, strict=True):
+            mask[: len(old)], mask[len(old) :] = lists[term].among(old, new)
             if parts[term]:
-                scores[mask] += parts[term]
-        scores[self._view.take("superseded", slots)] = -1
-        at, docs = self._view.take("at", slots), self._docs(slots)
-        order = np.lexsort((-docs, -at, -scores))[:limit]
+                scores += mask * parts[term]
+        scores[view.both("superseded", old, new)] = -1
+        docs = view.both("doc", old, new)
+        order = np.lexsort((-docs, -view.both("at", old, new), -scores))[:limit]
         order = order[scores[order] >= 0]
+        chosen = docs[order].tolist()
         rows = self._connection.execute(
             "SELECT c.doc, c.id, c.content_hash FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
             " WHERE c.ns = ? AND c.status = 0 AND c.superseded_by IS NULL",
-            (select_docs(docs[order]), self._ns),
+            (select_docs(chosen), self._ns),
         )
-        terms = sorted(parts)
-        held = dict(zip(docs[order].tolist(), holds[:, order].T.tolist(), strict=True))
+        held = dict(zip(chosen, holds[:, order].T.tolist(), strict=True))
         return [
             Held(chunk_id, digest, frozenset(compress(terms, held[doc]))) for doc, chunk_id, digest in rows
         ]
@@ -375,6 +375,15 @@ class LocalSource:
             (json.dumps(known),),
         )
         return dict(rows.fetchall())
+
+    def _lists_of(self, terms: Collection[str]) -> dict[str, LocalTermPostings]:
+        """The postings of those of some terms that a chunk has; found once, since what is asked is one moment."""
+        known = self._named
+        missing = [term for term in terms if term not in known]
+        if missing:
+            numbers = self._numbers(missing)
+            known |= {term: self._list(numbers.get(term, -1)) for term in missing}
+        return {term: postings for term in terms if (postings := known[term]).df}
 
     def _list(self, term: int) -> LocalTermPostings:
         postings = self._lists.get(term)

@@ -135,8 +135,7 @@ def find_row(connection: sqlite3.Connection, chunk_id: str, namespace: str | Non
         found = connection.execute(f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?", (chunk_id,)).fetchone()
     else:
         found = connection.execute(
-            f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ?"
-            " AND +ns = (SELECT ns FROM namespaces WHERE name = ?)",
+            f"SELECT {_ROW_COLUMNS} FROM chunks WHERE id = ? AND {_OF_NAMESPACE}",
             (chunk_id, namespace),
         ).fetchone()
     return ChunkRow(*found) if found else None
@@ -160,7 +159,17 @@ _SUMMARY = (
 _SHOWN = "trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)"
 _HELD = "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
 _ALONE = f"conversation IS NULL AND origin = ? AND source = ? AND {_SHOWN}"
-_CONVERSATION = "ifnull((SELECT c.conversation FROM conversations c WHERE c.ns = ? AND c.id = ?), -1)"
+_NUMBER = "(SELECT ns FROM namespaces WHERE name = ?)"
+_OF_NAMESPACE = f"+ns = {_NUMBER}"  # looked up where a row is found
+_TALK = (
+    f"ifnull((SELECT c.conversation FROM conversations c WHERE c.ns = {_NUMBER} AND c.id = ?), -1)"  # by name
+)
+_SAME = (
+    f"SELECT id FROM chunks WHERE substr(content_hash, 1, 16) = ? AND +content_hash = ? AND {_OF_NAMESPACE}"
+    " AND +status = 0 AND +conversation IS"
+)
+_SAME_ALONE = f"{_SAME} NULL ORDER BY doc LIMIT 1"
+_SAME_TALK = f"{_SAME} {_TALK} ORDER BY doc LIMIT 1"
 _VARIABLES = 900  # SQLite builds exist that take no more than 999 in one statement
 
 
@@ -247,9 +256,11 @@ class Queries:
     @healed
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
         """As ``list_ids``, each id with its place: time and insertion."""
-        connection, ns = self._namespace(namespace)
-        where = ["chunks.ns = ?", "status = ?"]
-        values: list[object] = [ns, int(wanted.archived)]
+        connection, ns = self._connections.get(), -1
+        if wanted.tags or wanted.any_tags:
+            connection, ns = self._namespace(namespace)
+        where = [f"chunks.ns = {_NUMBER}", "status = ?"]
+        values: list[object] = [namespace, int(wanted.archived)]
         source, at, doc = "chunks", "chunks.at", "chunks.doc"
         if wanted.tags and not wanted.archived:
             # Start from the rarest tag's rows, which lie in order of time: the cost follows the answer, not the store.
@@ -270,8 +281,8 @@ class Queries:
             values += [ns, *wanted.any_tags]
         if wanted.conversation_id is not None:
             where[1] = "+status = ?"  # the plus sign: look the conversation up, do not walk along time
-            where.append(f"conversation = {_CONVERSATION}")
-            values += [ns, wanted.conversation_id]
+            where.append(f"conversation = {_TALK}")
+            values += [namespace, wanted.conversation_id]
         for condition, value in (
             (f"{at} >= ?", wanted.start),
             (f"{at} < ?", wanted.end),
@@ -353,8 +364,8 @@ class Queries:
             where += ["ns = ?", "status = 0"]
             values.append(ns)
         if conversation_id is not None:
-            where.append(f"conversation = {_CONVERSATION}")
-            values += [ns, conversation_id]
+            where.append(f"conversation = {_TALK}")
+            values += [namespace, conversation_id]
         if since is not None:
             where.append("+at >= ?" if tag is not None else "at >= ?")
             values.append(since)
@@ -370,12 +381,11 @@ class Queries:
     ) -> list[ChunkState]:
         """The next chunks, active and archived, in the order in which they came; or those with these ids."""
         # The plus sign: one walk along the rows, no sorting.
-        connection, ns = self._namespace(namespace)
         some = "" if ids is None else f" AND id IN ({_marks(ids)})"
-        rows = connection.execute(
+        rows = self._connections.get().execute(
             f"SELECT doc, id, status, revision, {_MODIFIED}, content_hash FROM chunks"
-            f" WHERE +ns = ? AND doc > ?{some} ORDER BY doc LIMIT ?",
-            (ns, after, *(ids or ()), limit),
+            f" WHERE {_OF_NAMESPACE} AND doc > ?{some} ORDER BY doc LIMIT ?",
+            (namespace, after, *(ids or ()), limit),
         )
         return [ChunkState(*row) for row in rows]
 
@@ -430,22 +440,19 @@ class Queries:
     @healed
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None:
         """The active chunk with exactly this content in this conversation (None: in no conversation)."""
-        connection, ns = self._namespace(namespace)
-        found = connection.execute(
-            "SELECT id FROM chunks WHERE substr(content_hash, 1, 16) = ? AND +content_hash = ? AND +ns = ?"
-            f" AND +status = 0 AND +conversation IS {'NULL' if conversation_id is None else _CONVERSATION}"
-            " ORDER BY doc LIMIT 1",
-            (digest[:16], digest, ns, *(() if conversation_id is None else (ns, conversation_id))),
-        ).fetchone()
+        query, values = _SAME_ALONE, [digest[:16], digest, namespace]
+        if conversation_id is not None:
+            query = _SAME_TALK
+            values += [namespace, conversation_id]
+        found = self._connections.get().execute(query, values).fetchone()
         return found[0] if found else None
 
     @healed
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
         """Active chunks equal after normalising, newest first."""
-        connection, ns = self._namespace(namespace)
-        rows = connection.execute(
-            "SELECT id FROM chunks WHERE norm_hash = ? AND +ns = ? AND +status = 0 ORDER BY doc DESC LIMIT ?",
-            (digest[:NORMALISED], ns, limit),
+        rows = self._connections.get().execute(
+            f"SELECT id FROM chunks WHERE norm_hash = ? AND {_OF_NAMESPACE} AND +status = 0 ORDER BY doc DESC LIMIT ?",
+            (digest[:NORMALISED], namespace, limit),
         )
         return list(map(itemgetter(0), rows))
 

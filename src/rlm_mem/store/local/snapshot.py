@@ -31,7 +31,7 @@ from msgspec import Struct
 from rlm_mem.chunk import parse_time
 from rlm_mem.store.core.files import sync_folder
 from rlm_mem.store.core.records import DocumentTerms, decode_many, document_terms, encode_segments
-from rlm_mem.store.core.selection import contained, distinct, places, union
+from rlm_mem.store.core.selection import contained, distinct, held_in, places, union
 from rlm_mem.store.local.connections import DamagedSnapshot
 
 __all__ = [
@@ -537,6 +537,13 @@ class View:
         taken[~in_snapshot] = new[slots[~in_snapshot] - size]
         return taken
 
+    def both(self, name: str, old: npt.NDArray[np.int32], new: npt.NDArray[np.int32]) -> npt.NDArray[Any]:
+        """The values of a column at some ordinals of the snapshot, then at some chunks of the delta."""
+        first, last = getattr(self.snapshot, name), getattr(self.delta.columns, name)
+        if not len(old):
+            return last[new]  # type: ignore[no-any-return]
+        return np.concatenate((first[old], last[new])) if len(new) else first[old]
+
     def column(self, name: str) -> npt.NDArray[Any]:
         """A column over all slots."""
         old: npt.NDArray[Any] = getattr(self.snapshot, name)
@@ -575,11 +582,7 @@ class LocalTermPostings(Struct, frozen=True):
     max_frequency: int
     index: int  # among the snapshot's terms, -1 for none
     lost: npt.NDArray[np.int64]  # places in `ordinal` of chunks that are gone
-
-    @property
-    def df(self) -> int:
-        """Number of chunks that hold the term."""
-        return len(self.ordinal) - len(self.lost) + len(self.new)
+    df: int  # number of chunks that hold the term
 
     def whole(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
         """Every ordinal of the snapshot with the term, gone or not, and how often it holds it."""
@@ -592,9 +595,9 @@ class LocalTermPostings(Struct, frozen=True):
 
     def among(
         self, old: npt.NDArray[np.int32], new: npt.NDArray[np.int32]
-    ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
         """Which of some sorted ordinals of the snapshot, and of some sorted chunks of the delta, hold the term."""
-        return places(self.ordinal, old)[0], places(self.new, new)[0]
+        return held_in(self.ordinal, old), held_in(self.new, new)
 
 
 def term_list(view: View, term: int) -> LocalTermPostings:
@@ -606,6 +609,7 @@ def term_list(view: View, term: int) -> LocalTermPostings:
     new = np.flatnonzero(delta.term == np.uint32(term)) if term >= 0 and delta.size else _NO_PLACES
     new_frequency = delta.frequency[new]
     highest = int(snap.max_frequency[index]) if index >= 0 else 0
+    lost = places(ordinal, view.gone_ordinals)[1] if len(view.gone_ordinals) else _NO_PLACES
     if len(new):
         highest = max(highest, int(new_frequency.max()))
     return LocalTermPostings(
@@ -617,5 +621,6 @@ def term_list(view: View, term: int) -> LocalTermPostings:
         new_segments=delta.segments[new],
         max_frequency=highest,
         index=index,
-        lost=places(ordinal, view.gone_ordinals)[1] if len(view.gone_ordinals) else _NO_PLACES,
+        lost=lost,
+        df=len(ordinal) - len(lost) + len(new),
     )

@@ -51,6 +51,10 @@ _logger = logging.getLogger("rlm_mem.store")
 RACY_NS = 20_000_000
 
 
+_SAME_FOLDER = "UPDATE folders SET mtime_ns = ?, seen_ns = ? WHERE path = ? AND mtime_ns = ?"
+_NEW_FOLDER = "INSERT OR REPLACE INTO folders(mtime_ns, seen_ns, path) VALUES (?, ?, ?)"
+
+
 class _Publish(Struct):
     temp: str
     target: str
@@ -65,6 +69,7 @@ class Transaction:
         rows: writer of index rows, on a connection inside BEGIN IMMEDIATE.
         durable: sync files and folders before the commit.
         keep_versions: how many former versions of a chunk are kept.
+        wait_seconds: how long the commit waits for readers.
     """
 
     def __init__(
@@ -74,6 +79,7 @@ class Transaction:
         *,
         durable: bool,
         keep_versions: int,
+        wait_seconds: float,
     ) -> None:
         self.connection = rows.connection
         self.rows = rows
@@ -82,6 +88,7 @@ class Transaction:
         self._layout = layout
         self._durable = durable
         self._keep_versions = keep_versions
+        self._wait_seconds = wait_seconds
         self._index = files.signature(layout.database)
         self._pending: dict[str, _Publish] = {}
         self._chunks: dict[str, Chunk] = {}
@@ -94,7 +101,7 @@ class Transaction:
         self._undo: list[Callable[[], None]] = []
         self._change_record: Path | None = None
         self._record: Path | None = None
-        self._folders: dict[Path, int] = {}
+        self._folders: dict[str, int] = {}
         self.recorded_folders: dict[str, int] = {}
 
     # --- collecting ------------------------------------------------------------------------------------
@@ -299,7 +306,7 @@ class Transaction:
                 self._record = None
             self._record_folders()
             self._check_index()
-            in_turn(self.connection, "COMMIT")
+            in_turn(self.connection, "COMMIT", self._wait_seconds)
         except sqlite3.Error as error:
             self.rollback()
             raise sqlite_error(error, "the index") from error
@@ -315,9 +322,9 @@ class Transaction:
         self._files.clear()
         for path in self._gone:
             files.remove(path)
-        for folder in self._emptied:
+        for emptied in self._emptied:
             with contextlib.suppress(OSError):  # not empty after all, or gone: either is fine
-                folder.rmdir()
+                emptied.rmdir()
         for item in publishes:
             if item.version:
                 self._trim_versions(item.version.parent)
@@ -428,28 +435,28 @@ class Transaction:
 
     def _remember_folders(self, publishes: list[_Publish]) -> None:
         self._folders = {}
-        published = set(map(os.path.dirname, map(attrgetter("target"), publishes)))
-        for folder in (*map(Path, published), *map(attrgetter("parent"), chain.from_iterable(self._moves))):
-            if folder in self._folders or folder == self._layout.unfinished:
-                continue
+        touched = set(map(os.path.dirname, map(attrgetter("target"), publishes)))
+        touched.update(map(str, map(attrgetter("parent"), chain.from_iterable(self._moves))))
+        touched.discard(str(self._layout.unfinished))
+        for folder in touched:
             try:
-                self._folders[folder] = folder.stat().st_mtime_ns
+                self._folders[folder] = os.stat(folder).st_mtime_ns
             except FileNotFoundError:
                 self._folders[folder] = 0
 
     def _record_folders(self) -> None:
         for folder, before in self._folders.items():
-            relative = os.path.relpath(folder, self._layout.base).replace(os.sep, "/")
+            relative = self._layout.relative(folder)
             if not (relative == "archive" or relative.startswith("chunks/")):
                 continue
-            known = self.connection.execute(
-                "SELECT mtime_ns FROM folders WHERE path = ?", (relative,)
-            ).fetchone()
-            if before == 0 or (known and known[0] == before):
-                now = folder.stat().st_mtime_ns
-                self.connection.execute(
-                    "INSERT OR REPLACE INTO folders VALUES (?, ?, ?)", (relative, now, time.time_ns())
-                )
+            now = os.stat(folder).st_mtime_ns
+            values = (now, time.time_ns(), relative)
+            if before:
+                recorded = self.connection.execute(_SAME_FOLDER, (*values, before)).rowcount > 0
+            else:
+                recorded = True
+                self.connection.execute(_NEW_FOLDER, values)
+            if recorded:
                 self.recorded_folders[relative] = now
 
     def _trim_versions(self, folder: Path) -> None:
@@ -647,13 +654,14 @@ class _Numbers(dict[_Key, int]):
         self._connection = connection
         marks = ", ".join("?" * len(columns.split(",")))
         self._find = f"SELECT {number} FROM {table} WHERE ({columns}) = ({marks})"
-        self._make = f"INSERT INTO {table}({columns}) VALUES ({marks})"
+        self._make = f"INSERT OR IGNORE INTO {table}({columns}) VALUES ({marks})"
 
     def __missing__(self, key: _Key) -> int:
         values = key if isinstance(key, tuple) else (key,)
         execute = self._connection.execute
-        found = execute(self._find, values).fetchone()
-        number = int(found[0]) if found else execute(self._make, values).lastrowid or 0
+        made = execute(self._make, values)  # what is not in this dictionary is mostly new
+        found = (made.lastrowid,) if made.rowcount else execute(self._find, values).fetchone()
+        number = int(found[0] or 0)
         if len(self) > _MOST_KEPT:
             self.clear()
         self[key] = number
