@@ -434,3 +434,13 @@ def test_a_run_whose_record_was_removed_is_verified_by_replay(memory: Memory) ->
     found = memory.verify(receipt)
     assert found.holds
     assert "record: not checked" in str(found)
+
+
+def test_a_run_whose_record_lost_its_end_is_verified_by_replay(memory: Memory) -> None:
+    receipt = memory.receipt(asked(memory, READ, ANSWER))
+    stored, name = memory.store.backend.files(memory.store.namespace), trajectory_file(receipt.origin.run)
+    lines = (stored.read(name) or b"").splitlines(keepends=True)
+    stored.write(name, b"".join(lines[:-1]))
+    found = memory.verify(receipt)
+    assert found.holds
+    assert "record: not checked, the record of the run has no end" in str(found)

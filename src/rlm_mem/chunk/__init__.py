@@ -174,13 +174,92 @@ class Chunk:
         return [link.target_id for link in self.links if link.type == SUPERSEDES]
 
     def to_dict(self) -> dict[str, Any]:
-        """Every field as a plain dict (schema 2.0); files leave out some that are null (``encode_chunk``)."""
-        return _to_dict(self)
+        """Every field as a plain dict (schema 2.0); files leave out some that are null (``encode_chunk``).
+
+        ``namespace``, ``origin``, ``trust`` and ``expires_at`` are there only where they differ from their defaults.
+        """
+        links: list[dict[str, Any]] = []
+        for link in self.links:
+            known: dict[str, Any] = {
+                "target_id": link.target_id,
+                "type": link.type,
+                "strength": link.strength,
+                "created_at": link.created_at,
+                "reasoning": link.reasoning,
+            }
+            for key, value in link.extra.items():
+                known.setdefault(key, value)
+            links.append(known)
+        meta = self.metadata
+        out: dict[str, Any] = {
+            "schema": self.schema,
+            "id": self.id,
+            "revision": self.revision,
+            "content": self.content,
+            "tokens": self.tokens,
+            "type": self.type,
+            "metadata": {
+                "created_at": meta.created_at,
+                "modified_at": meta.modified_at,
+                "accessed_at": meta.accessed_at,
+                "access_count": min(meta.access_count, MAX_COUNT),
+                "confidence": meta.confidence,
+                "conversation_id": meta.conversation_id,
+                "source": meta.source,
+                "content_hash": meta.content_hash,
+                "occurred_at": meta.occurred_at,
+                "valid_from": meta.valid_from,
+                "valid_to": meta.valid_to,
+                "superseded_by": meta.superseded_by,
+                "provenance": meta.provenance,
+                "extra": meta.extra,
+            },
+            "links": links,
+            "tags": self.tags,
+        }
+        if meta.origin != ORIGIN_OF_SOURCE[meta.source]:
+            out["metadata"]["origin"] = meta.origin
+        if meta.trust != DEFAULT_TRUST[meta.origin]:
+            out["metadata"]["trust"] = meta.trust
+        if meta.expires_at is not None:
+            out["metadata"]["expires_at"] = meta.expires_at
+        if self.namespace != DEFAULT_NAMESPACE:
+            out["namespace"] = self.namespace
+        for key, value in self.extra.items():
+            out.setdefault(key, value)
+        return out
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Chunk:
-        """Read any documented shape of a chunk; raises InvalidChunk."""
-        return _from_dict(data)
+        """Read any documented shape of a chunk; raises InvalidChunk naming the field at fault."""
+        try:
+            chunk_id = check_chunk_id(data.get("id"))
+        except InvalidChunkId as error:
+            raise InvalidChunk(error.message) from None
+        content = data.get("content")
+        if not isinstance(content, str):
+            raise InvalidChunk(f"{chunk_id}: content must be text, not {type(content).__name__}")
+        raw_meta = data.get("metadata")
+        if not isinstance(raw_meta, Mapping):
+            raise InvalidChunk(f"{chunk_id}: metadata must be an object, not {type(raw_meta).__name__}")
+        try:
+            metadata, moved = _metadata_from_raw(raw_meta)
+            tokens = check_count(data.get("tokens", moved.get("token_count", 0)), "tokens")
+            return cls(
+                id=chunk_id,
+                content=content,
+                tokens=tokens,
+                type=check_text(data.get("type", moved.get("type", "note")), "type", max_length=64),
+                metadata=_complete(metadata, content),
+                links=links_from_raw(data.get("links"), metadata.created_at),
+                tags=check_tags(data.get("tags", moved.get("tags"))),
+                revision=max(1, check_count(data.get("revision", 1), "revision")),
+                schema=_schema(data.get("schema")),
+                namespace=check_namespace(data.get("namespace", DEFAULT_NAMESPACE)),
+                extra={key: value for key, value in data.items() if key not in _TOP},
+            )
+        except InputError as error:
+            raise InvalidChunk(f"{chunk_id}: {error.message}", hint=error.hint) from None
 
 
 # --- JSON ------------------------------------------------------------------------------------------
@@ -199,7 +278,7 @@ def encode_chunk(chunk: Chunk) -> bytes:
     if chunk.revision > MAX_COUNT:
         message = f"{chunk.id} has revision {MAX_COUNT:,}, the highest there is: it cannot be changed again"
         raise InvalidChunk(message, hint="remember its text as a new chunk")
-    document = _to_dict(chunk)
+    document = chunk.to_dict()
     metadata = document["metadata"]
     for name in _NULL_LEFT_OUT:
         if metadata[name] is None:
@@ -224,7 +303,7 @@ def decode_chunk(data: bytes) -> Chunk:
         raise InvalidChunk("JSON is nested too deeply") from None
     if not isinstance(raw, dict):
         raise InvalidChunk(f"a chunk file must contain an object, not {type(raw).__name__}")
-    return _from_dict(raw)
+    return Chunk.from_dict(raw)
 
 
 _TOP = frozenset(
@@ -237,94 +316,6 @@ _LATER: Mapping[str, tuple[str, ...]] = {"origin": ORIGINS, "trust": TRUST_LEVEL
 # Older names and places (docs/spec/chunk-format.md, Older shapes).
 _OLD_METADATA = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
 _MOVED_UP = ("type", "tags", "token_count")
-
-
-def _to_dict(chunk: Chunk) -> dict[str, Any]:
-    """The canonical shape; ``namespace``, ``origin``, ``trust`` and ``expires_at`` are written only where they differ
-    from their defaults.
-    """
-    links: list[dict[str, Any]] = []
-    for link in chunk.links:
-        known: dict[str, Any] = {
-            "target_id": link.target_id,
-            "type": link.type,
-            "strength": link.strength,
-            "created_at": link.created_at,
-            "reasoning": link.reasoning,
-        }
-        for key, value in link.extra.items():
-            known.setdefault(key, value)
-        links.append(known)
-    meta = chunk.metadata
-    out: dict[str, Any] = {
-        "schema": chunk.schema,
-        "id": chunk.id,
-        "revision": chunk.revision,
-        "content": chunk.content,
-        "tokens": chunk.tokens,
-        "type": chunk.type,
-        "metadata": {
-            "created_at": meta.created_at,
-            "modified_at": meta.modified_at,
-            "accessed_at": meta.accessed_at,
-            "access_count": min(meta.access_count, MAX_COUNT),
-            "confidence": meta.confidence,
-            "conversation_id": meta.conversation_id,
-            "source": meta.source,
-            "content_hash": meta.content_hash,
-            "occurred_at": meta.occurred_at,
-            "valid_from": meta.valid_from,
-            "valid_to": meta.valid_to,
-            "superseded_by": meta.superseded_by,
-            "provenance": meta.provenance,
-            "extra": meta.extra,
-        },
-        "links": links,
-        "tags": chunk.tags,
-    }
-    if meta.origin != ORIGIN_OF_SOURCE[meta.source]:
-        out["metadata"]["origin"] = meta.origin
-    if meta.trust != DEFAULT_TRUST[meta.origin]:
-        out["metadata"]["trust"] = meta.trust
-    if meta.expires_at is not None:
-        out["metadata"]["expires_at"] = meta.expires_at
-    if chunk.namespace != DEFAULT_NAMESPACE:
-        out["namespace"] = chunk.namespace
-    for key, value in chunk.extra.items():
-        out.setdefault(key, value)
-    return out
-
-
-def _from_dict(raw: Mapping[str, Any]) -> Chunk:
-    """Read any documented shape; raises InvalidChunk naming the field at fault."""
-    try:
-        chunk_id = check_chunk_id(raw.get("id"))
-    except InvalidChunkId as error:
-        raise InvalidChunk(error.message) from None
-    content = raw.get("content")
-    if not isinstance(content, str):
-        raise InvalidChunk(f"{chunk_id}: content must be text, not {type(content).__name__}")
-    raw_meta = raw.get("metadata")
-    if not isinstance(raw_meta, Mapping):
-        raise InvalidChunk(f"{chunk_id}: metadata must be an object, not {type(raw_meta).__name__}")
-    try:
-        metadata, moved = _metadata_from_raw(raw_meta)
-        tokens = check_count(raw.get("tokens", moved.get("token_count", 0)), "tokens")
-        return Chunk(
-            id=chunk_id,
-            content=content,
-            tokens=tokens,
-            type=check_text(raw.get("type", moved.get("type", "note")), "type", max_length=64),
-            metadata=_complete(metadata, content),
-            links=links_from_raw(raw.get("links"), metadata.created_at),
-            tags=check_tags(raw.get("tags", moved.get("tags"))),
-            revision=max(1, check_count(raw.get("revision", 1), "revision")),
-            schema=_schema(raw.get("schema")),
-            namespace=check_namespace(raw.get("namespace", DEFAULT_NAMESPACE)),
-            extra={key: value for key, value in raw.items() if key not in _TOP},
-        )
-    except InputError as error:
-        raise InvalidChunk(f"{chunk_id}: {error.message}", hint=error.hint) from None
 
 
 NEWER_VERSION = "written by a newer version of this program"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict, fields, replace
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -200,22 +200,12 @@ def without_keys(trajectory: Trajectory) -> Trajectory:
         query=redact(trajectory.query),
         steps=[_hidden(step) for step in trajectory.steps],
         calls=[_hidden(call) for call in trajectory.calls],
-        outcome=_hidden(trajectory.outcome),
+        outcome=trajectory.outcome and _hidden(trajectory.outcome),
     )
 
 
 def _hidden(record: Any) -> Any:
-    changed = {}
-    for name, value in vars_of(record).items():
-        hidden = _hide(value)
-        if hidden != value:
-            changed[name] = hidden
-    return replace(record, **changed) if changed else record
-
-
-def vars_of(record: Any) -> dict[str, Any]:
-    """The fields of a data class."""
-    return {name: getattr(record, name) for name in record.__dataclass_fields__}
+    return replace(record, **{one.name: _hide(getattr(record, one.name)) for one in fields(record)})
 
 
 def _hide(value: Any) -> Any:
