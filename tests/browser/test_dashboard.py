@@ -66,7 +66,9 @@ def test_every_page_fits_is_accessible_and_causes_no_browser_errors(
     for path in paths:
         page.goto(path)
         page.wait_for_load_state("load")
-        page.evaluate("for (const a of document.querySelectorAll('.head > p a')) a.textContent += 'long'.repeat(99)")
+        page.evaluate(
+            "for (const a of document.querySelectorAll('.head > p a')) a.textContent += 'long'.repeat(99)"
+        )
         wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert wide <= 0, f"{path} is {wide} pixels too wide"
         assert page.locator("h1").count() == 1, path

@@ -133,6 +133,7 @@ def test_a_deleted_chunk_is_gone_until_it_is_restored(run: Run, notes: Notes) ->
     assert [chunk["id"] for chunk in run("list", "--archived", "--json").json] == [notes["tea"]]
     assert run("restore", notes["tea"]).code == 0
     assert run("show", notes["tea"]).code == 0
+    assert "not in the archive" in run("restore", notes["tea"]).err
 
 
 def test_delete_deletes_what_exists_and_names_missing_ids(run: Run, notes: Notes) -> None:

@@ -131,8 +131,10 @@ def test_a_missing_extra_is_named_with_how_to_install_it(
     monkeypatch.setattr(doctor, "find_spec", lambda name: None if name == "mcp" else real(name))
     ran = run("doctor", "--json")
     found = next(one for one in ran.json["findings"] if one["subject"] == "extra server")
-    assert (ran.code, found["state"]) == (1, "wrong")
+    assert (ran.code, found["state"]) == (0, "ok")
     assert "rlm-mem[server]" in found["remedy"]
+    monkeypatch.setattr("rlm_mem.cli.agents.find_spec", lambda _: None)
+    assert "rlm-mem[server]" in run("install", "cursor").err
 
 
 @pytest.mark.usefixtures("no_engines")

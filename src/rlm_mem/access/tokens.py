@@ -168,7 +168,9 @@ class TokenFile:
             )
         allowed, reached = check_permissions(permissions), check_patterns(namespaces)
         if not reached and set(allowed) != {"metrics"}:
-            raise InputError("a token needs a namespace", hint="name some, or use * for all of them")
+            raise InputError(
+                "a token needs a namespace", hint="name one with --in NAMESPACE, or all with --in '*'"
+            )
         if rate is not None and not 0 < rate <= 100_000:
             raise InputError(f"a rate of {rate:g} requests a second is out of range", hint="0 to 100,000")
         now = self._clock()

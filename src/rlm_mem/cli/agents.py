@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Mapping
 from datetime import datetime
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -74,6 +75,8 @@ def install(
     if not _write(call, path, made, "removed from" if remove else "written to"):
         return
     screen().print(text(known.next_step))
+    if find_spec("mcp") is None and not project and not remove:
+        note("the server that it starts needs a package more: pip install 'rlm-mem[server]'")
     if project and not remove:
         if named is None:
             note("every user of the project has a memory of their own: --brain names one inside the project")

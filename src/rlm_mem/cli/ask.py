@@ -85,7 +85,7 @@ def recall(call: RecallCall, question: Question) -> None:
     """Answer a question from memory: programs search and read until they have the answer."""
     console = screen()
     started = time.perf_counter()
-    wanted = ReceiptWanted(call.receipt, call.bundle, call.sign)
+    wanted = ReceiptWanted(call.receipt, call.bundle, call.sign, call.as_of)
     with call.open(llm=call.llm) as memory:
         result = memory.recall(" ".join(question), **call.settings(console, memory))
         taken = time.perf_counter() - started

@@ -251,7 +251,7 @@ def restore_chunks(call: Call, chunk_ids: options.ChunkIds) -> None:
     """Bring deleted chunks back; rlm-mem list --archived names them."""
     with call.open() as memory:
         done = {chunk_id: memory.restore(chunk_id) is not None for chunk_id in full_ids(memory, chunk_ids)}
-    _report(done, "restored", "restored", call.json)
+    _report(done, "restored", "restored", call.json, missing="not in the archive")
 
 
 def undo(
@@ -286,7 +286,7 @@ def undo(
     call.report(chunk.to_dict(), f"{chunk_id} is as it was before, as revision {chunk.revision}")
 
 
-def _report(done: dict[str, bool], verb: str, key: str, as_json: bool) -> None:
+def _report(done: dict[str, bool], verb: str, key: str, as_json: bool, *, missing: str = "not found") -> None:
     """Print which succeeded; unknown ids make the command fail, after the others are done."""
     if as_json:
         print_json(
@@ -299,9 +299,9 @@ def _report(done: dict[str, bool], verb: str, key: str, as_json: bool) -> None:
         for chunk_id, worked in done.items():
             if worked:
                 screen().print(text(f"{verb} {chunk_id}"))
-    missing = [chunk_id for chunk_id, worked in done.items() if not worked]
-    if missing:
+    failed = [chunk_id for chunk_id, worked in done.items() if not worked]
+    if failed:
         raise NotFoundError(
-            f"not found: {', '.join(missing)}",
+            f"{missing}: {', '.join(failed)}",
             hint="rlm-mem list, or rlm-mem list --archived, shows the ids",
         )

@@ -65,12 +65,17 @@ class ReceiptWanted:
     receipt: Path | None
     bundle: Path | None
     sign: Path | None
+    as_of: str | None = None
 
     def __post_init__(self) -> None:
         if self.receipt is None:
             if self.bundle is not None or self.sign is not None:
                 raise InputError("--bundle and --sign belong to a receipt", hint="add --receipt FILE")
             return
+        if self.as_of is not None:
+            raise InputError(
+                "a receipt covers what holds now, not what held --as-of a date", hint="leave one out"
+            )
         from rlm_mem.receipts import check_key, check_new
 
         for path in (self.receipt, self.bundle):

@@ -56,7 +56,8 @@ def _steps(path: Path | None) -> list[dict[str, Any]]:
     try:
         loaded = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
-        raise InvalidQuery(f"--steps {path} cannot be read: {error}") from None
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise InvalidQuery(f"--steps {path} cannot be read: {reason}") from None
     if not isinstance(loaded, list) or not all(isinstance(step, dict) for step in loaded):
         raise InvalidQuery(f"--steps {path} does not hold a JSON list of objects")
     return loaded

@@ -245,7 +245,9 @@ def _checked(file: str) -> str:
     try:
         return checked_name(file)
     except InputError:
-        raise InvalidMemory(f"{file!r:.80} is not a path of a memory file") from None
+        raise InvalidMemory(
+            f"{file!r:.80} is not a path of a memory file", hint="rlm-mem tier list shows them"
+        ) from None
 
 
 def _note(problems: list[InvalidEntry] | None, file: str, error: InvalidMemory) -> None:

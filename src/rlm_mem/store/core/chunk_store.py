@@ -449,7 +449,9 @@ class ChunkStore(ChunkReader):
 
         def let_out(chunk: Chunk) -> Chunk:
             if chunk.metadata.trust != "quarantined":
-                raise ConflictError(f"{chunk_id} is not in quarantine", hint="quarantined() lists what is")
+                raise ConflictError(
+                    f"{chunk_id} is not in quarantine", hint="rlm-mem review list shows what is"
+                )
             made = Chunk.from_dict(chunk.to_dict())
             kept = made.metadata.extra.pop("quarantine", None)
             before = kept.get("trust") if isinstance(kept, dict) else None
