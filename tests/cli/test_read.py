@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.text.tokens import count_tokens
 
 from .conftest import Run
 
@@ -118,6 +119,18 @@ def test_search_explain_names_the_parts_of_a_score(run: Run, notes: Notes) -> No
 def test_search_filters(run: Run, notes: Notes) -> None:
     found = run("search", "Ana PostgreSQL tea", "--tag", "people", "--json").json
     assert notes["choice"] not in {hit["chunk_id"] for hit in found}
+
+
+def test_search_prints_no_more_text_than_was_asked_for(run: Run, notes: Notes) -> None:
+    def tokens(*arguments: str) -> int:
+        hits = run("search", "Ana PostgreSQL tea", "--neighbours", "1", "--json", *arguments).json
+        texts = [
+            text for hit in hits for text in (hit["snippet"], *(one["text"] for one in hit["neighbours"]))
+        ]
+        return sum(map(count_tokens, texts))
+
+    assert 0 < tokens("--max-tokens", "9") <= 9 < tokens()
+    assert run("search", "zeppelin", "--max-tokens", "9").out == "nothing found\n"
 
 
 def test_search_refuses_an_unknown_unit(run: Run, notes: Notes) -> None:

@@ -73,6 +73,7 @@ class QuestionCall(Call):
 class RecallCall(QuestionCall):
     """Options of `recall`."""
 
+    max_tokens: options.MaxTokens = None
     receipt: ReceiptFile = None
     bundle: BundleFile = None
     sign: SigningKey = None
@@ -89,13 +90,15 @@ def recall(call: RecallCall, question: Question) -> None:
     with call.open(llm=call.llm) as memory:
         result = memory.recall(" ".join(question), **call.settings(console, memory))
         taken = time.perf_counter() - started
-        written = wanted.write(memory, result)
+        written = wanted.write(memory, result)  # a receipt has the sources whole
+        if call.max_tokens is not None:
+            result = result.within(call.max_tokens)
         if call.json:
             print_json(recall_json(result, trajectory=call.trajectory) | written)
             return
         if call.live:
             console.rule(style="dim")
-        show_recall(console, memory, result, taken)
+        show_recall(console, memory, result, taken, bounded=call.max_tokens is not None)
         for name, path in written.items():
             console.print(text(f"{name} written to {path}", "dim"))
 
@@ -121,8 +124,10 @@ def _result_json(
     return {**shown, "trajectory_id": result.trajectory.id, **{name: getattr(result, name) for name in more}}
 
 
-def show_recall(console: rich.Console, memory: Memory, result: RecallResult, seconds: float) -> None:
-    """Print an answer, its sources, and its cost."""
+def show_recall(
+    console: rich.Console, memory: Memory, result: RecallResult, seconds: float, *, bounded: bool = False
+) -> None:
+    """Print an answer, its sources, and its cost; ``bounded``: no text but that of the sources."""
     if result.outcome == "answered":
         console.print(long_text(result.content or "", "bold"))
     else:
@@ -130,7 +135,7 @@ def show_recall(console: rich.Console, memory: Memory, result: RecallResult, sec
     # Longer excerpts where there is no answer: then they are all there is to read.
     longest = 240 if result.outcome == "answered" else 600
     excerpts = {one.chunk_id: one_line(one.excerpt, longest) for one in result.sources}
-    show_evidence(console, memory, result.chunk_ids, excerpts)
+    show_evidence(console, memory, result.chunk_ids, excerpts, bounded=bounded)
     parts = [
         confidence_words(result.outcome, result.confidence),
         amount(result.iterations_used, "program"),
@@ -148,8 +153,14 @@ def show_evidence(
     chunk_ids: list[str],
     excerpts: Mapping[str, str] | None = None,
     most: int = 8,
+    *,
+    bounded: bool = False,
 ) -> None:
-    """Print the chunks that an answer rests on: id, day, and the excerpt, else the beginning of the content."""
+    """Print the chunks that an answer rests on: id, day, and the excerpt, else the beginning of the content.
+
+    Args:
+        bounded: without an excerpt, print no content.
+    """
     chunks = memory.store.get_many(chunk_ids[:most])
     for chunk_id in chunk_ids[:most]:
         chunk = chunks.get(chunk_id)
@@ -160,8 +171,9 @@ def show_evidence(
                 line.append(f"  untrusted: {chunk.metadata.origin}", "yellow")
         console.print(line)
         if chunk is not None:
-            shown = (excerpts or {}).get(chunk_id) or one_line(chunk.content, 240)
-            console.print(indented(shown, 6))
+            shown = (excerpts or {}).get(chunk_id) or ("" if bounded else one_line(chunk.content, 240))
+            if shown:
+                console.print(indented(shown, 6))
     if len(chunk_ids) > most:
         console.print(text(f"  and {amount(len(chunk_ids) - most, 'chunk')} more (--json names all)", "dim"))
 

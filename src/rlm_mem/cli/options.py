@@ -90,6 +90,10 @@ WithTags = Annotated[
 WithAnyTag = Annotated[
     list[str] | None, option("--any-tag", "TAG", "With at least one of these tags.", FILTER)
 ]
+MaxTokens = Annotated[
+    int | None,
+    option("--max-tokens", "N", "Most tokens of memory text in the output: the best that fits.", min=1),
+]
 OfType = Annotated[str | None, option("--type", "TYPE", "Of this type.", FILTER)]
 InConversation = Annotated[str | None, option("--conversation -c", "ID", "In this conversation.", FILTER)]
 OfOrigin = Annotated[

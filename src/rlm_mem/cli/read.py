@@ -43,6 +43,7 @@ def search(
     neighbours: Annotated[
         int, option("--neighbours", "N", "Show N turns or sentences on each side of a hit.", min=0, max=10)
     ] = 0,
+    max_tokens: options.MaxTokens = None,
     with_tags: options.WithTags = None,
     any_tags: options.WithAnyTag = None,
     kind: options.OfType = None,
@@ -84,6 +85,7 @@ def search(
             by=by,
             explain=explain,
             neighbours=neighbours,
+            max_tokens=max_tokens,
             as_of=as_of,
         )
     if call.json:
