@@ -153,7 +153,8 @@ def test_the_index_is_asked_about_dozens_of_sentences_at_once(
 
 @pytest.mark.local_only("analysis does not depend on the store")
 def test_other_processes_give_the_same(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(filling, "_WORTH_PROCESSES", 40)
+    monkeypatch.setattr(filling, "_WORTH_PROCESSES", 4_000)
+    monkeypatch.setattr(filling, "_LOT_CHARACTERS", 1_000)
     started: list[int] = []
     found = []
     kept = filling.called
@@ -167,6 +168,24 @@ def test_other_processes_give_the_same(place: Path, monkeypatch: pytest.MonkeyPa
         with opened(place.with_name(f"brain-{processes}"), store={"processes": processes}) as memory:
             found.append(state(memory, memory.remember_many(texts(), batch=50)))
     assert started == [1, 2] and found[0] == found[1]
+
+
+@pytest.mark.local_only("analysis does not depend on the store")
+def test_other_processes_are_for_many_characters_and_take_a_few_long_texts_at_once(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(filling, "_WORTH_PROCESSES", 3_000)
+    monkeypatch.setattr(filling, "_LOT_CHARACTERS", 2_000)
+    asked: list[tuple[bool, int]] = []
+
+    def called(_: str, given: str, items: Iterator[str], *_shape: Any, **named: Any) -> Any:
+        asked.append((named["count"] >= named["few"], named["lot"]))
+        yield from filling.analyse_texts(given, list(items))
+
+    monkeypatch.setattr(filling, "called", called)
+    memory.remember_many([f"Text {number}." for number in range(20)])
+    memory.remember_many([f"Ines moved crate {number}. " * 40 for number in range(5)])
+    assert asked == [(False, 18), (True, 2)]
 
 
 def test_texts_are_stored_while_the_next_one_is_not_analysed_yet(

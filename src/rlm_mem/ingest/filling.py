@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from itertools import chain, count, islice
+from itertools import chain, count
 from time import monotonic
 from types import MappingProxyType
 from typing import Any, cast
@@ -47,9 +47,12 @@ _MOST_CHARACTERS = 1_000_000
 """Characters of one transaction, about."""
 _LONGEST_LOCK = 1.0
 """Seconds after which a transaction ends and the rest of its batch is left for the next, so that others can write."""
-_WORTH_PROCESSES = 600
-"""With fewer texts than this, starting processes takes longer than analysing the texts here."""
-_LOT = 25
+_WORTH_PROCESSES = 600_000
+"""With fewer characters than this, starting processes takes longer than analysing the texts here."""
+_PER_TEXT = 100
+"""Characters that take as long to analyse as what every text takes, whatever its length."""
+_LOT, _LOT_CHARACTERS = 25, 40_000
+"""Most texts that are analysed by one call, and their characters, about."""
 _WORTH_STORING = 100
 """Least number of waiting texts to store while the next one is being analysed; with fewer, others are analysed."""
 _HELD = 64
@@ -171,21 +174,26 @@ def _analysed_ahead(
     Args:
         otherwise: called while the next one is not there yet.
     """
-    rest = iter(items)
-    first = list(islice(rest, _WORTH_PROCESSES))
+    rest = map(_given, items)
+    first: list[_Text | _Refused] = []
+    size = 0
+    while size < _WORTH_PROCESSES and (following := next(rest, None)) is not None:
+        first.append(following)
+        size += _PER_TEXT + (len(following.text) if isinstance(following, _Text) else 0)
+    few = len(first) + (size < _WORTH_PROCESSES)
+    lot = max(1, min(_LOT, _LOT_CHARACTERS * len(first) // max(1, size)))
     taken: deque[_Text | _Refused] = deque()
 
     def questions() -> Iterator[str]:
-        for item in chain(first, rest):
-            one = _given(item)
+        for one in chain(first, rest):
             taken.append(one)
             yield _NOTHING if isinstance(one, _Refused) else _for_analysis(one)
 
     task = _Task(settings.ingest, settings.secrets, settings.search.language, statements)
     answers: Iterator[_Analysed | _Refused] = called(
         f"{__name__}:analyse_texts", json.dumps(msgspec.to_builtins(task)), questions(),
-        list[_Analysed | _Refused], lot=_LOT, processes=settings.store.processes, few=_WORTH_PROCESSES,
-        count=len(first), ahead=ahead // _LOT, otherwise=otherwise,
+        list[_Analysed | _Refused], lot=lot, processes=settings.store.processes, few=few,
+        count=len(first), ahead=ahead // lot, otherwise=otherwise,
     )  # fmt: skip
     for answer in answers:
         one = taken.popleft()
