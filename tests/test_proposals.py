@@ -17,7 +17,7 @@ from rlm_mem.ingest.remember import RememberResult
 from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.integrity import check
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.differences import difference, differences, surest
+from rlm_mem.text.differences import differences, surest
 from rlm_mem.text.statements import statements_in
 from tests.server.api import client_of
 
@@ -145,6 +145,13 @@ NEITHER = [
     ("We order tea from Hyssop.", "We stopped ordering tea from Foxglove; now we order it from Rivers."),
     ("Knut drives a Skoda.", "Knut has moved to Isleham."),
     ("Mila reads crime novels.", "Mila finished the crime novel and sold it."),
+    # A limited time, a part only, a joke, the words of a play or a paper.
+    ("Bus 6 goes via Elm.", "While the square is closed, bus 6 now goes via Oak."),
+    ("The cache TTL is 60 s.", "Temporarily raised the cache TTL from 60 s to 300 s."),
+    ("I use Corvid.", "I no longer use Corvid at work."),
+    ("Our chair is Ms Lund.", "April fool: our chair is now Mr Horn."),
+    ("Ida wants a pony.", 'In the play Ida says: "I don\'t want a pony any more, I want a crown."'),
+    ("The box costs 20 euros.", 'The paper wrote, "The box now costs 30 euros instead of 20".'),
 ]
 
 
@@ -157,14 +164,8 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 def between(older: str, newer: str) -> tuple[str, bool] | None:
     """The surest difference by the rules alone: its kind, and whether the newer text says it."""
     english = get_analyser("english")
-    found = [
-        one
-        for new in statements_in(newer, english)
-        for old in statements_in(older, english)
-        if (one := difference(new, old)) is not None
-    ]
-    best = max(found, key=lambda one: (one.said, one.confidence), default=None)
-    return None if best is None else (best.kind, best.said)
+    best = surest(statements_in(newer, english), statements_in(older, english))
+    return None if best is None else (best[0].kind, best[0].said)
 
 
 def test_the_rules_tell_what_a_text_says_itself_from_what_may_be() -> None:

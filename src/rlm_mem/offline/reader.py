@@ -31,7 +31,7 @@ from rlm_mem.offline.weights import Weights, answerable_probability, correct_pro
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import FAMILIES, NUMBERS
 from rlm_mem.text.differences import MAY_END, surest
-from rlm_mem.text.retold import PresentQuestion, is_note, is_retold
+from rlm_mem.text.retold import PresentQuestion, is_note, is_passing, is_retold
 from rlm_mem.text.statements import ME, Stated, statements_in
 
 __all__ = ["READ_FULLY", "Examined", "examine", "read"]
@@ -62,6 +62,10 @@ _SHORT = 4
 """Most words of an answer that counts as a value."""
 _TOLD_AGAIN = 0.5
 """Share of what an earlier note matches of a question that a later note must match to tell it again."""
+_PASSING = 0.3
+"""An answer about a limited time gives way to one that is less likely to be one by this much."""
+_LONGEST_NOTE = 300
+"""Characters of a later note that is added to an answer."""
 _CHANGES_FOLLOWED = 4
 """Most successive changes that are followed from an answer to the present value."""
 _OF_THE_PAST = re.compile(
@@ -104,6 +108,9 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     reading = _read(question, current, weights) if current else Reading(None, (), 0.0, 0.0)
     if reading.answer is None and len(current) < len(passages):
         reading = _read(question, passages, weights)
+    asked = PresentQuestion.of(question.text, get_analyser("english"))
+    if asked is not None:
+        reading = _lasting(question, asked, reading, current or passages, weights)
     reading = _with_later_value(question, reading, passages)
     again = _retold(question, reading, passages)
     if again is not reading:
@@ -112,8 +119,59 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     if followed is not reading:
         return followed
     if reading.answer and reading.passages and MAY_END.search(reading.passages[0].text):
-        return _with_present_value(question, reading)
+        held = _with_present_value(question, reading)
+        if held is not reading:
+            return held
+    return reading if asked is None else _with_later_note(asked, reading, passages)
+
+
+def _lasting(
+    question: Question,
+    asked: PresentQuestion,
+    reading: Reading,
+    passages: Sequence[Passage],
+    weights: Weights | None,
+) -> Reading:
+    """The answer of another note, if the one that answers is about a limited or an earlier time, a guess or a wish."""
+    home = reading.passages[0] if reading.answer and reading.passages else None
+    if home is None or home.at is None or home.of_document or not is_note(home.author, asked):
+        return reading
+    if not is_passing(asked, home.text, get_analyser("english"), year=home.at.year):
+        return reading
+    other = _read(question, [one for one in passages if one.chunk_id != home.chunk_id], weights)
+    return other if other.answer and other.answerable >= reading.answerable - _PASSING else reading
+
+
+def _with_later_note(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]) -> Reading:
+    """The answer with a later note that may change it, each with its day."""
+    home = reading.passages[0] if reading.answer and reading.passages else None
+    if home is None or home.at is None:
+        return reading
+    passages = [_with_label(one, asked) for one in passages]
+    stems = _stems_of((*passages, home))
+    for one in passages:
+        if one.at is not None and one.current and _tells_again(asked, home, one, stems, loosely=True):
+            later = " ".join(one.text.split())[:_LONGEST_NOTE]
+            answer = (
+                f"{str(reading.answer).rstrip('.')} ({home.at:%Y-%m-%d}); later, {one.at:%Y-%m-%d}: {later}"
+            )
+            return replace(
+                reading, answer=answer, passages=(home, one, *reading.passages[1:]),
+                confidence=min(reading.confidence, _DISPUTED),
+            )  # fmt: skip
     return reading
+
+
+def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:
+    """A passage with a label that is no speaker as a part of its text: "Cache TTL: 900 s"."""
+    if not passage.author or not is_note(passage.author, asked):
+        return passage
+    return replace(passage, author="", text=f"{passage.author}: {passage.text}")
+
+
+def _stems_of(passages: Sequence[Passage]) -> dict[str, Set[str]]:
+    english = get_analyser("english")
+    return {one.text: frozenset(english.terms(one.text)) for one in passages}
 
 
 def _with_later_value(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
@@ -162,7 +220,8 @@ def _retold(question: Question, reading: Reading, passages: Sequence[Passage]) -
     asked = PresentQuestion.of(question.text, english)
     if asked is None or not (reading.answer and reading.passages and reading.passages[0].at):
         return reading
-    stems = {one.text: frozenset(english.terms(one.text)) for one in (*passages, *reading.passages[:1])}
+    passages = [_with_label(one, asked) for one in passages]
+    stems = _stems_of((*passages, *reading.passages[:1]))
     former: Passage | None = None
     for _ in range(_CHANGES_FOLLOWED):
         home = reading.passages[0]
@@ -209,23 +268,32 @@ def _has_other_value(text: str, answer: str, former: Set[str]) -> bool:
     return any(stem not in former for stem in get_analyser("english").terms(" ".join(words)))
 
 
-def _is_later(before: Passage, later: Passage) -> bool:
+def _is_later(before: Passage, later: Passage, asked: PresentQuestion | None = None) -> bool:
     """Whether a note is later than another and trusted as far; turns and sections of documents are no notes."""
     if before.at is None or later.at is None or later.at <= before.at:
         return False
     if before.of_document or later.of_document:
         return False
-    return is_note(before.author) and is_note(later.author) and (before.untrusted or not later.untrusted)
+    if before.untrusted < later.untrusted:
+        return False
+    return is_note(before.author, asked) and is_note(later.author, asked)
 
 
 def _tells_again(
-    asked: PresentQuestion, before: Passage, later: Passage, stems: Mapping[str, Set[str]]
+    asked: PresentQuestion,
+    before: Passage,
+    later: Passage,
+    stems: Mapping[str, Set[str]],
+    *,
+    loosely: bool = False,
 ) -> bool:
     """Whether a later note answers the same question as an earlier note; see :func:`rlm_mem.text.retold.is_retold`."""
-    if not _is_later(before, later) or before.at is None:
+    if not _is_later(before, later, asked) or before.at is None:
         return False
     texts = {text: stems[text] for text in (before.text, later.text, *list(stems)[:_BESIDE])}
-    return is_retold(asked, before.text, later.text, texts, get_analyser("english"), year=before.at.year)
+    return is_retold(
+        asked, before.text, later.text, texts, get_analyser("english"), year=before.at.year, loosely=loosely
+    )
 
 
 def _with_present_value(question: Question, reading: Reading) -> Reading:

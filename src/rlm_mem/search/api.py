@@ -138,6 +138,8 @@ MAX_NEIGHBOURS = 10
 _BY = ("chunk", "segment", "conversation")
 _COMPARED = 5
 """Hits that are read."""
+_WHOLE = 600
+"""Most characters of a later note that is read whole, beyond its best segment."""
 _STEP = 0.01
 """How far the hit that holds ends up above the one that does not."""
 _FOLLOWED = 4
@@ -485,14 +487,18 @@ def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
 
 def _retelling_first(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser) -> int:
     """The place of the best hit that tells again what the query asks the first one for; 0 for none."""
-    notes = [is_note(hit.author) and _stands_alone(read[hit.chunk_id]) for hit in hits]
+    asked = PresentQuestion.of(query, analyser) if len(hits) > 1 else None
+    notes = [is_note(hit.author, asked) and _stands_alone(read[hit.chunk_id]) for hit in hits]
     later = [place for place in _later(hits) if hits[place].at > hits[0].at and notes[place]]
-    if not later or not notes[0] or (asked := PresentQuestion.of(query, analyser)) is None:
+    if not later or not notes[0] or asked is None:
         return 0
-    texts = {hit.snippet: frozenset(analyser.terms(hit.snippet)) for hit in hits}
-    first, year = hits[0].snippet, int(hits[0].at[:4])
-    told = (one for one in later if is_retold(asked, first, hits[one].snippet, texts, analyser, year=year))
-    return next(told, 0)
+    # An item of a list rarely names what the list is about: of a short later note the whole is read.
+    told = [read[hit.chunk_id].content if place else hit.snippet for place, hit in enumerate(hits)]
+    told = [text if len(text) <= _WHOLE else hit.snippet for text, hit in zip(told, hits, strict=True)]
+    texts = {text: frozenset(analyser.terms(text)) for text in told}
+    year = int(hits[0].at[:4])
+    found = (one for one in later if is_retold(asked, told[0], told[one], texts, analyser, year=year))
+    return next(found, 0)
 
 
 def _stands_alone(chunk: Chunk) -> bool:

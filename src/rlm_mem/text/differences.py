@@ -5,8 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from msgspec import structs
+
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, NEWS, OTHER, PLACED, REPLACES, words
+from rlm_mem.text.lasting import is_in_force, is_temporary
 from rlm_mem.text.statements import ME, UNKNOWN, Stated
 
 __all__ = ["MAY_END", "Conflict", "difference", "differences", "surest"]
@@ -19,6 +22,8 @@ MAY_END = re.compile(
     re.IGNORECASE,
 )
 """Finds a word in every text that itself says that something does not hold any more."""
+_UNSURE = 0.6
+_NO_LONGER = frozenset(("no longer", "any more", "anymore", "any longer"))
 _OWNER = re.compile(r"([^\W\d_]{1,40})['’]s\b")
 _NOUN_OF = {
     "deadlin": "due", "due": "due", "price": "cost", "fee": "cost", "cost": "cost", "rent": "pay", "address": "live",
@@ -134,8 +139,21 @@ def differences(
         restated = any(_restates(new, one) for new in newer)
         for new in newer:
             found = difference(new, one, restated=restated)
+            if found is not None and found.said and not _lasts(new, one):
+                found = structs.replace(found, said=False, confidence=_UNSURE)
             if found is not None and (found.said or not restated):
                 yield found, new, one
+
+
+def _lasts(newer: Stated, older: Stated) -> bool:
+    """Whether the later statement holds for good, and ends the whole of the earlier one.
+
+    Not "no longer at work", nor "while the road is closed".
+    """
+    if is_temporary(newer.text, older.text) or not is_in_force(newer.text, older.text):
+        return False
+    narrowed = newer.context - older.context - older.topic - older.value - newer.former - newer.topic
+    return newer.news not in _NO_LONGER or bool(newer.value) or not narrowed
 
 
 def surest(

@@ -3,24 +3,36 @@
 "The band saw: tension 4" and, months later, "Machines checked. Band saw: tension set from 4 to 5" both answer "What is
 the tension of the band saw?", and the later one should rank first. These rules replace nothing: they only order search
 results, so they require less than those of :mod:`rlm_mem.text.differences`. English only. Each rule reads the words of
-a text a fixed number of times.
+a text a fixed number of times; words are compared in order only in sentences of bounded length.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, UNSURE, words
+from rlm_mem.text.clauses import (
+    CHANGES,
+    DETERMINERS,
+    ENDS,
+    MONTHS,
+    POSSESSIVES,
+    PREPOSITIONS,
+    REPLACES,
+    TRAVELLED,
+    UNSURE,
+    words,
+)
 from rlm_mem.text.differences import MAY_END
+from rlm_mem.text.lasting import is_in_force, is_temporary
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["PresentQuestion", "is_note", "is_retold"]
+__all__ = ["PresentQuestion", "is_note", "is_passing", "is_retold"]
 
 _LEAST, _LEAST_NAMED = 0.4, 0.25
 """Least share of the words common to the question and the earlier note that the later note has, weighted by rarity; the
@@ -39,7 +51,7 @@ _OF_THE_PAST = re.compile(
 )
 """A question about the past."""
 _DOUBTED = (
-    UNSURE | words("might last previous previously formerly originally ago also additionally besides")
+    UNSURE | words("might previous previously formerly originally ago also additionally besides")
 ) - words(
     "will shall how who which whose when until unless why need needed decide decided going asked ask asks i'll we'll "
     "he'll she'll they'll 'll thinking think try tries trying tried heard story novel example claims claimed discuss "
@@ -48,10 +60,15 @@ _DOUBTED = (
 """Words of a sentence about a wish, a guess, another time, or an additional thing."""
 _PLANNED = re.compile(
     r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned)? (?:is )?to\b|\bplanned for\b|\bplanning to\b"
-    r"|(?<!from )(?<!as of )(?<!since )\b(?:today|tonight|tomorrow)\b"
+    r"|\b(?:before last|last (?:year|month|week|season|spring|summer|autumn|fall|winter|time))\b"
     r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)",
     re.IGNORECASE,
 )
+_ONE_DAY = re.compile(
+    r"(?<!from )(?<!as of )(?<!since )(?<!started )(?<!starting )(?<!beginning )\b(?:today|tonight|tomorrow)\b",
+    re.IGNORECASE,
+)
+"""A sentence about one day, if it has no word of change: "bumped to 3.12 today"."""
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _OWNED = re.compile(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
 _OTHERS = words(
@@ -61,7 +78,48 @@ _OTHERS = words(
 """Words for people other than those whom the earlier note is about, unless it names them too."""
 _OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
 _ROLES = words("user human assistant agent system model bot ai me")
+_PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
+"""Lower-case words of names."""
 _QUOTES = '"“”„«»'
+_QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{12,400})[\"”“»]")
+_STRONG = re.compile(
+    rf"\b(?:{'|'.join(sorted((CHANGES | ENDS | REPLACES) - TRAVELLED - words('given gave brought')))}|gone off"
+    r"|longer|any ?more|no more|now|nowadays|these days|history|goodbye|dismissed|split|broke"
+    r"|at last|at long last|finally|finished|complete|completed)\b|->|→",
+    re.IGNORECASE,
+)
+"""Words that say of a value named in the same sentence that it has ended."""
+_RETURNED = re.compile(
+    r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone|(?<!put )back to|remains"
+    r"|(?:came|went|moved|is|are) back|(?:is|are|it's) still)\b",
+    re.IGNORECASE,
+)
+"""Before the former value: it holds again, or still."""
+_STAYS = re.compile(r"\bit (?:stays|stayed|remains)[.!]?\s*$", re.IGNORECASE)
+_CLAUSE = re.compile(r"[,;.]\s")
+_REFUSED = re.compile(
+    r"\b(?:(?:wouldn|couldn)['’]t|wanted)\b(?=[^.!?;]{1,200}?\b(?:so|hence|therefore)\b)", re.IGNORECASE
+)
+"""What somebody refused or wanted, before what followed: not a wish."""
+_WISHES = words("want wants wish wishes hope hopes")
+_FIGURE = re.compile(r"(?<![\w.])[+]?\d(?:[\d.,:/-]|\s(?=\d{3})){0,20}(?<![.,:/-])(?!\w)")
+_LAST_WORD = re.compile(r"([^\W\d_]{2,40})\W{0,3}$")
+_NEXT_WORD = re.compile(r"\W{0,2}([^\W\d_]{2,40})")
+_BESIDE = 44
+"""Characters on each side of a figure in which its unit stands."""
+_LONG_NUMBER = 7
+"""Digits of a number of a telephone or an account."""
+_MOST_FIGURES = 12
+_DIGITS = 2
+"""Least digits of a number that names a value by itself."""
+_CALENDAR = MONTHS | words(
+    "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
+)
+_LONGEST_CLAUSE = 200
+"""Characters after "back to" that are read."""
+_FRAME = 30
+"""Most words of a note that are compared in order."""
+_SAME_FRAME = 0.6
 
 
 _MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
@@ -96,9 +154,33 @@ class PresentQuestion(Struct, frozen=True):
         )
 
 
-def is_note(author: str | None) -> bool:
-    """Whether a text is a note, not the turn of a speaker. A label is no speaker: "gotcha: the key is …"."""
-    return not author or (author[0].islower() and author not in _ROLES)
+def is_note(author: str | None, asked: PresentQuestion | None = None) -> bool:
+    """Whether a text is a note, not the turn of a speaker.
+
+    A label is no speaker ("gotcha: the key is …", "Driving school phoned: …"), nor is a thing that the question is
+    about.
+    """
+    if not author or (author[0].islower() and author not in _ROLES):
+        return True
+    if any(word[0].islower() and word not in _PARTICLES for word in author.split()[1:]):
+        return True
+    low = author.lower()
+    if asked is None or low in _ROLES or author in asked.text:
+        return False
+    return set(low.split()) <= set(_WORD.findall(asked.text.lower()))
+
+
+def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: int) -> bool:
+    """Whether what a note says about a question is a guess, a wish, a quotation, or about a limited or an earlier time.
+
+    Args:
+        year: the year of the note.
+    """
+    told = [one for one in _SENTENCE.split(text[:_LONGEST]) if one.strip()]
+    if not told:
+        return False
+    best = max(told, key=lambda one: len(asked.stems & set(analyser.terms(one))))
+    return _is_doubted(best, asked, year) or is_temporary(best, asked.text)
 
 
 def is_retold(
@@ -109,62 +191,267 @@ def is_retold(
     analyser: Analyser,
     *,
     year: int,
+    loosely: bool = False,
 ) -> bool:
     """Whether the later of two notes answers a question that the earlier one answers.
 
     The later note must have the question's words that the earlier one has, above all those that are rare among the
-    texts found; it must not be about a different subject; and it must be about the present.
+    texts found; or say that the earlier one's value has ended; or have another figure of the same kind; or the same
+    words in the same order. It must not be about a different subject, and it must be about the present.
 
     Args:
         texts: the stems of both notes, and of the texts that were found with them.
         year: the year of the earlier note.
+        loosely: whether the later note may answer it, so that an answer should give both: two rare words in common,
+                or one and any word of change, are enough, and it may be about a short time.
     """
     before, after = texts[earlier], texts[later]
     had, has = asked.stems & before, asked.stems & after
+    value = (before - asked.stems - _MEASURES) & after
+    if not has and len(value) < (1 if loosely else _SHARED):
+        return False
     missing = had - has
-    named = not (before - asked.stems - _MEASURES).isdisjoint(after)
+    figures = bool(has) and _FIGURE.search(earlier) is not None
+    least = max(1, len(missing), min(_SHARED, len(had)))
+    if not (value or figures or loosely) and len(has & had) < least:
+        return False
+    often = {stem: sum(stem in one for one in texts.values()) for stem in had | (before & after)}
+    enough = _shares_enough(asked, had, has, bool(value), often, before & after, texts.values(), later)
+    if not (enough or value or figures or loosely) and (missing or not has):
+        return False
+    told = [(one, frozenset(analyser.terms(one))) for one in _SENTENCE.split(later[:_LONGEST]) if one.strip()]
+    if not told:
+        return False
+    best, _ = max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))
+    ended = ""
+    if value and missing.isdisjoint(asked.names):
+        rare = _telling(value & _answering(asked, earlier, analyser), often, earlier, later, analyser)
+        ended = _sentence_that_ends(rare, had & has, told, loosely)
+    if ended:
+        best, missing = ended, frozenset()
+    elif not (
+        enough
+        or (figures and _has_other_figure(asked, earlier, best, had, has, often, analyser))
+        or (bool(has) and not missing and _has_same_frame(earlier, best))
+        or (
+            loosely
+            and missing.isdisjoint(asked.names)
+            and _may_touch(asked, has, before & after, often, earlier, later)
+        )
+    ):
+        return False
+    asks = any(one.rstrip().endswith("?") and not has.isdisjoint(stems) for one, stems in told)
+    if asks or later[:1] in _QUOTES or _is_doubted(best, asked, year):
+        return False
+    if not loosely and (
+        is_temporary(best, f"{asked.text}\n{earlier}") or _holds_again(value, told, analyser)
+    ):
+        return False
+    known = before | asked.stems
+    return not (
+        _is_about_another_person(best, known, asked, analyser)
+        or _is_about_unnamed_thing(best, has, known, analyser)
+        or any(
+            _narrows_subject(one, missing, has, analyser, asked, one is asked.text)
+            for one in (asked.text, earlier)
+        )
+    )
+
+
+def _may_touch(
+    asked: PresentQuestion, has: Set[str], both: Set[str], often: Mapping[str, int], earlier: str, later: str
+) -> bool:
+    """Whether a later note has two rare words of the earlier one, or one that the question has and a word of change.
+
+    A name alone is the same subject, but nothing of what is asked about it, unless both notes have figures.
+    """
+    rare = {stem for stem in both if often[stem] <= _FEW and stem not in _CALENDAR and not stem.isdigit()}
+    if rare <= asked.names and not (_FIGURE.search(earlier) and _FIGURE.search(later)):
+        return False
+    return len(rare) >= _SHARED or (not rare.isdisjoint(has) and MAY_END.search(later) is not None)
+
+
+def _shares_enough(
+    asked: PresentQuestion,
+    had: Set[str],
+    has: Set[str],
+    named: bool,
+    often: Mapping[str, int],
+    both: Set[str],
+    texts: Collection[Set[str]],
+    later: str,
+) -> bool:
+    """Whether the later note has enough of the question's words that the earlier one has.
+
+    Args:
+        named: whether it has a word of the earlier note's answer.
+        both: the stems of both notes.
+    """
+    missing = had - has
     enough = max(1, len(missing), 0 if named else min(_SHARED, len(had)))
     if not had or len(has & had) < enough or not missing.isdisjoint(asked.names):
         return False
     if len(has & had) == 1 and not MAY_END.search(later):
         return False
-    if has <= asked.names and not had <= asked.names:
+    if has <= asked.names and (not had <= asked.names or both <= asked.names):
         return False  # the same subject, but nothing of what is asked about it
-    often = {stem: sum(stem in one for one in texts.values()) for stem in had | (before & after)}
     covered = sum(1 / often[stem] for stem in has & had) / sum(1 / often[stem] for stem in had)
     if covered < (_LEAST_NAMED if named else _LEAST):
         return False
-    shared = sum(often[stem] <= _FEW for stem in before & after)
-    if shared < _SHARED and (missing or not shared):
-        return False
-    told = [(one, analyser.terms(one)) for one in _SENTENCE.split(later[:_LONGEST])]
-    best, _ = max(told, key=lambda one: (len(had & set(one[1])), len(before & set(one[1]))))
-    asks = any(one.rstrip().endswith("?") and not has.isdisjoint(stems) for one, stems in told)
-    if asks or later[:1] in _QUOTES or _is_doubted(best, year):
-        return False
-    known = before | asked.stems
-    return not (
-        _is_about_another_person(best, known, analyser)
-        or _is_about_unnamed_thing(best, has, known, analyser)
-        or any(
-            _narrows_subject(one, missing, has, analyser, one is asked.text) for one in (asked.text, earlier)
-        )
-    )
+    shared = sum(often[stem] <= _FEW for stem in both)
+    if len(has & had) >= _SHARED and sum(has & had <= one for one in texts) <= _FEW:
+        shared += 1  # words that are rare together: "driving" and "test"
+    return shared >= _SHARED or (shared > 0 and not missing)
 
 
-def _is_doubted(sentence: str, year: int) -> bool:
+def _answering(asked: PresentQuestion, earlier: str, analyser: Analyser) -> Set[str]:
+    """The stems of those sentences of an earlier note that have most words of a question."""
+    told = [frozenset(analyser.terms(one)) for one in _SENTENCE.split(earlier[:_LONGEST])]
+    most = max((len(asked.stems & one) for one in told), default=0)
+    return frozenset().union(*(one for one in told if len(asked.stems & one) == most))
+
+
+def _telling(
+    value: Set[str], often: Mapping[str, int], earlier: str, later: str, analyser: Analyser
+) -> Set[str]:
+    """The words of a value by which a later note may mean it: rare ones, whole figures, no days and words of change."""
+    rare = {stem for stem in value if often[stem] <= _FEW and stem not in _CALENDAR}
+    rare -= set(analyser.terms(" ".join(_STRONG.findall(earlier[:_LONGEST]))))
+    figures = {stem for stem in rare if stem.isdigit()}
+    if figures:  # "10" is in "10:40" and "9:10", but names neither
+        texts = (one[:_LONGEST] for one in (earlier, later))
+        whole = [{match.group() for match in _FIGURE.finditer(one)} for one in texts]
+        rare -= {one for one in figures if len(one) < _DIGITS or one not in whole[0] & whole[1]}
+    return rare
+
+
+def _sentence_that_ends(
+    rare: Set[str], shared: Set[str], told: Sequence[tuple[str, Set[str]]], loosely: bool
+) -> str:
+    """The sentence of a later note that says that the earlier one's value has ended; empty for none.
+
+    "Greta moved him from Kronsberg to Ahlum" ends "Greta's horse is at Kronsberg", whatever is asked about it.
+
+    Args:
+        rare: stems of the earlier note's answer that the later one has.
+        shared: stems of the question that both notes have.
+    """
+    if not rare or not (shared or loosely or len(rare) >= _SHARED):
+        return ""
+    sign = MAY_END if loosely else _STRONG
+    return next((one for one, stems in told if not rare.isdisjoint(stems) and sign.search(one)), "")
+
+
+def _has_other_figure(
+    asked: PresentQuestion,
+    earlier: str,
+    sentence: str,
+    had: Set[str],
+    has: Set[str],
+    often: Mapping[str, int],
+    analyser: Analyser,
+) -> bool:
+    """Whether a sentence has another figure of the same kind and the same subject: "size 31" and "size 33"."""
+    shared = had & has
+    named = not shared.isdisjoint(asked.names)
+    if not (named or any(often[stem] <= _FEW for stem in shared)):
+        return False
+    former, figures = _figures(earlier, analyser), _figures(sentence, analyser)
+    if not former or {one[0] for one in former} & {one[0] for one in figures}:
+        return False
+    for _, shape, units in figures:
+        for _, kind, others in former:
+            missing = had - has - others
+            if missing & asked.names or len(missing) > len(shared):
+                continue
+            if (named and units & others) or (shape == kind and shape and MAY_END.search(sentence)):
+                return True
+    return False
+
+
+def _figures(text: str, analyser: Analyser) -> list[tuple[str, str, Set[str]]]:
+    """The figures of a text, each with its shape and the stems of the words on both sides of it."""
+    found: list[tuple[str, str, Set[str]]] = []
+    for match in _FIGURE.finditer(text[:_LONGEST]):
+        figure = match.group()
+        before = _LAST_WORD.search(text[max(0, match.start() - _BESIDE) : match.start()])
+        after = _NEXT_WORD.match(text[match.end() : match.end() + _BESIDE])
+        digits = sum(map(str.isdigit, figure))
+        shape = ""
+        if after and after[1].lower() in MONTHS:
+            shape = "date"
+        elif digits >= _LONG_NUMBER:
+            shape = "long"
+        elif ":" in figure:
+            shape = "time"
+        elif "." in figure:
+            shape = "version"
+        units = frozenset(analyser.terms(" ".join(one[1] for one in (before, after) if one)))
+        found.append((figure, shape, units))
+    return found[:_MOST_FIGURES]
+
+
+def _has_same_frame(earlier: str, sentence: str) -> bool:
+    """Whether a sentence has most words of an earlier note in the same order: only the value is another one."""
+    former, found = _WORD.findall(earlier.lower()), _WORD.findall(sentence.lower())
+    if not 2 < len(former) <= _FRAME or len(found) > 2 * _FRAME or former == found:
+        return False
+    common = [0] * (len(found) + 1)
+    for word in former:
+        last = 0
+        for place, other in enumerate(found, 1):
+            last, common[place] = (
+                common[place],
+                (last + 1 if word == other else max(common[place], common[place - 1])),
+            )
+    return 3 <= common[-1] < len(former) and common[-1] >= _SAME_FRAME * len(former)
+
+
+def _wished(asked: PresentQuestion) -> Set[str]:
+    """The words for wishes that a question itself has: a wish answers it."""
+    return _WISHES if not _WISHES.isdisjoint(_WORD.findall(asked.text.lower())) else frozenset()
+
+
+def _holds_again(value: Set[str], told: Sequence[tuple[str, Set[str]]], analyser: Analyser) -> bool:
+    """Whether a later note says that the earlier one's value holds again: "tried B for a while, back to A"."""
+    for sentence, stems in told:
+        if value.isdisjoint(stems):
+            continue
+        match = _RETURNED.search(sentence)
+        if match is not None:
+            clause = _CLAUSE.split(sentence[match.end() : match.end() + _LONGEST_CLAUSE], maxsplit=1)[0]
+            if not value.isdisjoint(analyser.terms(clause)):
+                return True
+        if _STAYS.search(sentence):
+            return True
+    return False
+
+
+def _is_doubted(sentence: str, asked: PresentQuestion, year: int) -> bool:
     """Whether a sentence is about a wish, another time or an additional thing, or reports what somebody else says."""
-    lows = {word.lower().replace("’", "'") for word in _WORD.findall(sentence)}
+    sentence = _REFUSED.sub("", sentence)
+    found = [word for word in _WORD.findall(sentence) if word != "May"]  # the month
+    lows = {word.lower().replace("’", "'") for word in found}
+    quoted = next(_QUOTED.finditer(sentence), None)
+    own = quoted is not None and sentence[: quoted.start()].strip(" :").lower() in _ROLES
     return (
-        not lows.isdisjoint(_DOUBTED)
+        not lows.isdisjoint(_DOUBTED - _wished(asked))
         or sentence[:1] in _QUOTES
+        or (quoted is not None and not own and len(quoted[1].split()) > 3)
+        or not is_in_force(sentence, asked.text)
         or _PLANNED.search(sentence) is not None
+        or (_ONE_DAY.search(sentence) is not None and _STRONG.search(sentence) is None)
         or any(int(one) < year for one in _YEAR.findall(sentence))
     )
 
 
-def _is_about_another_person(sentence: str, known: Set[str], analyser: Analyser) -> bool:
-    """Whether a sentence is about something that belongs to somebody else: "Karla's brother", "Ana's bike"."""
+def _is_about_another_person(
+    sentence: str, known: Set[str], asked: PresentQuestion, analyser: Analyser
+) -> bool:
+    """Whether a sentence is about something that belongs to somebody else: "Karla's brother", "Ana's bike".
+
+    Also where it names the person asked about only as the owner of something else: "Karla's office has a new number".
+    """
 
     def is_known(word: str) -> bool:
         return not known.isdisjoint(analyser.terms(word))
@@ -173,8 +460,22 @@ def _is_about_another_person(sentence: str, known: Set[str], analyser: Analyser)
         owner, thing = match[1], match[2].lower()
         if owner[0].isupper() and analyser.terms(owner) and not is_known(owner) and is_known(thing):
             return True
-    lows = {word.lower() for word in _WORD.findall(sentence)}
-    return any(not is_known(word) for word in lows & _OTHERS)
+    found = _WORD.findall(sentence)
+    named = [place for place, word in enumerate(found) if not asked.names.isdisjoint(analyser.terms(word))]
+    if named and all(
+        found[place].replace("’", "'").endswith("'s") and not any(map(is_known, found[place + 1 : place + 3]))
+        for place in named
+    ):
+        return True
+    # Who does it may be a relative now; what a relative has or does is another matter.
+    lows = [word.lower().replace("’", "'") for word in found]
+    answers = asked.text[:3].lower() == "who"
+    return any(
+        word in _OTHERS
+        and not is_known(word)
+        and not (answers and not (place and lows[place - 1].endswith("'s")))
+        for place, word in enumerate(lows)
+    )
 
 
 def _is_about_unnamed_thing(sentence: str, has: Set[str], known: Set[str], analyser: Analyser) -> bool:
@@ -190,7 +491,7 @@ def _is_about_unnamed_thing(sentence: str, has: Set[str], known: Set[str], analy
 
 
 def _narrows_subject(
-    text: str, missing: Set[str], has: Set[str], analyser: Analyser, is_question: bool
+    text: str, missing: Set[str], has: Set[str], analyser: Analyser, asked: PresentQuestion, is_question: bool
 ) -> bool:
     """Whether a word that the later note lacks narrows the subject of a text: "night" in "the night bus".
 
@@ -198,15 +499,17 @@ def _narrows_subject(
     """
     if not missing:
         return False
-    found = _WORD.findall(text.lower())
+    written = _WORD.findall(text)
+    found = [word.lower() for word in written]
     for place, word in enumerate(found):
         if missing.isdisjoint(analyser.terms(word)):
             continue
         before = found[place - 1] if place else ""
         after = found[place + 1] if place + 1 < len(found) else ""
         leads = not before or before in _OWNERS or before in PREPOSITIONS or before == "of"
-        if leads and not has.isdisjoint(analyser.terms(after)):
-            return True
+        stems = set(analyser.terms(after))
+        if leads and not has.isdisjoint(stems) and not (asked.names & stems and written[place + 1].istitle()):
+            return True  # but not in "the plumber Ana"
         while place > 1 and found[place - 1] in _OWNERS:
             place -= 1
         if is_question and place > 1 and (found[place - 1] in PREPOSITIONS or found[place - 1] == "of"):

@@ -80,6 +80,7 @@ LONGEST = 400  # characters; a longer sentence is not read
 _FRAGMENT = (
     8  # words of the longest verbless phrase that a pronoun may refer to: "New code of the gate: it is …"
 )
+_QUOTES = frozenset('"“”„«»')
 _PLANNED = frozenset(("planned", "plan"))  # for Wednesday
 _CALLED_OFF = words("cancelled canceled scrapped axed")
 
@@ -173,9 +174,8 @@ class _Reader(SentenceReader):
             tokens, news = without_lead(in_plain_verbs(tokens), self.news)
             tokens, before = without_aside(tokens)
             found = self._field(tokens, news)
-        unsure = any(one.low in UNSURE or one.low == "had" for one in tokens[:1]) or (
-            self.text[0] in '"“”„«»' and is_quoted(self.text)
-        )
+        unsure = any(one.low in UNSURE or one.low == "had" for one in tokens[:1])
+        unsure = unsure or (not _QUOTES.isdisjoint(self.text) and is_quoted(self.text))
         for clause in () if found else clauses_of(tokens):
             made = self._clause(clause, news, unsure)
             found += made

@@ -6,6 +6,8 @@ function reads the words a fixed number of times.
 
 from __future__ import annotations
 
+import re
+
 from msgspec.structs import replace
 
 from rlm_mem.text.clauses import (
@@ -324,9 +326,22 @@ def is_field(text: str) -> bool:
     return any(one.text[0].isdigit() for one in value) and label[-1].low not in USERS
 
 
+_CITED = re.compile(
+    r"(?:[:,]|\b(?:says?|said|reads?|writes?|wrote|states?)) {0,2}[\"“„«]([^\"“”„«»]{12,400})[\"”“»]",
+    re.IGNORECASE,
+)
+_NAME = 3
+"""Most words of a quotation that may be a name or a value."""
+
+
 def is_quoted(text: str) -> bool:
-    """Whether a sentence begins with a quotation that ends before the sentence does: the words of somebody else."""
-    return text[:1] in _QUOTES and any(mark in text[1:] for mark in _QUOTES)
+    """Whether a sentence begins with a quotation that ends before it does, or cites several words after a colon or verb
+    of saying: the words of somebody else.
+    """
+    if text[:1] in _QUOTES and any(mark in text[1:] for mark in _QUOTES):
+        return True
+    cited = _CITED.search(text)
+    return cited is not None and len(cited[1].split()) > _NAME
 
 
 WORDED = (
