@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,14 @@ def test_a_file_is_remembered_with_its_path(run: Run, tmp_path: Path) -> None:
     assert metadata["source"] == "import"
     assert metadata["provenance"]["path"] == str(path)
     assert metadata["conversation_id"] == f"file:{path}"
+
+
+def test_a_file_of_any_name_is_remembered(run: Run, tmp_path: Path) -> None:
+    for number, name in enumerate((b"two\nlines.txt", b"no\xffunicode.txt")):
+        file = tmp_path / os.fsdecode(name)
+        file.write_text(f"The walnut {number} was planted.", encoding="utf-8")
+        ran = run("remember", "--file", str(file))
+        assert ran.code == 0, ran.err
 
 
 def test_a_long_file_becomes_several_chunks_of_one_conversation(run: Run, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import sys
 import threading
 from collections.abc import Callable
 from contextlib import nullcontext
@@ -457,6 +458,8 @@ def test_two_processes_make_what_one_makes(
         folder,
         {"rules.md": "---\nThe key: sk-ant-api03-" + "a" * 95 + "\n", "talk.md": "Ann: Hi.\n\nBob: Hello."},
     )
+    if sys.platform == "linux":  # others have only names that are Unicode
+        write(folder, {os.fsdecode(b"\xff\xfe.md"): "The buoy is red."})
     made, started = [], workers._started
     calls: list[int] = []
     monkeypatch.setattr(workers, "_started", lambda: calls.append(1) or started())  # type: ignore[func-returns-value]

@@ -19,7 +19,8 @@ from rlm_mem.cli.terminal import amount, note, one_line, print_json, progress, s
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.interchange.folders import sync_folder, watch_folder
 from rlm_mem.interchange.places import Unreadable
-from rlm_mem.interchange.reading import json_lines
+from rlm_mem.interchange.reading import clean, json_lines
+from rlm_mem.interchange.records import conversation_of
 from rlm_mem.interchange.report import FolderReport
 
 
@@ -212,7 +213,7 @@ def _from_lines(
     memory: rlm_mem.Memory, path: Path, named: dict[str, Any], outcome: _Outcome, *, quiet: bool
 ) -> None:
     """Remember the lines of a file, in large transactions; the lines before one at fault are stored."""
-    name = "stdin" if str(path) == "-" else str(path)
+    name = "stdin" if str(path) == "-" else clean(str(path))
     if name != "stdin":
         named = {"source": "import", "provenance": {"path": name}, **named}
     numbers: list[int] = []
@@ -272,8 +273,8 @@ def _remember(
 ) -> rlm_mem.RememberResult:
     """Remember one text. The chunks of a file form one conversation, by default named after its path."""
     if source.path is not None:
-        named = {**named, "source": "import", "provenance": {"path": str(source.path)}}
-        conversation = conversation or f"file:{source.path}"
+        named = {**named, "source": "import", "provenance": {"path": clean(str(source.path))}}
+        conversation = conversation or conversation_of(str(source.path))
     return memory.remember(source.text, conversation_id=conversation, progress=update, **named)
 
 

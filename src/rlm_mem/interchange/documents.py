@@ -177,12 +177,14 @@ def analysed_documents(
 
 def analyse_documents(given: str, items: Sequence[str]) -> list[AnalysedDocument]:
     """What ``analysed_documents`` does, for some files: here, or in another process."""
-    task = msgspec.json.decode(given, type=_Task)
+    task = msgspec.convert(
+        json.loads(given), type=_Task
+    )  # msgspec's decoder refuses names that are no valid Unicode
     config = Config(ingest=task.ingest, secrets=task.secrets)
     reader = DocumentReader(FolderPlace(Path(task.path)), task.root, task.options, config)
     found = []
     for item in items:
-        entry, digest = msgspec.json.decode(item, type=tuple[Entry, str])
+        entry, digest = msgspec.convert(json.loads(item), type=tuple[Entry, str])
         found.append(_analysed(reader, entry, digest, task.language))
     return found
 
