@@ -380,6 +380,7 @@ def test_a_number_of_the_same_thing_comes_before_other_changes_and_no_statement_
                 "Hulu has producer roles too, and Netflix asks for two interviews of an hour.",
                 "I have now secured 5 interviews for producer roles.",
                 "My sister Ann wants interviews for producer roles in London.",
+                *(f"I counted {number} ducks on the pond." for number in range(11, 17)),
             ),
             1,
         ):
@@ -392,9 +393,12 @@ def test_a_number_of_the_same_thing_comes_before_other_changes_and_no_statement_
     with REPLSession(store) as session:
         pairs = session.execute("updates('interviews secured for producer roles')")
         best = session.execute("updates('interviews secured for producer roles', limit=1)")
+        ducks = session.execute(
+            "[pair[side]['text'] for pair in updates('ducks') for side in ('older', 'newer')]"
+        )
     assert [(one["why"], one["newer"]["date"]) for one in best] == [("3 → 5", "2026-05-04")]
-    texts = [pair[side]["text"] for pair in pairs for side in ("older", "newer")]
-    assert best[0] in pairs and max(map(texts.count, texts)) <= 2
+    assert best[0] in pairs and len(pairs) < 10
+    assert len(set(ducks)) == 6 and max(map(ducks.count, ducks)) == 2
 
 
 def test_rows_are_printed_on_numbered_lines_that_final_cites(session: REPLSession) -> None:

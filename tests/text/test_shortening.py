@@ -41,6 +41,14 @@ def test_rare_words_numbers_and_denials_stay_and_common_words_go() -> None:
     assert shortener.share(_ASKED[4], "the") == 0
 
 
+def test_who_a_text_is_about_stays() -> None:
+    rare = ("zebras", "trolls", "sherpas", "waiters", "bagpipers", "gardeners", "umpires", "plumbers")
+    told = [f"Yesterday we all met Leslie again, and then some {one} also arrived there." for one in rare]
+    others = [f"Nothing special happened on day {number}." for number in range(20)]
+    shortener = Shortener([*told, *others], get_analyser())
+    assert all("Leslie" in shortener.short(text, 24) for text in told)
+
+
 @pytest.mark.parametrize("chars", [1, 20, 45, 160])
 @pytest.mark.parametrize(
     "text",

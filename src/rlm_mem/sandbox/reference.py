@@ -97,9 +97,10 @@ _PAGES = (
         "outline(query=None, start=None, end=None, limit=200, chars=4000, author=None)",
         "what was said of it, a short row a turn, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns that share "
-        "a word with one are listed, the best that have room; without it all are, up to 3,000 chunks. In a chat "
-        "with an assistant these are the user's, else those of author. The rows have chars (500–20,000) characters "
-        "in all: text has the telling words of a turn, at most 160 characters; points are up to 8 headings of the "
+        "a word with one are listed, the best that have room; without it all are, of the first 3,000 chunks of the "
+        "period. In a chat with an assistant these are the user's, else those of author. The rows have chars "
+        "(500–20,000) characters in all: text has the telling words of a turn, at most 160 characters; points are up "
+        "to 8 headings of the "
         "reply, or of a note, that no earlier row has; speaker, at and conversation_id come with them. Turns of one "
         "day keep the order in which they were stored. limit is 1–500.",
         'rows = outline("garden plans")\nprint_rows(rows, points=2)',
