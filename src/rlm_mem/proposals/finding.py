@@ -227,9 +227,9 @@ class Finder:
         self._kept += 1
         if not self._is_filling:
             self._keep_text(chunk)
-        held = frozenset(stems)
+        own, mine = self._own, (chunk.id, frozenset(stems))
         for stem in stems:
-            self._own.setdefault(stem, []).append((chunk.id, held))
+            own.setdefault(stem, []).append(mine)
         if not earlier:
             return []
         found = [

@@ -5,13 +5,13 @@ One `LocalSource` serves one search: it holds the postings as they were when it 
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import compress
 from operator import attrgetter
 from typing import Any, Self
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -199,7 +199,7 @@ class LocalSource:
         if missing:
             rows = self._connection.execute(
                 "SELECT term, text FROM terms WHERE term IN (SELECT value FROM json_each(?))",
-                (json.dumps(missing),),
+                (select_docs(missing),),
             )
             self._names.update((number, text.removeprefix(AUTHOR_PREFIX)) for number, text in rows)
         return {number: self._names[number] for number in wanted if number in self._names}
@@ -287,7 +287,7 @@ class LocalSource:
                 scores += mask * parts[term]
         scores[view.both("superseded", old, new)] = -1
         docs = view.both("doc", old, new)
-        order = np.lexsort((-docs, -view.both("at", old, new), -scores))[:limit]
+        order = np.lexsort((docs, view.both("at", old, new), scores))[: -limit - 1 : -1]
         order = order[scores[order] >= 0]
         chosen = docs[order].tolist()
         rows = self._connection.execute(
@@ -372,7 +372,7 @@ class LocalSource:
         known = [term for term in dict.fromkeys(terms) if term.isascii() or not has_surrogate(term)]
         rows = self._connection.execute(
             "SELECT text, term FROM terms WHERE text IN (SELECT value FROM json_each(?))",
-            (json.dumps(known),),
+            (msgspec.json.encode(known).decode(),),
         )
         return dict(rows.fetchall())
 

@@ -24,6 +24,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct
@@ -476,7 +477,7 @@ def _time(text: str | None, missing: float) -> float:
 
 def select_docs(docs: Iterable[int] | npt.NDArray[np.int64]) -> str:
     """Docs as the JSON array that `IN (SELECT value FROM json_each(?))` takes: any number in one parameter."""
-    return json.dumps(docs.tolist() if isinstance(docs, np.ndarray) else list(docs))
+    return msgspec.json.encode(docs.tolist() if isinstance(docs, np.ndarray) else list(docs)).decode()
 
 
 def _parts(docs: npt.NDArray[np.int64], size: int) -> Iterator[npt.NDArray[np.int64]]:
