@@ -327,32 +327,32 @@ def test_the_headings_of_an_outline_are_printed_on_demand_without_comments_of_co
 def test_an_outline_has_every_turn_of_the_user_on_a_subject_in_few_characters(store: ChunkStore) -> None:
     months = ("January", "February", "March", "April", "May")
     with store.batch():
-        for number in range(40):
+        for number in range(20):
             asks = f"I'm kinda worried that my {_THINGS[number]} might not be ready, "
             asks += "can you help me figure out what I should do about that before the end of the week? "
             asks += "Everybody here asks me for it."
-            advice = f"{'Gladly, here is much more about it. ' * 20}\n\n### Plan {number}\n\nDo it."
+            advice = f"{'Gladly, here is much more about it. ' * 5}\n\n### Plan {number}\n\nDo it."
             text = f"User: {asks}\nAssistant: {advice}"
-            text += f"\n\nUser: Thanks! I told Rosa on {months[number // 8]} {number + 1}.\nAssistant: Good."
+            text += f"\n\nUser: Thanks! I told Rosa on {months[number // 4]} {number + 1}.\nAssistant: Good."
             remember(
                 store,
                 text,
-                conversation_id=f"talk-{number // 10}",
+                conversation_id=f"talk-{number // 5}",
                 occurred_at=f"2026-05-{number // 2 + 1:02}T00:00:00Z",
             )
         remember(store, "Ben: I like my kites.", conversation_id="others", occurred_at="2026-06-01T00:00:00Z")
     with REPLSession(store) as session:
-        rows = session.execute("outline(chars=5000)")
+        rows = session.execute("outline(chars=2500)")
         assert [row["text"] for row in rows[::2]] == [f"{thing} not" for thing in _THINGS]
         assert [row["points"] for row in rows] == [
-            points for number in range(40) for points in ([f"Plan {number}"], [])
+            points for number in range(20) for points in ([f"Plan {number}"], [])
         ]
         assert {row["speaker"] for row in rows} == {"User"}
-        printed = session.run("print_rows(outline(chars=5000))").output
-        assert len(printed) < 5_000 + 20 * len("2026-05-01\n")
-        told = session.execute("outline('what Rosa heard', chars=4000)")
+        printed = session.run("print_rows(outline(chars=2500))").output
+        assert len(printed) < 2_500 + 20 * len("2026-05-01\n")
+        told = session.execute("outline('what Rosa heard', chars=2500)")
         assert [row["text"].split()[-1].strip(".") for row in told] == [
-            str(number + 1) for number in range(40)
+            str(number + 1) for number in range(20)
         ]
         fewer = session.execute("outline('Rosa', chars=500)")
         assert 0 < len(fewer) <= 6 and fewer == sorted(fewer, key=lambda row: row["at"])
@@ -364,8 +364,6 @@ def test_an_outline_has_every_turn_of_the_user_on_a_subject_in_few_characters(st
 _THINGS = [
     "kettle", "harbour", "violin", "greenhouse", "passport", "ladder", "omelette", "saddle", "telescope", "quilt",
     "compost", "marathon", "lantern", "chimney", "bicycle", "sourdough", "aquarium", "fence", "sonata", "hammock",
-    "invoice", "orchard", "parachute", "raft", "sculpture", "tent", "umbrella", "vineyard", "workshop", "yoghurt",
-    "anchor", "beehive", "canoe", "dictionary", "easel", "furnace", "gearbox", "helmet", "igloo", "jigsaw",
 ]  # fmt: skip
 
 
