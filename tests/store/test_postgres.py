@@ -32,6 +32,7 @@ from rlm_mem.store.postgres import migrate, pool
 from rlm_mem.store.postgres.backend import PostgresBackend
 from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, TABLES, namespace_key
 from rlm_mem.store.postgres.transaction import PostgresTransaction
+from rlm_mem.store.postgres.values import ListDumper
 from tests.postgres import PASSWORD, USER, Databases
 from tests.waiting import until
 
@@ -131,6 +132,36 @@ def test_tables_partitioned_as_documented_work_like_whole_ones(databases: Databa
         assert spread[0][0] > 1, "namespaces lie in different partitions"
     finally:
         databases.drop(name)
+
+
+def test_lists_arrive_as_they_are_whatever_their_texts_hold(dsn: str) -> None:
+    texts = [
+        '"',
+        "\\",
+        'a"b\\',
+        "",
+        " ",
+        "null",
+        "NULL",
+        "{a,b}",
+        ",",
+        "'",
+        "é\u2028漢\U0001f600",
+        "a\tb\nc",
+        "%s",
+    ]
+    with psycopg.connect(dsn) as connection:
+        connection.adapters.register_dumper(list, ListDumper)
+
+        def sent(kind: str, values: list[Any]) -> Any:
+            return connection.execute(f"SELECT %s::{kind}[]", (values,)).fetchone()
+
+        for some in (texts, *([one] for one in texts), ["plain", "words"], [], [None, "a"], [["a"], ['"']]):
+            assert sent("text", some) == (some,)
+        assert sent("int8", [1, -5, 2**40]) == ([1, -5, 2**40],)
+        assert sent("bool", [True, False]) == ([True, False],)
+        with pytest.raises(psycopg.DataError, match="NUL"):
+            sent("text", ["a", "b\0c"])
 
 
 def test_the_key_of_a_namespace_is_made_of_its_name_alone() -> None:

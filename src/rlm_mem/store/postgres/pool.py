@@ -22,6 +22,7 @@ from rlm_mem.config import PostgresConfig
 from rlm_mem.dsn import shown_dsn
 from rlm_mem.errors import InvalidConfig, StorageError, StoreClosed, StoreLocked
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, refused, translated
+from rlm_mem.store.postgres.values import ListDumper
 
 __all__ = ["Pool", "undo"]
 
@@ -235,6 +236,7 @@ class Pool:
         while True:
             try:
                 connection = psycopg.connect(**self._options)
+                connection.adapters.register_dumper(list, ListDumper)
                 if self._settings.prepared_statements and _is_direct(connection):
                     connection.prepare_threshold = _USES_BEFORE_PREPARED
             except psycopg.Error as error:

@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import psycopg
+from psycopg.abc import Buffer
 from psycopg.adapt import Dumper
 from psycopg.pq import Format
+from psycopg.types import array
 
 from rlm_mem.store.core.lookup import has_surrogate
 
-__all__ = ["Blobs", "Integers", "array_cursor", "is_storable", "shown", "stored"]
+__all__ = ["Blobs", "Integers", "ListDumper", "array_cursor", "is_storable", "shown", "stored"]
 
 _MARK, _NUL = "\x01", "\x02"
 _MARKED = re.compile(f"{_MARK}(.)", re.DOTALL)
@@ -72,6 +74,22 @@ class _IntegersDumper(_AsIs):
 
 class _BlobsDumper(_AsIs):
     oid = 1001
+
+
+class ListDumper(array.ListDumper):
+    """Writes a list as psycopg does, but one of texts or of numbers at once instead of item by item."""
+
+    def dump(self, obj: list[Any]) -> Buffer | None:
+        """See `psycopg.adapt.Dumper.dump`."""
+        kinds = set(map(type, obj))
+        if kinds == {int}:
+            return f"{{{','.join(map(str, obj))}}}".encode()
+        text = '","'.join(obj) if kinds == {str} else "\0"
+        if "\0" in text:  # or no texts: psycopg refuses a NUL
+            return super().dump(obj)
+        if "\\" in text or text.count('"') > 2 * (len(obj) - 1):
+            text = '","'.join(one.replace("\\", "\\\\").replace('"', '\\"') for one in obj)
+        return f'{{"{text}"}}'.encode()
 
 
 def array_cursor(connection: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
