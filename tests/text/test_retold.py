@@ -202,3 +202,20 @@ def test_a_short_later_note_is_read_with_the_title_of_its_list(memory: Memory) -
     changed = memory.remember(newer, occurred_at="2025-09-01").chunk_ids
     memory.remember("The scanner keeps its pages.", occurred_at="2025-03-01")
     assert memory.search("Where do we keep events?", limit=1)[0].chunk_id in changed
+
+
+@pytest.mark.parametrize(
+    ("question", "earlier", "later", "other"),
+    [
+        ("Was kostet der Vertrag?", "Der Vertrag kostet 30 Euro.", "Der Vertrag kostet jetzt 35 Euro.",
+         "Der Vertrag kostet vielleicht bald 40 Euro."),
+        ("¿Dónde está la oficina?", "La oficina está en la calle Mayor.", "La oficina ya no está en Mayor: está en Sol.",
+         "Quizás la oficina esté en Luna."),
+        ("张伟住在哪里?", "张伟住在广州。", "张伟搬到了深圳。", "张伟的弟弟搬到了苏州。"),
+    ],
+)  # fmt: skip
+def test_notes_in_other_languages_are_ordered_by_their_words_of_change(
+    question: str, earlier: str, later: str, other: str
+) -> None:
+    assert retold(question, earlier, later)
+    assert not retold(question, earlier, other)

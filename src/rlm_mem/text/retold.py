@@ -73,7 +73,9 @@ _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
 _OWNED = re.compile(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
 _OTHERS = words(
     "mother father sister brother neighbour neighbours neighbor neighbors cousin aunt uncle daughter son wife husband "
-    "friend colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss"
+    "friend colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss "
+    "mutter vater schwester bruder nachbarin nachbar tochter sohn tante onkel freundin kollegin "
+    "madre padre hermana hermano vecina vecino hija hijo tía tío amiga amigo"
 )
 """Words for people other than those whom the earlier note is about, unless it names them too."""
 _OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
@@ -85,10 +87,23 @@ _QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{12,400})[\"”“»]")
 _STRONG = re.compile(
     rf"\b(?:{'|'.join(sorted((CHANGES | ENDS | REPLACES) - TRAVELLED - words('given gave brought')))}|gone off"
     r"|longer|any ?more|no more|now|nowadays|these days|history|goodbye|dismissed|split|broke"
-    r"|at last|at long last|finally|finished|complete|completed)\b|->|→",
+    r"|at last|at long last|finally|finished|complete|completed"
+    r"|nicht mehr|keine? mehr|jetzt|ab sofort|umgezogen|verlegt|gewechselt|ya no|ahora|mudad[oa]|cambiad[oa])\b"
+    r"|->|→|不再|现在|改[到成为]|换[了成]|搬[到了]",
     re.IGNORECASE,
 )
-"""Words that say of a value named in the same sentence that it has ended."""
+"""Words that say of a value named in the same sentence that it has ended, in four languages."""
+_DOUBTED_ABROAD = re.compile(
+    r"\b(?:vielleicht|könnten?|würden?|falls|wenn|quizás?|tal vez|podrían?|si)\b|可能|听说|如果|也许|或许|吗"
+    r"|的(?:弟弟|哥哥|妹妹|姐姐|妈妈|爸爸|儿子|女儿|朋友|同事|邻居)",
+    re.IGNORECASE,
+)
+_HAN = re.compile(r"[\u4e00-\u9fff]")
+_ASKS_WHAT = re.compile(
+    r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
+    re.IGNORECASE,
+)
+"""The German "was" at the beginning of a question: what. In English a name, with a capital, or one of these follows."""
 _RETURNED = re.compile(
     r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone|(?<!put )back to|remains"
     r"|(?:came|went|moved|is|are) back|(?:is|are|it's) still)\b",
@@ -142,7 +157,8 @@ class PresentQuestion(Struct, frozen=True):
     @staticmethod
     def of(text: str, analyser: Analyser) -> PresentQuestion | None:
         """Analyse a question; None if it is not an English question about the present."""
-        if analyser.language != "english" or len(text) > _LONGEST or _OF_THE_PAST.search(text):
+        begin = len(was[0]) - 1 if (was := _ASKS_WHAT.match(text)) and was[0][-1].islower() else 0
+        if analyser.language != "english" or len(text) > _LONGEST or _OF_THE_PAST.search(text, begin):
             return None
         named = [
             word
@@ -212,7 +228,7 @@ def is_retold(
         return False
     missing = had - has
     figures = bool(has) and _FIGURE.search(earlier) is not None
-    least = max(1, len(missing), min(_SHARED, len(had)))
+    least = 1 if _HAN.search(asked.text) else max(1, len(missing), min(_SHARED, len(had)))
     if not (value or figures or loosely) and len(has & had) < least:
         return False
     often = {stem: sum(stem in one for one in texts.values()) for stem in had | (before & after)}
@@ -240,7 +256,7 @@ def is_retold(
         )
     ):
         return False
-    asks = any(one.rstrip().endswith("?") and not has.isdisjoint(stems) for one, stems in told)
+    asks = any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in told)
     if asks or later[:1] in _QUOTES or _is_doubted(best, asked, year):
         return False
     if not loosely and (
@@ -288,10 +304,12 @@ def _shares_enough(
         both: the stems of both notes.
     """
     missing = had - has
+    if _HAN.search(asked.text) and has & had and _STRONG.search(later):
+        return True  # pairs of characters: a name has one or two, what is said of it as many more
     enough = max(1, len(missing), 0 if named else min(_SHARED, len(had)))
     if not had or len(has & had) < enough or not missing.isdisjoint(asked.names):
         return False
-    if len(has & had) == 1 and not MAY_END.search(later):
+    if len(has & had) == 1 and not (MAY_END.search(later) or _STRONG.search(later)):
         return False
     if has <= asked.names and (not had <= asked.names or both <= asked.names):
         return False  # the same subject, but nothing of what is asked about it
@@ -439,6 +457,7 @@ def _is_doubted(sentence: str, asked: PresentQuestion, year: int) -> bool:
         or sentence[:1] in _QUOTES
         or (quoted is not None and not own and len(quoted[1].split()) > 3)
         or not is_in_force(sentence, asked.text)
+        or _DOUBTED_ABROAD.search(sentence) is not None
         or _PLANNED.search(sentence) is not None
         or (_ONE_DAY.search(sentence) is not None and _STRONG.search(sentence) is None)
         or any(int(one) < year for one in _YEAR.findall(sentence))
