@@ -209,7 +209,7 @@ def test_a_short_later_note_is_read_with_the_title_of_its_list(memory: Memory) -
     [
         ("Was kostet der Vertrag?", "Der Vertrag kostet 30 Euro.", "Der Vertrag kostet jetzt 35 Euro.",
          "Der Vertrag kostet vielleicht bald 40 Euro."),
-        ("¿Dónde está la oficina?", "La oficina está en la calle Mayor.", "La oficina ya no está en Mayor: está en Sol.",
+        ("¿Dónde está la oficina?", "La oficina está en la calle Mayor.", "La oficina ya no está en Mayor, va a Sol.",
          "Quizás la oficina esté en Luna."),
         ("张伟住在哪里?", "张伟住在广州。", "张伟搬到了深圳。", "张伟的弟弟搬到了苏州。"),
     ],
