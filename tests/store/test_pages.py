@@ -140,6 +140,19 @@ def test_an_index_from_before_the_first_release_is_set_aside_and_made_anew(tmp_p
     assert list((tmp_path / "index").glob("index.sqlite.damaged-*"))
 
 
+def test_an_old_index_is_not_asked_by_a_store_that_is_only_read(tmp_path: Path) -> None:
+    with ChunkStore(tmp_path) as store:
+        chunk = store.create_chunk("kept in its file")
+    path = tmp_path / "index" / "index.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as index:
+        index.execute("ALTER TABLE chunks RENAME COLUMN trust TO another")
+        index.execute("PRAGMA user_version=2")
+    before = path.read_bytes()
+    with ChunkStore(tmp_path, read_only=True) as store:
+        assert store.list_chunks() == [chunk.id]
+    assert path.read_bytes() == before
+
+
 def test_an_old_index_that_is_brought_up_to_date_is_a_new_one() -> None:
     made = []
     for first in (OLD_INDEX.read_text(encoding="utf-8"), ""):

@@ -168,12 +168,14 @@ class LocalIndex:
         if self.layout.database.exists() and not self._mark.of_earlier_boots:
             try:
                 connection = self.connection
-                connection.execute("SELECT count(*) FROM meta").fetchone()
-                if not changed_folders(connection, self.layout, racy=False):
+                version = connection.execute("PRAGMA user_version").fetchone()[0]
+                if version == schema.INDEX_VERSION and not changed_folders(
+                    connection, self.layout, racy=False
+                ):
                     return
             except (sqlite3.Error, StorageError) as error:
                 _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
-        # No usable index, or files newer than it: index the files in memory; nothing is written.
+        # No usable index of this version, or files newer than it: index the files in memory; nothing is written.
         self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
 
     def _leave_untrusted(self) -> None:
