@@ -426,6 +426,11 @@ def test_closest_memories_have_the_name_and_the_kind_of_thing_asked_for(ask: Ask
     assert "parental leave" in result.sources[0].excerpt
 
 
+def test_a_name_in_a_heading_relates_a_memory(ask: Ask) -> None:
+    result = ask("When does a HeronFile become real?", "# lib.HeronFile.close\n\nFlush the object and end.")
+    assert result.outcome == "closest only"
+
+
 def test_a_word_that_begins_alike_relates_a_memory(ask: Ask) -> None:
     result = ask("Why do we not use UUIDs?", "We use ULIDs for ids, UUIDv4 fragmented the index.")
     assert result.outcome == "closest only"

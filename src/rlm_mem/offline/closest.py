@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import partial
 
 from rlm_mem.offline.everyday import degree, stem_of
 from rlm_mem.offline.features import lags_behind, term_weights, with_unspoken_names
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.language import foreign_terms, is_foreign
-from rlm_mem.offline.passages import Passage, Sentence
+from rlm_mem.offline.notes import heading_stems
+from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.pieces import piece, reason_after
 from rlm_mem.offline.question import Question
 
@@ -25,6 +28,7 @@ _LAG = 0.5
 """What one standard deviation of the search scores weighs, against 1 for all words of the question."""
 _NAMED, _OF_FORM = 2.0, 0.3
 """What the names of the question weigh, and a time, a number … for a question that asks for one."""
+_PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
 
 
@@ -57,8 +61,7 @@ def _relation(question: Question, passage: Passage) -> float:
 
 def _stems(passage: Passage) -> frozenset[str]:
     """Stems of a passage with those of its heading, its author and what is before it."""
-    heading = Sentence(f"{passage.heading} {passage.author}", 0).stems
-    return passage.stems | passage.before_stems | heading
+    return passage.stems | passage.before_stems | heading_stems(f"{passage.heading} {passage.author}")
 
 
 def _begin_alike(one: str, other: str) -> bool:
@@ -91,8 +94,12 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
 
 def _names(question: Question, passage: Passage) -> float:
     """The share of the question's names that a passage has, its author and heading included."""
-    low = f"{passage.text} {passage.author} {passage.heading}".lower()
-    return sum(name.lower() in low for name in question.names) / max(1, len(question.names))
+    words = set(_PLAIN_WORD.findall(f"{passage.text} {passage.author} {passage.heading}".lower()))
+    held = (
+        any(map(partial(_begin_alike, name.lower()), words)) or name.lower() in words
+        for name in question.names
+    )
+    return sum(held) / max(1, len(question.names))
 
 
 def _has_kind(question: Question, passage: Passage) -> bool:

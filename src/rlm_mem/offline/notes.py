@@ -20,7 +20,7 @@ from rlm_mem.offline.pieces import Piece, piece, reason_after, trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["is_notes", "read_notes", "matched_share"]
+__all__ = ["heading_stems", "is_notes", "matched_share", "read_notes"]
 
 _LABELS = word_set(
     """
@@ -243,7 +243,7 @@ def _lines(passage: Passage) -> list[_Line]:
     before = _capitals(passage.before) if continues else frozenset()
     names: frozenset[str] = frozenset()
     continued: frozenset[str] = frozenset()  # of the sentence before, if it has a pronoun itself
-    heading = _parts(passage.heading)
+    heading = heading_stems(passage.heading)
     for number, whole in enumerate(passage.sentences):
         sentence, earlier = whole, names
         names |= _capitals_of(whole)
@@ -264,7 +264,7 @@ def _lines(passage: Passage) -> list[_Line]:
     return found
 
 
-def _parts(heading: str) -> frozenset[str]:
+def heading_stems(heading: str) -> frozenset[str]:
     """Stems of a heading and of the parts of its names: "shlex.split" and "npm-prune" match each of their words."""
     return Sentence(heading, 0).stems | Sentence(_JOINED.sub(" ", heading), 0).stems
 
