@@ -63,10 +63,14 @@ def initialize() -> bytes:
 
 
 def test_initialize_is_answered_before_any_memory_is_opened(tmp_path: Path) -> None:
-    """Also: only the protocol is on stdout, a line that is none is survived, and the end of stdin ends the server."""
+    """Also: only the protocol is on stdout, a line that is none is survived, half a surrogate pair is answered, and the
+    end of stdin ends the server.
+    """
     brain = tmp_path / "brain"
     sent = (
-        b"this is no JSON\n" + initialize() + b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
+        b"this is no JSON\n"
+        + initialize().replace(b'"test"', b'"cut \\ud83d"')
+        + b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
     )
     ran = subprocess.run(started(brain), input=sent, capture_output=True, timeout=60, check=False)
     lines = [json.loads(line) for line in ran.stdout.splitlines()]

@@ -57,8 +57,11 @@ def serve_stdio(settings: Settings) -> None:
 async def _stdio(server: McpServer) -> None:
     from mcp.server.stdio import stdio_server
 
+    from rlm_mem.mcp.messages import MendedMessages
+
     async with stdio_server() as (reading, writing):
-        await server.protocol.run(reading, writing, server.protocol.create_initialization_options())
+        options = server.protocol.create_initialization_options()
+        await server.protocol.run(MendedMessages(reading), writing, options)
 
 
 def serve_http(settings: Settings, port: int) -> None:
