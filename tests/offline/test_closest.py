@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
+from tests.conftest import Clock
 
 from rlm_mem.models.base import Message
 from rlm_mem.offline import OfflineLLM
@@ -24,13 +26,16 @@ Ask = Callable[..., RecallResult]
 
 
 @pytest.fixture
-def ask(store: ChunkStore) -> Ask:
-    def asked(question: str, *notes: str) -> RecallResult:
-        for note in notes:
-            store.create_chunk(note)
-        return RecallOperation(store, OfflineLLM()).recall(question)
+def ask(tmp_path: Path) -> Iterator[Ask]:
+    """Ask about notes kept in files: what is read from passages does not depend on where they are kept."""
+    with ChunkStore(tmp_path / "memory", clock=Clock()) as store:
 
-    return asked
+        def asked(question: str, *notes: str) -> RecallResult:
+            for note in notes:
+                store.create_chunk(note)
+            return RecallOperation(store, OfflineLLM()).recall(question)
+
+        yield asked
 
 
 def test_related_memories_without_an_answer_are_returned_as_closest(ask: Ask) -> None:
