@@ -386,7 +386,11 @@ def test_a_figure_of_something_else_and_the_event_itself_are_no_answers(question
             "Which backends does heronlib have?",
             "The heronlib parser takes a parameter to control the backends.",
         ),
-        ("What does exit_early do in heronlib?", "If heronlib should not end, set `exit_early = no`."),
+        (
+            "What does ExitEarly false do in heronlib?",
+            "By default, heronlib will exit after logging an error. If this is not the behavior you want, set "
+            "`ExitEarly = false`.",
+        ),
         (
             "In which pass does heronfsck discard blocks?",
             "heronfsck reports blocks in pass 1.\nThe inodes are counted.\nNames are read.\nLinks to discard follow.",
@@ -443,11 +447,13 @@ def test_a_word_that_begins_alike_relates_a_memory(ask: Ask) -> None:
 
 def test_the_label_of_a_note_does_not_hide_a_word_of_the_question(ask: Ask) -> None:
     result = ask(
-        "What do I need for local work?",
+        "How do I start the services for local development?",
         "Local TLS: mkcert, with an entry in the hosts file.",
         "For local runs start the database outside Docker.",
+        "The service of the heron began in May.",
+        "API keys start with a letter.",
     )
-    assert "outside Docker" in "".join(one.excerpt for one in result.sources)
+    assert "outside Docker" in result.sources[0].excerpt
 
 
 def test_an_excerpt_prefers_different_words_of_the_question_and_wastes_no_room_on_blanks(ask: Ask) -> None:
