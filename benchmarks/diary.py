@@ -20,7 +20,7 @@ the last of them. It was opened later.
 `diary_fifth.jsonl` is the open half of a corpus written before its author looked at what the rules missed: 120 changes
 of many kinds, stated directly, by a pronoun, in a list, in passing, in a title, as a correction, in four languages, and
 120 pairs that are none, with a question whose answer is still the earlier one. Its closed half, `diary_sixth.jsonl`,
-was asked once, in the same way.
+was asked once, in the same way, and opened then.
 
     python benchmarks/diary.py             all
     python benchmarks/diary.py --quick     the corpus for development only; records nothing

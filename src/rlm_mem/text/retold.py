@@ -28,6 +28,7 @@ from rlm_mem.text.clauses import (
 )
 from rlm_mem.text.differences import MAY_END
 from rlm_mem.text.lasting import is_in_force, is_temporary
+from rlm_mem.text.wording import CORRECTIONS
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
@@ -60,12 +61,14 @@ _DOUBTED = (
 """Words of a sentence about a wish, a guess, another time, or an additional thing."""
 _PLANNED = re.compile(
     r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned)? (?:is )?to\b|\bplanned for\b|\bplanning to\b"
-    r"|\b(?:before last|last (?:year|month|week|season|spring|summer|autumn|fall|winter|time))\b"
+    r"|\bbefore last\b"
     r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)",
     re.IGNORECASE,
 )
 _ONE_DAY = re.compile(
-    r"(?<!from )(?<!as of )(?<!since )(?<!started )(?<!starting )(?<!beginning )\b(?:today|tonight|tomorrow)\b",
+    r"(?<!from )(?<!as of )(?<!since )(?<!started )(?<!starting )(?<!beginning )"
+    r"\b(?:today|tonight|tomorrow)\b"
+    r"|\blast (?:year|month|week|season|spring|summer|autumn|winter|time)\b",
     re.IGNORECASE,
 )
 """A sentence about one day, if it has no word of change: "bumped to 3.12 today"."""
@@ -78,8 +81,11 @@ _OTHERS = words(
     "madre padre hermana hermano vecina vecino hija hijo tía tío amiga amigo"
 )
 """Words for people other than those whom the earlier note is about, unless it names them too."""
+_OURS = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
+_REPORTS = words("told says said tells writes wrote")
 _OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
 _ROLES = words("user human assistant agent system model bot ai me")
+_HEADINGS = CORRECTIONS | words("subject re fwd fyi note news update reminder decision status ps")
 _PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
 """Lower-case words of names."""
 _QUOTES = '"“”„«»'
@@ -106,17 +112,26 @@ _ASKS_WHAT = re.compile(
 """The German "was" at the beginning of a question: what. In English a name, with a capital, or one of these follows."""
 _RETURNED = re.compile(
     r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone|(?<!put )back to|remains"
-    r"|(?:came|went|moved|is|are) back|(?:is|are|it's) still)\b",
+    r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b",
     re.IGNORECASE,
 )
 """Before the former value: it holds again, or still."""
 _STAYS = re.compile(r"\bit (?:stays|stayed|remains)[.!]?\s*$", re.IGNORECASE)
 _CLAUSE = re.compile(r"[,;.]\s")
 _REFUSED = re.compile(
-    r"\b(?:(?:wouldn|couldn)['’]t|wanted)\b(?=[^.!?;]{1,200}?\b(?:so|hence|therefore)\b)", re.IGNORECASE
+    r"\b(?:(?:wouldn|couldn)['’]t|want(?:s|ed))\b(?=[^.!?;]{1,200}?\b(?:so|thus|hence|therefore)\b)",
+    re.IGNORECASE,
 )
 """What somebody refused or wanted, before what followed: not a wish."""
 _WISHES = words("want wants wish wishes hope hopes")
+_DENIED = re.compile(
+    r"\b(?:isn['’]t|is not|not) true\b|\b(?:did|has|have|was|were)(?:n['’]t| not) (?:\w{1,20} )?"
+    rf"(?:{'|'.join(sorted(CHANGES | REPLACES))}|become|been (?:changed|moved)|change|move|switch|swap|extend|raise)\b"
+    r"|\badded\b(?![^.]{0,120}\bmakes?\b)|\ba (?:second|third|further)\b",
+    re.IGNORECASE,
+)
+"""A change that did not happen, or another thing beside the first."""
+_UNDONE = re.compile(r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone)\b", re.IGNORECASE)
 _FIGURE = re.compile(r"(?<![\w.])[+]?\d(?:[\d.,:/-]|\s(?=\d{3})){0,20}(?<![.,:/-])(?!\w)")
 _LAST_WORD = re.compile(r"([^\W\d_]{2,40})\W{0,3}$")
 _NEXT_WORD = re.compile(r"\W{0,2}([^\W\d_]{2,40})")
@@ -178,7 +193,8 @@ def is_note(author: str | None, asked: PresentQuestion | None = None) -> bool:
     """
     if not author or (author[0].islower() and author not in _ROLES):
         return True
-    if any(word[0].islower() and word not in _PARTICLES for word in author.split()[1:]):
+    parts = author.replace("-", " ").split()
+    if any(word[0].islower() and word not in _PARTICLES for word in parts[1:]) or author.lower() in _HEADINGS:
         return True
     low = author.lower()
     if asked is None or low in _ROLES or author in asked.text:
@@ -196,7 +212,8 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
     if not told:
         return False
     best = max(told, key=lambda one: len(asked.stems & set(analyser.terms(one))))
-    return _is_doubted(best, asked, year) or is_temporary(best, asked.text)
+    undone = _UNDONE.search(best) is not None
+    return undone or _is_doubted(best, asked, year) or is_temporary(best, asked.text)
 
 
 def is_retold(
@@ -309,7 +326,8 @@ def _shares_enough(
     enough = max(1, len(missing), 0 if named else min(_SHARED, len(had)))
     if not had or len(has & had) < enough or not missing.isdisjoint(asked.names):
         return False
-    if len(has & had) == 1 and not (MAY_END.search(later) or _STRONG.search(later)):
+    changes = _STRONG.search(later) or (not has <= asked.names and MAY_END.search(later))
+    if len(has & had) == 1 and not changes:
         return False
     if has <= asked.names and (not had <= asked.names or both <= asked.names):
         return False  # the same subject, but nothing of what is asked about it
@@ -457,6 +475,7 @@ def _is_doubted(sentence: str, asked: PresentQuestion, year: int) -> bool:
         or sentence[:1] in _QUOTES
         or (quoted is not None and not own and len(quoted[1].split()) > 3)
         or not is_in_force(sentence, asked.text)
+        or _DENIED.search(sentence) is not None
         or _DOUBTED_ABROAD.search(sentence) is not None
         or _PLANNED.search(sentence) is not None
         or (_ONE_DAY.search(sentence) is not None and _STRONG.search(sentence) is None)
@@ -480,15 +499,26 @@ def _is_about_another_person(
         if owner[0].isupper() and analyser.terms(owner) and not is_known(owner) and is_known(thing):
             return True
     found = _WORD.findall(sentence)
-    named = [place for place, word in enumerate(found) if not asked.names.isdisjoint(analyser.terms(word))]
-    if named and all(
-        found[place].replace("’", "'").endswith("'s") and not any(map(is_known, found[place + 1 : place + 3]))
+    named = [place for place, word in enumerate(found) if not asked.stems.isdisjoint(analyser.terms(word))]
+    owners = {
+        place
         for place in named
+        if found[place].replace("’", "'").endswith("'s")
+        and not any(map(is_known, found[place + 1 : place + 3]))
+    }
+    people = {place for place in named if not asked.names.isdisjoint(analyser.terms(found[place]))}
+    if (people and people <= owners) or (
+        named and all(place in owners or place + 1 in owners for place in named)
     ):
         return True
+    if _OURS.search(asked.text) and not _OURS.search(sentence):
+        theirs = (found[max(0, place - 2) : place] for place in named)
+        if any(word.lower() in ("their", "his", "her") for two in theirs for word in two):
+            return True
     # Who does it may be a relative now; what a relative has or does is another matter.
     lows = [word.lower().replace("’", "'") for word in found]
     answers = asked.text[:3].lower() == "who"
+    lows = [low for low, after in zip(lows, [*lows[1:], ""], strict=True) if after not in _REPORTS]
     return any(
         word in _OTHERS
         and not is_known(word)
@@ -525,7 +555,13 @@ def _narrows_subject(
             continue
         before = found[place - 1] if place else ""
         after = found[place + 1] if place + 1 < len(found) else ""
-        leads = not before or before in _OWNERS or before in PREPOSITIONS or before == "of"
+        leads = (
+            not before
+            or before in _OWNERS
+            or before.endswith(("'s", "’s"))
+            or before in PREPOSITIONS
+            or before == "of"
+        )
         stems = set(analyser.terms(after))
         if leads and not has.isdisjoint(stems) and not (asked.names & stems and written[place + 1].istitle()):
             return True  # but not in "the plumber Ana"
