@@ -285,3 +285,12 @@ def test_before_an_event_prefers_what_was_said_before_it(store: ChunkStore) -> N
     assert found.index(before[0]) < found.index(after[0])
     found = [hit.chunk_id for hit in search(store, "What did Ann paint after the move to Oslo?", limit=5)]
     assert found.index(after[0]) < found.index(before[0])
+
+
+def test_equal_scores_are_ordered_by_time_the_newest_first(store: ChunkStore) -> None:
+    """Whatever their ids: the same notes rank in the same order in every store."""
+    for day, colour in (("03", "red"), ("05", "green"), ("04", "white"), ("01", "brown"), ("02", "black")):
+        store.create_chunk(f"The lid was {colour}.", "note", occurred_at=f"2026-01-{day}T10:00:00Z")
+    found = search(store, "lid")
+    assert len({hit.score for hit in found}) == 1
+    assert [hit.at[8:10] for hit in found] == ["05", "04", "03", "02", "01"]

@@ -139,7 +139,7 @@ _BY = ("chunk", "segment", "conversation")
 _COMPARED = 5
 """Hits that are read."""
 _WHOLE = 600
-"""Most characters of a later note that is read whole, beyond its best segment."""
+"""Most characters of a later list that is read whole, beyond its best segment."""
 _STEP = 0.01
 """How far the hit that holds ends up above the one that does not."""
 _FOLLOWED = 4
@@ -492,13 +492,17 @@ def _retelling_first(hits: list[Hit], read: Mapping[str, Chunk], query: str, ana
     later = [place for place in _later(hits) if hits[place].at > hits[0].at and notes[place]]
     if not later or not notes[0] or asked is None:
         return 0
-    # An item of a list rarely names what the list is about: of a short later note the whole is read.
-    told = [read[hit.chunk_id].content if place else hit.snippet for place, hit in enumerate(hits)]
-    told = [text if len(text) <= _WHOLE else hit.snippet for text, hit in zip(told, hits, strict=True)]
+    told = [hits[0].snippet, *(_list_or_snippet(hit, read[hit.chunk_id]) for hit in hits[1:])]
     texts = {text: frozenset(analyser.terms(text)) for text in told}
     year = int(hits[0].at[:4])
     found = (one for one in later if is_retold(asked, told[0], told[one], texts, analyser, year=year))
     return next(found, 0)
+
+
+def _list_or_snippet(hit: Hit, chunk: Chunk) -> str:
+    """A short note of several lines, since an item of a list rarely names what the list is about; else the snippet."""
+    content = chunk.content
+    return content if len(content) <= _WHOLE and "\n" in content else hit.snippet
 
 
 def _stands_alone(chunk: Chunk) -> bool:

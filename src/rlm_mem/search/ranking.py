@@ -119,7 +119,7 @@ class Ranked(Struct, frozen=True):
 
 
 def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool = False) -> Iterator[Ranked]:
-    """Results, best first; equal scores by chunk id.
+    """Results, best first; equal scores by time, the newest first, then by chunk id.
 
     Args:
         by: "chunk", "segment" or "conversation".
@@ -147,7 +147,7 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
     ordered = "supersedes" in scores.parts or "succeeded" in scores.parts
     lost = np.zeros(len(best)) if ordered else repetition(query, candidates.conv[best], totals)
     totals = totals + lost
-    for place in np.lexsort((candidates.seg_no[best], ids[best], -totals)).tolist():
+    for place in np.lexsort((candidates.seg_no[best], ids[best], -candidates.at[best], -totals)).tolist():
         yield _result(candidates, int(best[place]), float(totals[place]), scores.parts, float(lost[place]))
 
 
