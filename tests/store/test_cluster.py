@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -107,9 +108,15 @@ class Killed:
     def execute(self, statement: str, *values: object) -> Any:
         if statement != "COMMIT":
             return self._connection.execute(statement, *values)
-        if self._after:
-            self._connection.execute(statement)
         with psycopg.connect(self._dsn, autocommit=True) as other:
+            if self._after:
+                self._connection.execute(statement)
+                deadline = time.monotonic() + 10
+                while time.monotonic() < deadline and other.execute(
+                    "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND backend_xid IS NOT NULL",
+                    (self._connection.info.backend_pid,),
+                ).fetchone():  # in a pipeline COMMIT is sent, but perhaps not carried out yet
+                    time.sleep(0.005)
             other.execute("SELECT pg_terminate_backend(%s::int, 5000)", (self._connection.info.backend_pid,))
         return self._connection.execute("SELECT 1")
 
