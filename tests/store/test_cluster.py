@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -13,6 +12,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import ServerAway, StorageError, StoreFull, StoreLocked, StoreReadOnly
 from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.postgres import USER
+from tests.waiting import until
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
@@ -111,12 +111,10 @@ class Killed:
         with psycopg.connect(self._dsn, autocommit=True) as other:
             if self._after:
                 self._connection.execute(statement)
-                deadline = time.monotonic() + 10
-                while time.monotonic() < deadline and other.execute(
-                    "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND backend_xid IS NOT NULL",
-                    (self._connection.info.backend_pid,),
-                ).fetchone():  # in a pipeline COMMIT is sent, but perhaps not carried out yet
-                    time.sleep(0.005)
+                # In a pipeline it is sent, but perhaps not carried out yet.
+                pid = (self._connection.info.backend_pid,)
+                ended = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND backend_xid IS NULL"
+                until(lambda: other.execute(ended, pid).fetchone(), "the end of the transaction")
             other.execute("SELECT pg_terminate_backend(%s::int, 5000)", (self._connection.info.backend_pid,))
         return self._connection.execute("SELECT 1")
 

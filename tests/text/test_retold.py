@@ -228,3 +228,13 @@ def test_notes_in_other_languages_are_ordered_by_their_words_of_change(
 ) -> None:
     assert retold(question, earlier, later)
     assert not retold(question, earlier, other)
+
+
+def test_notes_of_one_form_are_about_different_things() -> None:
+    """Records that are written alike, or with another number of the thing asked about, are no later state of it."""
+    question = "What filled the queue of runner 3?"
+    first = "Day 3: batch 3 of gate 3 filled the queue of runner 3."
+    alike = [f"Day {day}: batch {day} of gate 1 filled the queue of runner 3." for day in (11, 12, 13)]
+    assert not retold(question, first, "Day 90: batch 70 of gate 5 filled the queue of runner 3.", *alike)
+    assert not retold(question, first, "Day 3: batch 3 of gate 3 filled the queue of runner 30.", *alike)
+    assert retold(question, first, "Day 3: batch 4 of gate 3 filled the queue of runner 3.", *alike)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
+from itertools import groupby, islice, pairwise
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -150,6 +151,8 @@ _LONGEST_CLAUSE = 200
 _FRAME = 30
 """Most words of a note that are compared in order."""
 _SAME_FRAME = 0.6
+_PLACES = 2
+"""Most places in which one note has other words than another of the same form."""
 
 
 _MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
@@ -242,6 +245,8 @@ def is_retold(
     had, has = asked.stems & before, asked.stems & after
     value = (before - asked.stems - _MEASURES) & after
     if not has and len(value) < (1 if loosely else _SHARED):
+        return False
+    if not _keeps_numbers(asked, earlier, later):
         return False
     missing = had - has
     figures = bool(has) and _FIGURE.search(earlier) is not None
@@ -352,6 +357,8 @@ def _telling(
 ) -> Set[str]:
     """The words of a value by which a later note may mean it: rare ones, whole figures, no days and words of change."""
     rare = {stem for stem in value if often[stem] <= _FEW and stem not in _CALENDAR}
+    if not rare:
+        return rare
     rare -= set(analyser.terms(" ".join(_STRONG.findall(earlier[:_LONGEST]))))
     figures = {stem for stem in rare if stem.isdigit()}
     if figures:  # "10" is in "10:40" and "9:10", but names neither
@@ -392,11 +399,11 @@ def _has_other_figure(
     named = not shared.isdisjoint(asked.names)
     if not (named or any(often[stem] <= _FEW for stem in shared)):
         return False
-    former, figures = _figures(earlier, analyser), _figures(sentence, analyser)
-    if not former or {one[0] for one in former} & {one[0] for one in figures}:
+    if set(_figures(earlier)) & set(_figures(sentence)):
         return False
-    for _, shape, units in figures:
-        for _, kind, others in former:
+    former, figures = _measured(earlier, analyser), _measured(sentence, analyser)
+    for shape, units in figures:
+        for kind, others in former:
             missing = had - has - others
             if missing & asked.names or len(missing) > len(shared):
                 continue
@@ -405,10 +412,14 @@ def _has_other_figure(
     return False
 
 
-def _figures(text: str, analyser: Analyser) -> list[tuple[str, str, Set[str]]]:
-    """The figures of a text, each with its shape and the stems of the words on both sides of it."""
-    found: list[tuple[str, str, Set[str]]] = []
-    for match in _FIGURE.finditer(text[:_LONGEST]):
+def _figures(text: str) -> list[str]:
+    return _FIGURE.findall(text[:_LONGEST])[:_MOST_FIGURES]
+
+
+def _measured(text: str, analyser: Analyser) -> list[tuple[str, Set[str]]]:
+    """For each figure of a text its shape and the stems of the words on both sides of it."""
+    found: list[tuple[str, Set[str]]] = []
+    for match in islice(_FIGURE.finditer(text[:_LONGEST]), _MOST_FIGURES):
         figure = match.group()
         before = _LAST_WORD.search(text[max(0, match.start() - _BESIDE) : match.start()])
         after = _NEXT_WORD.match(text[match.end() : match.end() + _BESIDE])
@@ -422,25 +433,34 @@ def _figures(text: str, analyser: Analyser) -> list[tuple[str, str, Set[str]]]:
             shape = "time"
         elif "." in figure:
             shape = "version"
-        units = frozenset(analyser.terms(" ".join(one[1] for one in (before, after) if one)))
-        found.append((figure, shape, units))
-    return found[:_MOST_FIGURES]
+        found.append((shape, frozenset(analyser.terms(" ".join(one[1] for one in (before, after) if one)))))
+    return found
 
 
 def _has_same_frame(earlier: str, sentence: str) -> bool:
-    """Whether a sentence has most words of an earlier note in the same order: only the value is another one."""
+    """Whether a sentence has most words of an earlier note in the same order, and other words in one or two places.
+
+    Notes that differ in more places are of the same form ("batch 3 failed on day 5 at gate 2"), not of the same thing.
+    """
     former, found = _WORD.findall(earlier.lower()), _WORD.findall(sentence.lower())
-    if not 2 < len(former) <= _FRAME or len(found) > 2 * _FRAME or former == found:
+    if not 2 < len(former) <= _FRAME or len(found) > 2 * _FRAME:
         return False
-    common = [0] * (len(found) + 1)
-    for word in former:
-        last = 0
-        for place, other in enumerate(found, 1):
-            last, common[place] = (
-                common[place],
-                (last + 1 if word == other else max(common[place], common[place - 1])),
-            )
-    return 3 <= common[-1] < len(former) and common[-1] >= _SAME_FRAME * len(former)
+    pairs = set(pairwise(("", *found, "")))
+    # Where some words are others, all pairs from the word before them to the word after them are lost; with several
+    # words lost, every second one may be the same.
+    kept = (pair in pairs for pair in pairwise(("", *former, "")))
+    other = [len(list(run)) - 1 for is_kept, run in groupby(kept) if not is_kept]
+    places = sum((count + 1) // 2 for count in other)
+    return 0 < places <= _PLACES and len(former) - sum(other) >= max(3, _SAME_FRAME * len(former))
+
+
+def _keeps_numbers(asked: PresentQuestion, earlier: str, later: str) -> bool:
+    """Whether a later note has each number of a question after the same word, if the earlier note does: "runner 3"."""
+    named = {pair for pair in pairwise(_WORD.findall(asked.text.lower())) if pair[1].isdigit()}
+    if not named:
+        return True
+    named &= set(pairwise(_WORD.findall(earlier.lower())))
+    return not named or named <= set(pairwise(_WORD.findall(later.lower())))
 
 
 def _wished(asked: PresentQuestion) -> Set[str]:
