@@ -193,6 +193,8 @@ def test_the_keyboard_alone_finds_edits_and_saves_a_memory(open_page: Open, brai
     page.get_by_role("dialog", name="Keys").wait_for()
     keys.press("Escape")
     assert not page.get_by_role("dialog").is_visible()
+    page.wait_for_function("() => document.hasFocus() && !document.querySelector('dialog[open]')")
+    page.wait_for_load_state("networkidle")
     keys.press("h")
     page.wait_for_url(re.compile("/history"))
     keys.press("u")

@@ -488,15 +488,21 @@ def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
 def _retelling_first(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser) -> int:
     """The place of the best hit that tells again what the query asks the first one for; 0 for none."""
     asked = PresentQuestion.of(query, analyser) if len(hits) > 1 else None
-    notes = [is_note(hit.author, asked) and _stands_alone(read[hit.chunk_id]) for hit in hits]
+    notes: list[bool] = []
+    told: list[str] = []
+    for hit in hits:
+        chunk = read[hit.chunk_id]
+        notes.append(is_note(hit.author, asked) and _stands_alone(chunk))
+        told.append(_list_or_snippet(hit, chunk) if told else hit.snippet)
     later = [place for place in _later(hits) if hits[place].at > hits[0].at and notes[place]]
     if not later or not notes[0] or asked is None:
         return 0
-    told = [hits[0].snippet, *(_list_or_snippet(hit, read[hit.chunk_id]) for hit in hits[1:])]
     texts = {text: frozenset(analyser.terms(text)) for text in told}
     year = int(hits[0].at[:4])
-    found = (one for one in later if is_retold(asked, told[0], told[one], texts, analyser, year=year))
-    return next(found, 0)
+    for place in later:
+        if is_retold(asked, told[0], told[place], texts, analyser, year=year):
+            return place
+    return 0
 
 
 def _list_or_snippet(hit: Hit, chunk: Chunk) -> str:

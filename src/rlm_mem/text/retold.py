@@ -134,6 +134,8 @@ _DENIED = re.compile(
 """A change that did not happen, or another thing beside the first."""
 _UNDONE = re.compile(r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone)\b", re.IGNORECASE)
 _FIGURE = re.compile(r"(?<![\w.])[+]?\d(?:[\d.,:/-]|\s(?=\d{3})){0,20}(?<![.,:/-])(?!\w)")
+_NUMBERED = re.compile(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
+"""A thing with its number: "runner 3"."""
 _LAST_WORD = re.compile(r"([^\W\d_]{2,40})\W{0,3}$")
 _NEXT_WORD = re.compile(r"\W{0,2}([^\W\d_]{2,40})")
 _BESIDE = 44
@@ -399,7 +401,7 @@ def _has_other_figure(
     named = not shared.isdisjoint(asked.names)
     if not (named or any(often[stem] <= _FEW for stem in shared)):
         return False
-    if set(_figures(earlier)) & set(_figures(sentence)):
+    if not set(_FIGURE.findall(earlier[:_LONGEST])).isdisjoint(_FIGURE.findall(sentence[:_LONGEST])):
         return False
     former, figures = _measured(earlier, analyser), _measured(sentence, analyser)
     for shape, units in figures:
@@ -410,10 +412,6 @@ def _has_other_figure(
             if (named and units & others) or (shape == kind and shape and MAY_END.search(sentence)):
                 return True
     return False
-
-
-def _figures(text: str) -> list[str]:
-    return _FIGURE.findall(text[:_LONGEST])[:_MOST_FIGURES]
 
 
 def _measured(text: str, analyser: Analyser) -> list[tuple[str, Set[str]]]:
@@ -456,11 +454,9 @@ def _has_same_frame(earlier: str, sentence: str) -> bool:
 
 def _keeps_numbers(asked: PresentQuestion, earlier: str, later: str) -> bool:
     """Whether a later note has each number of a question after the same word, if the earlier note does: "runner 3"."""
-    named = {pair for pair in pairwise(_WORD.findall(asked.text.lower())) if pair[1].isdigit()}
-    if not named:
-        return True
-    named &= set(pairwise(_WORD.findall(earlier.lower())))
-    return not named or named <= set(pairwise(_WORD.findall(later.lower())))
+    named = set(_NUMBERED.findall(asked.text.lower()))
+    named = named and named & set(_NUMBERED.findall(earlier.lower()))
+    return not named or named <= set(_NUMBERED.findall(later.lower()))
 
 
 def _wished(asked: PresentQuestion) -> Set[str]:
