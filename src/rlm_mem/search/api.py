@@ -35,7 +35,7 @@ from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.differences import MAY_END, surest
-from rlm_mem.text.retold import PresentQuestion, is_note, is_retold
+from rlm_mem.text.retold import PresentQuestion, is_note, is_retold, stems_in
 from rlm_mem.text.statements import statements_in
 from rlm_mem.text.tokens import texts_within
 
@@ -457,11 +457,12 @@ def _with_what_holds_first(
     those of ``rlm_mem.text.retold``, for a question about the present, notes that are neither turns of a speaker nor
     sections of a document.
     """
+    asked = PresentQuestion.of(query, analyser) if len(hits) > 1 else None
     for _ in range(_FOLLOWED):
         best, part = hits[:_COMPARED], "says so"
         place = _ending_first(best, analyser)
         if not place:
-            place, part = _retelling_first(best, read, query, analyser), "tells again"
+            place, part = _retelling_first(best, read, asked, analyser), "tells again"
         if not place:
             break
         first = hits[0].score + _STEP
@@ -485,22 +486,26 @@ def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
     return 0
 
 
-def _retelling_first(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser) -> int:
-    """The place of the best hit that tells again what the query asks the first one for; 0 for none."""
-    asked = PresentQuestion.of(query, analyser) if len(hits) > 1 else None
+def _retelling_first(
+    hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion | None, analyser: Analyser
+) -> int:
+    """The place of the best hit that tells again what the first one is asked for; 0 for none."""
+    if asked is None:
+        return 0
     notes: list[bool] = []
     told: list[str] = []
     for hit in hits:
         chunk = read[hit.chunk_id]
         notes.append(is_note(hit.author, asked) and _stands_alone(chunk))
         told.append(_list_or_snippet(hit, chunk) if told else hit.snippet)
-    later = [place for place in _later(hits) if hits[place].at > hits[0].at and notes[place]]
-    if not later or not notes[0] or asked is None:
+    later = _later(hits)
+    if not later or not notes[0]:
         return 0
-    texts = {text: frozenset(analyser.terms(text)) for text in told}
+    texts = {text: stems_in(text, analyser) for text in told}
     year = int(hits[0].at[:4])
     for place in later:
-        if is_retold(asked, told[0], told[place], texts, analyser, year=year):
+        newer = notes[place] and hits[place].at > hits[0].at
+        if newer and is_retold(asked, told[0], told[place], texts, analyser, year=year):
             return place
     return 0
 

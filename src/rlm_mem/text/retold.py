@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence, Set
+from functools import lru_cache
 from itertools import groupby, islice, pairwise
 from typing import TYPE_CHECKING
 
@@ -34,7 +35,7 @@ from rlm_mem.text.wording import CORRECTIONS
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["PresentQuestion", "is_note", "is_passing", "is_retold"]
+__all__ = ["PresentQuestion", "is_note", "is_passing", "is_retold", "stems_in"]
 
 _LEAST, _LEAST_NAMED = 0.4, 0.25
 """Least share of the words common to the question and the earlier note that the later note has, weighted by rarity; the
@@ -190,6 +191,12 @@ class PresentQuestion(Struct, frozen=True):
         )
 
 
+@lru_cache(maxsize=512)
+def stems_in(text: str, analyser: Analyser) -> frozenset[str]:
+    """The stems of a text, cached: a note is compared with several others, and mostly is one sentence."""
+    return frozenset(analyser.terms(text))
+
+
 def is_note(author: str | None, asked: PresentQuestion | None = None) -> bool:
     """Whether a text is a note, not the turn of a speaker.
 
@@ -216,7 +223,7 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
     told = [one for one in _SENTENCE.split(text[:_LONGEST]) if one.strip()]
     if not told:
         return False
-    best = max(told, key=lambda one: len(asked.stems & set(analyser.terms(one))))
+    best = max(told, key=lambda one: len(asked.stems & stems_in(one, analyser)))
     undone = _UNDONE.search(best) is not None
     return undone or _is_doubted(best, asked, year) or is_temporary(best, asked.text)
 
@@ -259,7 +266,7 @@ def is_retold(
     enough = _shares_enough(asked, had, has, bool(value), often, before & after, texts.values(), later)
     if not (enough or value or figures or loosely) and (missing or not has):
         return False
-    told = [(one, frozenset(analyser.terms(one))) for one in _SENTENCE.split(later[:_LONGEST]) if one.strip()]
+    told = [(one, stems_in(one, analyser)) for one in _SENTENCE.split(later[:_LONGEST]) if one.strip()]
     if not told:
         return False
     best, _ = max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))
@@ -349,7 +356,7 @@ def _shares_enough(
 
 def _answering(asked: PresentQuestion, earlier: str, analyser: Analyser) -> Set[str]:
     """The stems of those sentences of an earlier note that have most words of a question."""
-    told = [frozenset(analyser.terms(one)) for one in _SENTENCE.split(earlier[:_LONGEST])]
+    told = [stems_in(one, analyser) for one in _SENTENCE.split(earlier[:_LONGEST])]
     most = max((len(asked.stems & one) for one in told), default=0)
     return frozenset().union(*(one for one in told if len(asked.stems & one) == most))
 
@@ -364,8 +371,7 @@ def _telling(
     rare -= set(analyser.terms(" ".join(_STRONG.findall(earlier[:_LONGEST]))))
     figures = {stem for stem in rare if stem.isdigit()}
     if figures:  # "10" is in "10:40" and "9:10", but names neither
-        texts = (one[:_LONGEST] for one in (earlier, later))
-        whole = [{match.group() for match in _FIGURE.finditer(one)} for one in texts]
+        whole = [set(_FIGURE.findall(one[:_LONGEST])) for one in (earlier, later)]
         rare -= {one for one in figures if len(one) < _DIGITS or one not in whole[0] & whole[1]}
     return rare
 
@@ -484,7 +490,7 @@ def _is_doubted(sentence: str, asked: PresentQuestion, year: int) -> bool:
     sentence = _REFUSED.sub("", sentence)
     found = [word for word in _WORD.findall(sentence) if word != "May"]  # the month
     lows = {word.lower().replace("’", "'") for word in found}
-    quoted = next(_QUOTED.finditer(sentence), None)
+    quoted = _QUOTED.search(sentence)
     own = quoted is not None and sentence[: quoted.start()].strip(" :").lower() in _ROLES
     return (
         not lows.isdisjoint(_DOUBTED - _wished(asked))
