@@ -302,10 +302,11 @@ class _Import:
     def _folder(self, entry: Entry) -> str:
         """The name of the folder that is read, or that a file read by itself is in; empty for archives and uploads."""
         path = self._place.path.absolute()
+        if self._place.label is not None:
+            return ""
         if isinstance(self._place, FolderPlace):
             return path.name
-        alone = path.name == entry.name and self._place.label is None
-        return path.parent.name if alone else ""
+        return path.parent.name if path.name == entry.name else ""
 
     def _detected(self, head: FileHead) -> Format | None:
         found = self._detector.detect(head)
