@@ -92,7 +92,7 @@ def slider(
     console.print(indented(known.description, 2))
     meanings = [(str(value), said) for value, said in known.examples]
     meanings += [(f"{one.low}-{one.high}", f"{one.mode}: {one.behavior}") for one in known.levels]
-    rows = table(("value", {"justify": "right", "style": "cyan"}), ("means", FOLDED))
+    rows = table(("value", {**RIGHT, "style": "cyan"}), ("means", FOLDED))
     for value, said in meanings:
         rows.add_row(value, text(said))
     console.print(rows)

@@ -71,7 +71,7 @@ def change(visit: Visit) -> Response:
 
 def _values(persona: Persona, before: str) -> dict[str, Any]:
     known = persona.library.sliders()
-    values, defaults = persona.sliders, persona.defaults
+    values, defaults, prompt = persona.sliders, persona.defaults, persona.prompt()
     return {
         "mode": persona.mode,
         "modes": persona.library.modes(),
@@ -81,8 +81,8 @@ def _values(persona: Persona, before: str) -> dict[str, Any]:
         ],
         "values": values,
         "by_hand": bool(persona.by_hand),
-        "prompt": _shown(persona.prompt(), before),
-        "tokens": count_tokens(persona.prompt()),
+        "prompt": _shown(prompt, before),
+        "tokens": count_tokens(prompt),
         "here": "/persona",
     }
 

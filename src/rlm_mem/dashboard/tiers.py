@@ -86,7 +86,7 @@ def tiers_page(visit: Visit) -> Response:
         ],
         health=health,
         chart=flow_chart(points, moved, title="Memories in each tier over time, and their moves"),
-        moves=Counter(_MOVE_WORDS[str(step["op"])] for _, step in _moves(steps, today)),
+        moves=Counter(_MOVE_WORDS[step["op"]] for step in steps if step.get("op") in _MOVE_WORDS),
         days=_by_day(list(steps)[: -limit - 1 : -1]),
         words=_MOVE_WORDS,
         titles={one.key: one for one in entries},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -11,12 +10,12 @@ import mcp_types
 from mcp.shared.message import SessionMessage
 from pydantic import ValidationError
 
+from rlm_mem.sandbox.values import well_formed
+
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream
 
 __all__ = ["MendedMessages"]
-
-_HALF = re.compile("[\ud800-\udfff]")
 
 
 class MendedMessages:
@@ -58,8 +57,8 @@ def _mended(item: SessionMessage | Exception) -> SessionMessage | Exception:
     if not isinstance(line, str) or "\\ud" not in line.lower():
         return item
     try:
-        text = json.dumps(json.loads(line), ensure_ascii=False)
-        message = mcp_types.jsonrpc_message_adapter.validate_json(_HALF.sub("\ufffd", text), by_name=False)
+        text = well_formed(json.dumps(json.loads(line), ensure_ascii=False))
+        message = mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False)
     except (ValueError, RecursionError):
         return item
     return SessionMessage(message)

@@ -244,6 +244,7 @@ def _lines(passage: Passage) -> list[_Line]:
     names: frozenset[str] = frozenset()
     continued: frozenset[str] = frozenset()  # of the sentence before, if it has a pronoun itself
     heading = heading_stems(passage.heading)
+    author = Sentence(passage.author, 0).stems
     for number, whole in enumerate(passage.sentences):
         sentence, earlier = whole, names
         names |= _capitals_of(whole)
@@ -254,12 +255,12 @@ def _lines(passage: Passage) -> list[_Line]:
         pronoun = any(word.low in _THIRD_PERSON for word in sentence.words)
         nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
         antecedents = before | continued if pronoun else earlier if nameless else frozenset()
-        stems = _joined(sentence) | antecedents | Sentence(passage.author, 0).stems
+        stems = _joined(sentence) | antecedents | author
         # The context of a sentence: the whole of a note, in a document the sentences beside it and the heading.
         beside = passage.sentences[max(0, number - 1) : number + 2]
         context = frozenset().union(*(one.stems for one in beside)) if passage.of_document else passage.stems
         found.append(_Line(passage, number, sentence, stems, context | heading))
-        before |= _capitals(sentence.text)
+        before |= _capitals_of(sentence)
         continued = sentence.stems if pronoun else frozenset()
     return found
 

@@ -167,7 +167,8 @@ def _decided(
     review = context.memory.continuum.review
     case = review.case(case_id)
     who = {"reviewer": request.reviewer, "reason": request.reason}
-    if decision == "defer" and isinstance(request, DeferRequest):
+    if decision == "defer":
+        assert isinstance(request, DeferRequest)
         change = review.defer(case.id, **who, days=request.days)
     else:
         change = (review.approve if decision == "approve" else review.reject)(case.id, **who)

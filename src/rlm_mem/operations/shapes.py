@@ -165,15 +165,21 @@ class Neighbour(Struct):
     created_at: str
 
 
+_MISSING = object()
+
+
 def shaped(kind: type[_Shape], /, *sources: object, **given: Any) -> _Shape:
     """A response: each field as given (UNSET: left out), else as the first of the sources has it under its name.
 
     Fields that are structs, and lists of them, are made from attributes of the same names.
     """
     for name in kind.__struct_fields__:
-        source = next((one for one in sources if name not in given and hasattr(one, name)), None)
-        if source is not None:
-            given[name] = getattr(source, name)
+        if name in given:
+            continue
+        for source in sources:
+            if (value := getattr(source, name, _MISSING)) is not _MISSING:
+                given[name] = value
+                break
     set_fields = {name: value for name, value in given.items() if value is not UNSET}
     return convert(set_fields, kind, from_attributes=True)
 

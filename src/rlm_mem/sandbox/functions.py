@@ -242,10 +242,10 @@ class StoreFunctions(SubjectFunctions):
             "precision": found.precision,
             "text": found.text,
         }
-        other = None if until is None else _period(optional_text("until", until), moment)
-        if until is not None and other is None:
-            return None
-        return period if other is None else period | _between(found.first, other.first)
+        if until is None:
+            return period
+        other = _period(optional_text("until", until), moment)
+        return None if other is None else period | _between(found.first, other.first)
 
     def stats(self) -> dict[str, Any]:
         """Counts, speakers, tags and time span of the memory."""

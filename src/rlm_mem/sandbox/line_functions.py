@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
@@ -187,13 +187,10 @@ class Lines:
         start: str | None = None,
         end: str | None = None,
         *,
-        offset: int = 0,
         newest_first: bool = False,
     ) -> Iterator[Chunk]:
         """The chunks themselves in order of time, read a few at a time."""
-        yield from self.read(
-            self._store.list_chunks(conversation_id, start, end, offset=offset, newest_first=newest_first)
-        )
+        yield from self.read(self._store.list_chunks(conversation_id, start, end, newest_first=newest_first))
 
     def read(self, ids: Sequence[str]) -> Iterator[Chunk]:
         """The chunks with these ids that exist, read a few at a time."""
@@ -503,17 +500,13 @@ class LineFunctions:
         return read
 
     def _hits(
-        self,
-        queries: Iterable[str],
-        limit: int,
-        read: dict[str, Chunk],
-        filters: Mapping[str, Any] | None = None,
+        self, queries: Iterable[str], limit: int, read: dict[str, Chunk]
     ) -> tuple[list[Hit], list[str]]:
         """Turns and sentences found for each of the texts, and the best chunks for the first; adds all to ``read``."""
         hits: list[Hit] = []
         best: list[str] | None = None
         for words in queries:
-            found = searching.passages(self._store, words, limit=limit, filters=filters)
+            found = searching.passages(self._store, words, limit=limit)
             hits += found.hits
             read.update(found.chunks)
             best = found.ranking if best is None else best

@@ -47,13 +47,13 @@ from rlm_mem.text.stated import ME, UNKNOWN, Stated
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["SentenceReader", "stem_of"]
+__all__ = ["CALLED_OFF", "SentenceReader", "stem_of"]
 
 _NO_VALUE = DETERMINERS | POSSESSIVES | {"of", "and", "number"}
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
 _PARTS = words("some part parts half most few many several one bit")
 _TAKEN = words("handed passed took taken takes")
-_CALLED_OFF = words("cancelled canceled scrapped axed")
+CALLED_OFF = words("cancelled canceled scrapped axed")
 _LEFT = words("left quit resigned retired died moved closed ended")  # with or without an object
 
 
@@ -244,7 +244,7 @@ class SentenceReader:
             self.gone = who, []
             return [
                 Stated(topic, self.head, "change", "", frozenset(), others, news=verb, over=True, labels=self.labels)
-            ] if topic and not others and verb in _CALLED_OFF else []  # fmt: skip
+            ] if topic and not others and verb in CALLED_OFF else []  # fmt: skip
         if needed is not None and tuple(one.low for one in rest[: len(needed)]) != needed:
             return []
         ended = rest[len(needed or ()) :]

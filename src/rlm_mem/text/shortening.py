@@ -63,11 +63,13 @@ class Shortener:
     def __init__(self, texts: Iterable[str], analyser: Analyser, about: Collection[str] = ()) -> None:
         self._analyser = analyser
         self._about = frozenset(about)
+        self._terms: dict[str, list[str]] = {}
+        self._read: dict[str, tuple[list[str], list[_Clause]]] = {}  # sentences and, once needed, clauses
         counts: Counter[str] = Counter()
         named: set[str] = set()
         number = 0
         for text in texts:
-            counts.update(set(analyser.terms(text[:_MOST_CHARS])))
+            counts.update(set(self._terms_of(text)))
             named.update(analyser.terms(" ".join(_NAME.findall(text[:_MOST_CHARS]))))
             number += 1
         self._number = number
@@ -80,20 +82,25 @@ class Shortener:
 
     def content(self, text: str) -> float:
         """How much a text says that the others do not: the weights of its different words."""
-        return sum(map(self._weight, set(self._analyser.terms(text[:_MOST_CHARS]))))
+        return sum(map(self._weight, set(self._terms_of(text))))
 
     def share(self, text: str, of: str) -> float:
         """How much of another text this one has, 0 to 1: by its words, of which the rarer weigh more."""
         wanted = set(self._analyser.terms(of))
-        has = wanted.intersection(self._analyser.terms(text[:_MOST_CHARS]))
+        has = wanted.intersection(self._terms_of(text))
         return sum(map(self._weight, has)) / sum(map(self._weight, wanted)) if has else 0.0
 
     def short(self, text: str, chars: int) -> str:
         """The text on one line of at most ``chars`` characters, its clauses in order; empty if it is all code."""
-        whole = one_line(" ".join(_prose(text[:_MOST_CHARS])), chars + 1)
+        if text not in self._read:
+            self._read[text] = list(_prose(text[:_MOST_CHARS])), []
+        said, clauses = self._read[text]
+        whole = one_line(" ".join(said), chars + 1)
         if len(whole) <= chars:
             return whole
-        left = dict(enumerate(islice(self._clauses(text), _MOST_CLAUSES)))
+        if not clauses:
+            clauses += islice(self._clauses(said), _MOST_CLAUSES)
+        left = dict(enumerate(clauses))
         chosen: dict[int, str] = {}
         told: set[str] = set()
         room = chars
@@ -113,6 +120,12 @@ class Shortener:
             room -= len(chosen[best]) + 2
         return ", ".join(chosen[number] for number in sorted(chosen)) or whole[:chars]
 
+    def _terms_of(self, text: str) -> list[str]:
+        found = self._terms.get(text)
+        if found is None:
+            found = self._terms[text] = self._analyser.terms(text[:_MOST_CHARS])
+        return found
+
     def _weight(self, term: str) -> float:
         weight = math.log((self._number + 1) / self._counts.get(term, 1))
         return max(weight, self._least_of_name) if term in self._named else weight
@@ -121,10 +134,10 @@ class Shortener:
         weight = sum(map(self._weight, clause.terms - told))
         return weight / math.sqrt(len(clause.text) + _JOINED) * (1 if number else _FIRST)
 
-    def _clauses(self, text: str) -> Iterable[_Clause]:
+    def _clauses(self, said: Iterable[str]) -> Iterable[_Clause]:
         """The clauses without their common words; one of a single word belongs to the clause before it."""
         last: _Clause | None = None
-        for sentence in _prose(text[:_MOST_CHARS]):
+        for sentence in said:
             for clause in _CLAUSE_END.split(" ".join(sentence.split())):
                 kept = self._telegram(clause)
                 if not kept:

@@ -17,7 +17,7 @@ from msgspec.structs import replace
 
 from rlm_mem.text.analysis import fold
 from rlm_mem.text.blocks import said_in, sentences
-from rlm_mem.text.changing import SentenceReader, stem_of
+from rlm_mem.text.changing import CALLED_OFF, SentenceReader, stem_of
 from rlm_mem.text.clauses import (
     ADDS,
     ADVERBS,
@@ -61,6 +61,7 @@ from rlm_mem.text.stated import ME, UNKNOWN, Stated
 from rlm_mem.text.wording import (
     CORRECTIONS,
     LABELS,
+    QUOTES,
     USERS,
     WORDED,
     field_of,
@@ -80,9 +81,7 @@ LONGEST = 400  # characters; a longer sentence is not read
 _FRAGMENT = (
     8  # words of the longest verbless phrase that a pronoun may refer to: "New code of the gate: it is …"
 )
-_QUOTES = frozenset('"“”„«»')
 _PLANNED = frozenset(("planned", "plan"))  # for Wednesday
-_CALLED_OFF = words("cancelled canceled scrapped axed")
 
 
 _STATING = words("handed passed took taken off aside away turned became become place happen : = -> →").union(
@@ -175,7 +174,7 @@ class _Reader(SentenceReader):
             tokens, before = without_aside(tokens)
             found = self._field(tokens, news)
         unsure = any(one.low in UNSURE or one.low == "had" for one in tokens[:1])
-        unsure = unsure or (not _QUOTES.isdisjoint(self.text) and is_quoted(self.text))
+        unsure = unsure or (not QUOTES.isdisjoint(self.text) and is_quoted(self.text))
         for clause in () if found else clauses_of(tokens):
             made = self._clause(clause, news, unsure)
             found += made
@@ -306,7 +305,7 @@ class _Reader(SentenceReader):
             return []
         denied = BE.get(verb) == "not"
         attribute = "be"
-        if rest and rest[0].low in _CALLED_OFF and not parts_of(rest[1:]) and not denied:
+        if rest and rest[0].low in CALLED_OFF and not parts_of(rest[1:]) and not denied:
             return [Stated(topic, self.head, "change", "", frozenset(), news=rest[0].low, over=True)]
         if denied and rest and any(one.low == "but" for one in rest):  # "isn't in Graz but in Linz"
             rest, denied = [Token("not", "not", rest[0].start, rest[0].start), *rest], False

@@ -28,6 +28,7 @@ from rlm_mem.text.clauses import (
 __all__ = [
     "CORRECTIONS",
     "LABELS",
+    "QUOTES",
     "USERS",
     "WORDED",
     "field_of",
@@ -67,7 +68,7 @@ _LEADS = (
 """Words that introduce a sentence as a correction or an update of an earlier one."""
 _LEADS_FROM = {first: tuple(lead for lead in _LEADS if lead[0] == first) for first, *_ in _LEADS}
 _LONGEST_LABEL = 6
-_QUOTES = frozenset('"“”„«»')
+QUOTES = frozenset('"“”„«»')
 _PARTICLES = words("up out off down away in on over aside back")
 _PHRASAL_VERBS = """
 cancelled: called off, fell through; traded: traded in; swapped: swapped out, switched out; switched: switched over
@@ -338,7 +339,7 @@ def is_quoted(text: str) -> bool:
     """Whether a sentence begins with a quotation that ends before it does, or cites several words after a colon or verb
     of saying: the words of somebody else.
     """
-    if text[:1] in _QUOTES and any(mark in text[1:] for mark in _QUOTES):
+    if text[:1] in QUOTES and not QUOTES.isdisjoint(text[1:]):
         return True
     cited = _CITED.search(text)
     return cited is not None and len(cited[1].split()) > _NAME

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.core.records import decode_many, document_terms
-from rlm_mem.store.core.selection import contained
+from rlm_mem.store.core.selection import changed_at, contained
 from rlm_mem.store.postgres.parts import Lists, pairs
 
 __all__ = ["IndexDifference", "Indexed", "added", "changes_of", "replaced", "summed"]
@@ -147,7 +147,7 @@ def _totals(keys: Ints, *values: npt.NDArray[Any]) -> tuple[Ints, list[Ints]]:
     keys = keys[order]
     if not len(keys):
         return keys, [np.zeros(0, np.int64) for _ in values]
-    start = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    start = changed_at(keys)
     sums = [np.add.reduceat(value[order].astype(np.int64), start) for value in values]
     keep = np.logical_or.reduce([total != 0 for total in sums])
     return keys[start][keep], [total[keep] for total in sums]

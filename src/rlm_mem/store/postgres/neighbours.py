@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.store.core.lookup import Neighbourhood
-from rlm_mem.store.core.selection import MOST, OPENING, contained, distinct, union, walked
+from rlm_mem.store.core.selection import MOST, OPENING, changed_at, contained, distinct, union, walked
 from rlm_mem.store.postgres.term_lists import Rows
 
 __all__ = ["around"]
@@ -116,7 +116,7 @@ class _Line:
 
     def _edges(self, group: Ints, own: Ints, opens: npt.NDArray[np.bool_]) -> tuple[Ints, Ints]:
         """Where the conversation of each asked chunk begins and ends, as far as that is known."""
-        start = np.flatnonzero(np.concatenate([[True], group[1:] != group[:-1]]))
+        start = changed_at(group)
         stretch = np.searchsorted(start, own, side="right") - 1
         begins = np.zeros(len(start), np.bool_)
         begins[stretch[opens]] = True

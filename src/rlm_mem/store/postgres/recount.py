@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,6 @@ from rlm_mem.store.core.records import decode_many, encode_segments
 from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of, regrouped
 from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor
-
-if TYPE_CHECKING:
-    pass
 
 __all__ = ["Recount", "recount"]
 
