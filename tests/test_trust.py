@@ -73,6 +73,10 @@ def test_each_way_in_has_its_trust_and_filters_keep_it_out(place: Path | str, cl
         for trust, kept in (("trusted", 2), ("ordinary", 3), ("untrusted", 6)):
             found = {hit.chunk_id for hit in memory.search("plums", filters=Filters(trust=trust))}
             assert len(found) == kept and found == set(memory.list_chunks(trust=trust))
+        with pytest.raises(InvalidQuery, match="review queue"):
+            memory.search("plums", filters=Filters(trust="quarantined"))
+        with pytest.raises(InvalidQuery, match="review queue"):
+            memory.list_chunks(trust="quarantined")
         for origin in ("web", ("web", "tool")):
             wanted = {ids[one] for one in ([origin] if isinstance(origin, str) else origin)}
             assert {hit.chunk_id for hit in memory.search("plums", filters=Filters(origin=origin))} == wanted

@@ -377,6 +377,13 @@ def test_nothing_is_overwritten_by_default(store: ChunkStore, tmp_path: Path) ->
         export_store(store, tmp_path / "x.zip")
     with pytest.raises(InputError, match="within the store"):
         export_store(store, store.base_path / "out")
+    for name in ("out.pdf", "out.MD", "out.tar.gz", "out.json"):
+        with pytest.raises(InputError, match="no export format"):
+            export_store(store, tmp_path / name)
+        assert not (tmp_path / name).exists()
+    for name in ("notes-2026.11", "out.v2/"):
+        assert export_store(store, f"{tmp_path}/{name}").format == "markdown"
+    assert export_store(store, tmp_path / "out.pdf", format="markdown").chunks == 1
 
 
 def test_a_second_export_leaves_nothing_of_the_first(store: ChunkStore, tmp_path: Path) -> None:

@@ -63,18 +63,26 @@ def initialize() -> bytes:
 
 
 def test_initialize_is_answered_before_any_memory_is_opened(tmp_path: Path) -> None:
-    """Also: only the protocol is on stdout, a line that is none is survived, half a surrogate pair is answered, and the
-    end of stdin ends the server.
+    """Also: only the protocol is on stdout, a line that is none is survived, half a surrogate pair is answered, a
+    request that cannot be read gets an error, and the end of stdin ends the server.
     """
     brain = tmp_path / "brain"
+    deep = b"[" * 5000 + b"]" * 5000
     sent = (
         b"this is no JSON\n"
+        + b'{"jsonrpc": "2.0", "id": "deep", "method": "tools/call", "params": {"id": 9, "x": %s}}\n' % deep
+        + b'{"jsonrpc": "2.0", "params": ["\\"}{", %s], "id": 7, "method": "ping"}\n' % deep
+        + b'{"jsonrpc": "2.0", "id": 8, "method": "ping", "params": [1]}\n'
+        + b'{"jsonrpc": "2.0", "id": 6, "result": %s}\n' % deep
         + initialize().replace(b'"test"', b'"cut \\ud83d"')
         + b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
     )
     ran = subprocess.run(started(brain), input=sent, capture_output=True, timeout=60, check=False)
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [line["result"]["serverInfo"]["name"] for line in lines if line.get("id") == 1] == ["rlm-mem"]
+    refused = {line["id"]: line["error"]["message"] for line in lines if "error" in line}
+    assert list(refused) == ["deep", 7, 8]
+    assert "recursion" in refused["deep"] and "JSON-RPC" in refused[8]
     assert ran.returncode == 0, ran.stderr.decode()
     assert not brain.exists()
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
 
-from rlm_mem.errors import InputError, InvalidChunkId, InvalidLink, NamespaceError
+from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
+from rlm_mem.store.core.integrity import check
 from tests.conftest import Clock
 from tests.stored import stored
 
@@ -328,6 +330,32 @@ def test_links_to_nowhere_or_to_itself_are_refused(store: ChunkStore) -> None:
         store.add_link(a.id, a.id, "supports")
     with pytest.raises(InvalidLink, match="does not exist"):
         store.create_chunk("c", links=[{"target_id": "chunk-2026-02-10-00000000", "type": "supports"}])
+
+
+def test_a_link_that_closes_a_circle_of_an_order_is_refused(store: ChunkStore) -> None:
+    ids = [store.create_chunk(text).id for text in "abcd"]
+    for kind in ("follows", "derived_from", "supersedes"):
+        for one, other in pairwise(ids):
+            store.add_link(one, other, kind)
+        before = store.history(ids[3])
+        with pytest.raises(InvalidLink, match=r"circle|replaced by it"):
+            store.add_link(ids[3], ids[0], kind)
+        with pytest.raises((InvalidLink, ConflictError), match=r"circle|replaced by"):
+            store.update_chunk(ids[3], links=[{"target_id": ids[1], "type": kind}])
+        assert store.history(ids[3]) == before
+    with pytest.raises(InvalidLink, match="circle"), store.batch():
+        store.add_link(store.create_chunk("e").id, ids[0], "follows")
+        store.add_link(ids[3], store.latest(1)[0].id, "follows")
+    # An earlier state comes back only where it closes none; what is in the archive may come back.
+    store.remove_link(ids[2], ids[3], "follows")
+    store.delete_chunk(ids[1])
+    with pytest.raises(InvalidLink, match=f"circle: {ids[2]} → {ids[0]} → {ids[1]} → {ids[2]}"):
+        store.add_link(ids[2], ids[0], "follows")
+    assert store.add_link(ids[3], ids[2], "follows")
+    with pytest.raises(InvalidLink, match="circle"):
+        store.undo(ids[2])
+    assert store.add_link(ids[3], ids[0], "context_of"), "of no order"
+    assert check(store) == []
 
 
 def test_custom_types_are_accepted_when_registered_and_their_fields_checked(base: Path | str) -> None:

@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.circles import find_cycle
 from rlm_mem.store.core.findings import CODES
-from rlm_mem.store.core.integrity import check, find_cycle, repair
+from rlm_mem.store.core.integrity import check, repair
 
 pytestmark = pytest.mark.local_only("look at files")
 
@@ -71,6 +72,9 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
     elif code == "replaced-twice":
         edit(base, b, lambda data: data["metadata"].update(superseded_by=GONE))  # type: ignore[attr-defined]
         edit(base, a, lambda data: data.update(links=[link_to(b, "supersedes")]))
+    elif code == "ends-before-start":
+        years = {"valid_from": "2026-05-01T00:00:00.000000Z", "valid_to": "2026-04-01T00:00:00.000000Z"}
+        edit(base, b, lambda data: data["metadata"].update(years))  # type: ignore[attr-defined]
     elif code == "self-link":
         edit(base, b, lambda data: data.update(links=[link_to(b)]))
     elif code == "circular-links":

@@ -245,6 +245,7 @@ ORIGINS: tuple[Origin, ...] = ("person", "agent", "tool", "import", "web")
 
 TRUST_LEVELS: tuple[TrustLevel, ...] = ("quarantined", "untrusted", "ordinary", "trusted")
 """How far a chunk is trusted, the lowest first."""
+_SHOWN_LEVELS = TRUST_LEVELS[1:]
 
 DEFAULT_TRUST: dict[str, TrustLevel] = {
     "person": "trusted",
@@ -358,7 +359,7 @@ def wanted_origins(value: Any) -> tuple[str, ...]:
 
 def wanted_trust(value: Any) -> tuple[str, ...]:
     """The levels of trust from the named one up; raises InvalidQuery."""
-    try:
-        return at_least(check_trust(value))
-    except InvalidChunk as error:
-        raise InvalidQuery(error.message) from None
+    if value not in _SHOWN_LEVELS:
+        hidden_one = ": what is in quarantine is in the review queue alone" if value == "quarantined" else ""
+        raise InvalidQuery(f"trust must be one of {', '.join(_SHOWN_LEVELS)}, not {shown(value)}{hidden_one}")
+    return at_least(value)

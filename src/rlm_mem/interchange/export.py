@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import secrets
 import shutil
 import zipfile
@@ -37,6 +38,9 @@ if TYPE_CHECKING:
 __all__ = ["EXPORT_FORMATS", "EXPORT_MARKER", "ExportReport", "export_store", "export_to_markdown"]
 
 EXPORT_FORMATS = ("markdown", "jsonl", "zip")
+_SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".zip": "zip"}
+_FILE_SUFFIX = re.compile(r"\.[a-z][a-z0-9]{0,9}")
+_SEPARATORS = (os.sep, os.altsep) if os.altsep else (os.sep,)
 
 _EXPORT_FOLDERS = ("chunks", "archive", "namespaces", "files", "history")
 _ABOUT = """# Exported memories
@@ -107,7 +111,8 @@ def export_store(
 
     Args:
         target: a folder, or a file ending in ``.jsonl`` or ``.zip``.
-        format: ``markdown``, ``jsonl`` or ``zip``; None takes it from the name of the target.
+        format: ``markdown``, ``jsonl`` or ``zip``; None takes it from the name of the target, which is a folder of
+            Markdown where it has no suffix.
         namespaces: only these; None: all that the store may see.
         archive: include soft-deleted chunks.
         history: include former versions of these chunks, and the audit log.
@@ -115,12 +120,11 @@ def export_store(
         progress: called with (chunks done, chunks in all).
 
     Raises:
-        InputError: the target exists already, or the format is unknown. StorageError: it cannot be written.
+        InputError: the target exists already, or its format is unknown. StorageError: it cannot be written.
     """
+    named = str(target)
     target = checked_path(target)
-    kind = format or {".jsonl": "jsonl", ".ndjson": "jsonl", ".zip": "zip"}.get(
-        target.suffix.lower(), "markdown"
-    )
+    kind = format or ("markdown" if named.endswith(_SEPARATORS) else _format_of(target))
     if kind not in EXPORT_FORMATS:
         raise InputError(f"unknown format {kind!r:.40}: use one of {', '.join(EXPORT_FORMATS)}")
     _refuse_within(store, target)
@@ -150,6 +154,18 @@ def export_store(
             raise
         raise StorageError(f"{target} cannot be written: {error.strerror or error}") from None
     return report
+
+
+def _format_of(target: Path) -> str:
+    suffix = target.suffix.lower()
+    # A name such as "notes-2026.11" is that of a folder.
+    if suffix not in _SUFFIXES and _FILE_SUFFIX.fullmatch(suffix) and not target.is_dir():
+        raise InputError(
+            f"there is no export format for files ending in {target.suffix}",
+            hint="name a folder, or a file ending in .jsonl or .zip; the format markdown (--format) makes a folder of"
+            " any name",
+        )
+    return _SUFFIXES.get(suffix, "markdown")
 
 
 _CHUNKS_PER_READ = 100

@@ -1,8 +1,12 @@
-"""Messages over stdio with half of a surrogate pair, as JavaScript writes a text that was cut within an emoji."""
+"""Messages over stdio that the protocol's parser refuses: mended where that is possible, else answered with an error.
+
+The parser drops such a message without a word, and the client would wait for an answer in vain.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 from types import TracebackType
 from typing import TYPE_CHECKING
 
@@ -13,35 +17,47 @@ from pydantic import ValidationError
 from rlm_mem.sandbox.values import well_formed
 
 if TYPE_CHECKING:
-    from mcp.shared._stream_protocols import ReadStream
+    from mcp.shared._stream_protocols import ReadStream, WriteStream
 
-__all__ = ["MendedMessages"]
+__all__ = ["AnsweredMessages", "request_id"]
+
+# A text that does not end is one as well: a second attempt from within it would take quadratic time.
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.?)*+"?|[{\[]+|[}\]]+|[,:]|[^\s"{}\[\],:]+', re.DOTALL)
+_WHOLE_NUMBER = re.compile(r"-?[0-9]{1,40}")
 
 
-class MendedMessages:
-    """A stream of messages in which half surrogate pairs are replaced by U+FFFD.
+class AnsweredMessages:
+    """A stream of messages without those that cannot be read.
 
-    The protocol's parser refuses such a message, which then has no id to be answered by: the client would wait in vain.
+    Half of a surrogate pair, as JavaScript writes a text that was cut within an emoji, is replaced by U+FFFD. Any other
+    message is answered with an error if it has the id of a request, such as one that is nested too deeply.
+
+    Args:
+        received: what the client sends.
+        answers: takes the errors.
     """
 
-    def __init__(self, received: ReadStream[SessionMessage | Exception]) -> None:
+    def __init__(
+        self, received: ReadStream[SessionMessage | Exception], answers: WriteStream[SessionMessage]
+    ) -> None:
         self._received = received
+        self._answers = answers
 
     async def receive(self) -> SessionMessage | Exception:
         """The next message, or the error of one that is no JSON."""
-        return _mended(await self._received.receive())
+        return await self._answered(await self._received.receive())
 
     async def aclose(self) -> None:
         """Close the stream."""
         await self._received.aclose()
 
-    def __aiter__(self) -> MendedMessages:
+    def __aiter__(self) -> AnsweredMessages:
         return self
 
     async def __anext__(self) -> SessionMessage | Exception:
-        return _mended(await self._received.__anext__())
+        return await self._answered(await self._received.__anext__())
 
-    async def __aenter__(self) -> MendedMessages:
+    async def __aenter__(self) -> AnsweredMessages:
         return self
 
     async def __aexit__(
@@ -49,16 +65,73 @@ class MendedMessages:
     ) -> None:
         await self.aclose()
 
+    async def _answered(self, item: SessionMessage | Exception) -> SessionMessage | Exception:
+        if not isinstance(item, ValidationError):
+            return item
+        first = item.errors()[0]
+        line, reason = first["input"], "it is no request of JSON-RPC 2.0"
+        if isinstance(line, str):
+            mended = _mended(line)
+            if mended is not None:
+                return mended
+            asked, reason = request_id(line), first.get("ctx", {}).get("error", reason)
+        else:
+            asked = _id_in(item)
+        if asked is not None:
+            error = mcp_types.ErrorData(
+                code=mcp_types.INVALID_REQUEST, message=f"the request cannot be read: {reason}"
+            )
+            answer = mcp_types.JSONRPCError(jsonrpc="2.0", id=asked, error=error)
+            await self._answers.send(SessionMessage(answer))
+        return item
 
-def _mended(item: SessionMessage | Exception) -> SessionMessage | Exception:
-    if not isinstance(item, ValidationError):
-        return item
-    line = item.errors()[0]["input"]
-    if not isinstance(line, str) or "\\ud" not in line.lower():
-        return item
+
+def _mended(line: str) -> SessionMessage | None:
+    if "\\ud" not in line.lower():
+        return None
     try:
         text = well_formed(json.dumps(json.loads(line), ensure_ascii=False))
-        message = mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False)
+        return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False))
     except (ValueError, RecursionError):
-        return item
-    return SessionMessage(message)
+        return None
+
+
+def _id_in(refused: ValidationError) -> str | int | None:
+    """The id of a message that is JSON, but no request: a field is missing, or another one is not as it should be."""
+    for one in refused.errors():
+        # With each field that is missing, of any kind of message, comes the whole message.
+        message = one["input"] if one["type"] == "missing" and len(one["loc"]) == 2 else None
+        if isinstance(message, dict) and message.keys().isdisjoint(("result", "error")):
+            asked = message.get("id")
+            return asked if isinstance(asked, str | int) and not isinstance(asked, bool) else None
+    return None
+
+
+def request_id(line: str) -> str | int | None:
+    """The id of a request that cannot be parsed, however deeply it is nested; None if it has none or is an answer."""
+    depth, key, text, found = 0, "", "", None
+    for token in _TOKEN.finditer(line):
+        text, before = token[0], text
+        if text[0] in "{[":
+            if depth == 0 and text[0] != "{":
+                return None
+            depth += len(text)
+        elif text[0] in "}]":
+            depth -= len(text)
+        elif depth != 1:
+            continue
+        elif before in ("{", ",") and text[0] == '"':
+            key = text
+            if key in ('"result"', '"error"'):
+                return None
+        elif before == ":" and key == '"id"':
+            found = text
+    if found is None:
+        return None
+    if _WHOLE_NUMBER.fullmatch(found):
+        return int(found)
+    try:
+        named = json.loads(found)
+    except ValueError:
+        return None
+    return named if isinstance(named, str) else None

@@ -57,11 +57,11 @@ def serve_stdio(settings: Settings) -> None:
 async def _stdio(server: McpServer) -> None:
     from mcp.server.stdio import stdio_server
 
-    from rlm_mem.mcp.messages import MendedMessages
+    from rlm_mem.mcp.messages import AnsweredMessages
 
     async with stdio_server() as (reading, writing):
         options = server.protocol.create_initialization_options()
-        await server.protocol.run(MendedMessages(reading), writing, options)
+        await server.protocol.run(AnsweredMessages(reading, writing), writing, options)
 
 
 def serve_http(settings: Settings, port: int) -> None:

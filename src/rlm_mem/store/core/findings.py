@@ -30,6 +30,10 @@ CODES: dict[str, tuple[str, str]] = {
         "the stored token count is not that of the content",
         "writes the right count as a new revision",
     ),
+    "ends-before-start": (
+        "valid_from is after valid_to: it never held",
+        "left for a person: correct one of the two",
+    ),
     "unknown-type": (
         "the chunk type is neither built in nor registered",
         "left: register the type or change it",

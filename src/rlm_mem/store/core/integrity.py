@@ -22,12 +22,9 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = [
-    "MAX_CYCLE_DEPTH",
-    "ORDERED_LINKS",
     "Repair",
     "Replacements",
     "check",
-    "find_cycle",
     "repair",
     "wrong_fields",
     "wrong_replacement",
@@ -35,11 +32,6 @@ __all__ = [
 ]
 
 _logger = logging.getLogger("rlm_mem.store")
-
-#: Link types that express an order (in time, by origin, of what holds): going round in a circle contradicts them. The
-#: others (shared tags, same conversation, similarity) hold both ways by nature.
-ORDERED_LINKS = ("follows", "derived_from", SUPERSEDES)
-MAX_CYCLE_DEPTH = 64
 
 _MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}
 _REINDEX = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}
@@ -236,7 +228,7 @@ def wrong_replacement(newer: Chunk | None, older: Chunk | None, path: str | None
 
 
 def wrong_fields(store: ChunkStore, chunk: Chunk, path: str | None) -> Iterator[Finding]:
-    """What is wrong with a chunk by itself: its hash, its count of tokens, its type."""
+    """What is wrong with a chunk by itself: its hash, its count of tokens, its type, the time for which it holds."""
     from rlm_mem.text.tokens import count_tokens
 
     return wrong_values(
@@ -246,6 +238,7 @@ def wrong_fields(store: ChunkStore, chunk: Chunk, path: str | None) -> Iterator[
         type_=chunk.type,
         tokens=(chunk.tokens, count_tokens(chunk.content)),
         hash_is_right=content_hash(chunk.content) == chunk.metadata.content_hash,
+        holds=(chunk.metadata.valid_from, chunk.metadata.valid_to),
     )
 
 
@@ -257,8 +250,14 @@ def wrong_values(
     type_: str,
     tokens: tuple[int, int],
     hash_is_right: bool,
+    holds: tuple[str | None, str | None],
 ) -> Iterator[Finding]:
-    """What is wrong with a chunk by itself, given its stored and its recounted values."""
+    """What is wrong with a chunk by itself, given its stored and its recounted values.
+
+    Args:
+        tokens: as stored, and as counted.
+        holds: its ``valid_from`` and ``valid_to``.
+    """
     if not hash_is_right:
         yield Finding(
             "content-hash", f"{chunk_id}: the content is not the one its hash was made of", path, chunk_id
@@ -268,29 +267,7 @@ def wrong_values(
         yield Finding("token-count", f"{chunk_id}: {stored} tokens stored, {counted} counted", path, chunk_id)
     if type_ not in store.types.chunk_types:
         yield Finding("unknown-type", f"{chunk_id}: type {type_!r:.60}", path, chunk_id)
-
-
-def find_cycle(graph: dict[str, list[str]]) -> list[str] | None:
-    """One circle of a directed graph, or None; linear in nodes and edges, no recursion."""
-    done: set[str] = set()
-    for start in graph:
-        if start in done:
-            continue
-        trail: list[str] = [start]
-        on_trail = {start}
-        stack = [iter(graph[start])]
-        while stack:
-            for target in stack[-1]:
-                if target in on_trail:
-                    return trail[trail.index(target) :]
-                if target not in done and target in graph:
-                    trail.append(target)
-                    on_trail.add(target)
-                    stack.append(iter(graph[target]))
-                    break
-            else:
-                stack.pop()
-                finished = trail.pop()
-                on_trail.discard(finished)
-                done.add(finished)
-    return None
+    start, end = holds
+    if start is not None and end is not None and start > end:
+        message = f"{chunk_id}: valid_from {start} is after valid_to {end}"
+        yield Finding("ends-before-start", message, path, chunk_id)

@@ -34,6 +34,7 @@ from rlm_mem.chunk import (
 from rlm_mem.chunk.types import check_count, check_origin, check_plain, check_reasoning, check_trust
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
+from rlm_mem.store.core.circles import refuse_circles
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Version, audit_line
 from rlm_mem.store.core.succession import ended, released, replacement, successions
 from rlm_mem.text.secrets import Screened, screen, screen_data
@@ -54,6 +55,9 @@ __all__ = [
 
 _TIMES = (
     "created_at", "modified_at", "accessed_at", "occurred_at", "valid_from", "valid_to", "expires_at",
+)  # fmt: skip
+_ALWAYS_THERE = (
+    "created_at", "modified_at", "accessed_at", "confidence", "source", "access_count", "provenance", "origin", "trust",
 )  # fmt: skip
 _METADATA = tuple(item.name for item in fields(ChunkMetadata))
 _OLD_NAMES = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
@@ -204,17 +208,7 @@ def revise_chunk(
     named = _merged((*given, *known.items()))
     stamp = format_time(now)
     checked = {**check_fields(cleared), **check_fields(named)}
-    for name in (
-        "created_at",
-        "modified_at",
-        "accessed_at",
-        "confidence",
-        "source",
-        "access_count",
-        "provenance",
-        "origin",
-        "trust",
-    ):
+    for name in _ALWAYS_THERE:
         if checked.get(name, ...) is None:
             raise InvalidChunk(f"{name} cannot be removed")
     merged = {**chunk.metadata.extra, **extra}
@@ -429,10 +423,11 @@ class Writer:
 
         Raises:
             ConflictError: what it is to replace was replaced already.
-            InvalidLink: what it is to replace is not there, or replaces it.
+            InvalidLink: what it is to replace is not there, or replaces it; or a link closes a circle.
         """
         if transaction.change.undoes is not None:
             return
+        refuse_circles(former, updated, partial(self._backend.chunks, updated.namespace, status=None))
         before, now = successions(former), successions(updated)
         find, known = (partial(one, updated.namespace) for one in (self._active, self._known))
         for target, link in before.items():

@@ -14,12 +14,10 @@ from rlm_mem.chunk import NEWER_VERSION, SUPERSEDES, decode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
+from rlm_mem.store.core.circles import MAX_CYCLE_DEPTH, ORDERED_LINKS, find_cycle
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
-    MAX_CYCLE_DEPTH,
-    ORDERED_LINKS,
     Replacements,
-    find_cycle,
     wrong_replacement,
     wrong_values,
 )
@@ -99,7 +97,7 @@ def _findings(
         if not found.path.startswith("archive/versions/"):
             yield from _file(store, layout, connection, found, unknown)
             if found.id and not found.path.startswith("archive/"):
-                replacements.note(found.id, found.superseded_by, found.has_end, found.links)
+                replacements.note(found.id, found.superseded_by, found.holds[1] is not None, found.links)
         elif found.problem is not None:
             where = found.path
             damaged_versions.append(
@@ -182,6 +180,7 @@ def _file(
         type_=found.type,
         tokens=(found.tokens, found.counted),
         hash_is_right=found.hash_is_right,
+        holds=found.holds,
     )
     if row is None:
         unknown[found.id] = path

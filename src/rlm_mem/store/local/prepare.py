@@ -61,7 +61,7 @@ class ExaminedFile(msgspec.Struct, array_like=True):
     counted: int = 0
     hash_is_right: bool = True
     superseded_by: str | None = None
-    has_end: bool = False
+    holds: tuple[str | None, str | None] = (None, None)
     links: list[tuple[str, str]] = []
     problem: str | None = None
     invalid: bool = False
@@ -145,7 +145,7 @@ def _examine(base: str, path: str) -> ExaminedFile:
     found.tokens, found.counted = chunk.tokens, count_tokens(chunk.content)
     found.hash_is_right = content_hash(chunk.content) == chunk.metadata.content_hash
     found.superseded_by = chunk.metadata.superseded_by
-    found.has_end = chunk.metadata.valid_to is not None
+    found.holds = (chunk.metadata.valid_from, chunk.metadata.valid_to)
     found.links = [(link.target_id, link.type) for link in chunk.links]
     return found
 

@@ -11,12 +11,10 @@ import psycopg
 from rlm_mem.chunk import NEWER_VERSION, SUPERSEDES, Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.results import Progress
+from rlm_mem.store.core.circles import MAX_CYCLE_DEPTH, ORDERED_LINKS, find_cycle
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
-    MAX_CYCLE_DEPTH,
-    ORDERED_LINKS,
     Replacements,
-    find_cycle,
     wrong_fields,
     wrong_replacement,
 )

@@ -1,0 +1,94 @@
+"""Circles of links that express an order: refused when a link is written, found by a check."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rlm_mem.chunk import SUPERSEDES
+from rlm_mem.errors import InvalidLink
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+
+__all__ = ["MAX_CYCLE_DEPTH", "ORDERED_LINKS", "find_cycle", "refuse_circles"]
+
+#: Link types that express an order (in time, by origin, of what holds): going round in a circle contradicts them. The
+#: others (shared tags, same conversation, similarity) hold both ways by nature.
+ORDERED_LINKS = ("follows", "derived_from", SUPERSEDES)
+MAX_CYCLE_DEPTH = 64
+_SHOWN = 8
+"""Most chunks that a refusal names."""
+
+
+def refuse_circles(
+    former: Chunk | None, updated: Chunk, read: Callable[[Sequence[str]], Mapping[str, Chunk]]
+) -> None:
+    """Refuse an ordered link of ``updated`` that ``former`` has not and that closes a circle of up to 64 chunks.
+
+    Replacements have a rule of their own (``succession.ended``).
+
+    Args:
+        read: the chunks with these ids, where they are there.
+
+    Raises:
+        InvalidLink: there is such a link.
+    """
+    known = {(link.target_id, link.type) for link in former.links} if former else set()
+    for link in updated.links:
+        if link.type not in ORDERED_LINKS or link.type == SUPERSEDES or (link.target_id, link.type) in known:
+            continue
+        came_from = {link.target_id: updated.id}
+        ring = [link.target_id]
+        for _ in range(MAX_CYCLE_DEPTH - 1):
+            further: dict[str, str] = {}
+            for chunk_id, chunk in read(ring).items():
+                for one in chunk.links:
+                    if one.type == link.type and one.target_id not in came_from:
+                        further.setdefault(one.target_id, chunk_id)
+            came_from |= further
+            if updated.id in further:
+                raise InvalidLink(
+                    f"{link.type} would go in a circle: {_shown(updated.id, came_from)}",
+                    hint="remove one of the links that are there first",
+                )
+            if not further:
+                break
+            ring = list(further)
+
+
+def _shown(closed_at: str, came_from: Mapping[str, str]) -> str:
+    """A circle as text, from and to the chunk at which it is closed."""
+    trail = [closed_at, came_from[closed_at]]
+    while trail[-1] != closed_at:
+        trail.append(came_from[trail[-1]])
+    trail.reverse()
+    if len(trail) > _SHOWN:
+        trail[_SHOWN // 2 : -_SHOWN // 2] = [f"{len(trail) - _SHOWN} more"]
+    return " → ".join(trail)
+
+
+def find_cycle(graph: dict[str, list[str]]) -> list[str] | None:
+    """One circle of a directed graph, or None; linear in nodes and edges, no recursion."""
+    done: set[str] = set()
+    for start in graph:
+        if start in done:
+            continue
+        trail: list[str] = [start]
+        on_trail = {start}
+        stack = [iter(graph[start])]
+        while stack:
+            for target in stack[-1]:
+                if target in on_trail:
+                    return trail[trail.index(target) :]
+                if target not in done and target in graph:
+                    trail.append(target)
+                    on_trail.add(target)
+                    stack.append(iter(graph[target]))
+                    break
+            else:
+                stack.pop()
+                finished = trail.pop()
+                on_trail.discard(finished)
+                done.add(finished)
+    return None
