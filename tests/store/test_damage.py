@@ -10,9 +10,11 @@ import sys
 import textwrap
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from rlm_mem.errors import CorruptStore
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
@@ -126,6 +128,48 @@ def test_a_search_ends_where_every_new_snapshot_is_damaged_before_it_is_read(
     asking.start()
     asking.join(60)  # it waited forever for a lock of its own
     assert answers == [5]
+
+
+def test_an_index_that_is_damaged_again_while_it_is_opened_is_asked_through_a_new_connection(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with ChunkStore(base) as store:
+        chunk_id = store.create_chunk("a heron").id
+        backend, syncs, healed = store.backend, 0, []
+        sync = backend.sync
+
+        def damaged_again(**options: Any) -> object:
+            nonlocal syncs
+            syncs += 1
+            report = sync(**options)
+            if syncs == 2:  # within the first, which opens the connection
+                error = sqlite3.DatabaseError("no such table: chunks")
+                healed.append(backend.heal(error, backend._connections.generation))  # type: ignore[attr-defined]
+            return report
+
+        monkeypatch.setattr(backend, "sync", damaged_again)
+        (base / "index" / "index.sqlite").unlink()
+        store.sync()  # it went on with the connection that had been closed
+        assert healed == [True]
+        assert store.list_chunks() == [chunk_id]
+
+
+def test_a_change_that_another_process_cleared_away_with_a_replaced_index_is_to_be_repeated(
+    base: Path,
+) -> None:
+    with ChunkStore(base) as store:
+        first = store.create_chunk("a heron").id
+        with pytest.raises(CorruptStore, match="nothing was changed") as failure, store.batch():
+            store.create_chunk("a grebe")
+            (base / "index" / "index.sqlite").unlink()
+            with ChunkStore(
+                base
+            ) as other:  # takes the lock of the new index, under which nothing is in progress
+                second = other.create_chunk("a coot").id
+        assert failure.value.hint == "repeat the change"
+        third = store.create_chunk("a grebe").id
+        assert sorted(store.list_chunks()) == sorted([first, second, third])
+        assert [finding.code for finding in check(store)] == []
 
 
 def marks(base: Path) -> list[str]:

@@ -198,7 +198,8 @@ class Connections:
                 self._all.append((threading.current_thread(), connection))
             if former not in (None, self._inode) and not self._read_only:
                 self._index.sync()  # other threads wait: the new index is not complete yet
-        return connection
+        # Where the new index was damaged, too, it has been replaced once more, and this connection is closed.
+        return connection if self.thread.connection is connection else self.get()
 
     def _close_those_of_ended_threads(self) -> None:
         """Otherwise a server that starts a thread for each request would keep a connection for each."""

@@ -314,6 +314,8 @@ class Transaction:
             self.rollback()
             if isinstance(error, StorageError):
                 raise
+            if isinstance(error, FileNotFoundError):
+                self._check_index()  # the lock of another index does not protect the files of this transaction
             files.translate(error, "the change")
         except BaseException:
             self.rollback()
