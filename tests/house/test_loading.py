@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from importlib import import_module
@@ -26,8 +27,9 @@ HEAVY = (
 
 def loaded_by(code: str) -> set[str]:
     script = f"import sys\n{code}\nprint('\\n' + ' '.join(sys.modules))"
+    environ = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
     ran = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+        [sys.executable, "-c", script], env=environ, capture_output=True, text=True, check=True, timeout=60
     )
     return set(ran.stdout.splitlines()[-1].split())
 
@@ -39,13 +41,24 @@ def test_importing_the_package_loads_nothing_heavy() -> None:
 
 
 def test_the_help_of_the_command_and_of_a_group_loads_nothing_heavy() -> None:
-    loaded = loaded_by("from rlm_mem.cli import main\nassert main(['--help']) == main(['store', '-h']) == 0")
+    loaded = loaded_by(
+        "from rlm_mem.cli import main\nassert main(['--help']) == main(['store', '-h']) == 0\n"
+        "import os\nassert 'OPENBLAS_NUM_THREADS' not in os.environ, 'called by another program'\n"
+        "sys.argv[1:] = ['--help']\nassert main() == 0 and os.environ['OPENBLAS_NUM_THREADS'] == '1'\n"
+        "from rlm_mem.own_process import environment_of_programs\n"
+        "assert 'OPENBLAS_NUM_THREADS' not in environment_of_programs()\n"
+        "assert environment_of_programs().items() <= os.environ.items()"
+    )
     assert "rlm_mem.cli.overview" in loaded
     assert loaded.isdisjoint({*HEAVY, "rich", "typer", "typing", "re", "dataclasses"})
 
 
 def test_opening_a_memory_loads_neither_numpy_nor_what_reads_settings_and_archives(tmp_path: Path) -> None:
-    loaded = loaded_by(f"from rlm_mem import Memory\nMemory.open({str(tmp_path / 'brain')!r}).close()")
+    loaded = loaded_by(
+        f"from rlm_mem import Memory\nMemory.open({str(tmp_path / 'brain')!r}).close()\n"
+        "import gc, os\nassert 'OPENBLAS_NUM_THREADS' not in os.environ\n"
+        "assert gc.isenabled() and gc.get_threshold()[0] < 10_000"
+    )
     assert "rlm_mem.store.local.local_index" in loaded
     assert loaded.isdisjoint({"numpy", "tomllib", "difflib", "mcp", "pydantic", "typer"})
 

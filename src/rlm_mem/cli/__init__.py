@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from rlm_mem import own_process
 from rlm_mem.cli.overview import help_for
 
 __all__ = ["main"]
@@ -19,11 +20,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        arguments: what follows ``rlm-mem``; None means ``sys.argv``.
+        arguments: what follows ``rlm-mem``; None means ``sys.argv``: the process is that of the command.
 
     Returns:
         0 when it worked, 1 when the operation failed, 2 for bad input, 130 when interrupted.
     """
+    if arguments is None:
+        own_process.prepare()
     given = list(sys.argv[1:] if arguments is None else arguments)
     help_text = None if "_RLM_MEM_COMPLETE" in os.environ else help_for(given)
     if help_text is not None:

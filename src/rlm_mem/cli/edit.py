@@ -22,6 +22,7 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
 from rlm_mem.config import SecretAction
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
+from rlm_mem.own_process import environment_of_programs
 
 if TYPE_CHECKING:
     from rlm_mem.text.secrets import Screened
@@ -201,7 +202,9 @@ def _in_editor(content: str) -> str:
         path = Path(folder) / "chunk.md"
         path.write_text(content, encoding="utf-8")
         try:
-            code = subprocess.run([*shlex.split(editor), str(path)], check=False).returncode
+            code = subprocess.run(
+                [*shlex.split(editor), str(path)], env=environment_of_programs(), check=False
+            ).returncode
         except OSError as error:
             raise InputError(f"the editor {editor!r} cannot be started: {error.strerror}") from None
         if code:

@@ -21,6 +21,7 @@ from queue import Empty, SimpleQueue
 from typing import IO
 
 from rlm_mem.errors import ModelError, ModelRefused, ModelTimeout, ModelUnavailable
+from rlm_mem.own_process import environment_of_programs
 
 __all__ = ["MAX_OUTPUT_BYTES", "CommandResult", "run_command"]
 
@@ -102,6 +103,7 @@ def _start(argv: Sequence[str], name: str, cwd: Path | None) -> subprocess.Popen
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             cwd=cwd,
+            env=environment_of_programs(),
             start_new_session=os.name == "posix",
         )
     except (FileNotFoundError, PermissionError) as error:

@@ -8,7 +8,6 @@ or one dies, the work is done in this process.
 
 from __future__ import annotations
 
-import gc
 import logging
 import os
 import queue
@@ -25,6 +24,8 @@ from typing import IO, Any
 
 import msgspec
 
+from rlm_mem import own_process
+
 __all__ = ["called", "serve"]
 
 _logger = logging.getLogger("rlm_mem.store")
@@ -34,7 +35,6 @@ _ASKED = 4
 """Lots that a child has at a time: it goes on while this process is busy with something else than its answers."""
 _BEGUN_HERE = 8
 """Lots at the beginning that children take last."""
-_COLLECTED = 50_000
 _SIZE = struct.Struct("<I")
 _START = "import sys; sys.path[:] = {path!r}; from rlm_mem.store.local.workers import serve; serve()"
 
@@ -289,7 +289,7 @@ def serve() -> None:
         taken.put(None)
 
     threading.Thread(target=take, daemon=True).start()
-    gc.set_threshold(_COLLECTED)  # what is made for an answer goes with it: hardly any of it is in a cycle
+    own_process.prepare()
     requests = msgspec.msgpack.Decoder(_Request)
     encode = msgspec.msgpack.Encoder().encode
     while (message := taken.get()) is not None:
