@@ -16,9 +16,12 @@ from rich.cells import cell_len
 from rlm_mem import Memory
 from rlm_mem.persona import Library, Persona
 from rlm_mem.persona.figures import KEYS, paths
+from tests.house.sources import SOURCE
 from tests.waiting import until
 
 from .conftest import Run
+
+DEFAULTS = SOURCE / "rlm_mem" / "persona" / "defaults"
 
 
 @pytest.mark.local_only("look at files")
@@ -28,8 +31,10 @@ def test_init_copies_the_defaults_and_overwrites_nothing(run: Run, brain: Path) 
     mine.write_text("# mine\n", encoding="utf-8")
     assert run("init").code == 0
     assert mine.read_text(encoding="utf-8") == "# mine\n"
-    for kind, count in (("personalities", 5), ("sliders", 10), ("gauges", 1)):
-        assert len(list((brain / kind).glob("*.md"))) == count
+    for kind in ("personalities", "sliders", "gauges"):
+        shipped = {path.name for path in (DEFAULTS / kind).glob("*.md")}
+        assert shipped
+        assert {path.name for path in (brain / kind).glob("*.md")} == shipped
 
 
 @pytest.mark.local_only("look at files")
@@ -99,7 +104,7 @@ def test_list_names_modes_sliders_and_gauges(run: Run, brain: Path) -> None:
     listed = run("persona", "list", "--json").json
     assert "MY_MODE" in [mode["mode"] for mode in listed["modes"]]
     assert len(listed["sliders"]) == 10
-    assert listed["gauges"] == ["LIVEHUD"]
+    assert listed["gauges"][0] == "LIVEHUD"
     shown = run("persona", "list").out
     for name in ("MY_MODE", "CREATIVE_DIRECTOR", "Technicality", "LIVEHUD"):
         assert name in shown

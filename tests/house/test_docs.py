@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 import rlm_mem
+from rlm_mem.chunk import ALL_LINK_TYPES
 from rlm_mem.cli.app import build, loaded
 from rlm_mem.cli.catalogue import CommandRow, GroupRow, rows_of
 from rlm_mem.config import Config
+from rlm_mem.interchange.detection import FORMATS
 from rlm_mem.mcp.service import tools_for
 from rlm_mem.operations.registry import OPERATIONS
 from tests.house.sources import EXAMPLES, MODULES, PAGES, ROOT, SOURCE, listed, named, text
@@ -207,6 +209,35 @@ def test_the_reference_of_the_site_has_every_command_setting_operation_tool_and_
     assert not missing, listed(missing)
     asked = [re.findall(r"made from the package: (\w+) -->", text(path)) for path in PAGES]
     assert sorted(name for names in asked for name in names) == sorted(MADE)
+
+
+def test_tables_name_every_row_of_what_they_list() -> None:
+    first = re.compile(r"^\| ((?:`[\w-]+`(?:, )?)+)", re.MULTILINE)
+    types = text(ROOT / "docs" / "spec" / "links.md").split("\n## Types\n")[1].split("\n## ")[0]
+    formats = text(ROOT / "docs" / "spec" / "interchange.md").split("\n## Formats\n")[1].split("\n## ")[0]
+    tools = text(ROOT / "docs" / "integrations.md").split("\n| tool |")[1].split("\n\n")[0]
+    shown = {
+        "link types": (re.findall(r"`([\w-]+)`", " ".join(first.findall(types))), ALL_LINK_TYPES),
+        "formats": (
+            re.findall(r"`([\w-]+)`", " ".join(first.findall(formats))),
+            list(FORMATS),
+        ),
+        "tools": (re.findall(r"`(\w+)`", tools), [tool.name for tool in tools_for(every=True)]),
+    }
+    wrong = [
+        f"the table of {what} lacks {name}"
+        for what, (names, present) in shown.items()
+        for name in present
+        if name not in names
+    ]
+    wrong += [
+        f"the table of {what} names {name}, which is not there"
+        for what, (names, present) in shown.items()
+        if what != "tools"
+        for name in names
+        if name not in present
+    ]
+    assert not wrong, listed(wrong)
 
 
 def test_settings_named_in_the_documents_exist() -> None:

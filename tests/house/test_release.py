@@ -6,6 +6,8 @@ import json
 import re
 import tomllib
 
+from packaging.requirements import Requirement
+
 from rlm_mem import __version__
 from tests.house.sources import PAGES, ROOT, SOURCE, listed, named, text
 
@@ -23,6 +25,13 @@ def test_the_version_is_written_in_one_place_and_the_registry_names_it() -> None
     ]
     assert said == ["src/rlm_mem/__init__.py"]
     assert {REGISTRY["version"], *(one["version"] for one in REGISTRY["packages"])} == {__version__}
+
+
+def test_the_sample_package_can_be_installed_with_this_version() -> None:
+    sample = tomllib.loads(text(ROOT / "examples" / "plugin" / "pyproject.toml"))
+    needed = [Requirement(one) for one in sample["project"]["dependencies"]]
+    assert [one.name for one in needed] == [PROJECT["project"]["name"]]
+    assert __version__ in needed[0].specifier
 
 
 def test_the_changelog_has_the_version_with_its_date_and_kinds_of_change() -> None:

@@ -199,5 +199,5 @@ def test_a_gauge_that_the_package_brings_is_found_whatever_the_case_of_its_file(
 ) -> None:
     (tmp_path / "walnut.md").write_text("```gauge\nWALNUT\n```\n", encoding="utf-8")
     monkeypatch.setattr(library, "_package", lambda kind: [tmp_path / "walnut.md"])
-    assert Library().gauges() == ["WALNUT"]
+    assert "WALNUT" in Library().gauges()
     assert Library().gauge("walnut").name == "WALNUT"

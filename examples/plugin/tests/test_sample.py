@@ -1,12 +1,14 @@
-"""The importer and the model pass the contract suites of RLM-MEM."""
+"""The importer and the model pass the contract suites of RLM-MEM; the gauge is drawn."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import ClassVar
 
 import pytest
 from rlm_mem_sample.kindle import FORMAT
 
+from rlm_mem.cli import main
 from rlm_mem.interchange import Format
 from rlm_mem.models import LLM, get_llm
 from rlm_mem.testing import ImporterContract, ModelContract
@@ -51,3 +53,10 @@ class TestFirstHit(ModelContract):
     @pytest.fixture
     def model(self) -> LLM:
         return get_llm("sample:first")
+
+
+def test_the_gauge_is_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    brain = str(tmp_path / "brain")
+    assert main(["--brain", brain, "store", "init"]) == 0
+    assert main(["--brain", brain, "persona", "hud", "reading"]) == 0
+    assert "chunks" in capsys.readouterr().out
