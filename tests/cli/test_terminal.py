@@ -209,12 +209,28 @@ def test_an_interrupted_command_says_so(run: Run, notes: Notes, monkeypatch: pyt
     assert run("search", "x").code == 130
 
 
-def test_a_closed_pipe_is_not_an_error(run: Run, notes: Notes, memory: Memory) -> None:
-    memory.close()
-    command = f"{sys.executable} -m rlm_mem config show | head -n 1"
-    ran = subprocess.run(command, shell=True, capture_output=True, text=True, check=False, timeout=60)
-    assert ran.returncode == 0
-    assert ran.stderr == ""
+@pytest.mark.parametrize(
+    ("end", "code", "said"),
+    [
+        # The reader has gone before anything is written.
+        ("> >(:)", 0, ""),
+        (">&-", 0, ""),
+        ("> /dev/full", 1, "rlm-mem: the output cannot be written: No space left on device\n"),
+        ("2>&-", 0, ""),
+    ],
+)
+def test_an_output_that_takes_nothing(end: str, code: int, said: str) -> None:
+    """A pipe that was closed, and a stream that is not there, are no errors; a full disk is."""
+    for words in ("config show", "--help"):
+        command = f"{sys.executable} -m rlm_mem {words} {end}"
+        ran = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+        assert (ran.returncode, ran.stderr) == (code, said), words
+
+
+def test_a_width_of_0_is_not_known(run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in ("0", ""):
+        monkeypatch.setenv("COLUMNS", width)
+        assert notes["tea"] in run("list").out
 
 
 def test_the_version_is_printed(run: Run) -> None:

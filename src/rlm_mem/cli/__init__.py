@@ -6,6 +6,7 @@ the result. :mod:`rlm_mem.cli.catalogue` lists the commands; a command line load
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 from collections.abc import Sequence
@@ -27,10 +28,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     if arguments is None:
         own_process.prepare()
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed by whoever started the command
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
+    if not os.environ.get("COLUMNS", "1").strip("0"):
+        del os.environ["COLUMNS"]  # empty or 0 stands for unknown
+    try:
+        return _run(list(sys.argv[1:] if arguments is None else arguments))
+    except OSError as error:
+        # Python would try again to write what was printed, and fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            return 0  # the reader closed the pipe (rlm-mem list | head): not an error
+        with contextlib.suppress(OSError):
+            print(f"rlm-mem: the output cannot be written: {error.strerror}", file=sys.stderr)
+        return 1
+
+
+def _run(given: list[str]) -> int:
+    """Run the command; raises OSError where its output cannot be written."""
     help_text = None if "_RLM_MEM_COMPLETE" in os.environ else help_for(given)
     if help_text is not None:
         sys.stdout.write(help_text)
+        sys.stdout.flush()
         return 0 if given and given[-1].startswith("-") else 2
     from rlm_mem.cli.app import main as run  # Typer takes 100 ms of CPU, and the help does not need it
 

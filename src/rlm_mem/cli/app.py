@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Sequence
@@ -23,6 +24,8 @@ from rlm_mem.errors import InputError, RlmMemError
 FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
+#: Errors that name no file are those of the standard output.
+_UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
 class LazyGroup(TyperGroup):
@@ -115,6 +118,9 @@ def main(arguments: Sequence[str]) -> int:
 
     Returns:
         0 when it worked, 1 when the operation failed, 2 for bad input, 130 when interrupted.
+
+    Raises:
+        OSError: the output cannot be written.
     """
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):
@@ -123,12 +129,12 @@ def main(arguments: Sequence[str]) -> int:
         code = build()(args=list(arguments), prog_name="rlm-mem", standalone_mode=False)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader closed the pipe (rlm-mem list | head): not an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        raise
     except (KeyboardInterrupt, typer.Abort):
         return _end(INTERRUPTED, "interrupted", None)
     except SystemExit as exit_:
+        if isinstance(exit_.__context__, BrokenPipeError):
+            raise exit_.__context__ from None
         return exit_.code if isinstance(exit_.code, int) else FAILED
     except RlmMemError as error:
         return _end(BAD_INPUT if isinstance(error, InputError) else FAILED, str(error), error.hint)
@@ -140,6 +146,8 @@ def main(arguments: Sequence[str]) -> int:
             begin = message[:1].lower() + message[1:]
             return _end(BAD_INPUT, begin, _usage_hint(error)) if message else BAD_INPUT
         if os.environ.get("RLM_MEM_DEBUG"):
+            raise
+        if isinstance(error, OSError) and error.errno in _UNWRITABLE and not error.filename:
             raise
         if isinstance(error, OSError) and error.filename and error.strerror:
             return _end(FAILED, f"{error.filename}: {error.strerror}", None)
