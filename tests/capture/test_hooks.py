@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from rlm_mem import Memory
+from rlm_mem.capture.context import prompt_context
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, hook_client_named
 from rlm_mem.mcp.hooks import log_file
 from tests.capture.sessions import Said, event, written
@@ -169,6 +170,18 @@ def test_the_context_keeps_its_budget(hook: Hook, memory: Memory) -> None:
     assert 300 < count_tokens(told) <= 600
     assert hook("session-start", source="resume").out == ""
     assert hook("session-start", source="compact").out
+
+
+@pytest.mark.local_only("about what the hooks say")
+def test_the_context_of_a_prompt_with_one_memory_needs_no_tables_of_tokens(memory: Memory) -> None:
+    from rlm_mem.text.tokens import _toktok
+
+    memory.remember("The ledger database listens on port 5433, since 5432 is taken by the archive.")
+    _toktok.cache_clear()  # as in a new process
+    asked = "Which port does the ledger database listen on?"
+    assert "5433" in prompt_context([memory], asked, budget=250).text
+    assert prompt_context([memory], "Paint the fence green", budget=250).text == ""
+    assert not _toktok.cache_info().currsize
 
 
 @pytest.mark.local_only("about transcripts, not about the store")

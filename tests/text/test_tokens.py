@@ -5,16 +5,18 @@ from __future__ import annotations
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlm_mem.text import tokens
 from rlm_mem.text.tokens import count_many, count_tokens, truncate_tokens
 
 
 @pytest.mark.parametrize(
-    ("text", "tokens"),
+    ("text", "count"),
     [
         ("", 0),
         ("hello world", 2),
@@ -26,8 +28,8 @@ from rlm_mem.text.tokens import count_many, count_tokens, truncate_tokens
         ("1234567890", 4),
     ],
 )
-def test_counts_agree_with_the_published_o200k_encoding(text: str, tokens: int) -> None:
-    assert count_tokens(text) == tokens
+def test_counts_agree_with_the_published_o200k_encoding(text: str, count: int) -> None:
+    assert count_tokens(text) == count
 
 
 @given(st.lists(st.text(alphabet=st.characters(categories=None), max_size=40), max_size=8))
@@ -71,3 +73,28 @@ def test_importing_the_module_loads_no_tables() -> None:
     program = "import sys, rlm_mem.text.tokens; print('toktok' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+LINES = (
+    *(
+        line
+        for path in sorted((Path(__file__).parents[2] / "docs").glob("*.md"))
+        for line in path.read_text().splitlines()
+    ),
+    "1cd7f7c3a4e57a8d5bcb372a8c3d809e5ddad346 61712fddb45badc8ad648ea3acac0cfdb0a0f05d",
+    "E3+GuPksM0PNAXimwtR2tRfVgsF4AB+zq7q9eG6QeUY2qPff6UIE0fQ bdqfbfjtjzquzdcgxsmsycfstwslfmwcrkxskxhc",
+    "Wir haben den Vertrag mit den Stadtwerken Überlingen gekündigt. Kraków Łódź ğışöç él añadió café",
+    "会议改到星期五下午三点，因为团队需要更多时间。 회의는 금요일로 옮겨졌습니다 🎉🎉 done 👨\u200d👩\u200d👧",
+    "Встреча перенесена на пятницу. تم نقل الاجتماع إلى يوم الجمعة ประชุมถูกเลื่อนไปวันศุกร์",
+)
+
+
+def test_what_is_surely_within_a_limit_is_within_it_with_and_without_tables() -> None:
+    wanted = {line: tokens.count_tokens(line) for line in map(str.strip, LINES) if line}
+    assert all(tokens.is_surely_within(line, count) for line, count in wanted.items())
+    assert not any(tokens.is_surely_within(line, count - 1) for line, count in wanted.items())
+    tokens._toktok.cache_clear()
+    assert not [line for line, count in wanted.items() if tokens.is_surely_within(line, count - 1)]
+    near = [line for line, count in wanted.items() if tokens.is_surely_within(line, 2 * count + 1)]
+    assert len(near) > 0.9 * len(wanted)
+    assert not tokens._toktok.cache_info().currsize

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rlm_mem.chunk.types import is_untrusted
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.tokens import count_many, truncate_tokens
+from rlm_mem.text.tokens import count_tokens, is_surely_within, truncate_tokens
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -95,18 +95,25 @@ def _fits(asked: set[str], own: set[str]) -> bool:
 
 
 def _within_budget(hits: Iterable[Hit], budget: int) -> AgentContext:
-    lines: dict[str, str] = {}
-    left = budget - count_many((_HEAD,))[0]
+    found: dict[str, str] = {}
     for chunk_id, line in _lines(hits):
-        cost = count_many((line,))[0] + 1
-        if chunk_id not in lines and cost <= left:
-            lines[chunk_id] = line
-            left -= cost
-    return AgentContext("\n".join([_HEAD, *lines.values()]), tuple(lines)) if lines else AgentContext("")
+        found.setdefault(chunk_id, line)
+    # Tokens are not counted where few lines are found: loading the tables takes longer than the search.
+    if found and not is_surely_within("\n".join([_HEAD, *found.values()]), budget):
+        left = budget - count_tokens(_HEAD)
+        for chunk_id, line in list(found.items()):
+            cost = count_tokens(line) + 1
+            if cost <= left:
+                left -= cost
+            else:
+                del found[chunk_id]
+    return AgentContext("\n".join([_HEAD, *found.values()]), tuple(found)) if found else AgentContext("")
 
 
 def _lines(hits: Iterable[Hit]) -> Iterator[tuple[str, str]]:
     for hit in hits:
-        text = truncate_tokens(" ".join(hit.snippet.split()), _LINE_TOKENS)
+        text = " ".join(hit.snippet.split())
+        if not is_surely_within(text, _LINE_TOKENS):
+            text = truncate_tokens(text, _LINE_TOKENS)
         untrusted = f"untrusted, from {hit.origin}: " if is_untrusted(hit.trust) else ""
         yield hit.chunk_id, f"- [{hit.at[:10]}] {untrusted}{text} ({hit.chunk_id})"
