@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import rlm_mem
+from rlm_mem.text.patterns import LatePattern
 
 SOURCE = Path(rlm_mem.__file__).parent
 METHODS = frozenset({"search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"})
@@ -123,8 +124,8 @@ def _methods(used: Set[str]) -> tuple[str, ...]:
 
 
 def _patterns_in(value: Any, depth: int) -> Iterator[re.Pattern[Any]]:
-    if isinstance(value, re.Pattern):
-        yield value
+    if isinstance(value, re.Pattern | LatePattern):
+        yield value.compiled if isinstance(value, LatePattern) else value
     elif depth > 4 or isinstance(value, str | bytes):
         return
     elif isinstance(value, Mapping):
@@ -137,7 +138,7 @@ def _patterns_in(value: Any, depth: int) -> Iterator[re.Pattern[Any]]:
     elif isinstance(value, type):
         if value.__module__.startswith("rlm_mem"):
             for inner in list(vars(value).values()):
-                if isinstance(inner, re.Pattern | list | tuple | dict):
+                if isinstance(inner, re.Pattern | LatePattern | list | tuple | dict):
                     yield from _patterns_in(inner, depth + 1)
     elif is_dataclass(value):
         for field in fields(value):

@@ -28,6 +28,7 @@ from rlm_mem.store.core.records import AUTHOR_PREFIX
 from rlm_mem.text.analysis import Analyser, fold, is_han, says_i, words
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.irregular import irregular_forms
+from rlm_mem.text.patterns import late
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
@@ -272,7 +273,7 @@ SINGLE = 0.3
 
 # The first pattern that matches names the kind. Patterns are tried at the first question word ("… when Tim was young,
 # who helped?" asks who), the particular before the general.
-_ASKS = re.compile(r"\b(?:what|which|when|where|who|whom|whose|why|how)\b", re.IGNORECASE)
+_ASKS = late(r"\b(?:what|which|when|where|who|whom|whose|why|how)\b", re.IGNORECASE)
 _KINDS = (
     ("how_long", r"how (?:long|old)\b|what (?:age|duration)\b|how many (?:years|months|weeks|days|hours)\b"),
     ("how_many", r"how (?:many|much|often|frequently)\b|what (?:number|amount|percentage)\b"),
@@ -307,16 +308,16 @@ _KINDS = (
     ("how", r"how\b"),
     ("what", r"(?:what|which)\b"),
 )  # fmt: skip
-_WOULD = re.compile(r"^(?:would|could|might|is it likely)\b|\b(?:likely|potentially|might)\b", re.IGNORECASE)
-_YES_NO = re.compile(r"^(?:is|are|was|were|do|does|did|has|have|had|can|should|will)\b", re.IGNORECASE)
-_PLURAL_WANTED = re.compile(
+_WOULD = late(r"^(?:would|could|might|is it likely)\b|\b(?:likely|potentially|might)\b", re.IGNORECASE)
+_YES_NO = late(r"^(?:is|are|was|were|do|does|did|has|have|had|can|should|will)\b", re.IGNORECASE)
+_PLURAL_WANTED = late(
     r"\b(?:what|which) (?:\w+ ){0,2}?(?!was\b|is\b|does\b|has\b|this\b)\w{3,}s\b(?! name)|"
     r"\bwhat (?:all|else)\b|\bhow many\b|\ball (?:the )?\w+s\b|"
     r"\b(?:list|types|kinds) of\b|\bwhat has\b|\bwhere (?:has|have)\b|\bhow (?:has|have)\b|\bboth\b|\bin what ways\b",
     re.IGNORECASE,
 )
 # "before the move", "after her operation": an event that stands for its date.
-_ANCHOR = re.compile(
+_ANCHOR = late(
     r"\b(?P<way>before|after|since|until|following|prior to)\s+"
     r"(?P<event>(?:the|a|an|my|our|his|her|their|its|\w+ing|\w+'s)\b(?:\s+[\w'-]+){0,5})",
     re.IGNORECASE,

@@ -31,6 +31,7 @@ from rlm_mem.text import blocks as structure
 from rlm_mem.text import cues
 from rlm_mem.text.blocks import Block, blocks, pieces, units
 from rlm_mem.text.irregular import irregular_forms
+from rlm_mem.text.patterns import late
 from rlm_mem.text.stopwords import function_words, stop_words
 
 #: Longest term kept, in characters; longer runs (hashes, base64) are cut to this prefix.
@@ -71,8 +72,8 @@ _PLAIN_LETTERS = dict(zip("łøđħŧıæœ", ("l", "o", "d", "h", "t", "i", "ae
 _WORD = re.compile(r"\d{1,3}(?:,\d{3}){1,8}(?![\w,])|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*")
 _NUMERIC = re.compile(r"\d+(?:[.,]\d+)+$")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+$")
-_PARTS = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
-_SPACELESS = re.compile(
+_PARTS = late(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
+_SPACELESS = late(
     "["
     "\u0e00-\u0eff"  # Thai, Lao
     "\u1000-\u109f\u1780-\u17ff"  # Myanmar, Khmer

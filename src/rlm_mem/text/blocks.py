@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from rlm_mem.text.patterns import late
+
 __all__ = ["Said", "one_line", "said_in"]
 
 HEADING = "heading"
@@ -53,8 +55,8 @@ _LINE_BREAK = re.compile(r"[\r\n]")
 _FENCE = re.compile(r"(`{3,16}|~{3,16})[^`]*\Z")
 _HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{1,80}\*\*:?\Z")
 _UNDERLINE = re.compile(r"(?:=+|-{3,})\Z")
-_RULE = re.compile(r"(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,})\Z")
-_ITEM = re.compile(r"(?:[-*+•‣◦]|(?P<number>\d{1,4})[.)]|\([a-z0-9]{1,3}\))\s+(?=\S)")
+_RULE = late(r"(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,})\Z")
+_ITEM = late(r"(?:[-*+•‣◦]|(?P<number>\d{1,4})[.)]|\([a-z0-9]{1,3}\))\s+(?=\S)")
 # A single line that begins with a letter and has no colon is a paragraph: no other block begins so, and no label.
 _PLAIN_LINE = re.compile(r"[^\W\d_][^\r\n:：]*\Z")
 _STOP = ".!?…。！？:\"'”’)]*"
@@ -472,7 +474,7 @@ _SHORTENED = _words(
 )
 
 # It begins with its characters, so that the search for the next stop skips what lies between.
-_END = re.compile(
+_END = late(
     r"""[.!?…。！？｡](?:(?<=[.!?…])(?<![.!?…].)[.!?…]*+["'”’»)\]]*+(?=\s)
         | (?<=[。！？｡])[。！？｡]*["'”’」』）)\]]*)""",
     re.VERBOSE | re.DOTALL,

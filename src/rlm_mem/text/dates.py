@@ -13,6 +13,7 @@ from datetime import date, datetime, timedelta
 from functools import cache
 
 from rlm_mem.record import FrozenRecord
+from rlm_mem.text.patterns import late
 
 _MONTH_NAMES = (
     "january", "february", "march", "april", "may", "june", "july", "august", "september", "october", "november",
@@ -85,7 +86,7 @@ _PATTERNS = (
     ),
     ("bare_year", _Y),
 )
-_BEFORE = re.compile(
+_BEFORE = late(
     r"(?:the\s++)?(?P<what>day|week|weekend|month|year|monday|tuesday|wednesday|thursday|friday|saturday|sunday)s?\s++"
     r"(?P<way>before|prior to|after|following|of)\s+$",
     re.IGNORECASE,
@@ -93,7 +94,7 @@ _BEFORE = re.compile(
 
 # Every pattern needs one of these: a text without them skips the twenty patterns, and a new process need not compile
 # them, which takes 5 ms.
-_SIGNS = re.compile(
+_SIGNS = late(
     r"[0-9]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|day|night|week|month|year|morrow|spring|summer|fall|autumn|"
     r"winter",
     re.IGNORECASE,

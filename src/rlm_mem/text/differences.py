@@ -10,11 +10,12 @@ from msgspec import structs
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, NEWS, OTHER, PLACED, REPLACES, words
 from rlm_mem.text.lasting import is_in_force, is_temporary
+from rlm_mem.text.patterns import late
 from rlm_mem.text.statements import ME, UNKNOWN, Stated
 
 __all__ = ["MAY_END", "Conflict", "difference", "differences", "surest"]
 
-MAY_END = re.compile(
+MAY_END = late(
     rf"\b(?:{'|'.join(sorted(CHANGES | ENDS | REPLACES | NEWS))}|from now|longer|more|rather|used to|not|new|from"
     r"|over|out|off|down|aside|away|before|previously|formerly|originally|earlier|was|were|gone|became|turned"
     r"|correction|corrected|updated?|edit|actually|wrong|mistaken?|scratch"
@@ -24,7 +25,7 @@ MAY_END = re.compile(
 """Finds a word in every text that itself says that something does not hold any more."""
 _UNSURE = 0.6
 _NO_LONGER = frozenset(("no longer", "any more", "anymore", "any longer"))
-_OWNER = re.compile(r"([^\W\d_]{1,40})['’]s\b")
+_OWNER = late(r"([^\W\d_]{1,40})['’]s\b")
 _NOUN_OF = {
     "deadlin": "due", "due": "due", "price": "cost", "fee": "cost", "cost": "cost", "rent": "pay", "address": "live",
     "home": "live", "job": "work", "employ": "work", "salari": "earn", "name": "call", "weight": "weigh",

@@ -7,6 +7,8 @@ noun or a derivation ("lengths", "filmed") lead to its base, too.
 
 from __future__ import annotations
 
+from functools import cache
+
 _VERBS = """
 arise arose arisen; awake awoke awoken; bear bore borne; beat beaten; begin began begun; bend bent; bet
 betted; bite bit bitten; bleed bled; blow blew blown; break broke broken; breed bred; bring brought; build
@@ -73,6 +75,7 @@ databases; auth authentication; perf performance; env environment
 """
 
 
+@cache
 def irregular_forms() -> dict[str, str]:
     """Map every listed form to its base (lower case); a form listed twice keeps its first base."""
     forms: dict[str, str] = {}

@@ -30,6 +30,7 @@ from rlm_mem.text.clauses import (
 )
 from rlm_mem.text.differences import MAY_END
 from rlm_mem.text.lasting import is_in_force, is_temporary
+from rlm_mem.text.patterns import late
 from rlm_mem.text.wording import CORRECTIONS
 
 if TYPE_CHECKING:
@@ -46,9 +47,9 @@ _SHARED = 2
 """Least number of distinctive words common to both notes, and of words of the question if they share no others."""
 _LONGEST = 2_000
 """Characters of a text that are read."""
-_WORD = re.compile(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
-_OF_THE_PAST = re.compile(
+_WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
+_SENTENCE = late(r"(?<=[.!?;])\s+|\n+")
+_OF_THE_PAST = late(
     r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|last|ago|(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
@@ -61,21 +62,21 @@ _DOUBTED = (
     "discussed discussing almost nearly won't plan plans planned planning"
 )
 """Words of a sentence about a wish, a guess, another time, or an additional thing."""
-_PLANNED = re.compile(
+_PLANNED = late(
     r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned)? (?:is )?to\b|\bplanned for\b|\bplanning to\b"
     r"|\bbefore last\b"
     r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)",
     re.IGNORECASE,
 )
-_ONE_DAY = re.compile(
+_ONE_DAY = late(
     r"(?<!from )(?<!as of )(?<!since )(?<!started )(?<!starting )(?<!beginning )"
     r"\b(?:today|tonight|tomorrow)\b"
     r"|\blast (?:year|month|week|season|spring|summer|autumn|winter|time)\b",
     re.IGNORECASE,
 )
 """A sentence about one day, if it has no word of change: "bumped to 3.12 today"."""
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_OWNED = re.compile(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
+_YEAR = late(r"\b(?:19|20)\d\d\b")
+_OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
 _OTHERS = words(
     "mother father sister brother neighbour neighbours neighbor neighbors cousin aunt uncle daughter son wife husband "
     "friend colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss "
@@ -83,7 +84,7 @@ _OTHERS = words(
     "madre padre hermana hermano vecina vecino hija hijo tía tío amiga amigo"
 )
 """Words for people other than those whom the earlier note is about, unless it names them too."""
-_OURS = re.compile(r"\b(?:my|our)\b", re.IGNORECASE)
+_OURS = late(r"\b(?:my|our)\b", re.IGNORECASE)
 _REPORTS = words("told says said tells writes wrote")
 _OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
 _ROLES = words("user human assistant agent system model bot ai me")
@@ -91,8 +92,8 @@ _HEADINGS = CORRECTIONS | words("subject re fwd fyi note news update reminder de
 _PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
 """Lower-case words of names."""
 _QUOTES = '"“”„«»'
-_QUOTED = re.compile(r"[\"“„«]([^\"“”„«»]{12,400})[\"”“»]")
-_STRONG = re.compile(
+_QUOTED = late(r"[\"“„«]([^\"“”„«»]{12,400})[\"”“»]")
+_STRONG = late(
     rf"\b(?:{'|'.join(sorted((CHANGES | ENDS | REPLACES) - TRAVELLED - words('given gave brought')))}|gone off"
     r"|longer|any ?more|no more|now|nowadays|these days|history|goodbye|dismissed|split|broke"
     r"|at last|at long last|finally|finished|complete|completed"
@@ -101,44 +102,44 @@ _STRONG = re.compile(
     re.IGNORECASE,
 )
 """Words that say of a value named in the same sentence that it has ended, in four languages."""
-_DOUBTED_ABROAD = re.compile(
+_DOUBTED_ABROAD = late(
     r"\b(?:vielleicht|könnten?|würden?|falls|wenn|quizás?|tal vez|podrían?|si)\b|可能|听说|如果|也许|或许|吗"
     r"|的(?:弟弟|哥哥|妹妹|姐姐|妈妈|爸爸|儿子|女儿|朋友|同事|邻居)",
     re.IGNORECASE,
 )
-_HAN = re.compile(r"[\u4e00-\u9fff]")
-_ASKS_WHAT = re.compile(
+_HAN = late(r"[\u4e00-\u9fff]")
+_ASKS_WHAT = late(
     r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
     re.IGNORECASE,
 )
 """The German "was" at the beginning of a question: what. In English a name, with a capital, or one of these follows."""
-_RETURNED = re.compile(
+_RETURNED = late(
     r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone|(?<!put )back to|remains"
     r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b",
     re.IGNORECASE,
 )
 """Before the former value: it holds again, or still."""
-_STAYS = re.compile(r"\bit (?:stays|stayed|remains)[.!]?\s*$", re.IGNORECASE)
-_CLAUSE = re.compile(r"[,;.]\s")
-_REFUSED = re.compile(
+_STAYS = late(r"\bit (?:stays|stayed|remains)[.!]?\s*$", re.IGNORECASE)
+_CLAUSE = late(r"[,;.]\s")
+_REFUSED = late(
     r"\b(?:(?:wouldn|couldn)['’]t|want(?:s|ed))\b(?=[^.!?;]{1,200}?\b(?:so|thus|hence|therefore)\b)",
     re.IGNORECASE,
 )
 """What somebody refused or wanted, before what followed: not a wish."""
 _WISHES = words("want wants wish wishes hope hopes")
-_DENIED = re.compile(
+_DENIED = late(
     r"\b(?:isn['’]t|is not|not) true\b|\b(?:did|has|have|was|were)(?:n['’]t| not) (?:\w{1,20} )?"
     rf"(?:{'|'.join(sorted(CHANGES | REPLACES))}|become|been (?:changed|moved)|change|move|switch|swap|extend|raise)\b"
     r"|\badded\b(?![^.]{0,120}\bmakes?\b)|\ba (?:second|third|further)\b",
     re.IGNORECASE,
 )
 """A change that did not happen, or another thing beside the first."""
-_UNDONE = re.compile(r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone)\b", re.IGNORECASE)
-_FIGURE = re.compile(r"(?<![\w.])[+]?\d(?:[\d.,:/-]|\s(?=\d{3})){0,20}(?<![.,:/-])(?!\w)")
-_NUMBERED = re.compile(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
+_UNDONE = late(r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone)\b", re.IGNORECASE)
+_FIGURE = late(r"(?<![\w.])[+]?\d(?:[\d.,:/-]|\s(?=\d{3})){0,20}(?<![.,:/-])(?!\w)")
+_NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
 """A thing with its number: "runner 3"."""
-_LAST_WORD = re.compile(r"([^\W\d_]{2,40})\W{0,3}$")
-_NEXT_WORD = re.compile(r"\W{0,2}([^\W\d_]{2,40})")
+_LAST_WORD = late(r"([^\W\d_]{2,40})\W{0,3}$")
+_NEXT_WORD = late(r"\W{0,2}([^\W\d_]{2,40})")
 _BESIDE = 44
 """Characters on each side of a figure in which its unit stands."""
 _LONG_NUMBER = 7

@@ -24,6 +24,7 @@ from rlm_mem.text.clauses import (
     verb_of,
     words,
 )
+from rlm_mem.text.patterns import late
 
 __all__ = [
     "CORRECTIONS",
@@ -327,7 +328,7 @@ def is_field(text: str) -> bool:
     return any(one.text[0].isdigit() for one in value) and label[-1].low not in USERS
 
 
-_CITED = re.compile(
+_CITED = late(
     r"(?:[:,]|\b(?:says?|said|reads?|writes?|wrote|states?)) {0,2}[\"“„«]([^\"“”„«»]{12,400})[\"”“»]",
     re.IGNORECASE,
 )

@@ -9,7 +9,7 @@ writes. When the delta has grown, a new snapshot is made off the write path, by 
 from __future__ import annotations
 
 import contextlib
-import secrets
+import os
 import shutil
 import sqlite3
 import threading
@@ -298,7 +298,7 @@ class PostingsIndex:
         seq: int,
         progress: _Written | None,
     ) -> bool:
-        generation = secrets.token_hex(8)
+        generation = os.urandom(8).hex()
         folder = snapshot_folder(self._directory, self._ns, generation)
         folder.mkdir(parents=True)
         try:
