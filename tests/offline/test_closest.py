@@ -11,6 +11,7 @@ from tests.conftest import Clock
 
 from rlm_mem.models.base import Message
 from rlm_mem.offline import OfflineLLM
+from rlm_mem.offline.closest import closest
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.language import language_of
 from rlm_mem.offline.passages import Passage, Reading
@@ -433,6 +434,27 @@ def test_closest_memories_have_the_name_and_the_kind_of_thing_asked_for(ask: Ask
     )
     assert result.outcome == "closest only"
     assert "parental leave" in result.sources[0].excerpt
+
+
+def test_a_memory_whose_words_another_one_has_in_every_line_is_still_among_the_closest(ask: Ask) -> None:
+    fillers = [f"Shelf {number} was dusted." for number in range(40)]
+    repeated = "\n".join(f"- alder pump: check {number} done" for number in range(25))
+    result = ask("How loud is the alder pump?", *fillers, repeated, "The alder hums in the corner of hall 3.")
+    assert result.outcome == "closest only"
+    assert [one.excerpt[:9] for one in result.sources] == ["- alder p", "The alder"]
+
+
+def test_words_in_other_lines_of_a_memory_bring_it_closer() -> None:
+    question = analyse_question("Which valve keeps the alder pump from overheating?")
+    found = closest(
+        question,
+        [
+            Passage("other", "The alder pump hums.", score=1.05),
+            Passage("whole", "The alder pump turns.", score=1.0),
+            Passage("whole", "A valve against overheating is beside it.", score=0.4),
+        ],
+    )
+    assert [one.chunk_id for one in found] == ["whole", "other"]
 
 
 def test_a_name_in_a_heading_relates_a_memory(ask: Ask) -> None:

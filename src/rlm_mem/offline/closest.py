@@ -24,9 +24,11 @@ _SAME_THING = 0.9
 _ALIKE, _SHARED_LETTERS = 0.1, 4
 """Relation of a passage with a word that begins like one of the question ("UUIDv4" for "UUID"), and how many letters
 must be equal."""
-_LAG = 0.5
+_LAG = 0.25
 """What one standard deviation of the search scores weighs, against 1 for all words of the question."""
-_NAMED, _OF_FORM = 2.0, 0.3
+_IN_CHUNK = 0.5
+"""What all words of the question weigh that are in any passage of the same chunk."""
+_NAMED, _OF_FORM = 2.0, 0.6
 """What the names of the question weigh, and a time, a number … for a question that asks for one."""
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
@@ -72,22 +74,27 @@ def _begin_alike(one: str, other: str) -> bool:
 def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
     """How near each passage comes to a question.
 
-    Counted are the shares of the question's words in the passage and in its best sentence, its names, and whether the
-    passage has the kind of thing asked for, less how far its search score is behind. A word counts more the fewer of
-    the passages have it: where all are about the tool asked for, the other words decide.
+    Counted are the shares of the question's words in the passage, in its best sentence and in all passages of its
+    chunk, its names, and whether the passage has the kind of thing asked for, less how far its search score is behind.
+    A word counts more the fewer of the passages have it: where all are about the tool asked for, the others decide.
     """
     asked = with_unspoken_names(question, passages)
     weights = term_weights(asked, list(passages))
     total = sum(weights.values()) or 1.0
     lags = lags_behind([passage.score for passage in passages])
+
+    def matched(stems: frozenset[str], text: str = "") -> float:
+        return sum(weight * degree(term, stems, text) for term, weight in weights.items()) / total
+
+    stems = [_stems(passage) for passage in passages]
+    together: dict[str, frozenset[str]] = {}
+    for passage, own in zip(passages, stems, strict=True):
+        together[passage.chunk_id] = together.get(passage.chunk_id, frozenset()) | own
+    whole = {chunk_id: matched(words) for chunk_id, words in together.items()}
     found = []
-    for passage, lag in zip(passages, lags, strict=True):
-
-        def matched(stems: frozenset[str], text: str) -> float:
-            return sum(weight * degree(term, stems, text) for term, weight in weights.items()) / total
-
+    for passage, own, lag in zip(passages, stems, lags, strict=True):
         said = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
-        near = matched(_stems(passage), passage.text) + said - _LAG * min(lag, 4.0)
+        near = matched(own, passage.text) + said + _IN_CHUNK * whole[passage.chunk_id] - _LAG * min(lag, 4.0)
         found.append(near + _NAMED * _names(question, passage) + _OF_FORM * _has_kind(question, passage))
     return found
 

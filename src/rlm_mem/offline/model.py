@@ -41,8 +41,9 @@ __all__ = [
 
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
-"""The prompt with which a program calls the reader; its context has ``question`` and ``passages``, and in ``more`` the
-passages of searches in other words, whose scores cannot be compared with those of ``passages``."""
+"""The prompt with which a program calls the reader; its context has ``question`` and ``passages``, in ``more`` the
+passages of searches in other words, whose scores cannot be compared with those of ``passages``, and in ``wider`` more
+passages for the same words, which are not read for an answer but may be among the closest."""
 
 _KIND_WORDS = {
     "when": "a time",
@@ -75,13 +76,17 @@ if reading["answer"]:
 _SECOND = """\
 # Not sure: look again in other words before giving up.
 more = passages({queries}, limit=16)
+wider = []  # only for the closest memories
 if stats()["chunk_count"] <= 40:  # a small memory is read whole
     more += [read_chunk(one["id"]) for one in timeline(limit=40)]
-reading = json.loads(llm_query(task, {{"question": question, "passages": found, "more": more}}))
+else:
+    wider = passages(question, limit=50)
+given = {{"question": question, "passages": found, "more": more, "wider": wider}}
+reading = json.loads(llm_query(task, given))
 while reading.get("sought"):  # what one numbered statement ends with, another one is about
     more += passages(reading["sought"][-1], limit=16)
-    task_context = {{"question": question, "passages": found, "more": more, "sought": reading["sought"]}}
-    reading = json.loads(llm_query(task, task_context))
+    given = {{**given, "more": more, "sought": reading["sought"]}}
+    reading = json.loads(llm_query(task, given))
 print(len(found) + len(more), "passages; held:", reading["held"], reading["answer"])
 # Without an answer the ids are those of the closest memories.
 FINAL(reading["answer"], reading["chunk_ids"], reading["confidence"])
@@ -203,26 +208,33 @@ class OfflineLLM:
         )
 
 
-def given_passages(text: str) -> list[Passage] | None:
-    """The passages in a message with which a program calls the reader, or None for any other message."""
+def given_passages(text: str, *, wider: bool = False) -> list[Passage] | None:
+    """The passages in a message with which a program calls the reader, or None for any other message.
+
+    Args:
+        text: the message.
+        wider: also those that are not read for an answer.
+    """
     context = _tagged(text, "context", last=True)
     data = _data(unbroken(context)) if context is not None and text.startswith(READ_PROMPT) else None
     if not isinstance(data, dict) or not isinstance(data.get("passages"), list):
         return None
-    passages = [_passage(one) for one in data["passages"] if isinstance(one, dict)]
+    passages = _listed(data, "passages") + (_listed(data, "wider") if wider else [])
     scores = [one.score for one in passages]
     drop = statistics.pstdev(scores) if len(scores) > 1 else 0.0
     best = max(scores, default=0.0)
-    further = data.get("more")
-    for item in further if isinstance(further, list) else ():
-        if isinstance(item, dict):
-            found_otherwise = _passage(item)
-            # Scores of other searches are not comparable: none may rank above the best of the first search.
-            passages.append(replace(found_otherwise, score=min(found_otherwise.score, best) - drop))
+    # Scores of other searches are not comparable: none may rank above the best of the first search.
+    passages += [replace(one, score=min(one.score, best) - drop) for one in _listed(data, "more")]
     found: dict[tuple[str, str], Passage] = {}
     for one in passages:  # of equal passages keep the first: it was found for the question itself
         found.setdefault((one.chunk_id, one.text), one)
     return list(found.values())
+
+
+def _listed(data: dict[str, Any], name: str) -> list[Passage]:
+    """The passages of a list in the context of a program; none if it is missing."""
+    given = data.get(name)
+    return [_passage(one) for one in given if isinstance(one, dict)] if isinstance(given, list) else []
 
 
 def _tagged(text: str, tag: str, *, last: bool = False) -> str | None:
@@ -277,7 +289,7 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
             found, answered = way, True
         elif way is not None:
             answered = False
-        cited = found.passages if answered else closest(question, passages)
+        cited = found.passages if answered else closest(question, given_passages(prompt, wider=True) or [])
         reply = {
             "answer": found.answer if answered else None,
             "held": round(found.answerable, 2),
