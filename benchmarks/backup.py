@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from growth import Growing
+from growing import Growing
 from remember import remember
 from rlm_mem.memory import Memory
 from rlm_mem.store.backup import bring_back

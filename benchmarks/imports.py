@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from growth import Growing
+from growing import Growing
 from interchange import store_at, write_export
 from remember import note
 from rlm_mem.config import Config

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from growth import Growing
+from growing import Growing
 from remember import note
 from rlm_mem.ingest.remember import AutoLinker
 from rlm_mem.memory import Memory

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from growth import Growing
+from growing import Growing
 from recall_overhead import build
 from remember import note
 from support import Report, arguments
