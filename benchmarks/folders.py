@@ -1,4 +1,4 @@
-"""A folder of documents that several processes change at random and keep a memory in step with.
+"""A folder of documents that several processes change at random and keep a memory in sync with.
 
 In each round every process edits, renames, moves onto each other, swaps, deletes and brings back files, and syncs,
 while the others do. Then the memory must hold exactly what an import of the files into a new memory makes of them: by

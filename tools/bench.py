@@ -58,7 +58,7 @@ ALL = (
     Benchmark("backup", "Backups"),
     Benchmark("links", "Links"),
     Benchmark("imports", "Importing at size"),
-    Benchmark("folders", "Folders in step"),
+    Benchmark("folders", "Folders kept in sync"),
     Benchmark("interchange", "Moving in and out"),
     Benchmark("recall_overhead", "What a recall costs beside its model"),
     Benchmark("sandbox", "The sandbox"),

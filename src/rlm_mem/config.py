@@ -102,7 +102,7 @@ class IngestConfig(FrozenRecord, frozen=True):
     follows_seconds: Annotated[float, _Range(0.0, 86_400.0)] = 300.0
     folders: tuple[
         str, ...
-    ] = ()  # that a server may keep in step for its clients; not for the file of a brain
+    ] = ()  # that a server may keep in sync for its clients; not for the file of a brain
     max_similar: Annotated[int, _Range(0, 1_000_000)] = (
         3  # a text that is stored so often is not stored again; 0: no limit
     )

@@ -1,4 +1,4 @@
-"""Folders that are kept in step: what changed, moved, went and came back, with history, undo and several writers."""
+"""Folders that are kept in sync: what changed, moved, went and came back, with history, undo and several writers."""
 
 from __future__ import annotations
 

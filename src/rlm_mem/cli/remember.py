@@ -33,7 +33,7 @@ def remember(
         list[Path] | None, option("--file -f", "PATH", "Remember this file; may be given again.")
     ] = None,
     folder: Annotated[
-        list[Path] | None, option("--folder", "PATH", "Keep the text files below this folder in step.")
+        list[Path] | None, option("--folder", "PATH", "Keep the text files below this folder in sync.")
     ] = None,
     pattern: Annotated[
         list[str] | None, option("--glob", "PATTERN", "With --folder: only such names, for example '*.md'.")
@@ -63,12 +63,12 @@ def remember(
     ] = False,
     secrets: options.Secrets = None,
     watch: Annotated[
-        bool, flag("--watch", "With --folder: stay, and keep the memory in step with it.")
+        bool, flag("--watch", "With --folder: stay, and keep the memory in sync with it.")
     ] = False,
     every: options.Every = 2.0,
     dry_run: Annotated[bool, flag("--dry-run", "With --folder: only say what would happen.")] = False,
 ) -> None:
-    """Remember a text: it is split into chunks, and linked with what is there. A folder is kept in step."""
+    """Remember a text: it is split into chunks, and linked with what is there. A folder is kept in sync."""
     given = {
         "tags": tags,
         "confidence": confidence,

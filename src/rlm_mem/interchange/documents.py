@@ -45,7 +45,7 @@ _WORTH_PROCESSES = 2_500_000  # bytes of text from which processes that load tab
 
 
 class FolderOptions(TypedDict, total=False):
-    """Which files of a folder are kept in step, and how; see ``folders.sync_folder``."""
+    """Which files of a folder are kept in sync, and how; see ``folders.sync_folder``."""
 
     patterns: Sequence[str] | str
     conversation_id: str | None

@@ -1,4 +1,4 @@
-"""The record of a folder that is kept in step: which files were remembered, in which state, and as which chunks.
+"""The record of a folder that is kept in sync: which files were remembered, in which state, and as which chunks.
 
 It is kept in brain files, changed in the transactions that change the chunks, and undone with them. Each file has its
 place in one of a fixed number of parts, so that a change of few files rewrites little.

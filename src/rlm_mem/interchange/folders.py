@@ -1,4 +1,4 @@
-"""Keep a folder in step by its path, once or for as long as it changes."""
+"""Keep a folder in sync by its path, once or for as long as it changes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _MADE_BY_TOOLS = ("build", "dist", "target")
 
 
 def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
-    """The folder to keep in step; the brain itself, where it is in it, is left out.
+    """The folder to keep in sync; the brain itself, where it is in it, is left out.
 
     Raises:
         NotFoundError: there is no such folder. InputError: it is no folder, or cannot be looked at.

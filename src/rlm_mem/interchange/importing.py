@@ -55,7 +55,7 @@ __all__ = ["Progress", "import_from_markdown", "import_source", "watch"]
 
 
 _DOCUMENTS = {NOTES.name, instructions.FORMAT.name}
-"""Formats whose files are kept in step where they are in a folder."""
+"""Formats whose files are kept in sync where they are in a folder."""
 _RECORDS_PER_COMMIT = 500
 _CHARS_PER_COMMIT = 250_000
 _TEXTS_AT_ONCE = 10_000
@@ -243,7 +243,7 @@ class _Import:
         self._moved(self._total - self._done)
 
     def _file(self, entry: Entry, names: frozenset[str], given: Format | None) -> bool:
-        """Read a file, unless it is a note of a folder, which is kept in step: then True."""
+        """Read a file, unless it is a note of a folder, which is kept in sync: then True."""
         if self._documents is not None and given is None and self._documents.knows(entry):
             return True
         unit = f"file:{os.path.abspath(self._place.path)}!{entry.name}"  # noqa: PTH100 - links are kept as named
@@ -540,7 +540,7 @@ def watch(
 ) -> None:
     """Import a folder now and whenever files in it are new or changed, until ``stop()`` is true.
 
-    Its notes are kept in step (``sync_folder``): a changed one supersedes its former text, the chunks of a deleted one
+    Its notes are kept in sync (``sync_folder``): a changed one supersedes its former text, the chunks of a deleted one
     are archived.
 
     Args:

@@ -144,7 +144,7 @@ class ImportReport(_Report):
 
     ``created`` are new, ``updated`` replaced stored ones, ``known`` were stored already, ``kept`` differ from the
     stored ones, which were kept (``conflicts`` has the reasons), ``archived`` are no longer in their source. Notes of a
-    folder are kept in step with it: ``superseded`` are those whose text changed, ``restored`` came back from the
+    folder are kept in sync with it: ``superseded`` are those whose text changed, ``restored`` came back from the
     archive, and ``documents`` says what became of each file.
     ``persona_files`` and ``brain_files`` (tiered memories and records) are files that were written as they are,
     ``versions`` former ones of chunks, ``events`` lines of the audit log. ``secrets`` counts by rule what looks like a

@@ -166,7 +166,7 @@ class ImportArguments(Bounded, kw_only=True):
 
 
 class SyncFolderRequest(Bounded, kw_only=True):
-    """Which folder to keep in step."""
+    """Which folder to keep in sync."""
 
     path: Annotated[Line, Meta(description="A folder on the server, of those that it may read.")]
     patterns: Annotated[
@@ -275,14 +275,14 @@ OPERATIONS: tuple[Operation, ...] = (
         ),
     ),
     Operation(
-        "POST", "/folders/sync", "syncFolder", "Keep the memory in step with a folder of text files.", _GROUP,
+        "POST", "/folders/sync", "syncFolder", "Keep the memory in sync with a folder of text files.", _GROUP,
         permission="admin", everywhere=True, run=_sync_folder, request=SyncFolderRequest,
         response=FolderSynced, writes=True,
         description="The folder is on the machine of the server, which names those that it may read in the setting "
         "`ingest.folders`. One sync is one change, which can be undone.",
         tool=Tool(
             name="sync_folder",
-            title="Keep a folder in step",
+            title="Keep a folder in sync",
             description="Remember the text files of a folder on this machine, or bring the memory in line with them: "
             "changed files replace their former text, deleted ones are archived, renamed ones keep their history.",
             destructive=True,
