@@ -8,6 +8,8 @@ import statistics
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import islice
+from typing import NamedTuple
 
 from rlm_mem.offline.candidates import Candidate, candidates
 from rlm_mem.offline.everyday import stem_of
@@ -112,7 +114,8 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     if asked is not None:
         reading = _lasting(question, asked, reading, current or passages, weights)
     reading = _with_later_value(question, reading, passages)
-    again = _retold(question, reading, passages)
+    notes = None if asked is None else _notes(asked, reading, passages)
+    again = reading if notes is None else _retold(question, reading, notes)
     if again is not reading:
         return again
     followed = with_successor(question, reading)
@@ -122,7 +125,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
         held = _with_present_value(question, reading)
         if held is not reading:
             return held
-    return reading if asked is None else _with_later_note(asked, reading, passages)
+    return reading if notes is None else _with_later_note(reading, notes)
 
 
 def _lasting(
@@ -142,15 +145,30 @@ def _lasting(
     return other if other.answer and other.answerable >= reading.answerable - _PASSING else reading
 
 
-def _with_later_note(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]) -> Reading:
-    """The answer with a later note that may change it, each with its day."""
+class _Notes(NamedTuple):
+    """The passages that may tell an answer again, labels included, with the stems of each text and of the answer's."""
+
+    asked: PresentQuestion
+    passages: Sequence[Passage]
+    stems: Mapping[str, Set[str]]
+
+
+def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]) -> _Notes | None:
+    """What a reading is compared with; None if it has no answer with a time."""
     home = reading.passages[0] if reading.answer and reading.passages else None
     if home is None or home.at is None:
-        return reading
-    passages = [_with_label(one, asked) for one in passages]
-    stems = _stems_of((*passages, home))
-    for one in passages:
-        if one.at is not None and one.current and _tells_again(asked, home, one, stems, loosely=True):
+        return None
+    labelled = [_with_label(one, asked) for one in passages]
+    english = get_analyser("english")
+    stems = {one.text: frozenset(english.terms(one.text)) for one in (*labelled, home)}
+    return _Notes(asked, labelled, stems)
+
+
+def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
+    """The answer with a later note that may change it, each with its day."""
+    home = reading.passages[0]
+    for one in notes.passages:
+        if home.at and one.at and one.current and _tells_again(home, one, notes, loosely=True):
             later = " ".join(one.text.split())[:_LONGEST_NOTE]
             answer = (
                 f"{str(reading.answer).rstrip('.')} ({home.at:%Y-%m-%d}); later, {one.at:%Y-%m-%d}: {later}"
@@ -167,11 +185,6 @@ def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:
     if not passage.author or not is_note(passage.author, asked):
         return passage
     return replace(passage, author="", text=f"{passage.author}: {passage.text}")
-
-
-def _stems_of(passages: Sequence[Passage]) -> dict[str, Set[str]]:
-    english = get_analyser("english")
-    return {one.text: frozenset(english.terms(one.text)) for one in passages}
 
 
 def _with_later_value(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
@@ -214,19 +227,15 @@ def _ended_by(
     return None
 
 
-def _retold(question: Question, reading: Reading, passages: Sequence[Passage]) -> Reading:
+def _retold(question: Question, reading: Reading, notes: _Notes) -> Reading:
     """The answer of a later note to the same question, or the whole later note; else the given answer."""
     english = get_analyser("english")
-    asked = PresentQuestion.of(question.text, english)
-    if asked is None or not (reading.answer and reading.passages and reading.passages[0].at):
-        return reading
-    passages = [_with_label(one, asked) for one in passages]
-    stems = _stems_of((*passages, *reading.passages[:1]))
+    asked, passages, stems = notes
     former: Passage | None = None
     for _ in range(_CHANGES_FOLLOWED):
         home = reading.passages[0]
         least = _TOLD_AGAIN * matched_share(question, home)
-        again = (one for one in passages if one.current and _tells_again(asked, home, one, stems))
+        again = (one for one in passages if one.current and _tells_again(home, one, notes))
         later = next((one for one in again if matched_share(question, one) >= least), None)
         if later is None:
             break
@@ -279,20 +288,15 @@ def _is_later(before: Passage, later: Passage, asked: PresentQuestion | None = N
     return is_note(before.author, asked) and is_note(later.author, asked)
 
 
-def _tells_again(
-    asked: PresentQuestion,
-    before: Passage,
-    later: Passage,
-    stems: Mapping[str, Set[str]],
-    *,
-    loosely: bool = False,
-) -> bool:
+def _tells_again(before: Passage, later: Passage, notes: _Notes, *, loosely: bool = False) -> bool:
     """Whether a later note answers the same question as an earlier note; see :func:`rlm_mem.text.retold.is_retold`."""
-    if not _is_later(before, later, asked) or before.at is None:
+    if not _is_later(before, later, notes.asked) or before.at is None:
         return False
-    texts = {text: stems[text] for text in (before.text, later.text, *list(stems)[:_BESIDE])}
+    stems = notes.stems
+    texts = {text: stems[text] for text in (before.text, later.text, *islice(stems, _BESIDE))}
+    english = get_analyser("english")
     return is_retold(
-        asked, before.text, later.text, texts, get_analyser("english"), year=before.at.year, loosely=loosely
+        notes.asked, before.text, later.text, texts, english, year=before.at.year, loosely=loosely
     )
 
 

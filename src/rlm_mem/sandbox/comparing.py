@@ -94,8 +94,8 @@ def contradictory(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A statement with its terms, the terms it denies, the word of denial, the statements that the rules find, and what
-    it counts: the number by the term."""
+    """A statement with its terms, the terms it denies, the word of denial, the statements that the rules find, what it
+    counts (the number by the term), and its numbers and names."""
 
     statement: Statement
     terms: frozenset[str]
@@ -103,6 +103,7 @@ class _Read:
     denial: str
     stated: Sequence[Stated]
     measures: dict[str, str]
+    values: frozenset[str]
 
 
 class _Terms:
@@ -138,7 +139,7 @@ def _other_value(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]
         named = any(one in terms.subject for one in counted)
         why = f"{older.measures[counted[0]]} → {newer.measures[counted[0]]}"
         return why, closeness + _SAME_MEASURE * (1 + named)
-    before, after = _values(older.statement.text), _values(newer.statement.text)
+    before, after = older.values, newer.values
     if before and after and after - before and before - after:
         return f"{', '.join(sorted(before - after)[:4])} → {', '.join(sorted(after - before)[:4])}", closeness
     change = _CHANGE.search(newer.statement.text)
@@ -157,8 +158,8 @@ def _denied(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]:
     return f"the {which} one says “{denying.denial}”", closeness
 
 
-def _values(text: str) -> set[str]:
-    return {value for value in _VALUE.findall(text) if value.lower() not in _COMMON}
+def _values(text: str) -> frozenset[str]:
+    return frozenset(value for value in _VALUE.findall(text) if value.lower() not in _COMMON)
 
 
 def _measures(text: str, analyser: Analyser) -> dict[str, str]:
@@ -196,8 +197,8 @@ def _pairs(
         if len(own) > 1:
             denied, denial = _denials(one.text, analyser)
             stated = statements_in(one.text, analyser, speaker=one.speaker)
-            measures = _measures(one.text, analyser)
-            read.append(_Read(one, own, denied - names, denial, stated, measures))
+            measures, values = _measures(one.text, analyser), _values(one.text)
+            read.append(_Read(one, own, denied - names, denial, stated, measures, values))
     terms = _Terms([one.terms for one in read], frozenset(analyser.terms(subject)) - names)
     found: list[Pair] = []
     for place, older in enumerate(read):
