@@ -94,16 +94,17 @@ _PAGES = (
     ),
     Page(
         "outline",
-        "outline(query=None, start=None, end=None, limit=200, chars=4000, author=None)",
-        "what was said of it, a short row a turn, by time: {date, text, points, chunk_id}",
-        "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns that share "
-        "a word with one are listed, the best that have room; without it all are, of the first 3,000 chunks of the "
-        "period. In a chat with an assistant these are the user's, else those of author. The rows have chars "
-        "(500–20,000) characters in all: text has the telling words of a turn, at most 160 characters; points are up "
-        "to 8 headings of the "
-        "reply, or of a note, that no earlier row has; speaker, at and conversation_id come with them. Turns of one "
-        "day keep the order in which they were stored. limit is 1–500.",
-        'rows = outline("garden plans")\nprint_rows(rows, points=2)',
+        "outline(query=None, start=None, end=None, limit=200, chars=5000, author=None)",
+        "what was said of it and advised, by time: {date, text, points, chunk_id}",
+        "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns "
+        "that share a word with one are listed, the best that have room: one for each 150 of chars "
+        "(500–20,000), which is the length of all rows together, or less where turns are short; without it "
+        "those that say most, of the first 3,000 chunks of the period. In a chat with an assistant these are "
+        "the user's turns, else those of author. text has the telling words of a turn, at most 160 "
+        "characters; points are headings of the reply, or of a note, that no earlier row has: those that tell "
+        "most and have room, at most 40; speaker, at and conversation_id come with them. Turns of one day "
+        "keep the order in which they were stored. limit is 1–500.",
+        'print_rows(outline(["garden plans", "seeds"]))',
         first=True,
     ),
     Page(
@@ -219,12 +220,12 @@ _PAGES = (
     ),
     Page(
         "print_rows",
-        "print_rows(rows, chars=160, points=0)",
+        "print_rows(rows, chars=160)",
         "prints results as numbered lines; cite them by chunk_ids=[rows[3]]",
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
         "and the text on one line, cut after chars characters (20–4,000), around the match of grep; of a pair of "
         "updates or contradictions both. The date stands above where it changes; equal lines come once, counted. "
-        "points (0–20): number of headings that follow the text of a row of outline; they show what was advised.",
+        "A row of outline has its headings after the text.",
         'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
         first=True,
     ),
@@ -302,13 +303,13 @@ SHORT_SIGNATURES = {
     "passages": "passages(query, limit=10)",
     "turns": "turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
     "grep": "grep(pattern, author=None)",
-    "outline": "outline(query=None, chars=4000)",
+    "outline": "outline(TEXTS=None, chars=5000)",
     "instructions": "instructions()",
     "updates": "updates(subject)",
     "contradictions": "contradictions(subject)",
     "timeline": "timeline(start, end, limit=50)",
     "FINAL": "FINAL(answer, chunk_ids=[...], confidence=0.8)",
-    "print_rows": "print_rows(rows, chars=160, points=0)",
+    "print_rows": "print_rows(rows, chars=160)",
     "page": "page(2)",
 }
 """Shorter signatures for the instructions."""

@@ -14,20 +14,18 @@ __all__ = ["rows_text"]
 
 MAX_ROWS = 2_000
 _LEAST_CHARS, _MOST_CHARS = 20, 4_000
-_MOST_POINTS = 20
-_POINT_CHARS = 80
+_MOST_POINTS, _POINT_CHARS = 40, 80
 _TEXTS = ("text", "snippet", "content", "answer")
 _BEFORE_MATCH = 3
 """If a line is too long, one in this many of the characters shown comes before the match of ``grep``."""
 
 
-def rows_text(rows: Any, chars: Any = 160, points: Any = 0) -> str:
+def rows_text(rows: Any, chars: Any = 160) -> str:
     """Return one line for each result, with its index; a date where it changes, and equal lines once.
 
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
         chars: characters of the text of a row, 20 to 4,000; longer texts are cut.
-        points: number of headings that follow the text of a row of ``outline``.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or holds more than 2,000.
@@ -40,14 +38,13 @@ def rows_text(rows: Any, chars: Any = 160, points: Any = 0) -> str:
     if len(listed) > MAX_ROWS:
         raise HostCallFailed("ValueError", f"print_rows takes {MAX_ROWS:,} rows at most; pass a part of them")
     most = count("chars", chars, _LEAST_CHARS, _MOST_CHARS)
-    headings = count("points", points, 0, _MOST_POINTS)
     speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
     marks = {row.get("untrusted") for row in listed if isinstance(row, Mapping)}
     shown: dict[tuple[str, str], list[int]] = {}
     for index, row in enumerate(listed):
         line = _line(row, most)
-        if headings and isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple):
-            line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:headings])
+        if isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple):
+            line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:_MOST_POINTS])
         if isinstance(row, Mapping):
             if len(speakers) > 1 and _speaker(row) and not line.startswith(f"{_speaker(row)}:"):
                 line = f"{_speaker(row)}: {line}"

@@ -587,9 +587,9 @@ class SandboxSession:
             )
         self._printed.write(text + "\n")
 
-    def _print_rows(self, rows: Any, chars: Any = 160, points: Any = 0) -> None:
+    def _print_rows(self, rows: Any, chars: Any = 160) -> None:
         """Print results as numbered lines."""
-        self._printed.write(rows_text(rows, chars, points) + "\n")
+        self._printed.write(rows_text(rows, chars) + "\n")
 
     def _note_read(self, chunk_id: str) -> None:
         self._reads[chunk_id] = None

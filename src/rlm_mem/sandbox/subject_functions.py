@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -24,7 +24,7 @@ from rlm_mem.sandbox.line_functions import (
     wanted_texts,
 )
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
+from rlm_mem.text.blocks import CODE, Said, blocks, one_line, sentences
 from rlm_mem.text.shortening import Shortener
 
 if TYPE_CHECKING:
@@ -37,16 +37,21 @@ _POINT = re.compile(
     re.MULTILINE,
 )
 _NUMBERING = "0123456789.) *#"
-_LEAST_ROW, _LEAST_FOUND_ROW, _MOST_ROW = 60, 80, 160
-"""Fewest characters of a row of ``outline``, of one found for a text, and most: what has no room is left out."""
+_LEAST_ROW = 150
+"""Fewest characters of a row of ``outline`` with its headings: turns that have no room are left out."""
+_MOST_ROW = 160
+"""Most characters of a row without its headings."""
 _ROW_HEAD = 6
 """Characters in front of a printed row."""
+_BETWEEN_POINTS = 3
+"""Characters in front of a printed heading."""
 _OUTLINED_CHUNKS = 3_000
 _MOST_FOUND = 1_000
 """Most chunks that are looked for by one text."""
 _REPLY_CHUNKS = 8
 """Chunks that follow a turn in which the headings of the reply are looked for."""
-_MOST_POINTS = 8
+_MOST_POINTS = 40
+"""Headings of a reply among which those of a row are chosen."""
 _COMPARED_CHARS = 1_500
 """Characters of each line that are compared."""
 _STATEMENTS = 80
@@ -70,15 +75,15 @@ class SubjectFunctions(LineFunctions):
         start: Any = None,
         end: Any = None,
         limit: Any = 200,
-        chars: Any = 4_000,
+        chars: Any = 5_000,
         author: Any = None,
     ) -> list[dict[str, Any]]:
-        """What was said about a subject, or about all, in order of time: a short row for each turn."""
+        """What was said about a subject, or about all, in order of time: a row for each turn that has room."""
         analyser = get_analyser(self._store.config.search.language)
         texts = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
         about = [one for one in texts if analyser.terms(one)]
         room = count("chars", chars, 500, 20_000)
-        most = min(count("limit", limit, 1, 500), room // (_LEAST_FOUND_ROW if about else _LEAST_ROW))
+        most = count("limit", limit, 1, 500)
         today = self._store.clock()
         who = optional_text("author", author)
         users = frozenset[str]() if who else users_of(self._store)
@@ -93,21 +98,19 @@ class SubjectFunctions(LineFunctions):
             weights = [max(shortener.share(line.text, one) for one in about) for line in lines]
         else:
             weights = [shortener.content(line.text) for line in lines]
-        best = sorted(range(len(lines)), key=lambda place: -weights[place])[:most]
-        chosen = [lines[place] for place in sorted(best) if weights[place]]
-        chosen.sort(
-            key=lambda line: line.at
-        )  # stable: lines of one time stay in the order in which they were stored
-        if about:
-            shortener = Shortener([line.text for line in chosen], analyser, analyser.terms(" ".join(about)))
-        room -= _ROW_HEAD * len(chosen)
-        each = room // max(1, len(chosen))
-        used = sum(len(shortener.short(line.text, each)) for line in chosen)
-        # What short rows leave is for the others.
-        each = min(_MOST_ROW, each * room // max(1, used))
-        listed: set[str] = set()
-        shown = ((line, shortener.short(line.text, each)) for line in chosen)
-        return [self._outlined(line, text, listed) for line, text in shown if text]
+        best = [one for one in sorted(range(len(lines)), key=lambda place: -weights[place]) if weights[one]]
+        chosen: dict[int, list[str]] = {}
+        needed = 0
+        for place in best[:most]:
+            points = list(islice(self._points(lines[place]), _MOST_POINTS))
+            whole = _ROW_HEAD + len(lines[place].text) + sum(len(one) + _BETWEEN_POINTS for one in points)
+            needed += min(_LEAST_ROW, whole)
+            if chosen and needed > room:
+                break
+            chosen[place] = points
+        # A stable sort: lines of one time stay in the order in which they were stored.
+        rows = sorted(((lines[place], chosen[place]) for place in sorted(chosen)), key=lambda row: row[0].at)
+        return list(self._outlined(rows, room))
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
         """Candidates for changes to a subject."""
@@ -151,44 +154,56 @@ class SubjectFunctions(LineFunctions):
                 if about or not self._lines.in_chat or turn.body > turn.start:
                     yield line
 
-    def _outlined(self, line: Line, text: str, listed: set[str]) -> dict[str, Any]:
-        """A row of an outline, with the headings of the reply that are not in ``listed``."""
-        self._on_read(line.chunk.id)
-        points = list(islice((one for one in self._points(line) if one and one not in listed), _MOST_POINTS))
-        listed.update(points)
-        at = line.at
-        return {
-            "date": at[:10],
-            "at": at,
-            "speaker": line.speaker,
-            "text": text,
-            "points": points,
-            "chunk_id": line.chunk.id,
-            "conversation_id": line.chunk.metadata.conversation_id,
-            **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),
-        }
+    def _outlined(self, rows: list[tuple[Line, list[str]]], room: int) -> Iterator[dict[str, Any]]:
+        """The rows of an outline; what a row leaves of its share of the characters is for those after it."""
+        said = ["\n".join([*headings, line.text]) for line, headings in rows]
+        shortener = Shortener(said, get_analyser(self._store.config.search.language))
+        listed: set[str] = set()
+        for number, (line, headings) in enumerate(rows):
+            each = room // (len(rows) - number) - _ROW_HEAD
+            new = [one for one in headings if one not in listed]
+            text, points = shortener.short(line.text, min(_MOST_ROW, each), new, each)
+            if not text:
+                continue
+            listed.update(points)
+            room -= _ROW_HEAD + len(text) + sum(len(one) + _BETWEEN_POINTS for one in points)
+            self._on_read(line.chunk.id)
+            at = line.at
+            yield {
+                "date": at[:10],
+                "at": at,
+                "speaker": line.speaker,
+                "text": text,
+                "points": points,
+                "chunk_id": line.chunk.id,
+                "conversation_id": line.chunk.metadata.conversation_id,
+                **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),
+            }
 
     def _points(self, line: Line) -> Iterator[str]:
         """The headings of a note, or of what follows a turn up to the next turn of its speaker; each once."""
-        content, start, said = line.chunk.content, line.said[line.number].start, line.said[line.number + 1 :]
-        later: list[str] = []
-        if line.speaker is not None and line.chunk.metadata.conversation_id is not None:
-            later = self._store.neighbours(line.chunk.id, before=0, after=_REPLY_CHUNKS)[1]
-        found = self._store.get_many(later, track=False)
         seen: set[str] = set()
-        for chunk in (None, *(found[one] for one in later if one in found)):
-            if chunk is not None:
-                content, start = chunk.content, 0
-                said = [one.said[one.number] for one in self._lines.lines(chunk)]
+        for content, start, said in self._following(line):
             again = (one.start for one in said if one.speaker == line.speaker and one.body > one.start)
             stop = next(again, None)
             for match in _headings(content):
                 title = (match[1] or match[2]).lstrip(_NUMBERING).rstrip(" :*#")
-                if start <= match.start() < (len(content) if stop is None else stop) and title not in seen:
+                inside = start <= match.start() < (len(content) if stop is None else stop)
+                if inside and title and title not in seen:
                     seen.add(title)
                     yield title
             if stop is not None:
                 return
+
+    def _following(self, line: Line) -> Iterator[tuple[str, int, Sequence[Said]]]:
+        """The text of a line's chunk, where the line starts and what is said after it; then the chunks after it."""
+        yield line.chunk.content, line.said[line.number].start, line.said[line.number + 1 :]
+        if line.speaker is None or line.chunk.metadata.conversation_id is None:
+            return
+        later = self._store.neighbours(line.chunk.id, before=0, after=_REPLY_CHUNKS)[1]
+        found = self._store.get_many(later, track=False)
+        for chunk in (found[one] for one in later if one in found):
+            yield chunk.content, 0, [one.said[one.number] for one in self._lines.lines(chunk)]
 
     def _about(self, subject: str) -> list[Line]:
         """The lines most relevant to a subject, each once."""

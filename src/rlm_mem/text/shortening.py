@@ -2,7 +2,8 @@
 
 "I'm kinda worried that my $12.99/month subscription might not be enough, can you help me with that?" among texts that
 ask for help becomes "$12.99/month subscription not enough". What is common is counted in the texts listed, so there is
-no list of phrases, and any language will do. Numbers and denials are kept.
+no list of phrases, and any language will do. Numbers and denials are kept. Headings of what follows a text take part:
+the room goes to what tells most for its length.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -24,18 +25,20 @@ __all__ = ["Shortener"]
 _MOST_CHARS = 3_000
 """Characters of a text that are read."""
 _MOST_CLAUSES = 60
-_COMMON = 0.3
+_COMMON = 0.5
 """Share of the texts from which on a word is common, and left out."""
 _FEW = 4
 """Fewest texts in which a common word occurs."""
 _FIRST = 1.25
-"""How much more the first clause counts: it mostly names the matter."""
+"""How much more the first clause counts, which mostly names the matter, and a heading, which is dense."""
 _NAMED = 0.75
 """Least weight of a name, as a share of that of a word of one text alone: it tells who or what a row is about."""
 _JOINED = 12
 """Added to the length of a clause, so that very short ones do not come first."""
 _LEAST_CUT = 24
 """Fewest characters into which a clause is cut."""
+_BETWEEN = 3
+"""Characters between two parts, at most: those between headings."""
 _CLAUSE_END = re.compile(r"(?<=[,;:!?…]) |(?<=[，；：、。！？])| (?=[–—(-])|(?<=\)) ")
 _DENIAL = re.compile(
     r"(?:not|never|no|nobody|nothing|none|neither|nor|without|cannot|[^\W\d_]{1,8}n['’]t|nicht|nie|kein\w{0,2}|ohne|pas|"
@@ -57,14 +60,11 @@ class Shortener:
     Args:
         texts: all of them, in any order; each counts once for each of its words.
         analyser: of the language that they are in.
-        about: terms that are kept, and count as much as those of one text alone.
     """
 
-    def __init__(self, texts: Iterable[str], analyser: Analyser, about: Collection[str] = ()) -> None:
+    def __init__(self, texts: Iterable[str], analyser: Analyser) -> None:
         self._analyser = analyser
-        self._about = frozenset(about)
         self._terms: dict[str, list[str]] = {}
-        self._read: dict[str, tuple[list[str], list[_Clause]]] = {}  # sentences and, once needed, clauses
         counts: Counter[str] = Counter()
         named: set[str] = set()
         number = 0
@@ -74,8 +74,6 @@ class Shortener:
             number += 1
         self._number = number
         self._counts = counts
-        for term in self._about & counts.keys():
-            counts[term] = 1
         self._common = max(_FEW, _COMMON * number)
         self._named = named
         self._least_of_name = _NAMED * math.log(number + 1)
@@ -90,35 +88,58 @@ class Shortener:
         has = wanted.intersection(self._terms_of(text))
         return sum(map(self._weight, has)) / sum(map(self._weight, wanted)) if has else 0.0
 
-    def short(self, text: str, chars: int) -> str:
-        """The text on one line of at most ``chars`` characters, its clauses in order; empty if it is all code."""
-        if text not in self._read:
-            self._read[text] = list(_prose(text[:_MOST_CHARS])), []
-        said, clauses = self._read[text]
+    def short(
+        self, text: str, chars: int, headings: Sequence[str] = (), room: int = 0
+    ) -> tuple[str, list[str]]:
+        """The text on one line, its clauses in order, and those of the headings that have room.
+
+        Args:
+            text: empty comes out what is all code.
+            chars: most characters of the text.
+            headings: of what follows the text; each is taken whole or not at all.
+            room: most characters of text and headings together; less than ``chars`` counts as ``chars``.
+        """
+        said = list(_prose(text[:_MOST_CHARS]))
         whole = one_line(" ".join(said), chars + 1)
-        if len(whole) <= chars:
-            return whole
-        if not clauses:
-            clauses += islice(self._clauses(said), _MOST_CLAUSES)
-        left = dict(enumerate(clauses))
+        room = max(room, chars)
+        if not whole:
+            return "", []
+        if len(whole) <= chars and len(whole) + sum(len(one) + _BETWEEN for one in headings) <= room:
+            return whole, list(headings)
+        clauses = list(islice(self._clauses(said), _MOST_CLAUSES)) or [_Clause(whole, frozenset())]
+        parts = [*clauses, *(_Clause(one, frozenset(self._analyser.terms(one))) for one in headings)]
+        left = dict(enumerate(parts))
         chosen: dict[int, str] = {}
         told: set[str] = set()
-        room = chars
-        while left and room > 0:
-            gains = {number: self._gain(number, clause, told) for number, clause in left.items()}
+        room_of_text = chars
+        while left:
+            gains = {
+                number: self._gain(part, told) * (1 if 0 < number < len(clauses) else _FIRST)
+                for number, part in left.items()
+                if chosen or number < len(clauses)
+            }
             best = max(gains, key=gains.__getitem__)
-            clause = left.pop(best)
             if not gains[best] and chosen:
                 break
-            if len(clause.text) <= room:
-                chosen[best] = clause.text
-            elif room >= _LEAST_CUT or not chosen:
-                chosen[best] = one_line(clause.text, room)
+            part = left.pop(best)
+            if best < len(clauses):
+                has = min(room, room_of_text)
+                if len(part.text) <= has:
+                    chosen[best] = part.text
+                elif has >= _LEAST_CUT or (has > 0 and not chosen):
+                    chosen[best] = one_line(part.text, has)
+                else:
+                    continue
+                room_of_text -= len(chosen[best]) + _BETWEEN
+            elif len(part.text) <= room:
+                chosen[best] = part.text
             else:
                 continue
-            told |= clause.terms
-            room -= len(chosen[best]) + 2
-        return ", ".join(chosen[number] for number in sorted(chosen)) or whole[:chars]
+            told |= part.terms
+            room -= len(chosen[best]) + _BETWEEN
+        clear = ", ".join(chosen[number] for number in sorted(chosen) if number < len(clauses))
+        taken = [chosen[number] for number in sorted(chosen) if number >= len(clauses)]
+        return clear, taken
 
     def _terms_of(self, text: str) -> list[str]:
         found = self._terms.get(text)
@@ -130,9 +151,8 @@ class Shortener:
         weight = math.log((self._number + 1) / self._counts.get(term, 1))
         return max(weight, self._least_of_name) if term in self._named else weight
 
-    def _gain(self, number: int, clause: _Clause, told: set[str]) -> float:
-        weight = sum(map(self._weight, clause.terms - told))
-        return weight / math.sqrt(len(clause.text) + _JOINED) * (1 if number else _FIRST)
+    def _gain(self, part: _Clause, told: set[str]) -> float:
+        return sum(map(self._weight, part.terms - told)) / math.sqrt(len(part.text) + _JOINED)
 
     def _clauses(self, said: Iterable[str]) -> Iterable[_Clause]:
         """The clauses without their common words; one of a single word belongs to the clause before it."""
