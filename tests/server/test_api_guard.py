@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import re
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,8 +14,12 @@ import pytest
 from starlette.responses import Response
 from starlette.testclient import TestClient
 
+from rlm_mem.http import limits
 from rlm_mem.http.guard import Keys
 from rlm_mem.http.limits import Buckets
+from rlm_mem.http.metrics import Metrics
+from rlm_mem.serving import running
+from rlm_mem.serving.network import Network
 from tests.server.api import API, BASE, BEARER, PORT, TOKEN, client_of, serving
 from tests.server.test_api_chunks import refused
 
@@ -308,3 +315,63 @@ def test_without_a_dashboard_no_browser_logs_in(tmp_path: Path) -> None:
         )
         assert client.get("/login").status_code == 401
         refused(client.get("/api/v1/stats"), 401)
+
+
+def test_a_client_that_is_slow_to_ask_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A head that does not end, a body that does not, refused or not; while who asks again and again is answered."""
+    monkeypatch.setattr(running, "_HEAD_SECONDS", 0.3)
+    monkeypatch.setattr(running, "_TICKS", 1)
+    monkeypatch.setattr(limits, "BODY_SECONDS", 0.3)
+    host = f"Host: 127.0.0.1:{PORT}\r\n"
+    token = f"Authorization: Bearer {TOKEN}\r\n"
+    asked = f"GET /api/v1/stats HTTP/1.1\r\n{host}{token}\r\n"
+    post = f"HTTP/1.1\r\n{host}Content-Type: application/json\r\nContent-Length: 900\r\n"
+    slow = {
+        "": b"",
+        asked[:30]: b"",
+        asked + asked[:30]: b"200 OK",
+        f"POST /api/v1/chunks {post}{token}\r\nx": b"408 Request Timeout",
+        f"POST /api/v1/import?name=a.md {post}{token}\r\n".replace(
+            "json", "octet-stream"
+        ): b"408 Request Timeout",
+        f"POST /login {post}\r\nx": b"408 Request Timeout",
+        f"POST /api/v1/chunks {post}\r\nx": b"401 Unauthorized",
+    }
+
+    async def drip(port: int, begin: str) -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(begin.encode())
+        answer, open_ = b"", True
+        while open_:
+            with contextlib.suppress(TimeoutError):
+                try:
+                    part = await asyncio.wait_for(reader.read(9000), 0.05)
+                except ConnectionError:
+                    part = b""
+                answer, open_ = answer + part, bool(part)
+            writer.write(b"x" if begin else b"")
+        writer.close()
+        return answer
+
+    async def go() -> list[bytes]:
+        server = running.Running(app, Network(), Metrics(), state, 5.0)
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            serving_it = asyncio.create_task(server.serve(sockets=[listening]))
+            port = listening.getsockname()[1]
+            dripping = asyncio.gather(*(drip(port, begin) for begin in slow))
+            reader, writer = await asyncio.open_connection("127.0.0.1", port)
+            while not dripping.done():
+                writer.write(asked.encode())
+                head = await reader.readuntil(b"\r\n\r\n")
+                length = re.search(rb"content-length: (\d+)", head)
+                assert length and head.startswith(b"HTTP/1.1 200")
+                await reader.readexactly(int(length[1]))
+                await asyncio.wait({dripping}, timeout=0.05)
+            writer.close()
+            server.should_exit = True
+            await serving_it
+        return await dripping
+
+    with serving(tmp_path / "brain", dashboard=True) as (app, state, _):
+        found = asyncio.run(asyncio.wait_for(go(), 30))
+    assert [answer.split(b"\r\n")[0].removeprefix(b"HTTP/1.1 ") for answer in found] == list(slow.values())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import logging
 import secrets
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.requests import Request, cookie_parser
+from starlette.requests import ClientDisconnect, Request, cookie_parser
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.routing import Route
 
@@ -20,7 +21,7 @@ from rlm_mem.access.clients import NEEDED, set_client
 from rlm_mem.access.grants import OWNER, Access, Caller
 from rlm_mem.errors import StorageError
 from rlm_mem.http.encoding import problem_response
-from rlm_mem.http.limits import BodyTooLarge, read_body
+from rlm_mem.http.limits import BODY_SECONDS, BodyTooLarge, TimedBody, read_body
 from rlm_mem.http.metrics import Metrics
 from rlm_mem.http.observed import route_of
 from rlm_mem.http.site import LOOPBACK, Site
@@ -43,6 +44,8 @@ API = "/api/"
 #: Names the namespace that a request concerns, for tokens that reach several.
 NAMESPACE_HEADER = "RLM-MEM-Namespace"
 
+_LEFT = 499
+"""The status in the log where a client left before there was an answer."""
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _LONGEST_FORM = 4096
 _SMALL = 1 << 20
@@ -227,12 +230,15 @@ class Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        began, status, name = time.perf_counter(), 499, ""  # 499: the client left before there was an answer
+        began, status, name = time.perf_counter(), _LEFT, ""
         still_valid: Callable[[], bool] | None = None
         sized: int | None = None  # bytes of the answer, where it has said how many
+        body = TimedBody(receive)
 
         async def counted(message: Message) -> None:
             nonlocal status, sized
+            if body.too_slow and status == _LEFT:
+                return  # nobody has been answered yet: the guard does it
             if message["type"] == "http.response.start":
                 status = message["status"]
                 needed = scope.get(NEEDED)
@@ -252,7 +258,7 @@ class Guard:
         with self._metrics.in_flight():
             try:
                 try:
-                    client, refusal = await self._client(scope, receive)
+                    client, refusal = await self._client(scope, body)
                 except StorageError as error:
                     _log.error("the tokens cannot be read: %s", error)
                     client, refusal = None, _refused(scope, 503, "the tokens of this server cannot be read")
@@ -261,7 +267,12 @@ class Guard:
                     name = client.access.name
                     if not client.access.owner:
                         still_valid = self._checks(scope, client)
-                await (refusal or self._app)(scope, receive, counted)
+                with contextlib.suppress(ClientDisconnect):
+                    await (refusal or self._app)(scope, body, counted)
+                if body.too_slow and status == _LEFT:
+                    status = 408
+                    why = f"the body of the request did not arrive within {BODY_SECONDS:g} seconds"
+                    await _refused(scope, status, why, {"Connection": "close"})(scope, receive, send)
             except _Revoked:
                 _log.warning("an answer to %s ends early: its token is revoked", name)
                 if sized is not None:  # the client must not take it for the whole

@@ -1,7 +1,8 @@
-"""Limits: the rate of a client's requests, and the size of a body."""
+"""Limits: the rate of a client's requests, the size of a body, and the time in which it arrives."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import math
 import threading
@@ -16,13 +17,25 @@ from rlm_mem.operations.problems import Problem, problem
 
 if TYPE_CHECKING:
     from starlette.requests import Request
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from rlm_mem.access.grants import Caller
 
-__all__ = ["BodyTooLarge", "Buckets", "ClientLimits", "Limited", "body_parts", "read_body"]
+__all__ = [
+    "BODY_SECONDS",
+    "BodyTooLarge",
+    "Buckets",
+    "ClientLimits",
+    "Limited",
+    "TimedBody",
+    "body_parts",
+    "read_body",
+]
 
 _MOST_BUCKETS = 1024
+BODY_SECONDS = 30.0
+"""How long the server waits for the body of a request, in all, besides a second for each kilobyte that has come."""
+_BODY_RATE = 1000
 
 
 class BodyTooLarge(Exception):
@@ -104,6 +117,36 @@ class ClientLimits:
             self._running[name] -= 1
             if not self._running[name]:
                 del self._running[name]
+
+
+class TimedBody:
+    """What a request receives, as if its client had left once its body has taken too long.
+
+    Args:
+        receive: of the request.
+    """
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._waited = 0.0
+        self._size = 0
+        self._complete = False
+        self.too_slow = False
+
+    async def __call__(self) -> Message:
+        if self._complete:
+            return await self._receive()
+        began = time.monotonic()
+        try:
+            async with asyncio.timeout(BODY_SECONDS + self._size / _BODY_RATE - self._waited):
+                message = await self._receive()
+        except TimeoutError:
+            self.too_slow = self._complete = True
+            return {"type": "http.disconnect"}
+        self._waited += time.monotonic() - began
+        self._size += len(message.get("body", b""))
+        self._complete = not message.get("more_body", False)
+        return message
 
 
 class Limited:

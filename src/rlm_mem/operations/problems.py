@@ -92,6 +92,7 @@ _REFUSALS = {
     404: ("not-found", "There is nothing at this address"),
     405: ("method-not-allowed", "This address does not take this method"),
     406: ("not-acceptable", "None of the accepted media types can be given"),
+    408: ("request-timeout", "The request took too long to arrive"),
     409: ("conflict", "It does not fit what is there"),
     412: ("precondition-failed", "It has changed meanwhile"),
     413: ("body-too-large", "The body is too large"),

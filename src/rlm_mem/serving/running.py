@@ -9,7 +9,7 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 
@@ -26,6 +26,10 @@ _LINGER_SECONDS = 2.0
 """How long a connection without a request stays open while the server drains: a request that is on its way is
 answered, and the client told to connect again."""
 _STEP = 0.02
+_TICKS = 10
+"""The server looks at waiting connections every so many tenths of a second."""
+_HEAD_SECONDS = 30.0
+"""How long a connection may take to send the head of a request, and to send what is left of one that was answered."""
 
 _log = logging.getLogger(__name__)
 
@@ -61,10 +65,34 @@ class Running(uvicorn.Server):
         self._state = state
         self._drain_seconds = drain_seconds
         self._handing_over: asyncio.Task[None] | None = None
+        self._waiting: dict[Any, tuple[Any, float]] = {}
         self.on_replace: Callable[[], Awaitable[bool]] | None = None
         """Starts a new server; True when it has taken over."""
         self.on_ready: Callable[[], None] = lambda: None
         """Called when requests are answered."""
+
+    async def on_tick(self, counter: int) -> bool:
+        """Called ten times a second: whether to end."""
+        if counter % _TICKS == 0:
+            self._close_waiting()
+        return await super().on_tick(counter)
+
+    def _close_waiting(self) -> None:
+        """Close connections that have sent no request for too long; the library only closes those that send nothing
+        after an answer.
+        """
+        now, waiting = time.monotonic(), {}
+        for connection in self.server_state.connections:
+            cycle = getattr(connection, "cycle", None)  # the last request
+            if cycle is not None and not cycle.response_complete:
+                continue
+            before, since = self._waiting.get(connection, (None, now))
+            waiting[connection] = cycle, since if before is cycle else now
+            if now - waiting[connection][1] > _HEAD_SECONDS:
+                transport = connection.transport
+                if transport is not None:
+                    transport.close()
+        self._waiting = waiting
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve."""
