@@ -48,6 +48,9 @@ RECALL_FUNCTIONS = 713
 say what was replaced and what is told again, and look for numbered statements; a passage comes with the lines around it
 (`text.blocks`)."""
 
+_ONCE = frozenset(("/text/patterns.py",))
+"""Called for the first use of a pattern, which may be in any of the walks."""
+
 ROW_CALLS = 5
 """Calls of our functions for one row of the index, which every read of a chunk starts with."""
 
@@ -69,8 +72,10 @@ class Walk:
 
     def _note(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
-        if event == "call" and code.co_filename.startswith(ROOT) and code.co_name != "<module>":
-            self.functions[code.co_filename.removeprefix(ROOT), code.co_qualname] += 1
+        place = code.co_filename.removeprefix(ROOT)
+        if event != "call" or place == code.co_filename or code.co_name == "<module>" or place in _ONCE:
+            return
+        self.functions[place, code.co_qualname] += 1
 
     @property
     def calls(self) -> int:

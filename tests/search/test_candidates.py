@@ -301,3 +301,15 @@ def test_no_candidates_is_an_empty_set_with_statistics(rows: IndexRows) -> None:
     assert found.chunk_ids == []
     assert found.tf.shape == (0, 1)
     assert found.n_chunks == 1
+
+
+def test_a_question_asked_again_leaves_out_what_was_archived_or_replaced_meanwhile(rows: IndexRows) -> None:
+    for doc in range(4):
+        rows.put(Made(doc, None, float(doc), [Spoken(["w1", "w2"])]))
+    source = PostingsIndex(rows.folder / "postings", NS).source(rows.connection)
+    asked = [["w1"]], {"w2": 1.0}, 3
+    first = source.holding(*asked)
+    assert [one.terms for one in first] == [{"w2"}] * 3
+    rows.archive(3)
+    rows.put(Made(2, None, 2.0, [Spoken(["w1"])], superseded=True))
+    assert source.holding(*asked) == first[2:]

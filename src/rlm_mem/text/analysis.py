@@ -390,7 +390,13 @@ class Analyser:
                 if made is None:
                     if len(known) >= _MAX_KNOWN:
                         known.clear()
-                    made = known[word] = tuple(self._terms_of(word, left_out, singles=indexed))
+                    is_number = word.isdigit() and word.isascii()  # mostly new, and its own term
+                    made = (
+                        (word[:MAX_TERM],)
+                        if is_number
+                        else tuple(self._terms_of(word, left_out, singles=indexed))
+                    )
+                    known[word] = made
                 found += made
             return found
 

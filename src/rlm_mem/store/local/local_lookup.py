@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
-from itertools import compress
+from itertools import compress, repeat
 from operator import attrgetter
 from typing import Any, Self
 
@@ -140,7 +140,12 @@ def _ordered(view: View, slots: Ints, scores: npt.NDArray[np.float32], limit: in
 _NOTHING = np.zeros(0, np.int64)
 #: Replacements of replacements that are followed.
 _STEPS = 5
+_ANSWERS = 1_000
+"""Most answers of `holding` that are kept."""
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
+
+
+_Question = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, float], ...], int]
 
 
 class LocalSource:
@@ -156,6 +161,7 @@ class LocalSource:
         self._lists: dict[int, LocalTermPostings] = {}
         self._named: dict[str, LocalTermPostings] = {}  # of the terms that `holding` was asked for
         self._masks: dict[Filters, Bools | None] = {}
+        self._answered: dict[_Question, dict[int, frozenset[str]]] = {}  # what `holding` was asked
 
     # -- terms and statistics --------------------------------------------------------------------------------------
 
@@ -262,21 +268,41 @@ class LocalSource:
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
     ) -> list[Held]:
         """See `CandidateSource.holding`."""
+        # Notes made after one pattern ask the same again and again, for which the postings have the same answer.
+        question = tuple(map(tuple, groups)), tuple(weights.items()), limit
+        found = self._answered.get(question)
+        if found is None:
+            if len(self._answered) >= _ANSWERS:
+                self._answered.clear()
+            found = self._answered[question] = self._best_holding(groups, weights, limit)
+        if not found:
+            return []
+        rows = self._connection.execute(
+            "SELECT c.doc, c.id, c.content_hash FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
+            " WHERE c.ns = ? AND c.status = 0 AND c.superseded_by IS NULL",
+            (select_docs(found), self._ns),
+        )
+        return [Held(chunk_id, digest, found[doc]) for doc, chunk_id, digest in rows]
+
+    def _best_holding(
+        self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
+    ) -> dict[int, frozenset[str]]:
+        """What `holding` returns as the postings have it: chunks by their numbers, each with its terms."""
         lists = self._lists_of([term for group in groups for term in group])
         found = [
             self._holding_all([lists[term] for term in group])
             for group in groups
-            if group and all(term in lists for term in group)
+            if group and lists.keys() >= set(group)
         ]
         if not found:  # for most questions: the terms that only have weights are not looked up
-            return []
+            return {}
         lists |= self._lists_of(weights)
         (old, new), *others = found
         for old_too, new_too in others:
             old, new = union(old, old_too), union(new, new_too)
         count = len(old) + len(new)
         if not count:
-            return []
+            return {}
         view = self._view
         parts = weighed(weights, {term: postings.df for term, postings in lists.items()})
         terms = sorted(parts)
@@ -289,16 +315,8 @@ class LocalSource:
         docs = view.both("doc", old, new)
         order = np.lexsort((docs, view.both("at", old, new), scores))[: -limit - 1 : -1]
         order = order[scores[order] >= 0]
-        chosen = docs[order].tolist()
-        rows = self._connection.execute(
-            "SELECT c.doc, c.id, c.content_hash FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value"
-            " WHERE c.ns = ? AND c.status = 0 AND c.superseded_by IS NULL",
-            (select_docs(chosen), self._ns),
-        )
-        held = dict(zip(chosen, holds[:, order].T.tolist(), strict=True))
-        return [
-            Held(chunk_id, digest, frozenset(compress(terms, held[doc]))) for doc, chunk_id, digest in rows
-        ]
+        held = map(frozenset, map(compress, repeat(terms), holds[:, order].T.tolist()))
+        return dict(zip(docs[order].tolist(), held, strict=True))
 
     def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
         """See `CandidateSource.holding_each`."""
