@@ -137,3 +137,21 @@ def test_an_approval_can_be_undone(continuum: Continuum) -> None:
     continuum.undo(continuum.changes.transitions()[-1])
     assert continuum.traces.find(case.entry).text == before
     assert continuum.review.case(case.id).status == "open"
+
+
+def test_a_case_that_cannot_be_read_hides_no_other_one(continuum: Continuum) -> None:
+    case = queued(continuum)
+    stored = continuum.store.files
+    data = stored.read(f"system/review/{case.id}.json")
+    assert data is not None
+    later = data.replace(f'"{case.kind}"'.encode(), b'"a kind of a later version"', 1)
+    broken = {"promote-0.json": data[:40], "replace-0.json": later, "retain-0.json": b"\xff" + b"[" * 9000}
+    with stored.transaction():
+        for name, text in broken.items():
+            stored.write(f"system/review/{name}", text)
+    assert continuum.review.cases() == [case]
+    found = [one for one in continuum.findings() if one.code == "unreadable-case"]
+    assert [(one.file or "").rpartition("/")[2] for one in found] == list(broken)
+    assert all((one.file or "") in one.message and "later" not in one.remedy for one in found)
+    continuum.review.approve(case.id, reviewer="mara", reason="it is proven")
+    assert continuum.review.cases() == []

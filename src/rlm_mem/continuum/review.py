@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
 from time import monotonic
@@ -22,7 +23,7 @@ import msgspec
 from rlm_mem.chunk import parse_time
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, Edit
-from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
+from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
 from rlm_mem.errors import (
@@ -120,11 +121,15 @@ class ReviewQueue:
     # --- looking -----------------------------------------------------------------------------------------------------
 
     def cases(self, status: str | None = "open") -> list[Case]:
-        """Cases, oldest first; ``status`` None: all. A deferred case is open again after ``defer_until``."""
+        """Cases, oldest first; ``status`` None: all. A deferred case is open again after ``defer_until``.
+
+        A file that cannot be read is left out, with a warning.
+        """
         now = self._store.clock()
-        stored = self._files.stored
-        names = [name for name in stored.names(FOLDER) if name.endswith(".json")]
-        found = [_decode(data, name) for name, data in stored.contents(names)]
+        damaged: list[InvalidEntry] = []
+        found = list(self._stored(damaged))
+        for one in damaged:
+            _logger.warning("a case of the review queue is left out: %s", one.message)
         found += [_quarantine_case(chunk) for chunk in self._store.quarantined()]
         for case in found:
             if case.status == "deferred" and case.defer_until and parse_time(case.defer_until) <= now:
@@ -133,6 +138,22 @@ class ReviewQueue:
             (case for case in found if status in (None, case.status)),
             key=lambda case: (case.opened_at, case.id),
         )
+
+    def damaged(self) -> list[InvalidEntry]:
+        """The files of cases that cannot be read."""
+        damaged: list[InvalidEntry] = []
+        for _ in self._stored(damaged):
+            pass
+        return damaged
+
+    def _stored(self, damaged: list[InvalidEntry]) -> Iterator[Case]:
+        stored = self._files.stored
+        names = [name for name in stored.names(FOLDER) if name.endswith(".json")]
+        for name, data in stored.contents(names):
+            try:
+                yield _decode(data, name)
+            except InvalidMemory as error:
+                damaged.append(InvalidEntry(name, error.message, "unreadable-case"))
 
     def case(self, case_id: str) -> Case:
         """One case; raises NotFoundError."""
@@ -311,10 +332,11 @@ class ReviewQueue:
             return 0
         waiting = 0
         for name, data in stored.contents(names):
-            if _decode(data, name).status in ("approved", "rejected"):
-                stored.remove(name)  # what was decided stands in the audit log
-            else:
-                waiting += 1
+            with suppress(InvalidMemory):  # found by a check
+                if _decode(data, name).status in ("approved", "rejected"):
+                    stored.remove(name)  # what was decided stands in the audit log
+                    continue
+            waiting += 1
         if waiting >= most and waiting == len(names):
             self._full = names, now
         return max(0, most - waiting)

@@ -165,6 +165,7 @@ class Continuum:
                         "tiered-undated",
                     )
                 )
+        problems += self.review.damaged()
         for name in self.changes.waiting():
             problems.append(
                 InvalidEntry(

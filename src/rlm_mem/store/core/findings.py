@@ -91,6 +91,7 @@ CODES: dict[str, tuple[str, str]] = {
         "a tiered memory has no created_at: the time of its file stands in",
         "left: write one into its front matter",
     ),
+    "unreadable-case": ("a case of the review queue does not validate", "left in place for a person"),
     "damaged-file": (
         "parts of a file of the brain are missing in the database, or too many",
         "left: bring it back from a backup or an export",
