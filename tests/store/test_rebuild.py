@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -101,6 +103,7 @@ def test_the_index_is_the_same_however_many_processes_read_the_files(
     started: list[object] = []
     start = workers._started
     monkeypatch.setattr(workers, "_started", lambda: started.append(None) or start())
+    monkeypatch.setattr(workers, "can_fork", lambda: False)
     assert rebuilt(brain, 3) == alone
     assert started
 
@@ -156,14 +159,19 @@ def test_chunks_of_one_time_keep_their_order_when_the_index_is_made_anew(tmp_pat
         assert memory.list_chunks(conversation_id="book") == written
 
 
-@pytest.mark.parametrize("fault", ["cannot start", "dies"])
+@pytest.mark.parametrize("fault", ["cannot start", "dies", "cannot fork", "fork dies"])
 def test_without_helping_processes_the_work_is_done_here(
     brain: Path, monkeypatch: pytest.MonkeyPatch, fault: str
 ) -> None:
     paths = sorted(path.relative_to(brain).as_posix() for path in brain.glob("chunks/*/*.json"))
     alone = list(prepare.prepared(str(brain), paths, "english", processes=1))
+    monkeypatch.setattr(workers, "can_fork", lambda: sys.platform == "linux" and "fork" in fault)
     if fault == "cannot start":
         monkeypatch.setattr(workers.sys, "executable", str(brain / "no such program"))
+    elif fault == "cannot fork":
+        monkeypatch.setattr(workers.os, "fork", lambda: os.open(brain / "no such file", os.O_RDONLY))
+    elif fault == "fork dies":
+        monkeypatch.setattr(workers, "serve", lambda asked, _answers: asked.read(9) and os.abort())
     else:
         monkeypatch.setattr(
             workers, "_START", "import sys; sys.stdin.buffer.read(9); sys.exit(3)  # {path!r:.0}"
@@ -187,7 +195,7 @@ def test_a_process_takes_what_it_is_asked_while_nobody_takes_its_answers(
     items = [f"{number} " + "ä" * 300_000 for number in range(12)]  # of each, more than a pipe holds
     waited = threading.Event()
 
-    def otherwise() -> bool:
+    def otherwise(_idle: bool) -> bool:
         waited.set()
         return not threading.Event().wait(0.001)
 
@@ -196,12 +204,13 @@ def test_a_process_takes_what_it_is_asked_while_nobody_takes_its_answers(
         lot=1, count=len(items), processes=2, ahead=5, otherwise=otherwise,
     )  # fmt: skip
     assert list(answers) == [item.upper() for item in items]
-    assert waited.is_set() and not here
+    assert waited.is_set() and len(here) <= 1  # the first one, before this process is forked
 
 
 def test_the_first_lots_are_not_left_to_a_process_that_is_just_starting(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setattr(workers, "can_fork", lambda: False)
     here: list[str] = []
     work = workers._work
     monkeypatch.setattr(workers, "_work", lambda request: here.extend(request.items) or work(request))
@@ -213,7 +222,11 @@ def test_the_first_lots_are_not_left_to_a_process_that_is_just_starting(
     assert here[0] == items[0] and here[:8] == items[: len(here[:8])]
 
 
-def test_helping_processes_end_with_the_work(brain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("by_fork", [True, False])
+def test_helping_processes_end_with_the_work(
+    brain: Path, monkeypatch: pytest.MonkeyPatch, by_fork: bool
+) -> None:
+    monkeypatch.setattr(workers, "can_fork", lambda: by_fork and sys.platform == "linux")
     made: list[Any] = []
     start = workers._started
     monkeypatch.setattr(workers, "_started", lambda: made.append(start()) or made[-1])
@@ -221,10 +234,48 @@ def test_helping_processes_end_with_the_work(brain: Path, monkeypatch: pytest.Mo
     paths = [path.relative_to(brain).as_posix() for path in brain.glob("chunks/*/*.json")]
     monkeypatch.setattr(prepare, "FEW", 0)
     reading = prepare.prepared(str(brain), paths, "english", processes=3)
-    next(reading)
+    for _ in range(2):  # before a fork is made, the first file is read here
+        next(reading)
     reading.close()  # whoever reads stops half-way
     assert len(made) == 2
     assert all(child._process.poll() is not None for child in made)
+
+
+def process_and_files(_: str, items: list[str]) -> list[list[str]]:
+    """What another process does below: say who it is, and what it has open."""
+    is_open = [item for item in items if Path(f"/proc/self/fd/{item}").exists()]
+    return [[str(os.getpid()), *is_open] for _ in items]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are forked on Linux only")
+def test_a_fork_has_nothing_of_this_process_open_and_is_not_made_of_one_with_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = 1
+    monkeypatch.setattr(workers.threading, "active_count", lambda: threads)
+    ways: list[str] = []
+    for name in ("_forked", "_spawned"):
+        real = getattr(workers, name)
+        monkeypatch.setattr(workers, name, lambda name=name, real=real: ways.append(name) or real())
+    with (tmp_path / "open").open("w") as own:
+        question = {
+            "count": 9,
+            "lot": 1,
+            "processes": 2,
+            "otherwise": lambda _idle: bool(threading.Event().wait(0.01)),
+        }
+        own.write("said once")
+        descriptor = str(os.dup2(own.fileno(), 200))
+        found = list(
+            workers.called(f"{__name__}:process_and_files", "", [descriptor] * 9, list[list[str]], **question)
+        )
+        os.close(200)
+    assert (tmp_path / "open").read_text() == "said once"
+    assert found[0] == [str(os.getpid()), descriptor]
+    assert len(found[-1]) == 1 and found[-1] != found[0][:1]
+    threads += 1
+    list(workers.called(f"{__name__}:in_capitals", "", ["a"] * 3, list[str], count=3, lot=1, processes=2))
+    assert ways == ["_forked", "_spawned"]
 
 
 def test_a_check_finds_the_same_however_many_processes_look(

@@ -34,7 +34,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.ahead import LocalTerms, local_terms, segments_ahead
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.records import Summary, index_key, summary_of, surroundings
-from rlm_mem.store.local.workers import called
+from rlm_mem.store.local.workers import called, can_fork
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.statements import Stated, statements_in
@@ -49,6 +49,8 @@ _LONGEST_LOCK = 1.0
 """Seconds after which a transaction ends and the rest of its batch is left for the next, so that others can write."""
 _WORTH_PROCESSES = 600_000
 """With fewer characters than this, starting processes takes longer than analysing the texts here."""
+_WORTH_FORKS = 100_000
+"""The same where processes are forks of this one, which have nothing to load."""
 _PER_TEXT = 100
 """Characters that take as long to analyse as what every text takes, whatever its length."""
 _LOT, _LOT_CHARACTERS = 25, 40_000
@@ -167,20 +169,25 @@ def _for_analysis(item: _Text) -> str:
 
 
 def _analysed_ahead(
-    items: Iterable[object], settings: Config, ahead: int, otherwise: Callable[[], bool], *, statements: bool
+    items: Iterable[object],
+    settings: Config,
+    ahead: int,
+    otherwise: Callable[[bool], bool],
+    *,
+    statements: bool,
 ) -> Iterator[tuple[_Text, _Analysed | _Refused]]:
     """The texts with their analysis, in order; some ``ahead`` of the one that is asked for.
 
     Args:
-        otherwise: called while the next one is not there yet.
+        otherwise: called while the next one is not there yet, with whether there is none left to analyse here.
     """
     rest = map(_given, items)
     first: list[_Text | _Refused] = []
-    size = 0
-    while size < _WORTH_PROCESSES and (following := next(rest, None)) is not None:
+    size, worth = 0, _WORTH_FORKS if can_fork() else _WORTH_PROCESSES
+    while size < worth and (following := next(rest, None)) is not None:
         first.append(following)
         size += _PER_TEXT + (len(following.text) if isinstance(following, _Text) else 0)
-    few = len(first) + (size < _WORTH_PROCESSES)
+    few = len(first) + (size < worth)
     lot = max(1, min(_LOT, _LOT_CHARACTERS * len(first) // max(1, size)))
     taken: deque[_Text | _Refused] = deque()
 
@@ -346,9 +353,13 @@ class _Filling:
         self._digests.clear()
         self.characters = 0
 
-    def go_on(self) -> bool:
-        """Store the waiting texts if there are enough for a transaction; returns whether there were."""
-        if len(self.waiting) < _WORTH_STORING:
+    def go_on(self, idle: bool) -> bool:
+        """Store the waiting texts if there are enough for a transaction; returns whether there were.
+
+        Args:
+            idle: there is nothing else to do meanwhile.
+        """
+        if len(self.waiting) < (_LOT if idle else _WORTH_STORING):
             return False
         self.flush()
         return True

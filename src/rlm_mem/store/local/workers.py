@@ -1,32 +1,37 @@
 """Other processes that read and analyse for the one that writes the index, where that is quicker.
 
-A worker is a plain child process that calls functions of this package with lots of items; the results come back in the
-order of the items, so an index made with workers is the one made without. Python's own ``multiprocessing`` cannot be
-used: its children would run the main script of the program that uses this package. Where children cannot be started,
-or one dies, the work is done in this process.
+A worker is a child process that calls functions of this package with lots of items; the results come back in the
+order of the items, so an index made with workers is the one made without. On Linux it is a fork of this process while
+that has a single thread: a fork has loaded everything that the work needs, which takes a new interpreter half a second.
+Elsewhere it is a plain interpreter. Python's own ``multiprocessing`` cannot be used: its children would run the main
+script of the program that uses this package. Where children cannot be started, or one dies, the work is done in this
+process.
 """
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import queue
+import signal
 import struct
 import subprocess
 import sys
 import threading
+import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from itertools import islice
 from pkgutil import resolve_name
-from typing import IO, Any
+from typing import IO, Any, NoReturn
 
 import msgspec
 
 from rlm_mem import own_process
 
-__all__ = ["called", "serve"]
+__all__ = ["called", "can_fork", "serve"]
 
 _logger = logging.getLogger("rlm_mem.store")
 
@@ -34,7 +39,7 @@ _MOST = 8  # the writing process cannot keep up with more
 _ASKED = 4
 """Lots that a child has at a time: it goes on while this process is busy with something else than its answers."""
 _BEGUN_HERE = 8
-"""Lots at the beginning that children take last."""
+"""Lots at the beginning that children take last until they have loaded what they need."""
 _SIZE = struct.Struct("<I")
 _START = "import sys; sys.path[:] = {path!r}; from rlm_mem.store.local.workers import serve; serve()"
 
@@ -62,7 +67,7 @@ def called(
     processes: int = 0,
     few: int = 2,
     ahead: int = 0,
-    otherwise: Callable[[], bool] | None = None,
+    otherwise: Callable[[bool], bool] | None = None,
 ) -> Iterator[Any]:
     """What a function of this package, which asks no store, makes of each item, in their order.
 
@@ -76,7 +81,7 @@ def called(
         few: with fewer items no other process is used.
         ahead: calls that may be made ahead of the one whose items are asked for; more where there are many processes.
         otherwise: called while the next answer is not there, before items are worked on here; whether it had to do
-            anything.
+            anything. With True: there are no items left to work on.
     """
     rest = iter(items)
     requests = (_Request(function, given, some) for some in iter(lambda: list(islice(rest, lot)), []))
@@ -85,6 +90,8 @@ def called(
         for request in requests:
             yield from _work(request)
         return
+    if can_fork():  # first load what the work needs
+        yield from _work(_Request(function, given, list(islice(rest, 1))))
     pool = _Pool(processes - 1, msgspec.msgpack.Decoder(shape), ahead, otherwise)
     try:
         for answer in pool.answers(requests):
@@ -107,6 +114,7 @@ class _Pool:
         decoder: of answers.
         ahead: lots that may be worked on ahead of the one whose answer is asked for.
         otherwise: what the process that asks does instead while the next answer is not there; False: there was nothing.
+            Called with whether there are no lots left.
     """
 
     def __init__(
@@ -114,7 +122,7 @@ class _Pool:
         count: int,
         decoder: msgspec.msgpack.Decoder[Any],
         ahead: int,
-        otherwise: Callable[[], bool] | None,
+        otherwise: Callable[[bool], bool] | None,
     ) -> None:
         self._decoder = decoder
         self._ahead = max((_ASKED + 1) * count, ahead)
@@ -134,7 +142,8 @@ class _Pool:
         rest = iter(lots)
         waiting = deque(_Waiting(lot, Future()) for lot in islice(rest, self._ahead))
         # Until children have loaded what they need, this process works on the first lots and goes on with the answers.
-        here = min(_BEGUN_HERE, len(waiting) // 2)
+        ready = any(child is not None and child.is_ready for child in self._children)
+        here = 1 if ready else min(_BEGUN_HERE, len(waiting) // 2)
         for one in (*islice(waiting, here, None), *islice(waiting, here)):
             self._lots.put(one)
         for lot in rest:
@@ -148,10 +157,12 @@ class _Pool:
         """The answer to the first lot; until another process has it, this one answers later lots itself."""
         first = waiting[0]
         while first.answer is None and not first.future.done():
-            if self._otherwise is not None and self._otherwise():
+            if self._otherwise is not None and self._otherwise(False):
                 continue
             one = next((one for one in waiting if one.answer is None and one.future.cancel()), None)
             if one is None:
+                if self._otherwise is not None and self._otherwise(True):
+                    continue
                 break
             one.answer = _work(one.lot)
         waiting.popleft()
@@ -218,10 +229,20 @@ class _Waiting(msgspec.Struct):
 
 
 class _Child:
-    def __init__(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdin is not None and process.stdout is not None
+    """A process that answers requests.
+
+    Args:
+        process: the process.
+        to, back: where it reads requests, and writes answers.
+        is_ready: it need not load anything.
+    """
+
+    def __init__(
+        self, process: subprocess.Popen[bytes] | _Fork, to: IO[bytes], back: IO[bytes], *, is_ready: bool
+    ) -> None:
         self._process = process
-        self._to, self._back = process.stdin, process.stdout
+        self._to, self._back = to, back
+        self.is_ready = is_ready
 
     def ask(self, request: bytes) -> None:
         """Send a request, which is read at once; raises OSError if the child is gone."""
@@ -249,16 +270,97 @@ class _Child:
 
 
 def _started() -> _Child | None:
+    return _forked() if can_fork() else _spawned()
+
+
+def _spawned() -> _Child | None:
     command = [sys.executable, "-I", "-c", _START.format(path=[place for place in sys.path if place])]
     try:
-        return _Child(
-            subprocess.Popen(
-                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-            )
+        process = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
         )
     except (OSError, ValueError) as error:
         _logger.info("no process to read chunk files with: %s", error)
         return None
+    assert process.stdin is not None and process.stdout is not None
+    return _Child(process, process.stdin, process.stdout, is_ready=False)
+
+
+def can_fork() -> bool:
+    """Whether no other thread can hold a lock that a fork of this process would wait for."""
+    return sys.platform == "linux" and threading.active_count() == 1
+
+
+def _forked() -> _Child | None:
+    pipes: list[int] = []
+    try:
+        pipes += os.pipe()
+        pipes += os.pipe()
+        with warnings.catch_warnings():
+            warnings.simplefilter(
+                "ignore", DeprecationWarning
+            )  # of threads that Python does not know, as of numpy
+            pid = os.fork()
+    except OSError as error:
+        _logger.info("no process to read chunk files with: %s", error)
+        for descriptor in pipes:
+            os.close(descriptor)
+        return None
+    asked, to, back, answers = pipes
+    if pid == 0:
+        _serve_and_exit(asked, answers)
+    os.close(asked)
+    os.close(answers)
+    return _Child(_Fork(pid), os.fdopen(to, "wb"), os.fdopen(back, "rb"), is_ready=True)
+
+
+def _serve_and_exit(asked: int, answers: int) -> NoReturn:
+    """In a fork: serve, and end without a trace of the process that it is a copy of."""
+    try:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a whole group: that process ends this one
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        gc.freeze()  # objects of that process are neither looked at nor finalised here
+        nothing = os.open(os.devnull, os.O_RDWR)
+        for descriptor in range(3):
+            os.dup2(nothing, descriptor)
+        begin = 3
+        for kept in (*sorted((asked, answers)), os.sysconf("SC_OPEN_MAX")):
+            os.closerange(begin, kept)  # files, locks and connections of that process are its own
+            begin = kept + 1
+        serve(os.fdopen(asked, "rb"), os.fdopen(answers, "wb"))
+    finally:
+        os._exit(0)
+
+
+class _Fork:
+    """A forked process, with the methods of ``subprocess.Popen`` that are used here."""
+
+    def __init__(self, pid: int) -> None:
+        self._pid = pid
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+        return self._reaped(os.WNOHANG)
+
+    def wait(self) -> None:
+        """Wait for its end."""
+        self._reaped(0)
+
+    def kill(self) -> None:
+        """End it."""
+        if self.poll() is None:
+            os.kill(self._pid, signal.SIGKILL)
+
+    def _reaped(self, options: int) -> int | None:
+        if self._code is None:
+            try:
+                pid, status = os.waitpid(self._pid, options)
+            except ChildProcessError:  # the program that uses this package waits for all of its children
+                self._code = -1
+            else:
+                self._code = os.waitstatus_to_exitcode(status) if pid else None
+        return self._code
 
 
 def _send(stream: IO[bytes], message: bytes) -> None:
@@ -275,16 +377,17 @@ def _receive(stream: IO[bytes]) -> bytes | None:
     return message if len(message) == size else None
 
 
-def serve() -> None:
-    """The child's side: answer requests from stdin on stdout until it is closed.
+def serve(asked: IO[bytes] | None = None, answers: IO[bytes] | None = None) -> None:
+    """The child's side: answer requests from ``asked`` (stdin) on ``answers`` (stdout) until that is closed.
 
     A thread of its own takes the requests: whoever sends several before it takes an answer must not wait for this
     process while this one waits for that.
     """
+    source, sink = asked or sys.stdin.buffer, answers or sys.stdout.buffer
     taken: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
 
     def take() -> None:
-        while (message := _receive(sys.stdin.buffer)) is not None:
+        while (message := _receive(source)) is not None:
             taken.put(message)
         taken.put(None)
 
@@ -293,4 +396,4 @@ def serve() -> None:
     requests = msgspec.msgpack.Decoder(_Request)
     encode = msgspec.msgpack.Encoder().encode
     while (message := taken.get()) is not None:
-        _send(sys.stdout.buffer, encode(_work(requests.decode(message))))
+        _send(sink, encode(_work(requests.decode(message))))
