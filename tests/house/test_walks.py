@@ -28,7 +28,7 @@ _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
 REMEMBER_FILES = 20
-REMEMBER_FUNCTIONS = 120
+REMEMBER_FUNCTIONS = 121
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
 whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
 stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file."""
@@ -39,7 +39,7 @@ connection waits and syncs."""
 
 FIND_FILES, FIND_FUNCTIONS = 27, 226
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 31, 276
+ASK_FILES, ASK_FUNCTIONS = 31, 277
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
 RECALL_FILES = 45

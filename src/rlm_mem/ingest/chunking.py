@@ -259,18 +259,20 @@ def detect_content_type(content: str) -> str:
 
 
 def _sentence_type(sentence: str) -> str:
-    if _CHATTER.match(sentence):
+    found = _WORD.findall(sentence.lower())
+    opens = not sentence.isascii() or (bool(found) and found[0].partition("'")[0] in _OPENINGS)
+    if opens and _CHATTER.match(sentence):
         return "note"
     if sentence.rstrip("\"')").endswith("?"):
         return "note"
-    if _RECURRING_OPENING.match(sentence):
+    if opens and _RECURRING_OPENING.match(sentence):
         return "pattern"
-    words = _CUES.intersection(_WORD.findall(sentence.lower()))
+    words = _CUES.intersection(found)
     if words & _DECISION_WORDS and _DECISION.search(sentence):
         return "decision"
     if words & _PREFERENCE_WORDS and _PREFERENCE.search(sentence):
         return "preference"
-    if _TASK.match(sentence):
+    if opens and _TASK.match(sentence):
         return "note"
     if words & _PATTERN_WORDS and _PATTERN.search(sentence):
         return "pattern"
@@ -278,7 +280,7 @@ def _sentence_type(sentence: str) -> str:
         return "note"
     if not words & _STATING_WORDS and not _STATEMENT.search(sentence):
         return "note"
-    return "note" if _FEELING.match(sentence) else "fact"
+    return "note" if opens and _FEELING.match(sentence) else "fact"
 
 
 def _words(text: str) -> frozenset[str]:
@@ -458,6 +460,18 @@ _PATTERN_WORDS = _words(
     """
 )
 
+_OPENINGS = _words(
+    """
+    hey hi hello thanks thank haha lol wow oh ok okay yeah yep sure cool great awesome congrats good sounds see you bye
+    welcome sorry well nice hope hoping looking
+    every each whenever usually typically normally generally as most when if after before once
+    please also then now remember remind call ask check look buy get send email write read fix add update review follow
+    schedule book finish draft prepare submit try test talk let need don make find pick bring reply investigate meeting
+    note notes idea ideas todo to
+    i we it that this here there so
+    """
+)
+"""The first words, before any apostrophe, of sentences that the rules for openings fit."""
 _CUES = _DECISION_WORDS | _PREFERENCE_WORDS | _TENTATIVE_WORDS | _PATTERN_WORDS | _STATING_WORDS
 
 

@@ -14,6 +14,8 @@ from itertools import accumulate, pairwise
 from operator import add, sub
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.blocks import Block, blocks, pieces, units
 from rlm_mem.text.tokens import count_many
@@ -76,7 +78,7 @@ class _Atom(NamedTuple):
     inner: float = 0.0  # cost of a cut inside it, where one is needed
 
 
-class _Sized(NamedTuple):
+class _Sized(Struct):
     atom: _Atom
     tokens: int
     gap: int

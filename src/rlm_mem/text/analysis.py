@@ -16,11 +16,11 @@ import re
 import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache, lru_cache, reduce
+from functools import cache, lru_cache, partial, reduce
 from itertools import chain
 from operator import or_
 from threading import Lock
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import Stemmer  # type: ignore[import-not-found]  # it has no annotations
 from msgspec import Struct
@@ -193,6 +193,31 @@ def time_words(flags: int) -> int:
     return (flags >> _TIME_SHIFT) & 3
 
 
+_Value = TypeVar("_Value")
+
+
+class Known(dict[str, _Value]):
+    """The results of a function by word, each made when it is first asked for.
+
+    As ``lru_cache``, but a lookup is that of a dictionary: texts have thousands of words, most of them seen before.
+
+    Args:
+        make: the function.
+        most: words that are kept; one more, and all are forgotten.
+    """
+
+    def __init__(self, make: Callable[[str], _Value], most: int) -> None:
+        super().__init__()
+        self._make = make
+        self._most = most
+
+    def __missing__(self, word: str) -> _Value:
+        if len(self) >= self._most:
+            self.clear()
+        made = self[word] = self._make(word)
+        return made
+
+
 _HINT_PARTS = re.compile(r"[^a-z0-9]+")
 _CENTURIES = frozenset(("19", "20"))
 _AFTER_DIGITS = frozenset(("st", "nd", "rd", "th", "am", "pm"))
@@ -209,8 +234,7 @@ def _hint_table() -> dict[str, int]:
     return table
 
 
-@lru_cache(maxsize=1 << 16)
-def _hints(word: str) -> int:
+def _hints_of(word: str) -> int:
     """The cues that a text of ASCII words with this one may have."""
     table, bits = _hint_table(), 0
     low = word.lower()
@@ -225,6 +249,9 @@ def _hints(word: str) -> int:
         if not part.isalpha():
             bits |= _DIGITS | _TIMES if part[-2:] in _AFTER_DIGITS else _DIGITS
     return bits
+
+
+_hints = Known(_hints_of, 1 << 16).__getitem__
 
 
 def segment_flags(text: str, words: Sequence[str] | None = None) -> int:
@@ -325,8 +352,10 @@ class Analyser:
         self._function = function_words(self.language)
         self._forms = irregular_forms() if self.language == "english" else {}
         self._cache: dict[str, str] = {}
-        self._known: dict[str, tuple[str, ...]] = {}
-        self._known_indexed: dict[str, tuple[str, ...]] = {}
+        self._known = Known(partial(self._terms_of, left_out=self._stop, singles=False), _MAX_KNOWN)
+        self._known_indexed = Known(
+            partial(self._terms_of, left_out=self._function, singles=True), _MAX_KNOWN
+        )
 
     def stem(self, word: str) -> str:
         """The term of one folded word: irregular form, then stem, cut to `MAX_TERM` characters."""
@@ -373,37 +402,25 @@ class Analyser:
 
     def _many(self, text: str, raw: Sequence[str], *, indexed: bool) -> list[str]:
         """The terms of a text with these raw words."""
-        left_out = self._function if indexed else self._stop
         if text.isupper():
+            left_out = self._function if indexed else self._stop
             return [
                 term
                 for word in raw
                 for term in self._terms_of(word, left_out, singles=indexed, shouting=True)
             ]
         known = self._known_indexed if indexed else self._known
-        try:
-            return list(chain.from_iterable(map(known.__getitem__, raw)))
-        except KeyError:
-            found: list[str] = []
-            for word in raw:
-                made = known.get(word)
-                if made is None:
-                    if len(known) >= _MAX_KNOWN:
-                        known.clear()
-                    is_number = word.isdigit() and word.isascii()  # mostly new, and its own term
-                    made = (
-                        (word[:MAX_TERM],)
-                        if is_number
-                        else tuple(self._terms_of(word, left_out, singles=indexed))
-                    )
-                    known[word] = made
-                found += made
-            return found
+        return list(chain.from_iterable(map(known.__getitem__, raw)))
 
     def _terms_of(
         self, word: str, left_out: frozenset[str], *, singles: bool, shouting: bool = False
-    ) -> Iterator[str]:
+    ) -> Sequence[str]:
         """The terms of one raw word; `shouting`: the whole text is in capitals."""
+        if (
+            word.isascii() and word.isdigit()
+        ):  # hardly any number comes twice: it need not be kept as a stem, too
+            return (word[:MAX_TERM],)
+        found: list[str] = []
         for raw in self._split(word, singles):
             folded = fold(raw)
             # "IT", "US", "WHO" in capitals are names, not function words, unless everything is in capitals.
@@ -411,7 +428,8 @@ class Analyser:
             if folded in left_out and not acronym:
                 continue
             if folded:
-                yield self.stem(folded)
+                found.append(self.stem(folded))
+        return found
 
     def _split(self, word: str, singles: bool) -> Iterator[str]:
         """One raw word as the pieces to be indexed: bigrams, identifier parts, possessive stripped."""

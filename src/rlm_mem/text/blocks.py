@@ -12,6 +12,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from rlm_mem.text.patterns import late
 
 __all__ = ["Said", "one_line", "said_in"]
@@ -42,7 +44,7 @@ class Block(NamedTuple):
     apart: bool
 
 
-class _Line(NamedTuple):
+class _Line(Struct, gc=False):
     start: int  # of the first character that is not a space
     end: int  # after the last one
     indent: int  # columns

@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rlm_mem.text.analysis import fold
+from rlm_mem.text.analysis import Known, fold
 from rlm_mem.text.clauses import (
     ADVERBS,
     AUXILIARIES,
@@ -47,7 +47,7 @@ from rlm_mem.text.stated import ME, UNKNOWN, Stated
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["CALLED_OFF", "SentenceReader", "stem_of"]
+__all__ = ["CALLED_OFF", "SentenceReader"]
 
 _NO_VALUE = DETERMINERS | POSSESSIVES | {"of", "and", "number"}
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
@@ -57,9 +57,15 @@ CALLED_OFF = words("cancelled canceled scrapped axed")
 _LEFT = words("left quit resigned retired died moved closed ended")  # with or without an object
 
 
-@lru_cache(maxsize=1 << 15)
-def stem_of(low: str, analyser: Analyser) -> str:
+@cache
+def _stems(analyser: Analyser) -> Known[str]:
+    return Known(partial(_stem_of, analyser), 1 << 15)
+
+
+def _stem_of(analyser: Analyser, low: str) -> str:
     """The stem of a word; a word with digits is its own stem."""
+    if low.isdigit():
+        return low
     word = low.removesuffix("'s").rstrip(".")
     if word.isalpha():
         return analyser.stem(fold(word))
@@ -80,6 +86,7 @@ class SentenceReader:
     ) -> None:  # fmt: skip
         self.text = text
         self.analyser = analyser
+        self.stems = _stems(analyser)
         self.speaker = speaker
         self.known = carried
         self.unread = list(unread)
@@ -192,15 +199,14 @@ class SentenceReader:
         return frozenset(stems), news
 
     def _stem(self, one: Token) -> str:
-        return stem_of(one.low, self.analyser)
+        return self.stems[one.low]
 
     def _value(self, tokens: Sequence[Token]) -> frozenset[str]:
         if len(tokens) > 1 and tokens[-1].low in ("one", "ones"):
             tokens = tokens[:-1]
         lows = [one.low for one in tokens]
-        return frozenset(
-            [stem_of(low, self.analyser) for low in lows if low not in _NO_VALUE and low[0].isalnum()]
-        )
+        stems = self.stems
+        return frozenset([stems[low] for low in lows if low not in _NO_VALUE and low[0].isalnum()])
 
     def _shown(self, tokens: Sequence[Token]) -> str:
         return self.text[tokens[0].start : tokens[-1].end] if tokens else ""
@@ -344,6 +350,8 @@ class SentenceReader:
             if not (part.preposition in ("in", "on", "at", "since") and kind_of(part.tokens) in ("date",))
         )  # fmt: skip
 
-    def read(self, start: int = 0, named: frozenset[str] = frozenset()) -> list[Stated]:
+    def read(
+        self, start: int = 0, named: frozenset[str] = frozenset(), found: Sequence[str] | None = None
+    ) -> list[Stated]:
         """What the sentence states."""
         raise NotImplementedError

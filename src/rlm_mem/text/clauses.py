@@ -501,14 +501,16 @@ def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str
 _BARE = words("house home flat jobs schools banks teams doctors desks offices places employers")
 
 
-def tokens_of(text: str) -> list[Token]:
-    """The words and stops of a sentence."""
-    found, end = [], 0
-    for word in TOKEN.findall(text):  # with a search for each, faster than match objects
+def tokens_of(text: str, found: Sequence[str] | None = None) -> list[Token]:
+    """The words and stops of a sentence; ``found`` if the caller has looked for them."""
+    tokens, end = [], 0
+    for word in (
+        TOKEN.findall(text) if found is None else found
+    ):  # with a search for each, faster than match objects
         start = text.index(word, end)
         end = start + len(word)
-        found.append(Token(word, word.lower().replace("’", "'"), start, end))
-    return found
+        tokens.append(Token(word, word.lower().replace("’", "'"), start, end))
+    return tokens
 
 
 def of_one_time(tokens: list[Token]) -> bool:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rlm_mem.text.analysis import fold
+from rlm_mem.text.analysis import Known, fold
 from rlm_mem.text.blocks import said_in, sentences
-from rlm_mem.text.changing import CALLED_OFF, SentenceReader, stem_of
+from rlm_mem.text.changing import CALLED_OFF, SentenceReader
 from rlm_mem.text.clauses import (
     ADDS,
     ADVERBS,
@@ -123,75 +123,77 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
             read += 1
             if end - start > LONGEST:
                 continue
-            if not _may_state(text[start:end]):
-                unread.append(text[start:end])
+            sentence = text[start:end]
+            said_words = TOKEN.findall(sentence)
+            if not _may_state([word.lower().replace("’", "'") for word in said_words]):
+                unread.append(sentence)
                 continue
-            reader = _Reader(text[start:end], analyser, topic, carried, news, unread)
-            found += reader.read(start, named)
+            reader = _Reader(sentence, analyser, topic, carried, news, unread)
+            found += reader.read(start, named, said_words)
             named, carried, unread = reader.named, reader.known, reader.unread
     return tuple(found)
 
 
-def _may_state(text: str) -> bool:
+def _may_state(low: Sequence[str]) -> bool:
     """Whether a sentence has a word that may be a verb; without one it only names something."""
-    low = TOKEN.findall(text.lower()) if text.isascii() else [one.low for one in tokens_of(text)]
     return any(map(_is_stating, low)) or any(
         before in _SPEAKING and one.isalpha() and one not in PASTS and not one.endswith(("ed", "ing"))
         for before, one in (() if _SPEAKING.isdisjoint(low) else pairwise(low))
     )
 
 
-@lru_cache(maxsize=1 << 15)
-def _is_stating(low: str) -> bool:
-    return low in _STATING or may_be_verb(low)
+_is_stating = Known(lambda low: low in _STATING or may_be_verb(low), 1 << 15).__getitem__
 
 
 class _Reader(SentenceReader):
     """Reads one sentence."""
 
-    def read(self, start: int = 0, named: frozenset[str] = frozenset()) -> list[Stated]:
+    def read(
+        self, start: int = 0, named: frozenset[str] = frozenset(), found: Sequence[str] | None = None
+    ) -> list[Stated]:
         """The statements of the sentence.
 
         Args:
             start: position of the sentence in the text.
             named: the stems of the sentence before it.
+            found: its words and stops, if the caller has them.
         """
-        tokens = tokens_of(self.text)
+        tokens = tokens_of(self.text, found)
         if not tokens or self.text.rstrip().endswith("?"):
             return []
         if len(tokens) > 2 and tokens[0].text.isdigit() and tokens[1].text in (".", ":"):
             self.number = int(tokens[0].text[:9])
             tokens = tokens[2:]
         lows = {one.low for one in tokens}
-        self.named = frozenset([stem_of(low, self.analyser) for low in lows])
+        self.named = frozenset(map(self.stems.__getitem__, lows))
         self.once = not lows.isdisjoint(ONCE) and of_one_time(tokens)
         self.adds = not lows.isdisjoint(ADDS)
         news = self.news
         before: list[Token] = []
-        found: list[Stated] = []
+        made: list[Stated] = []
         if not lows.isdisjoint(WORDED):
             tokens, news = without_lead(in_plain_verbs(tokens), self.news)
             tokens, before = without_aside(tokens)
-            found = self._field(tokens, news)
+            made = self._field(tokens, news)
         unsure = any(one.low in UNSURE or one.low == "had" for one in tokens[:1])
         unsure = unsure or (not QUOTES.isdisjoint(self.text) and is_quoted(self.text))
-        for clause in () if found else clauses_of(tokens):
-            made = self._clause(clause, news, unsure)
-            found += made
-            news = news or next((one.news for one in made if one.news == "correction"), "")
-        if before and found and not found[0].former:
-            found[0] = replace(self._ending(found[0], before), news=found[0].news or "before")
+        for clause in () if made else clauses_of(tokens):
+            some = self._clause(clause, news, unsure)
+            made += some
+            news = news or next((one.news for one in some if one.news == "correction"), "")
+        if before and made and not made[0].former:
+            made[0] = replace(self._ending(made[0], before), news=made[0].news or "before")
         if self.gone is not None:
-            self._note_end_in_other_clause(found, *self.gone)
-        if not found:
-            return found
+            self._note_end_in_other_clause(made, *self.gone)
+        if not made:
+            return made
         text, end, named = self.text.strip(), start + len(self.text), named | self.named
         return [
             replace(
                 one, text=text, start=start, end=end, number=self.number, named=named,
                 sure=one.sure and not self._repeated(one.former, tokens),
             )
-            for one in found
+            for one in made
         ]  # fmt: skip
 
     def _note_end_in_other_clause(self, found: list[Stated], who: list[Token], what: list[Token]) -> None:
