@@ -39,7 +39,7 @@ connection waits and syncs."""
 
 FIND_FILES, FIND_FUNCTIONS = 27, 226
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 31, 277
+ASK_FILES, ASK_FUNCTIONS = 31, 278
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
 RECALL_FILES = 45
