@@ -24,6 +24,7 @@ OUTSIDE = {
 }
 PAGE = re.compile(r"\bdocs/[\w/-]+\.md\b")
 PLACE = re.compile(r"\b(docs/[\w/-]+\.md), ((?!and\b|or\b)\w[\w -]*?)(?=[.,;:)\n\"'|]|$)", re.MULTILINE)
+FILE = re.compile(r"`([\w./-]+\.(?:py|css|html|sh))`")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 BROKEN = re.compile(r"\"\s*\n\s*\"")
 
@@ -57,6 +58,16 @@ def test_every_page_that_a_program_names_exists() -> None:
         for path in PROGRAMS
         for page in sorted(set(PAGE.findall(text(path))))
         if not (ROOT / page).is_file()
+    ]
+    assert not wrong, listed(wrong)
+
+
+def test_every_file_that_a_page_for_contributors_names_exists() -> None:
+    wrong = [
+        f"{page} names {file}"
+        for page in ("CONTRIBUTING.md", "docs/architecture.md", "docs/extending.md")
+        for file in sorted(set(FILE.findall(text(ROOT / page))))
+        if not (ROOT / file).is_file() and not (ROOT / "src" / "rlm_mem" / file).is_file()
     ]
     assert not wrong, listed(wrong)
 
