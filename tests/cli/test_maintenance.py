@@ -24,6 +24,9 @@ def test_init_makes_a_memory_in_the_working_folder(run: Run, monkeypatch: pytest
     monkeypatch.delenv("RLM_MEM_BRAIN")
     assert run("init").code == 0
     assert (Path("brain") / "memory").is_dir()
+    assert "/memory/log/*.jsonl merge=union" in (Path("brain") / ".gitattributes").read_text().splitlines()
+    ran = run("stats", "--namespace", "n" * 201)
+    assert (ran.code, "201 characters" in ran.err, "use letters" in ran.err) == (2, True, False)
     assert run("stats", "--json").json["chunk_count"] == 0
 
 

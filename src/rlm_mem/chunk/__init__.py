@@ -473,6 +473,7 @@ MAX_TAG_LENGTH = 200
 MAX_TAGS = 1000
 
 _CHUNK_ID = re.compile(r"chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}\Z")
+_LONGEST_NAMESPACE = 200
 _NAMESPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]*(?:/[A-Za-z0-9][A-Za-z0-9._@-]*)*\Z")
 _NOT_WORD = re.compile(r"[\W_]+")
 _PLAIN_WORDS = bytes(
@@ -509,7 +510,11 @@ def new_chunk_id(now: datetime) -> str:
 
 def check_namespace(value: object) -> str:
     """Return ``value`` if it is a namespace path such as ``agent/project/user``; raises NamespaceError."""
-    if isinstance(value, str) and len(value) <= 200 and _NAMESPACE.match(value):
+    if isinstance(value, str) and len(value) > _LONGEST_NAMESPACE:
+        raise NamespaceError(
+            f"the namespace {shown(value)} has {len(value):,} characters, more than {_LONGEST_NAMESPACE}"
+        )
+    if isinstance(value, str) and _NAMESPACE.match(value):
         return value
     raise NamespaceError(
         f"{shown(value)} is not a namespace: use letters, digits, . _ @ - and / between parts"

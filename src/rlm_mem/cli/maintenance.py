@@ -41,6 +41,10 @@ def init(
             target / ".gitignore",
             "# derived from the files of the chunks, and rebuilt from them\n/memory/index/\n",
         )
+        _write_new(
+            target / ".gitattributes",
+            "# lines are only ever added: a merge keeps those of both sides\n/memory/log/*.jsonl merge=union\n",
+        )
         Library(target).copy_defaults()
     call.report(
         {"brain": str(target), "created": not existed},

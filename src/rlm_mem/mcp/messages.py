@@ -132,6 +132,6 @@ def request_id(line: str) -> str | int | None:
         return int(found)
     try:
         named = json.loads(found)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return named if isinstance(named, str) else None
