@@ -562,17 +562,19 @@ class Writer:
 
         An undo brings back both chunks of a replacement, one after the other: ``_settle`` or ``settle`` follows it.
         """
-        find, row = partial(self._known, chunk.namespace), partial(self._backend.find, chunk.namespace)
+        find = partial(self._backend.find, chunk.namespace)
         made = Chunk.from_dict(chunk.to_dict())
         made.links = []
         for link in chunk.links:
-            if row(link.target_id) is None:
+            row = find(link.target_id)
+            if row is None:
                 continue
-            old = find(link.target_id) if link.type == SUPERSEDES and not undoing else None
+            old = self._read(row) if link.type == SUPERSEDES and not undoing else None
             if old is None or old.metadata.superseded_by == chunk.id:
                 made.links.append(link)
         by = chunk.metadata.superseded_by
-        if by is not None and (row(by) is None if undoing else chunk.id not in successions(find(by))):
+        row = None if by is None else find(by)
+        if by is not None and (row is None if undoing else chunk.id not in successions(self._read(row))):
             free = [one.chunk.metadata for one in self.history(chunk.id)]
             ends = [about.valid_to for about in free if about.superseded_by is None]
             made.metadata.superseded_by, made.metadata.valid_to = None, ends[-1] if ends else None
@@ -584,8 +586,8 @@ class Writer:
             chunk = self._active(self._namespace, chunk_id)
             if chunk is None:
                 return
-            if chunk.metadata.superseded_by is not None:
-                self.agree(self._namespace, chunk.metadata.superseded_by, chunk_id)
+            by = chunk.metadata.superseded_by
+            if by is not None and self.agree(self._namespace, by, chunk_id):
                 chunk = self._active(self._namespace, chunk_id) or chunk
             made = self._without_stale(chunk, undoing=False)
             if made.links != chunk.links:
