@@ -398,10 +398,11 @@ def test_what_ends_without_a_new_value_is_looked_for_in_several_earlier_memories
         assert memory.remember("Marta no longer works at Fennel Labs.").replaced == first.chunk_ids
 
 
-def test_a_decision_makes_room_in_a_full_queue(tmp_path: Path) -> None:
+def test_a_decision_makes_room_in_a_full_queue(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Memory.open(tmp_path / "brain", config=Config.load(updates={"max_open": 1})) as memory:
         made = [memory.remember(f"The pin of the safe is {pin}.").proposed for pin in (10, 21, 32, 43)]
         assert [len(one) for one in made] == [0, 1, 0, 0]
+        assert caplog.text.count("not queued") == 1  # not for every memory while nothing is decided
         memory.continuum.review.reject(made[1][0], reviewer="Dana", reason="another safe")
         assert len(memory.remember("The pin of the safe is 54.").proposed) == 1
 

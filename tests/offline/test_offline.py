@@ -77,6 +77,12 @@ def test_questions_without_an_answer_in_the_memory_are_not_answered(ask: Ask, qu
     assert ask(question).content is None
 
 
+@pytest.mark.parametrize("person", ["Lawrence S. Bacow", "J. Edgar Hoover", "Ursula von der Leyen"])
+def test_a_name_is_given_with_its_initials(person: str) -> None:
+    passages = [Passage("chunk-1", f"The chair of the harbour council is {person}. He keeps bees.")]
+    assert read(analyse_question("Who is the chair of the harbour council?"), passages).answer == person
+
+
 def test_an_empty_memory_holds_no_answer(store: ChunkStore) -> None:
     result = RecallOperation(store, OfflineLLM()).recall("Where does Ana live?")
     assert result.content is None

@@ -243,11 +243,6 @@ class ReviewQueue:
                 )  # fmt: skip
                 self._files.stored.write(_file(case.id), _encode(case).encode())
                 opened.append(case.id)
-        if len(opened) < len(proposals):
-            _logger.warning(
-                "%d proposals were not queued: %d wait for a reviewer already (updates.max_open)",
-                len(proposals) - len(opened), self._store.config.updates.max_open,
-            )  # fmt: skip
         return opened
 
     def judge(self, llm: LLM, limit: int = 10, *, only: Sequence[str] | None = None) -> list[Change]:
@@ -318,7 +313,10 @@ class ReviewQueue:
         )
 
     def _room(self, wanted: int) -> int:
-        """How many of so many proposals may be queued; decided ones are removed when there are many."""
+        """How many of so many proposals may be queued; decided ones are removed when there are many.
+
+        That there is no room for all is logged when the queue was read, not for every memory of a long run.
+        """
         most = self._store.config.updates.max_open
         stored = self._files.stored
         names = [
@@ -339,7 +337,13 @@ class ReviewQueue:
             waiting += 1
         if waiting >= most and waiting == len(names):
             self._full = names, now
-        return max(0, most - waiting)
+        room = max(0, most - waiting)
+        if room < wanted:
+            _logger.warning(
+                "proposals that were not queued: %d; %d wait for a reviewer already (updates.max_open)",
+                wanted - room, waiting,
+            )  # fmt: skip
+        return room
 
     def _prepare(
         self,

@@ -14,7 +14,9 @@ __all__ = ["Passage", "Reading", "Sentence", "Word", "split_sentences", "unwrapp
 
 _WORD = re.compile(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
 _SENTENCE = re.compile(
-    r"[^.!?\n]*(?:(?:[.!?](?=\w)|(?:(?<=\b(?:Mr|Ms|Dr|St))|(?<=\bMrs)|(?<=\bProf))\.)[^.!?\n]*)*(?:[.!?]+[\"”')\]]*|\n|$)"
+    r"[^.!?\n]*(?:(?:[.!?](?=\w)|(?:(?<=\b(?:Mr|Ms|Dr|St))|(?<=\bMrs)|(?<=\bProf)|(?<=\b[A-HJ-Z])(?=.[ ][A-Z]))\.)"
+    r"[^.!?\n]*)*"
+    r"(?:[.!?]+[\"”')\]]*|\n|$)"
 )
 
 
@@ -148,7 +150,7 @@ _LINK_TARGET = re.compile(r"\.\. _|\[[^\]\n]{1,200}\]:\s")
 
 
 def split_sentences(text: str) -> list[Sentence]:
-    """Split at full stops, question and exclamation marks and line breaks, not inside words or numbers."""
+    """Split at full stops, question and exclamation marks and line breaks, not inside words, numbers or names."""
     found = []
     for match in _SENTENCE.finditer(text):
         piece = match.group()

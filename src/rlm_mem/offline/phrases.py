@@ -128,11 +128,12 @@ NOT_PLACES = _compiled(
     rf"|(?:his|her|their|its)\s+(?:\w+\s+)?{_KIN}|(?:use|be|keep|avoid|make|order)\b)"
 )
 _CAPITAL = r"[^\W\d_a-z]"
+_NAME_PART = rf"(?:{_CAPITAL}\.(?=\s?{_CAPITAL})|{_CAPITAL}[\w'’-]*[^\W_])"
 TITLED = re.compile(
-    rf"(?:(?:Mr|Mrs|Ms|Dr|Prof|Sir)\.?\s+)?{_CAPITAL}[\w'’-]*[^\W_]"
-    rf"(?:\s++(?:(?:van|von|de|da|al|el|der)\s*+)?{_CAPITAL}[\w-]*[^\W_])*"
+    rf"(?:(?:Mr|Mrs|Ms|Dr|Prof|Sir)\.?\s+)?{_NAME_PART}"
+    rf"(?:(?:\s++|(?<=\.))(?:(?:van|von|de|da|di|du|dos|al|bin|el|la|der|den|ter)\s++){{0,2}}{_NAME_PART})*"
 )
-"""A name: words with a capital letter, with a title before them if there is one."""
+"""A name: words with a capital letter and initials ("Ursula K. Le Guin"), with a title before them if there is one."""
 
 NO_PERSON = word_set(
     """
