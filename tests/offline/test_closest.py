@@ -401,10 +401,20 @@ def test_a_figure_of_something_else_and_the_event_itself_are_no_answers(question
             "1. Heron has a policy for fixes.\n2. A month of the policy of Heron goes by the Node version.\n"
             "3. The policy of Heron is public.",
         ),
+        (
+            "How do I take a read lock with heronlock?",
+            "The shell opens the lock file and heronlock takes the read lock of the descriptor.",
+        ),
+        ("Why does heronlock open high ports?", "heronlock opens high ports to be used for this purpose."),
     ],
 )
 def test_a_sentence_of_a_document_that_only_has_the_words_is_no_answer(question: str, text: str) -> None:
     assert read_from(question, text, part=True).answer is None
+
+
+def test_which_people_asks_for_names() -> None:
+    text = "Heronlock was first made by Bob Stone and Ana Reed around 1980."
+    assert read_from("Which two people first made heronlock?", text).answer == "Bob Stone and Ana Reed"
 
 
 def test_a_part_of_a_document_is_not_told_again_by_a_later_part() -> None:

@@ -28,7 +28,7 @@ _LAG = 0.25
 """What one standard deviation of the search scores weighs, against 1 for all words of the question."""
 _IN_CHUNK = 0.5
 """What all words of the question weigh that are in any passage of the same chunk."""
-_NAMED, _OF_FORM = 2.0, 0.6
+_NAMED, _OF_FORM = 1.0, 0.6
 """What the names of the question weigh, and a time, a number … for a question that asks for one."""
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})

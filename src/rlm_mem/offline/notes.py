@@ -460,14 +460,15 @@ def _defines(question: Question, line: _Line) -> bool:
 
 
 _ENUMERATES = re.compile(r"[,;]\s.{1,200}?(?:[,;]|\band\b|\bor\b)", re.IGNORECASE)
+_WAY_ASKED = re.compile(r"\W*how (?:to|(?:do|can|could|should|would|must) (?:i|we|you|one))\b", re.IGNORECASE)
 _EFFECT_ASKED = re.compile(r"\W*what (?:does|do|did) (?P<thing>\S{1,80}).{0,80} (?:do|mean)\b", re.IGNORECASE)
 
 
 def _explains(question: Question, text: str) -> bool:
-    """Whether a sentence of a document may be what was asked for: several things where several are, and what something
-    does after its name.
+    """Whether a sentence of a document may be what was asked for: several things where several are, what something
+    does after its name, and no whole sentence for a way to do something: those with its words tell what happens.
     """
-    if question.many and not _ENUMERATES.search(text):
+    if (question.many and not _ENUMERATES.search(text)) or _WAY_ASKED.match(question.text):
         return False
     asked = _EFFECT_ASKED.match(question.text)
     if asked is None:

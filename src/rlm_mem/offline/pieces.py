@@ -438,6 +438,12 @@ def _object(question: Question, sentence: Sentence) -> Piece | None:
     return None
 
 
+_POINTS_ELSEWHERE = re.compile(
+    r"\b(?:this|that|these|those|such an?) (?:purpose|reason|cause)s?\b", re.IGNORECASE
+)
+"""A reason that is given elsewhere."""
+
+
 def _adds(question: Question, text: str) -> bool:
     """Whether more words of a reason are new than are those of the question."""
     words = [word for word in Sentence(text, 0).words if word.low not in FUNCTION_WORDS]
@@ -461,7 +467,7 @@ def reason_after(
     text = sentence.text
     for pattern in BECAUSE:
         found = pattern.search(text)
-        if found and _adds(question, found.group()):
+        if found and _adds(question, found.group()) and not _POINTS_ELSEWHERE.search(found.group()):
             return Piece(trimmed(found.group().strip()), 1.0)
     result = SO.match(text)
     if result and any(degree(term, Sentence(result[2], 0).stems, "") >= 0.9 for term in question.terms):
@@ -472,6 +478,10 @@ def reason_after(
         inner = next((m for p in BECAUSE if (m := p.search(following[0]))), None)
         return Piece(trimmed(inner.group().strip() if inner else following[0]), 0.7)
     loose = LOOSE.search(text)
-    if loose and Sentence(loose.group(), 0).stems.isdisjoint(question.terms):
+    if (
+        loose
+        and Sentence(loose.group(), 0).stems.isdisjoint(question.terms)
+        and not _POINTS_ELSEWHERE.search(loose.group())
+    ):
         return Piece(trimmed(text), 0.1)
     return None

@@ -28,7 +28,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             r"|\b(?:what|which) (?:\w+ )?(?:year|month|week|weekend|day|date|time of year|season)\b"
             r"|\bsince when\b|\bby what date\b",
         ),
-        ("who", r"\bwho(?:m|se)?\b"),
+        ("who", r"\bwho(?:m|se)?\b|\b(?:what|which) (?:\w+ )?(?:person|people)\b"),
         (
             "where",
             r"\bwhere\b|\b(?:what|which) (?:\w+ )?"
