@@ -94,7 +94,7 @@ _PAGES = (
     ),
     Page(
         "outline",
-        "outline(query=None, start=None, end=None, limit=200, chars=5000, author=None)",
+        "outline(query=None, start=None, end=None, limit=200, chars=6000, author=None)",
         "what was said of it and advised, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns "
         "that share a word with one are listed, the best that have room: one for each 150 of chars "
@@ -303,7 +303,7 @@ SHORT_SIGNATURES = {
     "passages": "passages(query, limit=10)",
     "turns": "turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
     "grep": "grep(pattern, author=None)",
-    "outline": "outline(TEXTS=None, chars=5000)",
+    "outline": "outline(TEXTS=None, chars=6000)",
     "instructions": "instructions()",
     "updates": "updates(subject)",
     "contradictions": "contradictions(subject)",

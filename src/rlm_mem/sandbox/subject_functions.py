@@ -75,7 +75,7 @@ class SubjectFunctions(LineFunctions):
         start: Any = None,
         end: Any = None,
         limit: Any = 200,
-        chars: Any = 5_000,
+        chars: Any = 6_000,
         author: Any = None,
     ) -> list[dict[str, Any]]:
         """What was said about a subject, or about all, in order of time: a row for each turn that has room."""
