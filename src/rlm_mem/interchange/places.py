@@ -238,11 +238,11 @@ class _Archive:
             yield ImportProblem(str(self.path), f"more than {_MAX_FILES:,} files: nothing is read")
             return
         for info in sorted(infos, key=lambda item: item.filename):
-            name = info.filename
-            if info.is_dir():
+            name = info.filename.replace("\\", "/")  # as some programs for Windows write it
+            if name.endswith("/"):
                 continue
             pure = PurePosixPath(name)
-            if pure.is_absolute() or ".." in pure.parts or "\\" in name or "\0" in name or name[1:2] == ":":
+            if pure.is_absolute() or ".." in pure.parts or "\0" in name or name[1:2] == ":":
                 yield ImportProblem(name, "a name that leads out of the archive")
                 continue
             if any(
