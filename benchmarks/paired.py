@@ -90,10 +90,11 @@ class Checkout:
         wall, cpu = json.loads(line)
         return wall, cpu
 
-    def run(self, *command: str) -> Cost:
-        """A command that ends by itself."""
+    def run(self, *command: str, given: bytes = b"") -> Cost:
+        """A command that ends by itself, with what it is given on stdin."""
         began = time.perf_counter()
         process = self._start(*command)
+        _stream(process.stdin).write(given)
         _stream(process.stdin).close()
         while _stream(process.stdout).read(65536):
             pass
@@ -208,6 +209,10 @@ KINDS: dict[str, Callable[[Checkout], Cost]] = {
     "rlm-mem list": lambda one: one.run(one.command, "list", "--brain", one.brain),
     "rlm-mem search": lambda one: one.run(one.command, "search", _QUESTION, "--brain", one.brain),
     "rlm-mem recall": lambda one: one.run(one.command, "recall", _QUESTION, "--brain", one.brain),
+    "rlm-mem hook user-prompt": lambda one: one.run(
+        *(one.command, "hook", "user-prompt", "--brain", one.brain),
+        given=json.dumps({"session_id": str(time.time_ns()), "prompt": _QUESTION, "cwd": one.brain}).encode(),
+    ),
     "MCP, initialize": lambda one: one.initialize(),
     "HTTP, first page": lambda one: one.first_page(),
     "new process, Memory.open": lambda one: one.run(one.python, "-c", f"{_OPEN}; memory.close()", one.brain),

@@ -89,12 +89,22 @@ LINES = (
 )
 
 
-def test_what_is_surely_within_a_limit_is_within_it_with_and_without_tables() -> None:
-    wanted = {line: tokens.count_tokens(line) for line in map(str.strip, LINES) if line}
-    assert all(tokens.is_surely_within(line, count) for line, count in wanted.items())
-    assert not any(tokens.is_surely_within(line, count - 1) for line, count in wanted.items())
+def test_estimates_are_a_little_above_the_counts_and_need_no_tables() -> None:
+    lines = [line for line in map(str.strip, LINES) if line]
     tokens._toktok.cache_clear()
-    assert not [line for line, count in wanted.items() if tokens.is_surely_within(line, count - 1)]
-    near = [line for line, count in wanted.items() if tokens.is_surely_within(line, 2 * count + 1)]
-    assert len(near) > 0.9 * len(wanted)
+    estimates = [tokens.estimated_tokens(line) for line in lines]
+    cut = [tokens.truncate_estimated(line, 20) for line in lines]
     assert not tokens._toktok.cache_info().currsize
+    counts = count_many(lines)
+    assert not [line for line, most, count in zip(lines, estimates, counts, strict=True) if most < count]
+    assert sum(estimates) < 1.6 * sum(counts)
+    assert max(count_many(cut)) <= 20
+    assert all(line.startswith(kept) for line, kept in zip(lines, cut, strict=True))
+    assert all((kept == line) == (most <= 20) for line, kept, most in zip(lines, cut, estimates, strict=True))
+    assert tokens.truncate_estimated("会议改到星期五下午三点因为团队需要更多时间", 20)
+
+
+@given(st.text())
+def test_any_string_has_an_estimate(text: str) -> None:
+    assert text.startswith(tokens.truncate_estimated(text, 9))
+    assert tokens.truncate_estimated(text, tokens.estimated_tokens(text)) == text

@@ -1,4 +1,4 @@
-"""The context given to an agent: the memories that are relevant, within a budget of tokens; often none."""
+"""The context given to an agent: the memories that are relevant, within a budget of estimated tokens; often none."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from rlm_mem.chunk.types import is_untrusted
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.tokens import count_tokens, is_surely_within, truncate_tokens
+from rlm_mem.text.tokens import estimated_tokens, truncate_estimated
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -95,25 +95,19 @@ def _fits(asked: set[str], own: set[str]) -> bool:
 
 
 def _within_budget(hits: Iterable[Hit], budget: int) -> AgentContext:
-    found: dict[str, str] = {}
+    # Tokens are estimated: an agent waits for each hook, and loading the tables takes longer than the search.
+    lines: dict[str, str] = {}
+    left = budget - estimated_tokens(_HEAD)
     for chunk_id, line in _lines(hits):
-        found.setdefault(chunk_id, line)
-    # Tokens are not counted where few lines are found: loading the tables takes longer than the search.
-    if found and not is_surely_within("\n".join([_HEAD, *found.values()]), budget):
-        left = budget - count_tokens(_HEAD)
-        for chunk_id, line in list(found.items()):
-            cost = count_tokens(line) + 1
-            if cost <= left:
-                left -= cost
-            else:
-                del found[chunk_id]
-    return AgentContext("\n".join([_HEAD, *found.values()]), tuple(found)) if found else AgentContext("")
+        cost = estimated_tokens(line) + 1
+        if chunk_id not in lines and cost <= left:
+            lines[chunk_id] = line
+            left -= cost
+    return AgentContext("\n".join([_HEAD, *lines.values()]), tuple(lines)) if lines else AgentContext("")
 
 
 def _lines(hits: Iterable[Hit]) -> Iterator[tuple[str, str]]:
     for hit in hits:
-        text = " ".join(hit.snippet.split())
-        if not is_surely_within(text, _LINE_TOKENS):
-            text = truncate_tokens(text, _LINE_TOKENS)
+        text = truncate_estimated(" ".join(hit.snippet.split()), _LINE_TOKENS)
         untrusted = f"untrusted, from {hit.origin}: " if is_untrusted(hit.trust) else ""
         yield hit.chunk_id, f"- [{hit.at[:10]}] {untrusted}{text} ({hit.chunk_id})"

@@ -19,7 +19,9 @@ ENCODING = "o200k_base"
 _SHORT = 8_000
 """Characters up to which texts are counted one by one: a call for many lets other threads run, and wakes one."""
 _NO_LIMIT = (1 << 31) - 1
-_PIECE = re.compile(r"[A-Za-z0-9]+|[^\x00-\x7f]+|[^ ]")
+_PIECE = re.compile(r"[A-Za-z0-9]{1,40}|[^\x00-\x7f]{1,8}|[^ ]")
+_ROUNDED = 2
+"""Added to an estimate: in a short text one rare word is much."""
 _WORD = 12
 """Letters of the longest word that is estimated as a known one."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
@@ -50,27 +52,34 @@ def count_many(texts: Sequence[str]) -> list[int]:
         return list(toktok.batch_count([_encodable(text) for text in texts], ENCODING, 1))
 
 
-def is_surely_within(text: str, limit: int) -> bool:
-    """Whether a text is so short that it has at most `limit` tokens: by an estimate where no tables are loaded.
-
-    The estimate is above the count for words of any language, for code and for ids; a text of invented words of up to
-    twelve letters may have twice as many tokens as estimated.
+def estimated_tokens(text: str) -> int:
+    """About how many tokens a text has, found without the tables: for texts that people and programs write, a little
+    more than there are; text of invented words may have twice as many.
     """
-    if _toktok.cache_info().currsize:
-        return count_tokens(text) <= limit
-    if len(text) <= limit and len(text.encode("utf-8", "replace")) <= limit:
-        return True
-    estimate = 2
-    for piece in _PIECE.findall(text):
-        if not piece.isascii():
-            estimate += len(piece.encode("utf-8", "replace")) // 2 + 1
-        elif piece.isdigit():
-            estimate += (len(piece) + 5) // 3  # a blank before a number is a token of its own
-        elif len(piece) <= _WORD and (piece.islower() or piece.istitle()) and piece.isalpha():
-            estimate += (len(piece) + 3) // 4
-        else:
-            estimate += len(piece)
-    return estimate <= limit
+    return _ROUNDED + sum(map(_estimated, _PIECE.findall(text)))
+
+
+def truncate_estimated(text: str, limit: int) -> str:
+    """The longest beginning of whole words of at most `limit` estimated tokens (0 or more)."""
+    left = limit - _ROUNDED
+    for piece in _PIECE.finditer(text):
+        left -= _estimated(piece[0])
+        if left < 0:
+            return text[: piece.start()].rstrip()
+    return text
+
+
+def _estimated(piece: str) -> int:
+    length = len(piece)
+    if not piece.isascii():
+        return len(piece.encode("utf-8", "replace")) // 2 + 1
+    if piece.isdigit():
+        return (length + 5) // 3  # three digits are a token, and so is the blank before a number
+    if length > _WORD or not piece.isalpha():
+        return (4 * length + 4) // 5
+    if piece.islower():
+        return 1 + length // 8
+    return 1 + length // 5 if piece.istitle() else length
 
 
 def truncate_tokens(text: str, limit: int) -> str:
