@@ -464,6 +464,7 @@ def test_two_processes_make_what_one_makes(
     calls: list[int] = []
     monkeypatch.setattr(workers, "_started", lambda: calls.append(1) or started())  # type: ignore[func-returns-value]
     monkeypatch.setattr(documents, "_WORTH_PROCESSES", 1)
+    monkeypatch.setattr(documents, "_WORTH_FORKS", 1)
     for processes in (1, 2):
         store = open_store(f"by-{processes}", store={"durability": "normal", "processes": processes})
         report = sync_folder(store, folder)

@@ -24,7 +24,7 @@ from rlm_mem.interchange.records import ImportProblem, Note, conversation_of
 from rlm_mem.store.core.ahead import LocalTerms, local_terms
 from rlm_mem.store.core.records import surroundings
 from rlm_mem.store.core.writer import given_fields
-from rlm_mem.store.local.workers import called
+from rlm_mem.store.local.workers import called, can_fork
 from rlm_mem.text.secrets import screen_data
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
 _HEAD = 4096
 _LOT = 8  # files of one request to another process
 _WORTH_PROCESSES = 2_500_000  # bytes of text from which processes that load tables first are quicker
+_WORTH_FORKS = 300_000  # the same where they are forks of this process, which have nothing to load
 
 
 class FolderOptions(TypedDict, total=False):
@@ -168,7 +169,8 @@ def analysed_documents(
     task = _Task(str(folder.path), root, options, config.ingest, config.secrets, language)
     given = json.dumps(msgspec.to_builtins(task))  # ASCII: a name may be no valid Unicode
     items = [json.dumps([msgspec.to_builtins(entry), digest]) for entry, digest in files]
-    few = len(items) if sum(entry.size for entry, _ in files) >= _WORTH_PROCESSES else len(items) + 1
+    worth = _WORTH_FORKS if can_fork() else _WORTH_PROCESSES
+    few = len(items) if sum(entry.size for entry, _ in files) >= worth else len(items) + 1
     return called(
         f"{__name__}:analyse_documents", given, items, list[AnalysedDocument],
         count=len(items), lot=_LOT, processes=config.store.processes, few=few,
