@@ -405,6 +405,10 @@ def test_a_figure_of_something_else_and_the_event_itself_are_no_answers(question
             "How do I take a read lock with heronlock?",
             "The shell opens the lock file and heronlock takes the read lock of the descriptor.",
         ),
+        (
+            "How many old logs does heronlog keep?",
+            "This is useful if it keeps old logs.\nIf it cannot write the state, heronlog will exit with 3.",
+        ),
         ("Why does heronlock open high ports?", "heronlock opens high ports to be used for this purpose."),
     ],
 )

@@ -16,7 +16,7 @@ from rlm_mem.offline.features import lags_behind
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
 from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
-from rlm_mem.offline.pieces import Piece, piece, reason_after, trimmed
+from rlm_mem.offline.pieces import Piece, counted_thing, piece, reason_after, trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import get_analyser
 
@@ -134,11 +134,14 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     lags = {id(p): lag for p, lag in zip(passages, lags_behind([p.score for p in passages]), strict=True)}
     found = []
     most = 0.0
+    counted = counted_thing(question)
     for line in lines:
         matched = _matched_share(question, wanted, line)
         most = max(most, matched)
         if matched < _MIN_SHARE:
             continue
+        if line.passage.of_document and counted and not degree(counted, line.sentence.stems, ""):
+            continue  # a manual has many figures: one without the thing counts something else
         part = _announced(line, _answer(question, line, wanted))
         if part is None or not has_form(question, part.text):
             continue

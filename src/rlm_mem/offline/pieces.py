@@ -35,7 +35,16 @@ from rlm_mem.offline.phrases import (
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
 
-__all__ = ["MEASURED", "PAST", "Piece", "is_named_figure", "piece", "reason_after", "trimmed"]
+__all__ = [
+    "MEASURED",
+    "PAST",
+    "Piece",
+    "counted_thing",
+    "is_named_figure",
+    "piece",
+    "reason_after",
+    "trimmed",
+]
 
 LONGEST = 45
 """Most words of a whole sentence as an answer; a longer one is cut at a comma or semicolon."""
@@ -234,11 +243,17 @@ _COUNTED = re.compile(r"(?P<before>(?:[\s-]{1,3}[\w'’-]+){1,4})")
 _SCALES = word_set("hundred thousand million billion dozen k m times")
 
 
-def _counts_other(question: Question, text: str, end: int) -> bool:
-    """Whether a figure that ends here counts something other than what is asked for ("one reading" for rows)."""
+def counted_thing(question: Question) -> str:
+    """The stem of what "how many …" counts; empty for any other question, and for units of time."""
     asked = _HOW_MANY.search(question.text)
     noun = stem_of(asked["noun"].split()[-1]) if asked else ""
-    if noun not in question.terms or noun in _TIMES_ASKED:
+    return noun if noun in question.terms and noun not in _TIMES_ASKED else ""
+
+
+def _counts_other(question: Question, text: str, end: int) -> bool:
+    """Whether a figure that ends here counts something other than what is asked for ("one reading" for rows)."""
+    noun = counted_thing(question)
+    if not noun:
         return False
     behind = _COUNTED.match(text, end)
     words = re.findall(r"[\w'’-]+", behind["before"].lower()) if behind else []
