@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _thread
 import os
 import sqlite3
 import sys
@@ -276,6 +277,10 @@ def test_a_fork_has_nothing_of_this_process_open_and_is_not_made_of_one_with_thr
     threads += 1
     list(workers.called(f"{__name__}:in_capitals", "", ["a"] * 3, list[str], count=3, lot=1, processes=2))
     assert ways == ["_forked", "_spawned"]
+    threads = 1
+    assert workers.can_fork()
+    monkeypatch.setattr(_thread, "start_new_thread", lambda *_: None)  # as gevent does
+    assert not workers.can_fork()
 
 
 def test_a_check_finds_the_same_however_many_processes_look(

@@ -10,6 +10,7 @@ process.
 
 from __future__ import annotations
 
+import _thread
 import gc
 import logging
 import os
@@ -287,8 +288,12 @@ def _spawned() -> _Child | None:
 
 
 def can_fork() -> bool:
-    """Whether no other thread can hold a lock that a fork of this process would wait for."""
-    return sys.platform == "linux" and threading.active_count() == 1
+    """Whether no other thread can hold a lock that a fork of this process would wait for.
+
+    A fork reads in a thread of its own, which has to be a real one: those of gevent wait for each other.
+    """
+    is_real = _thread.start_new_thread.__module__ == "_thread"
+    return sys.platform == "linux" and is_real and threading.active_count() == 1
 
 
 def _forked() -> _Child | None:
