@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import tomllib
 from pathlib import Path
@@ -138,6 +139,12 @@ def test_the_index_can_be_deleted_and_rebuilt(run: Run, notes: Notes, brain: Pat
     shutil.rmtree(brain / "memory" / "index")
     assert run("index", "rebuild", "--json").json["chunks"] == 4
     assert {chunk["id"] for chunk in run("list", "--json").json} == before == set(notes.values())
+
+
+def test_checkpoint_says_what_it_wrote(run: Run, notes: Notes) -> None:
+    assert re.fullmatch(
+        r"wrote access counts of 0 chunks(?: and \S+\.json(?:,\s\S+\.json)+)?\n", run("checkpoint").out
+    )
 
 
 @pytest.mark.local_only("look at files")

@@ -192,5 +192,6 @@ def checkpoint(
     if call.json:
         print_json(report)
     else:
-        written = f"access counts of {amount(report['access_counts_folded'], 'chunk')} and {', '.join(report['views'])}"
-        screen().print(text(f"wrote {written}"))
+        counts = f"access counts of {amount(report['access_counts_folded'], 'chunk')}"
+        # A database has no views.
+        screen().print(text(f"wrote {' and '.join(filter(None, (counts, ', '.join(report['views']))))}"))
