@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
@@ -24,13 +23,7 @@ def loader(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[st
     def load(name: str) -> object:
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        collects = gc.isenabled()
-        gc.disable()  # loading makes no garbage: looking for it takes a tenth of the time
-        try:
-            value: object = getattr(import_module(f"{package}.{module_of[name]}"), name)
-        finally:
-            if collects:
-                gc.enable()
+        value: object = getattr(import_module(f"{package}.{module_of[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value
 
