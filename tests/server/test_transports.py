@@ -202,6 +202,7 @@ def test_over_http_unauthenticated_requests_are_refused(
 
 
 def test_over_http_a_body_that_is_too_large_is_refused(served_over_http: str) -> None:
+    """And one with half a surrogate pair is not."""
     headers = {
         "Authorization": f"Bearer {TOKEN}",
         "Content-Type": "application/json",
@@ -209,6 +210,11 @@ def test_over_http_a_body_that_is_too_large_is_refused(served_over_http: str) ->
     }
     answer = httpx2.post(served_over_http, content=b" " * (17 * 1024 * 1024), headers=headers)
     assert answer.status_code == 413
+    cut = (
+        b'{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "search", "arguments": %s}}'
+    )
+    answer = httpx2.post(served_over_http, content=cut % b'{"query": "cut \\ud83d"}', headers=headers)
+    assert (answer.status_code, '"isError":false' in answer.text) == (200, True)
 
 
 def test_only_the_loopback_interface_is_listened_on(served_over_http: str) -> None:

@@ -1,6 +1,6 @@
-"""Messages over stdio that the protocol's parser refuses: mended where that is possible, else answered with an error.
+"""Messages that the protocol's parser refuses: mended where that is possible; over stdio else answered with an error.
 
-The parser drops such a message without a word, and the client would wait for an answer in vain.
+There the parser drops such a message without a word, and the client would wait for an answer in vain.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from rlm_mem.sandbox.values import well_formed
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
 
-__all__ = ["AnsweredMessages", "request_id"]
+__all__ = ["AnsweredMessages", "mended", "request_id"]
 
 # A text that does not end is one as well: a second attempt from within it would take quadratic time.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.?)*+"?|[{\[]+|[}\]]+|[,:]|[^\s"{}\[\],:]+', re.DOTALL)
@@ -71,9 +71,9 @@ class AnsweredMessages:
         first = item.errors()[0]
         line, reason = first["input"], "it is no request of JSON-RPC 2.0"
         if isinstance(line, str):
-            mended = _mended(line)
-            if mended is not None:
-                return mended
+            read = _read(line)
+            if read is not None:
+                return read
             asked, reason = request_id(line), first.get("ctx", {}).get("error", reason)
         else:
             asked = _id_in(item)
@@ -86,12 +86,23 @@ class AnsweredMessages:
         return item
 
 
-def _mended(line: str) -> SessionMessage | None:
-    if "\\ud" not in line.lower():
+def _read(line: str) -> SessionMessage | None:
+    text = mended(line)
+    if text is None:
         return None
     try:
-        text = well_formed(json.dumps(json.loads(line), ensure_ascii=False))
         return SessionMessage(mcp_types.jsonrpc_message_adapter.validate_json(text, by_name=False))
+    except ValueError:
+        return None
+
+
+def mended(message: str | bytes) -> str | None:
+    """The JSON with U+FFFD for each half of a surrogate pair; None where it has no surrogates, or is no JSON."""
+    lower = message.lower()
+    if not ("\\ud" in lower if isinstance(lower, str) else b"\\ud" in lower):
+        return None
+    try:
+        return well_formed(json.dumps(json.loads(message), ensure_ascii=False))
     except (ValueError, RecursionError):
         return None
 

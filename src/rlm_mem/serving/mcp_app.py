@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from starlette.types import ASGIApp, Receive, Scope, Send
+    from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
     from rlm_mem.mcp.server import McpServer
 
@@ -47,7 +47,10 @@ class McpApp:
             # In a task of its own: sessions end in the task in which they began, and outlive this request.
             self._serving = asyncio.create_task(self._serve(self._started))
         answer = await asyncio.shield(self._started)
-        await answer(scope, receive, send)
+        body = (
+            await _mended_body(receive) if scope["type"] == "http" and scope["method"] == "POST" else receive
+        )
+        await answer(scope, body, send)
 
     async def _serve(self, started: asyncio.Future[ASGIApp]) -> None:
         try:
@@ -71,3 +74,29 @@ class McpApp:
         import mcp.server.streamable_http_manager  # noqa: F401 - loaded here, used in the event loop
 
         return self._make()
+
+
+async def _mended_body(receive: Receive) -> Receive:
+    """What receives a body without half surrogate pairs, which the library refuses; one that is too large as it is."""
+    from rlm_mem.mcp.messages import mended
+
+    parts: list[bytes] = []
+    waiting: list[Message] = []
+    size, more = 0, True
+    while more and size <= MAX_BODY_BYTES:
+        message = await receive()
+        if message["type"] != "http.request":
+            waiting.append(message)
+            break
+        parts.append(message.get("body", b""))
+        size, more = size + len(parts[-1]), message.get("more_body", False)
+    whole = b"".join(parts)
+    text = None if more else mended(whole)
+    waiting.insert(
+        0, {"type": "http.request", "body": whole if text is None else text.encode(), "more_body": more}
+    )
+
+    async def replayed() -> Message:
+        return waiting.pop(0) if waiting else await receive()
+
+    return replayed
