@@ -24,11 +24,12 @@ _SAME_THING = 0.9
 _ALIKE, _SHARED_LETTERS = 0.1, 4
 """Relation of a passage with a word that begins like one of the question ("UUIDv4" for "UUID"), and how many letters
 must be equal."""
-_LAG = 0.25
-"""What one standard deviation of the search scores weighs, against 1 for all words of the question."""
+_SAID, _LAG = 0.5, 0.3
+"""What all words of the question weigh in one sentence, and one standard deviation of the search scores, against 1 for
+all words of the question in the passage."""
 _IN_CHUNK = 0.5
 """What all words of the question weigh that are in any passage of the same chunk."""
-_NAMED, _OF_FORM = 1.0, 0.6
+_NAMED, _OF_FORM = 2.0, 0.6
 """What the names of the question weigh, and a time, a number … for a question that asks for one."""
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
@@ -94,8 +95,9 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
     found = []
     for passage, own, lag in zip(passages, stems, lags, strict=True):
         said = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
-        near = matched(own, passage.text) + said + _IN_CHUNK * whole[passage.chunk_id] - _LAG * min(lag, 4.0)
-        found.append(near + _NAMED * _names(question, passage) + _OF_FORM * _has_kind(question, passage))
+        near = matched(own, passage.text) + _SAID * said + _IN_CHUNK * whole[passage.chunk_id]
+        near += _NAMED * _names(question, passage) + _OF_FORM * _has_kind(question, passage)
+        found.append(near - _LAG * min(lag, 4.0))
     return found
 
 
