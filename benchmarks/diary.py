@@ -15,7 +15,7 @@ result is in docs/benchmarks.md. It was opened then, and is no longer unseen.
 `diary_third.jsonl` is the open half of a corpus whose author had not read the rules: notes of a household, a software
 team, a clinic, a school, a workshop and clubs, as many different people write them. It was split in the same way. Its
 closed half, `diary_fourth.jsonl`, was kept apart until the rules had been mended on the open one, and asked once, after
-the last of them. It was opened later.
+the last of them. It was opened later, and questions about the look-alikes of both halves were added.
 
 `diary_fifth.jsonl` is the open half of a corpus written before its author looked at what the rules missed: 120 changes
 of many kinds, stated directly, by a pronoun, in a list, in passing, in a title, as a correction, in four languages, and
@@ -133,8 +133,10 @@ def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None
             if is_stale:
                 told[row["newer"]] = [first[0].snippet if first else "", answer or ""]
         alike = [row for row in rows if "holds" in row]
-        misled = 0
+        misled = alike_first = 0
         for row in alike:
+            first = memory.search(row["ask"], limit=1)
+            alike_first += bool(first) and first[0].chunk_id == ids[row["newer"]]
             answer = (memory.recall(row["ask"]).content or "").lower()
             if row["other"].lower() in answer and row["holds"].lower() not in answer:
                 misled += 1
@@ -159,6 +161,7 @@ def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None
             "stale answers": stale_answer,
             "new value told": share(answered, len(changes)),
             "look-alikes asked": len(alike),
+            "look-alike first": alike_first,
             "answered by the look-alike": misled,
         }
 

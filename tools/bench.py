@@ -91,6 +91,7 @@ ALL = (
 #: Files of benchmarks/ that can be run but are not benchmarks.
 NO_BENCHMARKS = {
     "ranking_fit": "fits the weights of ranking",
+    "diary_fit": "fits the weights of the order of later notes",
     "offline_fit": "fits the tables of the offline model",
     "index_journal": "compares settings of SQLite, and another installation, which have to be named",
     "filling": "fills memories of two checkouts, of which the other one has to be named",

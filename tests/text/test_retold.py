@@ -9,7 +9,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.retold import PresentQuestion, is_note, is_retold
+from rlm_mem.text.retold import SURE, PresentQuestion, is_note, retelling
 
 ENGLISH = get_analyser("english")
 
@@ -23,7 +23,7 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 def retold(question: str, earlier: str, later: str, *others: str) -> bool:
     asked = PresentQuestion.of(question, ENGLISH)
     texts = {text: frozenset(ENGLISH.terms(text)) for text in (earlier, later, *others)}
-    return asked is not None and is_retold(asked, earlier, later, texts, ENGLISH, year=2025)
+    return asked is not None and retelling(asked, earlier, later, texts, ENGLISH, year=2025) > SURE
 
 
 @pytest.mark.parametrize(
@@ -70,6 +70,9 @@ def retold(question: str, earlier: str, later: str, *others: str) -> bool:
         ("Who insures the van?", "Alm insures the van.", "Alm wouldn't pay, so Brek insures the van."),
         ("When is Ole's birthday?", "Ole's birthday is on 9 May.", "Wrong: Ole's birthday is 19 May, his mother said."),
         ("When is the launch?", "The launch is on 1 May.", "Sales wants the fair, thus the launch is moved to 15 May."),
+        # few words in common, but those of the subject, and the answer has ended
+        ("What is the press?", "Our press is a Rombach.", "They wheeled the Rombach out; now a Veltin press."),
+        ("What is our font?", "Brand font: Lorn.", "The brand book is out. Lorn is history, headings are in Ister."),
         ("How long are logs kept?", "Logs are kept for 14 days.", "New rule, signed: logs are kept for 90 days."),
     ],
 )  # fmt: skip
@@ -109,6 +112,11 @@ def test_a_later_note_on_the_same_is_found_whatever_words_tell_of_the_change(
         ("Who is our treasurer?", "Joost is our treasurer.", "The rowers chose Bo as their new treasurer."),
         ("When is Ada's flute lesson?", "Ada's flute lesson is on Monday.", "Ada's judo lesson moved to Thursday."),
         ("When does the bus to Ems leave?", "The bus to Ems leaves at 9:10.", "The bus to Au leaves at 10:40 now."),
+        # a part, a value denied that nobody stated, what did not come to pass, an exception
+        ("How high is the mast?", "The mast is 62 metres high.", "The lamp of the mast is at 48 metres."),
+        ("Where is the party?", "The party is at Ole's.", "The party isn't at Ida's, whatever they say."),
+        ("What is the main region?", "The main region is north-1.", "Decided against a main region in south-2."),
+        ("When is Ida's judo lesson?", "Ida's judo lesson is on Monday.", "Ida's judo lesson exceptionally on Friday."),
     ],
 )  # fmt: skip
 def test_a_note_on_something_else_or_not_of_the_present_is_not(
@@ -149,6 +157,29 @@ def test_search_and_the_offline_answer_take_the_later_of_two_notes(memory: Memor
     assert before
 
 
+@pytest.mark.parametrize(
+    ("question", "lasting", "passing"),
+    [
+        ("Where is the fair?", "The fair is in Wels.", "Suppose the fair were in Linz instead."),
+        ("Where is the party?", "The party is at Ole's.", "The party isn't at Ida's, whatever the party chat says."),
+        ("Where is our summer house?", "Our summer house is in Skagen.", "Birgit's summer house is in Hornbæk now."),
+    ],
+)  # fmt: skip
+def test_what_need_not_hold_ranks_after_what_answers_as_well(
+    memory: Memory, question: str, lasting: str, passing: str
+) -> None:
+    memory.remember(lasting, occurred_at="2025-02-01")
+    memory.remember(passing, occurred_at="2025-09-01")
+    assert memory.search(question, limit=1)[0].snippet == lasting
+    assert lasting.split()[-1].rstrip(".") in str(memory.recall(question).content)
+
+
+def test_a_labelled_text_of_no_conversation_is_a_note(memory: Memory) -> None:
+    memory.remember("The cat gets Felidor.", occurred_at="2025-02-01")
+    changed = memory.remember("Vet: the cat gets no more Felidor, it gets Renal.", occurred_at="2025-09-01")
+    assert memory.search("What does the cat get?", limit=1)[0].chunk_id in changed.chunk_ids
+
+
 def test_turns_of_a_dialogue_keep_their_order(memory: Memory) -> None:
     said = "Dana: The archive service has port 7200."
     again = "Ben: I saw that the archive service has another port, 7355."
@@ -186,12 +217,10 @@ def test_another_note_on_the_same_subject_tells_nothing_again(memory: Memory) ->
 
 def test_an_answer_that_a_later_note_may_change_is_given_with_that_note_and_both_days(memory: Memory) -> None:
     memory.remember("The lathe belt is a Gurtex.", occurred_at="2025-02-01")
-    memory.remember(
-        "They carried the Gurtex belt out in shreds. In its place sits a Linke.", occurred_at="2025-09-01"
-    )
+    memory.remember("Fetched a Linke for the lathe.", occurred_at="2025-09-01")
     memory.remember("The scanner jams on thick paper.", occurred_at="2025-03-01")
     answer = str(memory.recall("What is the lathe belt?").content)
-    assert "Gurtex (2025-02-01)" in answer and "2025-09-01: They carried" in answer and "Linke" in answer
+    assert "Gurtex (2025-02-01)" in answer and "2025-09-01: Fetched" in answer and "Linke" in answer
     assert "2025" not in str(memory.recall("What does the scanner jam on?").content)
 
 
@@ -237,4 +266,4 @@ def test_notes_of_one_form_are_about_different_things() -> None:
     alike = [f"Day {day}: batch {day} of gate 1 filled the queue of runner 3." for day in (11, 12, 13)]
     assert not retold(question, first, "Day 90: batch 70 of gate 5 filled the queue of runner 3.", *alike)
     assert not retold(question, first, "Day 3: batch 3 of gate 3 filled the queue of runner 30.", *alike)
-    assert retold(question, first, "Day 3: batch 4 of gate 3 filled the queue of runner 3.", *alike)
+    assert retold(question, first, "Day 3: batch 4 of gate 3 filled the queue of runner 3.", alike[0])

@@ -33,7 +33,7 @@ from rlm_mem.offline.weights import Weights, answerable_probability, correct_pro
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import FAMILIES, NUMBERS
 from rlm_mem.text.differences import MAY_END, surest
-from rlm_mem.text.retold import PresentQuestion, is_note, is_passing, is_retold
+from rlm_mem.text.retold import POSSIBLE, SURE, PresentQuestion, is_note, is_passing, retelling
 from rlm_mem.text.statements import ME, Stated, statements_in
 
 __all__ = ["READ_FULLY", "Examined", "examine", "read"]
@@ -168,7 +168,7 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
     """The answer with a later note that may change it, each with its day."""
     home = reading.passages[0]
     for one in notes.passages:
-        if home.at and one.at and one.current and _tells_again(home, one, notes, loosely=True):
+        if home.at and one.at and one.current and _tells_again(home, one, notes, POSSIBLE):
             later = " ".join(one.text.split())[:_LONGEST_NOTE]
             answer = (
                 f"{str(reading.answer).rstrip('.')} ({home.at:%Y-%m-%d}); later, {one.at:%Y-%m-%d}: {later}"
@@ -288,16 +288,16 @@ def _is_later(before: Passage, later: Passage, asked: PresentQuestion | None = N
     return is_note(before.author, asked) and is_note(later.author, asked)
 
 
-def _tells_again(before: Passage, later: Passage, notes: _Notes, *, loosely: bool = False) -> bool:
-    """Whether a later note answers the same question as an earlier note; see :func:`rlm_mem.text.retold.is_retold`."""
+def _tells_again(before: Passage, later: Passage, notes: _Notes, least: float = SURE) -> bool:
+    """Whether a later note answers the same question as an earlier note, as likely as ``least``.
+
+    See :func:`rlm_mem.text.retold.retelling`.
+    """
     if not _is_later(before, later, notes.asked) or before.at is None:
         return False
-    stems = notes.stems
-    texts = {text: stems[text] for text in (before.text, later.text, *islice(stems, _BESIDE))}
-    english = get_analyser("english")
-    return is_retold(
-        notes.asked, before.text, later.text, texts, english, year=before.at.year, loosely=loosely
-    )
+    asked, stems, english = notes.asked, notes.stems, get_analyser("english")
+    texts = {text: stems[text] for text in (before.text, *islice(stems, _BESIDE), later.text)}
+    return retelling(asked, before.text, later.text, texts, english, year=before.at.year, least=least) > least
 
 
 def _with_present_value(question: Question, reading: Reading) -> Reading:

@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from msgspec import structs
 
 from rlm_mem.chunk import format_time
-from rlm_mem.chunk.types import is_untrusted, rank, wanted_origins, wanted_trust
+from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import gather
 from rlm_mem.search.joined import gather_both
-from rlm_mem.search.neighbours import AdjacentSegment, neighbours_of
+from rlm_mem.search.neighbours import neighbours_of
 from rlm_mem.search.query import (
     EVERYDAY,
     Query,
@@ -28,15 +27,12 @@ from rlm_mem.search.query import (
     with_authors,
     with_related,
 )
-from rlm_mem.search.ranking import Ranked, ranked
+from rlm_mem.search.ranking import COMPARED, Hit, Ranked, ranked, with_what_holds_first
 from rlm_mem.store.core.joined import JoinedSource
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
-from rlm_mem.text.differences import MAY_END, surest
-from rlm_mem.text.retold import PresentQuestion, is_note, is_retold, stems_in
-from rlm_mem.text.statements import statements_in
 from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
@@ -136,61 +132,6 @@ MAX_LIMIT = 1_000
 MAX_NEIGHBOURS = 10
 
 _BY = ("chunk", "segment", "conversation")
-_COMPARED = 5
-"""Hits that are read."""
-_WHOLE = 600
-"""Most characters of a later list that is read whole, beyond its best segment."""
-_STEP = 0.01
-"""How far the hit that holds ends up above the one that does not."""
-_FOLLOWED = 4
-"""Changes one after the other that are followed."""
-
-
-class Hit(FrozenRecord, frozen=True):
-    """One result.
-
-    Attributes:
-        chunk_id: the chunk; read it with `get_chunk`.
-        score: higher is better; comparable within one search only.
-        snippet: the segment that matched, shortened if long.
-        start, end: place of that segment in the chunk's content, in characters.
-        segment_no: its number within the chunk, from 0.
-        conversation_id: the chunk's conversation, None for none.
-        at: `occurred_at`, else `created_at` (`YYYY-MM-DDTHH:MM:SS.ffffffZ`).
-        type, tags: as in the chunk.
-        author: the speaker of the segment, None where the text names none.
-        parts: with `explain`, the part of each signal in the segment's score.
-        neighbours: with `neighbours`, the turns or sentences beside it in its conversation, in reading order: beside
-            the segment where hits are segments, else beside the chunk.
-        superseded_by: the chunk that replaced this one, or None.
-        replaces: the chunks that this one replaced.
-        origin: how the chunk came: person, agent, tool, import, web.
-        trust: how far it is trusted: untrusted, ordinary, trusted.
-    """
-
-    chunk_id: str
-    score: float
-    snippet: str
-    start: int
-    end: int
-    segment_no: int
-    conversation_id: str | None
-    at: str
-    type: str
-    tags: tuple[str, ...]
-    author: str | None
-    parts: dict[str, float] | None = None
-    neighbours: tuple[AdjacentSegment, ...] = ()
-    superseded_by: str | None = None
-    replaces: tuple[str, ...] = ()
-    origin: str = "person"
-    trust: str = "trusted"
-
-    def __str__(self) -> str:
-        line = f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:.2f})"
-        if is_untrusted(self.trust):
-            line = f"{line}  [untrusted: {self.origin}]"
-        return f"{line}  [out of date: {self.superseded_by}]" if self.superseded_by else line
 
 
 @observed("search", lambda current, hits: current.set("rlm_mem.hits", len(hits)))
@@ -406,7 +347,7 @@ class _Look:
     def hits(self, by: str, limit: int, read: dict[str, Chunk], *, explain: bool = False) -> list[Hit]:
         """The best hits, whose chunks are added to ``read``; one whose file is gone or damaged is skipped."""
         results, hits = self.ranked(by), list[Hit]()
-        most = max(limit, _COMPARED)
+        most = max(limit, COMPARED)
         while len(hits) < most and (best := list(islice(results, most - len(hits)))):
             ids = list(dict.fromkeys(result.chunk_id for result in best))
             chunks = self._store.get_many(ids, track=False)
@@ -420,7 +361,7 @@ class _Look:
                     same = now is chunk or now.content == chunk.content
                     place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                     hits.append(_hit(chunk, place, self._asked, self._analyser, explain))
-        return _with_what_holds_first(hits, read, self._asked.text, self._analyser)[:limit]
+        return with_what_holds_first(hits, read, self._asked.text, self._analyser)[:limit]
 
 
 def _knows(source: CandidateSource, question: Query) -> bool:
@@ -445,93 +386,6 @@ def _present(store: ChunkStore, chunk_ids: list[str]) -> dict[str, Chunk]:
     for part in store.parts:
         found |= part.backend.chunks(part.namespace, chunk_ids)
     return found
-
-
-def _with_what_holds_first(
-    hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser
-) -> list[Hit]:
-    """The hits, reordered so that no later one of the best hits says that the first is out of date, or tells it again.
-
-    The order follows links of succession already. This function compares the texts themselves: by the rules of
-    ``rlm_mem.text.differences`` imported chunks, chunks with open proposals and chunks that are out of date in part; by
-    those of ``rlm_mem.text.retold``, for a question about the present, notes that are neither turns of a speaker nor
-    sections of a document.
-    """
-    asked = PresentQuestion.of(query, analyser) if len(hits) > 1 else None
-    for _ in range(_FOLLOWED):
-        best, part = hits[:_COMPARED], "says so"
-        place = _ending_first(best, analyser)
-        if not place:
-            place, part = _retelling_first(best, read, asked, analyser), "tells again"
-        if not place:
-            break
-        first = hits[0].score + _STEP
-        newer = hits[place]
-        parts = {**newer.parts, part: first - newer.score} if newer.parts is not None else None
-        hits = [structs.replace(newer, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]
-    return hits
-
-
-def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
-    """The place of the best hit that says that the first one does not hold; 0 for none."""
-    later = [place for place in _later(hits) if MAY_END.search(hits[place].snippet)]
-    if not later:
-        return 0
-    held = statements_in(hits[0].snippet, analyser, speaker=hits[0].author)
-    for place in later if held else ():
-        said = statements_in(hits[place].snippet, analyser, speaker=hits[place].author)
-        found = surest(said, held)
-        if found is not None and found[0].said:
-            return place
-    return 0
-
-
-def _retelling_first(
-    hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion | None, analyser: Analyser
-) -> int:
-    """The place of the best hit that tells again what the first one is asked for; 0 for none."""
-    if asked is None:
-        return 0
-    notes: list[bool] = []
-    told: list[str] = []
-    for hit in hits:
-        chunk = read[hit.chunk_id]
-        notes.append(is_note(hit.author, asked) and _stands_alone(chunk))
-        told.append(_list_or_snippet(hit, chunk) if told else hit.snippet)
-    later = _later(hits)
-    if not later or not notes[0]:
-        return 0
-    texts = {text: stems_in(text, analyser) for text in told}
-    year = int(hits[0].at[:4])
-    for place in later:
-        newer = notes[place] and hits[place].at > hits[0].at
-        if newer and is_retold(asked, told[0], told[place], texts, analyser, year=year):
-            return place
-    return 0
-
-
-def _list_or_snippet(hit: Hit, chunk: Chunk) -> str:
-    """A short note of several lines, since an item of a list rarely names what the list is about; else the snippet."""
-    content = chunk.content
-    return content if len(content) <= _WHOLE and "\n" in content else hit.snippet
-
-
-def _stands_alone(chunk: Chunk) -> bool:
-    """Whether a chunk is a whole text, not a part or section of a document."""
-    provenance = chunk.metadata.provenance
-    return not provenance.get("headings") and provenance.get("parts", 1) == 1
-
-
-def _later(hits: list[Hit]) -> list[int]:
-    """The places of the hits that happened no earlier than the first one and are trusted as far."""
-    return [
-        place
-        for place, hit in enumerate(hits)
-        if place
-        and hit.superseded_by is None
-        and rank(hit.trust) >= rank(hits[0].trust)
-        and hit.at >= hits[0].at
-    ]
 
 
 def _hit(chunk: Chunk, result: Ranked, question: Query, analyser: Analyser, explain: bool) -> Hit:

@@ -2,23 +2,37 @@
 
 A segment's score is a weighted sum of the signals in `features`; a chunk's score is the log-mean-exp of its segments,
 so that one strong segment counts most and the others still count. Every part of a score keeps its name (`explain`).
-Superseded chunks rank below what replaced them, however well their words match. Pure numpy, no I/O, deterministic.
+Superseded chunks rank below what replaced them, however well their words match; of the best hits that one ranks
+first which holds at present, as far as their texts tell. No I/O, deterministic.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 from msgspec import Struct, structs
 
 from rlm_mem.chunk import parse_time
+from rlm_mem.chunk.types import is_untrusted, rank
+from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Floats, Scene, shared_words, values
+from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.search.query import Query
+from rlm_mem.text.differences import MAY_END, surest
+from rlm_mem.text.retold import SURE, PresentQuestion, is_note, is_passing, retelling, stems_in
+from rlm_mem.text.statements import statements_in
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.text.analysis import Analyser
 
 __all__ = [
+    "COMPARED",
+    "Hit",
     "ONE_SIDED",
     "Ranked",
     "Scores",
@@ -29,10 +43,17 @@ __all__ = [
     "repetition",
     "score_chunks",
     "score_segments",
+    "with_what_holds_first",
 ]
 
 
-#: How far a superseded chunk ends up below its successor.
+#: Best hits whose texts are compared for what holds at present.
+COMPARED = 5
+#: Most characters of a note that is compared as a whole, beyond its best segment.
+_WHOLE = 600
+#: Changes one after the other that are followed.
+_FOLLOWED = 4
+#: How far a superseded chunk ends up below its successor, and a hit that does not hold below one that does.
 _STEP = 0.01
 #: Chains of replacements that are put in order: enough passes for four links.
 _PASSES = 4
@@ -411,3 +432,178 @@ def _of_chunks(query: Query, candidates: CandidateSet) -> dict[str, Floats]:
 
 def _epoch(time: str) -> float:
     return parse_time(time).timestamp()
+
+
+class Hit(FrozenRecord, frozen=True):
+    """One result.
+
+    Attributes:
+        chunk_id: the chunk; read it with `get_chunk`.
+        score: higher is better; comparable within one search only.
+        snippet: the segment that matched, shortened if long.
+        start, end: place of that segment in the chunk's content, in characters.
+        segment_no: its number within the chunk, from 0.
+        conversation_id: the chunk's conversation, None for none.
+        at: `occurred_at`, else `created_at` (`YYYY-MM-DDTHH:MM:SS.ffffffZ`).
+        type, tags: as in the chunk.
+        author: the speaker of the segment, None where the text names none.
+        parts: with `explain`, the part of each signal in the segment's score.
+        neighbours: with `neighbours`, the turns or sentences beside it in its conversation, in reading order: beside
+            the segment where hits are segments, else beside the chunk.
+        superseded_by: the chunk that replaced this one, or None.
+        replaces: the chunks that this one replaced.
+        origin: how the chunk came: person, agent, tool, import, web.
+        trust: how far it is trusted: untrusted, ordinary, trusted.
+    """
+
+    chunk_id: str
+    score: float
+    snippet: str
+    start: int
+    end: int
+    segment_no: int
+    conversation_id: str | None
+    at: str
+    type: str
+    tags: tuple[str, ...]
+    author: str | None
+    parts: dict[str, float] | None = None
+    neighbours: tuple[AdjacentSegment, ...] = ()
+    superseded_by: str | None = None
+    replaces: tuple[str, ...] = ()
+    origin: str = "person"
+    trust: str = "trusted"
+
+    def __str__(self) -> str:
+        line = f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:.2f})"
+        if is_untrusted(self.trust):
+            line = f"{line}  [untrusted: {self.origin}]"
+        return f"{line}  [out of date: {self.superseded_by}]" if self.superseded_by else line
+
+
+def with_what_holds_first(
+    hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser
+) -> list[Hit]:
+    """The hits, reordered so that no later one of the best hits says that the first is out of date, or tells it again.
+
+    The order follows links of succession already. This function compares the texts themselves: by the rules of
+    ``rlm_mem.text.differences`` imported chunks, chunks with open proposals and chunks that are out of date in part; by
+    those of ``rlm_mem.text.retold``, for a question about the present, notes that are neither turns of a speaker nor
+    sections of a document.
+    """
+    if len(hits) < 2:
+        return hits
+    asked = PresentQuestion.of(query, analyser)
+    if asked is not None and (place := _lasting_first(hits[:COMPARED], read, asked, analyser)):
+        hits = _with_first(hits, place, "lasts")
+    for _ in range(_FOLLOWED):
+        best, part = hits[:COMPARED], "says so"
+        place = _ending_first(best, analyser)
+        if not place:
+            place, part = _retelling_first(best, read, asked, analyser), "tells again"
+        if not place:
+            break
+        hits = _with_first(hits, place, part)
+    return hits
+
+
+def _with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
+    """The hits with the one at a place before the others."""
+    first, chosen = hits[0].score + _STEP, hits[place]
+    parts = {**chosen.parts, part: first - chosen.score} if chosen.parts is not None else None
+    return [structs.replace(chosen, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]
+
+
+def _lasting_first(
+    hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser
+) -> int:
+    """The place of the best hit that has the first one's words of the question, if that is a guess or of a short time.
+
+    0 for none.
+    """
+    first = hits[0]
+    words = asked.stems & stems_in(first.snippet, analyser)
+    if not words or not _is_note(first, read, asked):
+        return 0
+    passes = None
+    for place, hit in enumerate(hits[1:], 1):
+        if not words <= stems_in(hit.snippet, analyser) or not _is_note(hit, read, asked):
+            continue
+        if passes is None:
+            passes = is_passing(asked, first.snippet, analyser, year=int(first.at[:4]))
+        if not passes:
+            break
+        if not is_passing(asked, hit.snippet, analyser, year=int(hit.at[:4])):
+            return place
+    return 0
+
+
+def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
+    """The place of the best hit that says that the first one does not hold; 0 for none."""
+    later = []
+    for place in _later(hits):
+        if MAY_END.search(hits[place].snippet):
+            later.append(place)
+    if not later:
+        return 0
+    held = statements_in(hits[0].snippet, analyser, speaker=hits[0].author)
+    for place in later if held else ():
+        said = statements_in(hits[place].snippet, analyser, speaker=hits[place].author)
+        found = surest(said, held)
+        if found is not None and found[0].said:
+            return place
+    return 0
+
+
+def _retelling_first(
+    hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion | None, analyser: Analyser
+) -> int:
+    """The place of the best hit that tells again what the first one is asked for; 0 for none."""
+    if asked is None:
+        return 0
+    later = _later(hits)
+    if not later or not _is_note(hits[0], read, asked):
+        return 0
+    told: list[str] = []
+    texts: dict[str, frozenset[str]] = {}
+    for hit in hits:
+        content = read[hit.chunk_id].content
+        # A short note whole, since one sentence of it rarely names what the others are about.
+        told.append(content if len(content) <= _WHOLE else hit.snippet)
+        texts[told[-1]] = stems_in(told[-1], analyser)
+    year = int(hits[0].at[:4])
+    best, found = SURE, 0
+    for place in later:
+        hit = hits[place]
+        if hit.at > hits[0].at and _is_note(hit, read, asked):
+            odds = retelling(asked, told[0], told[place], texts, analyser, year=year, least=best)
+            if odds > best:
+                best, found = odds, place
+    return found
+
+
+def _is_note(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> bool:
+    """Whether a hit is a note: not a turn of a speaker, nor a part or section of a document.
+
+    One labelled text that belongs to no conversation is a note, too: "Vet: the cat is well".
+    """
+    chunk = read[hit.chunk_id]
+    provenance = chunk.metadata.provenance
+    if provenance.get("headings") or provenance.get("parts", 1) != 1:
+        return False
+    alone = hit.conversation_id is None and hit.segment_no == 0 and "\n" not in chunk.content
+    return alone or is_note(hit.author, asked)
+
+
+def _later(hits: list[Hit]) -> list[int]:
+    """The places of the hits that happened no earlier than the first one and are trusted as far."""
+    first, found = hits[0], []
+    for place, hit in enumerate(hits):
+        if (
+            place
+            and hit.superseded_by is None
+            and hit.at >= first.at
+            and rank(hit.trust) >= rank(first.trust)
+        ):
+            found.append(place)
+    return found

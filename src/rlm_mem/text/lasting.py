@@ -12,20 +12,21 @@ _TEMPORARY = late(
     r"^\W*while (?!\w{1,20}ing\b|at\b|i\b|we\b|there\b)|\bwhile\b[^,.;]{1,60}\b(?:is|are|was|were)\b|\bduring\b"
     r"|\b(?:un)?till? then\b|\btemporar"
     r"|\bfor (?:the time being|now|the duration)\b|\bstand(?:s|ing)? in\b|\bfill(?:s|ing) in\b"
+    r"|\bexceptionally\b|\bon the (?:last )?day (?:of|before)\b|^\W*last night\b"
     r"|\bthis time\b|^\W*this (?:week|weekend)\b(?!'s|’s)",
     re.IGNORECASE,
 )
 """A sentence about a limited time, after which the former value holds again."""
 _FOR_A_WHILE = late(
     r"\bfor (?:(?:a|an|one|two|three|four|five|six|that|this|just|only|the|several|\d{1,3}) ){1,2}"
-    r"(minute|hour|day|night|week|weekend|match|game|lesson|session|meeting)s?\b",
+    r"(minute|hour|morning|afternoon|evening|day|night|week|weekend|match|game|lesson|session|meeting)s?\b",
     re.IGNORECASE,
 )
 _HAS_BEEN = late(r"\bbeen\b", re.IGNORECASE)
 """With this word, what is so for a week lasts: "has been at nine for a week"."""
 _NOT_IN_FORCE = late(
     r"\((?:rejected|declined|withdrawn|not adopted)\)|\b(?:draft|not adopted|roadmap|poster|petition|april fools?)\b"
-    r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn)\b",
+    r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
     re.IGNORECASE,
 )
 

@@ -8,10 +8,13 @@ a text a fixed number of times; words are compared in order only in sentences of
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
 from functools import lru_cache
-from itertools import groupby, islice, pairwise
+from itertools import chain
+from operator import mul
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -36,15 +39,53 @@ from rlm_mem.text.wording import CORRECTIONS
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["PresentQuestion", "is_note", "is_passing", "is_retold", "stems_in"]
+__all__ = [
+    "POSSIBLE",
+    "SURE",
+    "WEIGHTS",
+    "PresentQuestion",
+    "is_apart",
+    "is_note",
+    "is_passing",
+    "retelling",
+    "shares_little",
+    "signs",
+    "stems_in",
+]
 
-_LEAST, _LEAST_NAMED = 0.4, 0.25
-"""Least share of the words common to the question and the earlier note that the later note has, weighted by rarity; the
-second value applies if the later note also has a word of the earlier note's answer."""
+SURE, POSSIBLE = -0.9, -2.1
+"""The odds, in nats, from which a later note counts as the answer, and from which an answer gives both notes."""
+WEIGHTS: dict[str, float] = {
+    "words": 1.7,
+    "one word": -0.9,
+    "not the subject": -1.1,
+    "rare words": 0.5,
+    "rare words of the answer": 0.6,
+    "earlier note": 1.3,
+    "next": 1.4,
+    "answer ended": 1.3,
+    "answer denied": 0.65,
+    "narrowed": -2.0,
+}
+"""The weight of each sign (see :func:`signs`), in nats of odds:
+
+* words: the share, by rarity, of the question's words in the earlier note that the later one has; one word: it is one;
+* not the subject: a word of what the question is about is missing;
+* rare words: the number of rare ones among them; rare words of the answer: of others in both notes;
+* earlier note: the share of the earlier note's words that the later one has; next: it was found next;
+* answer ended, answer denied: a sentence with a word of the answer says that it has ended, or has any word of change;
+* narrowed: a missing word narrows the subject, and no sentence says so of the answer.
+"""
+_BIAS = -2.9
+_MOST_FURTHER = WEIGHTS["answer ended"] + WEIGHTS["answer denied"]
+_MOST_RARE = 3
+"""Rare words of the question that count."""
 _FEW = 2
 """Most texts that have a distinctive word: the two notes themselves."""
 _SHARED = 2
-"""Least number of distinctive words common to both notes, and of words of the question if they share no others."""
+"""Rare words of the earlier note's answer that count."""
+_ALIKE = 3
+"""Most texts, the two notes among them, that share the words of the question with both."""
 _LONGEST = 2_000
 """Characters of a text that are read."""
 _WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
@@ -55,7 +96,11 @@ _OF_THE_PAST = late(
 )
 """A question about the past."""
 _DOUBTED = (
-    UNSURE | words("might previous previously formerly originally ago also additionally besides")
+    UNSURE
+    | words(
+        "might previous previously formerly originally ago also additionally besides "
+        "begs begged demands demanded dreams"
+    )
 ) - words(
     "will shall how who which whose when until unless why need needed decide decided going asked ask asks i'll we'll "
     "he'll she'll they'll 'll thinking think try tries trying tried heard story novel example claims claimed discuss "
@@ -64,13 +109,14 @@ _DOUBTED = (
 """Words of a sentence about a wish, a guess, another time, or an additional thing."""
 _PLANNED = late(
     r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned)? (?:is )?to\b|\bplanned for\b|\bplanning to\b"
-    r"|\bbefore last\b"
+    r"|\bbefore last\b|\bproposal to\b|\bwhen (?:i|he|she|we|they) (?:was|were)\b|^\W*tried\b"
+    r"|\b(?:someone|somebody) claims?\b"
     r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)",
     re.IGNORECASE,
 )
 _ONE_DAY = late(
     r"(?<!from )(?<!as of )(?<!since )(?<!started )(?<!starting )(?<!beginning )"
-    r"\b(?:today|tonight|tomorrow)\b"
+    r"\b(?:today|tonight|tomorrow|this (?:mon|tues|wednes|thurs|fri|satur|sun)day)\b"
     r"|\blast (?:year|month|week|season|spring|summer|autumn|winter|time)\b",
     re.IGNORECASE,
 )
@@ -79,7 +125,8 @@ _YEAR = late(r"\b(?:19|20)\d\d\b")
 _OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
 _OTHERS = words(
     "mother father sister brother neighbour neighbours neighbor neighbors cousin aunt uncle daughter son wife husband "
-    "friend colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss "
+    "friend friends guests competitor competitors opposing rival rivals "
+    "colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss "
     "mutter vater schwester bruder nachbarin nachbar tochter sohn tante onkel freundin kollegin "
     "madre padre hermana hermano vecina vecino hija hijo tía tío amiga amigo"
 )
@@ -130,51 +177,63 @@ _WISHES = words("want wants wish wishes hope hopes")
 _DENIED = late(
     r"\b(?:isn['’]t|is not|not) true\b|\b(?:did|has|have|was|were)(?:n['’]t| not) (?:\w{1,20} )?"
     rf"(?:{'|'.join(sorted(CHANGES | REPLACES))}|become|been (?:changed|moved)|change|move|switch|swap|extend|raise)\b"
-    r"|\badded\b(?![^.]{0,120}\bmakes?\b)|\ba (?:second|third|further)\b",
+    r"|\badded\b(?![^.]{0,120}\bmakes?\b)|\ba (?:second|third|further)\b(?=\s+[a-z])",
     re.IGNORECASE,
 )
 """A change that did not happen, or another thing beside the first."""
+_CALLED_OFF = late(
+    r"\b(?:(?<!the )false alarm|no (?:decision|vote)|decided against|as ever"
+    r"|(?:not|n['’]t) (?:yet )?(?:answered|decided|voted)|voted down|nothing (?:has )?changed"
+    r"|(?:stays|left|remains) as (?:it )?(?:is|was))\b",
+    re.IGNORECASE,
+)
+"""In any sentence: what the note is about did not come to pass."""
+_FURTHER = late(r"\b(?:additional|extra|the other one|other than)\b", re.IGNORECASE)
+_PART = late(
+    r"\W*(?:the|an?|our|my|la|le|der|die|das) (?:\w{1,40} ){0,2}?(\w{1,40})"
+    r" (?:of|de|du|von|der|des) (?:(?:the|our|my|la|le) )?(\w{1,40})",
+    re.IGNORECASE,
+)
+"""A sentence about a part or relative of something: "The platform of the tower"."""
+_IS_NOT = late(r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b", re.IGNORECASE)
+_GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b|[;:–—]", re.IGNORECASE)
+"""Beside a denial, in a sentence that says what holds instead."""
 _UNDONE = late(r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone)\b", re.IGNORECASE)
-_FIGURE = late(r"(?<![\w.])[+]?\d(?:[\d.,:/-]|\s(?=\d{3})){0,20}(?<![.,:/-])(?!\w)")
 _NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
 """A thing with its number: "runner 3"."""
-_LAST_WORD = late(r"([^\W\d_]{2,40})\W{0,3}$")
-_NEXT_WORD = late(r"\W{0,2}([^\W\d_]{2,40})")
-_BESIDE = 44
-"""Characters on each side of a figure in which its unit stands."""
-_LONG_NUMBER = 7
-"""Digits of a number of a telephone or an account."""
-_MOST_FIGURES = 12
-_DIGITS = 2
-"""Least digits of a number that names a value by itself."""
+_DIGIT = late(r"\d")
+_NOT = late(r"\b(?:not?|never|nobody|none|neither)\b|n['’]t\b", re.IGNORECASE)
 _CALENDAR = MONTHS | words(
     "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
 )
 _LONGEST_CLAUSE = 200
 """Characters after "back to" that are read."""
-_FRAME = 30
-"""Most words of a note that are compared in order."""
-_SAME_FRAME = 0.6
-_PLACES = 2
-"""Most places in which one note has other words than another of the same form."""
-
-
+_WITH_VERB = words("do does did can may must should will don't doesn't")
+_AUXILIARIES = _WITH_VERB | words("is are was were has have had am isn't aren't")
+_INTERROGATIVES = words("who whom whose what when where which why how")
+_BEHIND_SUBJECT = PREPOSITIONS | words("of per about through during after before until called named")
+_AUXILIARY_WITHIN = 8
+"""First words of a question among which its auxiliary is."""
 _MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
 """Stems of words that name no value by themselves."""
 
 
 class PresentQuestion(Struct, frozen=True):
-    """A question as :func:`is_retold` needs it.
+    """A question as :func:`retelling` needs it.
 
     Attributes:
         text: the question.
         stems: the stems of its words.
         names: the stems of its names and numbers.
+        subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
+        asks: whether it is a question, not words to search for.
     """
 
     text: str
     stems: frozenset[str]
     names: frozenset[str]
+    subject: frozenset[str]
+    asks: bool
 
     @staticmethod
     def of(text: str, analyser: Analyser) -> PresentQuestion | None:
@@ -182,14 +241,38 @@ class PresentQuestion(Struct, frozen=True):
         begin = len(was[0]) - 1 if (was := _ASKS_WHAT.match(text)) and was[0][-1].islower() else 0
         if analyser.language != "english" or len(text) > _LONGEST or _OF_THE_PAST.search(text, begin):
             return None
-        named = [
-            word
-            for place, word in enumerate(_WORD.findall(text))
-            if (place and word[0].isupper()) or any(letter.isdigit() for letter in word)
-        ]
+        named = []
+        for place, word in enumerate(_WORD.findall(text)):
+            if (place and word[0].isupper()) or _DIGIT.search(word):
+                named.append(word)
+        subject, asks = _subject(text)
         return PresentQuestion(
-            text, frozenset(analyser.terms(text)), frozenset(analyser.terms(" ".join(named)))
+            text,
+            frozenset(analyser.terms(text)),
+            frozenset(analyser.terms(" ".join(named))),
+            frozenset(analyser.terms(" ".join(subject))),
+            asks,
         )
+
+
+def _subject(question: str) -> tuple[list[str], bool]:
+    """The words of a question after its auxiliary, up to a preposition, without a verb at the end; and if it asks."""
+    lows = _WORD.findall(question.lower())
+    found: list[str] = []
+    auxiliary = ""
+    for place, low in enumerate(lows):
+        if auxiliary and low in _BEHIND_SUBJECT:
+            break
+        if auxiliary:
+            found.append(low)
+        elif low in _AUXILIARIES:
+            auxiliary = low
+        elif place == _AUXILIARY_WITHIN:
+            break
+    asks = question.rstrip().endswith(("?", "？")) or (
+        lows[:1] != [] and lows[0] in _AUXILIARIES | _INTERROGATIVES
+    )
+    return found[:-1] if len(found) > 1 and auxiliary in _WITH_VERB else found, asks
 
 
 @lru_cache(maxsize=512)
@@ -216,7 +299,7 @@ def is_note(author: str | None, asked: PresentQuestion | None = None) -> bool:
 
 
 def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: int) -> bool:
-    """Whether what a note says about a question is a guess, a wish, a quotation, or about a limited or an earlier time.
+    """Whether what a note says about a question need not hold: a guess, a denial, of a limited time or another thing.
 
     Args:
         year: the year of the note.
@@ -225,11 +308,18 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
     if not told:
         return False
     best = max(told, key=lambda one: len(asked.stems & stems_in(one, analyser)))
-    undone = _UNDONE.search(best) is not None
-    return undone or _is_doubted(best, asked, year) or is_temporary(best, asked.text)
+    return (
+        _UNDONE.search(best) is not None
+        or _CALLED_OFF.search(text[:_LONGEST]) is not None
+        or _is_doubted(best, asked, year)
+        or is_temporary(best, asked.text)
+        or _is_about_part(best, asked, asked.stems, analyser)
+        or _is_about_another_person(best, asked.stems, asked, analyser)
+        or (_NOT.search(asked.text) is None and _denies_another_value(best, frozenset(), analyser))
+    )
 
 
-def is_retold(
+def retelling(
     asked: PresentQuestion,
     earlier: str,
     later: str,
@@ -237,226 +327,170 @@ def is_retold(
     analyser: Analyser,
     *,
     year: int,
-    loosely: bool = False,
-) -> bool:
-    """Whether the later of two notes answers a question that the earlier one answers.
+    least: float = SURE,
+) -> float:
+    """How likely the later of two notes answers a question that the earlier one answers, in nats of odds.
 
-    The later note must have the question's words that the earlier one has, above all those that are rare among the
-    texts found; or say that the earlier one's value has ended; or have another figure of the same kind; or the same
-    words in the same order. It must not be about a different subject, and it must be about the present.
+    The signs are the words that both notes have, above all those of the question and rare ones, and words of change
+    beside the earlier note's answer (:func:`signs`); their weights were learned from diaries by
+    `benchmarks/diary_fit.py`. A later note that is about another thing or person, a question, a quotation, a guess, a
+    wish or a short time does not answer it, whatever its words.
 
     Args:
-        texts: the stems of both notes, and of the texts that were found with them.
+        texts: the stems of both notes, and of the texts that were found with them, best first.
         year: the year of the earlier note.
-        loosely: whether the later note may answer it, so that an answer should give both: two rare words in common,
-                or one and any word of change, are enough, and it may be about a short time.
+        least: what is worth knowing: :data:`SURE` or :data:`POSSIBLE`.
+
+    Returns:
+        At most ``least`` if the later note does not answer it, or less surely.
+    """
+    if shares_little(asked, texts[earlier], texts[later], texts.values()):
+        return least
+    if not (asked.asks or _STRONG.search(later)):
+        return least  # words to search for: two texts that have them need not answer the same
+    found = signs(asked, earlier, later, texts, analyser, least=least)
+    odds = float(_BIAS + sum(map(mul, WEIGHTS.values(), found)))
+    if odds <= least or is_apart(asked, earlier, later, texts, analyser, year=year, briefly=least < SURE):
+        return least
+    return odds
+
+
+def signs(
+    asked: PresentQuestion,
+    earlier: str,
+    later: str,
+    texts: Mapping[str, Set[str]],
+    analyser: Analyser,
+    *,
+    least: float = -math.inf,
+) -> tuple[float, ...]:
+    """What speaks for and against the later of two notes answering a question that the earlier one answers.
+
+    Args:
+        texts: as for :func:`retelling`.
+        least: the odds below which the signs that take longest are not looked for.
+
+    Returns:
+        A value for each of :data:`WEIGHTS`.
     """
     before, after = texts[earlier], texts[later]
-    had, has = asked.stems & before, asked.stems & after
-    value = (before - asked.stems - _MEASURES) & after
-    if not has and len(value) < (1 if loosely else _SHARED):
-        return False
-    if not _keeps_numbers(asked, earlier, later):
-        return False
-    missing = had - has
-    figures = bool(has) and _FIGURE.search(earlier) is not None
-    least = 1 if _HAN.search(asked.text) else max(1, len(missing), min(_SHARED, len(had)))
-    if not (value or figures or loosely) and len(has & had) < least:
-        return False
-    often = {stem: sum(stem in one for one in texts.values()) for stem in had | (before & after)}
-    enough = _shares_enough(asked, had, has, bool(value), often, before & after, texts.values(), later)
-    if not (enough or value or figures or loosely) and (missing or not has):
-        return False
-    told = [(one, stems_in(one, analyser)) for one in _SENTENCE.split(later[:_LONGEST]) if one.strip()]
-    if not told:
-        return False
+    had, both = _asked_of(asked, earlier, texts, later, analyser), before & after
+    shared, missing = had & after, had - after
+    value = both - asked.stems - _MEASURES
+    often = Counter(chain.from_iterable(texts.values()))
+    weight = covered = 0.0
+    rare = rare_value = 0
+    for stem in had:
+        weight += 1 / often[stem]
+        if stem in after:
+            covered += 1 / often[stem]
+            rare += often[stem] <= _FEW
+    for stem in value:
+        rare_value += often[stem] <= _FEW and stem not in _CALENDAR
+    covered, single = covered / weight if weight else 0.0, len(shared) == 1
+    if shared and _HAN.search(asked.text) and _STRONG.search(later):
+        covered, single = 1.0, False  # stems are pairs of characters: a name has one or two
+    found = [
+        covered,
+        float(single),
+        float(not missing.isdisjoint(asked.subject)),
+        float(min(_MOST_RARE, rare)),
+        float(min(_SHARED, rare_value)),
+        len(both) / max(1, len(before)),
+        float(later in list(texts)[:2]),
+    ]
+    if _BIAS + sum(map(mul, WEIGHTS.values(), found)) + _MOST_FURTHER <= least:
+        return (*found, 0.0, 0.0, 0.0)
+    ends = denies = False
+    for sentence, stems in _sentences(later, analyser) if value else ():
+        if not value.isdisjoint(stems):
+            ends = ends or _STRONG.search(sentence) is not None
+            denies = denies or MAY_END.search(sentence) is not None or _NOT.search(sentence) is not None
+    narrows = False
+    if missing and not ((ends or denies) and rare_value):
+        for one in (asked.text, earlier):
+            has = asked.stems & after
+            narrows = narrows or _narrows_subject(one, missing, has, analyser, asked, one is asked.text)
+    return (*found, float(ends), float(denies), float(narrows))
+
+
+def is_apart(
+    asked: PresentQuestion,
+    earlier: str,
+    later: str,
+    texts: Mapping[str, Set[str]],
+    analyser: Analyser,
+    *,
+    year: int,
+    briefly: bool = False,
+) -> bool:
+    """Whether the later of two notes is about another thing or person than a question, or not about the present.
+
+    Args:
+        texts, year: as for :func:`retelling`.
+        briefly: whether it may be about a short time.
+    """
+    before, after = texts[earlier], texts[later]
+    had, has = _asked_of(asked, earlier, texts, later, analyser), asked.stems & after
+    if not (had - has).isdisjoint(asked.names) or not _keeps_numbers(asked, earlier, later):
+        return True
+    told = _sentences(later, analyser)
+    if not told or later[:1] in _QUOTES or _CALLED_OFF.search(later[:_LONGEST]):
+        return True
     best, _ = max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))
-    ended = ""
-    if value and missing.isdisjoint(asked.names):
-        rare = _telling(value & _answering(asked, earlier, analyser), often, earlier, later, analyser)
-        ended = _sentence_that_ends(rare, had & has, told, loosely)
-    if ended:
-        best, missing = ended, frozenset()
-    elif not (
-        enough
-        or (figures and _has_other_figure(asked, earlier, best, had, has, often, analyser))
-        or (bool(has) and not missing and _has_same_frame(earlier, best))
-        or (
-            loosely
-            and missing.isdisjoint(asked.names)
-            and _may_touch(asked, has, before & after, often, earlier, later)
-        )
+    if any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in told):
+        return True
+    if not briefly and (
+        is_temporary(best, f"{asked.text}\n{earlier}")
+        or _holds_again((before - asked.stems - _MEASURES) & after, told, analyser)
     ):
-        return False
-    asks = any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in told)
-    if asks or later[:1] in _QUOTES or _is_doubted(best, asked, year):
-        return False
-    if not loosely and (
-        is_temporary(best, f"{asked.text}\n{earlier}") or _holds_again(value, told, analyser)
-    ):
-        return False
+        return True
     known = before | asked.stems
-    return not (
-        _is_about_another_person(best, known, asked, analyser)
+    return (
+        _is_doubted(best, asked, year)
+        or _is_about_another_person(best, known, asked, analyser)
         or _is_about_unnamed_thing(best, has, known, analyser)
-        or any(
-            _narrows_subject(one, missing, has, analyser, asked, one is asked.text)
-            for one in (asked.text, earlier)
-        )
+        or _is_about_part(best, asked, known, analyser)
+        or _denies_another_value(best, (before - asked.stems) & after, analyser)
     )
 
 
-def _may_touch(
-    asked: PresentQuestion, has: Set[str], both: Set[str], often: Mapping[str, int], earlier: str, later: str
-) -> bool:
-    """Whether a later note has two rare words of the earlier one, or one that the question has and a word of change.
-
-    A name alone is the same subject, but nothing of what is asked about it, unless both notes have figures.
-    """
-    rare = {stem for stem in both if often[stem] <= _FEW and stem not in _CALENDAR and not stem.isdigit()}
-    if rare <= asked.names and not (_FIGURE.search(earlier) and _FIGURE.search(later)):
-        return False
-    return len(rare) >= _SHARED or (not rare.isdisjoint(has) and MAY_END.search(later) is not None)
+def _sentences(text: str, analyser: Analyser) -> list[tuple[str, Set[str]]]:
+    """The sentences of a text with their stems."""
+    return [(one, stems_in(one, analyser)) for one in _SENTENCE.split(text[:_LONGEST]) if one.strip()]
 
 
-def _shares_enough(
-    asked: PresentQuestion,
-    had: Set[str],
-    has: Set[str],
-    named: bool,
-    often: Mapping[str, int],
-    both: Set[str],
-    texts: Collection[Set[str]],
-    later: str,
-) -> bool:
-    """Whether the later note has enough of the question's words that the earlier one has.
-
-    Args:
-        named: whether it has a word of the earlier note's answer.
-        both: the stems of both notes.
-    """
-    missing = had - has
-    if _HAN.search(asked.text) and has & had and _STRONG.search(later):
-        return True  # pairs of characters: a name has one or two, what is said of it as many more
-    enough = max(1, len(missing), 0 if named else min(_SHARED, len(had)))
-    if not had or len(has & had) < enough or not missing.isdisjoint(asked.names):
-        return False
-    changes = _STRONG.search(later) or (not has <= asked.names and MAY_END.search(later))
-    if len(has & had) == 1 and not changes:
-        return False
-    if has <= asked.names and (not had <= asked.names or both <= asked.names):
-        return False  # the same subject, but nothing of what is asked about it
-    covered = sum(1 / often[stem] for stem in has & had) / sum(1 / often[stem] for stem in had)
-    if covered < (_LEAST_NAMED if named else _LEAST):
-        return False
-    shared = sum(often[stem] <= _FEW for stem in both)
-    if len(has & had) >= _SHARED and sum(has & had <= one for one in texts) <= _FEW:
-        shared += 1  # words that are rare together: "driving" and "test"
-    return shared >= _SHARED or (shared > 0 and not missing)
-
-
-def _answering(asked: PresentQuestion, earlier: str, analyser: Analyser) -> Set[str]:
-    """The stems of those sentences of an earlier note that have most words of a question."""
-    told = [stems_in(one, analyser) for one in _SENTENCE.split(earlier[:_LONGEST])]
-    most = max((len(asked.stems & one) for one in told), default=0)
-    return frozenset().union(*(one for one in told if len(asked.stems & one) == most))
-
-
-def _telling(
-    value: Set[str], often: Mapping[str, int], earlier: str, later: str, analyser: Analyser
+def _asked_of(
+    asked: PresentQuestion, earlier: str, texts: Mapping[str, Set[str]], later: str, analyser: Analyser
 ) -> Set[str]:
-    """The words of a value by which a later note may mean it: rare ones, whole figures, no days and words of change."""
-    rare = {stem for stem in value if often[stem] <= _FEW and stem not in _CALENDAR}
-    if not rare:
-        return rare
-    rare -= set(analyser.terms(" ".join(_STRONG.findall(earlier[:_LONGEST]))))
-    figures = {stem for stem in rare if stem.isdigit()}
-    if figures:  # "10" is in "10:40" and "9:10", but names neither
-        whole = [set(_FIGURE.findall(one[:_LONGEST])) for one in (earlier, later)]
-        rare -= {one for one in figures if len(one) < _DIGITS or one not in whole[0] & whole[1]}
-    return rare
+    """The stems of the question that the earlier note has, but for those of a kind of value that the later one omits.
 
-
-def _sentence_that_ends(
-    rare: Set[str], shared: Set[str], told: Sequence[tuple[str, Set[str]]], loosely: bool
-) -> str:
-    """The sentence of a later note that says that the earlier one's value has ended; empty for none.
-
-    "Greta moved him from Kronsberg to Ahlum" ends "Greta's horse is at Kronsberg", whatever is asked about it.
-
-    Args:
-        rare: stems of the earlier note's answer that the later one has.
-        shared: stems of the question that both notes have.
+    "Which Ruby does the mailer need?", "The mailer needs Ruby 3.1", "Bumped the mailer to 3.3".
     """
-    if not rare or not (shared or loosely or len(rare) >= _SHARED):
-        return ""
-    sign = MAY_END if loosely else _STRONG
-    return next((one for one, stems in told if not rare.isdisjoint(stems) and sign.search(one)), "")
+    had = asked.stems & texts[earlier]
+    if had <= texts[later] or not _DIGIT.search(later[:_LONGEST]):
+        return had
+    for kind, _ in _NUMBERED.findall(earlier[:_LONGEST]):
+        had -= stems_in(kind, analyser) - texts[later]
+    return had
 
 
-def _has_other_figure(
-    asked: PresentQuestion,
-    earlier: str,
-    sentence: str,
-    had: Set[str],
-    has: Set[str],
-    often: Mapping[str, int],
-    analyser: Analyser,
+def shares_little(
+    asked: PresentQuestion, before: Set[str], after: Set[str], texts: Collection[Set[str]]
 ) -> bool:
-    """Whether a sentence has another figure of the same kind and the same subject: "size 31" and "size 33"."""
-    shared = had & has
-    named = not shared.isdisjoint(asked.names)
-    if not (named or any(often[stem] <= _FEW for stem in shared)):
-        return False
-    if not set(_FIGURE.findall(earlier[:_LONGEST])).isdisjoint(_FIGURE.findall(sentence[:_LONGEST])):
-        return False
-    former, figures = _measured(earlier, analyser), _measured(sentence, analyser)
-    for shape, units in figures:
-        for kind, others in former:
-            missing = had - has - others
-            if missing & asked.names or len(missing) > len(shared):
-                continue
-            if (named and units & others) or (shape == kind and shape and MAY_END.search(sentence)):
-                return True
-    return False
-
-
-def _measured(text: str, analyser: Analyser) -> list[tuple[str, Set[str]]]:
-    """For each figure of a text its shape and the stems of the words on both sides of it."""
-    found: list[tuple[str, Set[str]]] = []
-    for match in islice(_FIGURE.finditer(text[:_LONGEST]), _MOST_FIGURES):
-        figure = match.group()
-        before = _LAST_WORD.search(text[max(0, match.start() - _BESIDE) : match.start()])
-        after = _NEXT_WORD.match(text[match.end() : match.end() + _BESIDE])
-        digits = sum(map(str.isdigit, figure))
-        shape = ""
-        if after and after[1].lower() in MONTHS:
-            shape = "date"
-        elif digits >= _LONG_NUMBER:
-            shape = "long"
-        elif ":" in figure:
-            shape = "time"
-        elif "." in figure:
-            shape = "version"
-        found.append((shape, frozenset(analyser.terms(" ".join(one[1] for one in (before, after) if one)))))
-    return found
-
-
-def _has_same_frame(earlier: str, sentence: str) -> bool:
-    """Whether a sentence has most words of an earlier note in the same order, and other words in one or two places.
-
-    Notes that differ in more places are of the same form ("batch 3 failed on day 5 at gate 2"), not of the same thing.
-    """
-    former, found = _WORD.findall(earlier.lower()), _WORD.findall(sentence.lower())
-    if not 2 < len(former) <= _FRAME or len(found) > 2 * _FRAME:
-        return False
-    pairs = set(pairwise(("", *found, "")))
-    # Where some words are others, all pairs from the word before them to the word after them are lost; with several
-    # words lost, every second one may be the same.
-    kept = (pair in pairs for pair in pairwise(("", *former, "")))
-    other = [len(list(run)) - 1 for is_kept, run in groupby(kept) if not is_kept]
-    places = sum((count + 1) // 2 for count in other)
-    return 0 < places <= _PLACES and len(former) - sum(other) >= max(3, _SAME_FRAME * len(former))
+    """Whether two notes share but a name, nothing of what is asked about it, or only a form that many notes have."""
+    had, both = asked.stems & before, before & after
+    shared = had & after
+    if shared <= asked.names and (both <= asked.names or (not had <= asked.names and both <= asked.stems)):
+        return True
+    often = Counter(chain.from_iterable(texts))
+    alike = 0
+    for stem in both:
+        if often[stem] <= _FEW:
+            return False
+    for one in texts:
+        alike += shared <= one
+    return alike > _ALIKE
 
 
 def _keeps_numbers(asked: PresentQuestion, earlier: str, later: str) -> bool:
@@ -499,6 +533,7 @@ def _is_doubted(sentence: str, asked: PresentQuestion, year: int) -> bool:
         or (quoted is not None and not own and len(quoted[1].split()) > 3)
         or not is_in_force(sentence, asked.text)
         or _DENIED.search(sentence) is not None
+        or (_FURTHER.search(sentence) is not None and _FURTHER.search(asked.text) is None)
         or _DOUBTED_ABROAD.search(sentence) is not None
         or _PLANNED.search(sentence) is not None
         or (_ONE_DAY.search(sentence) is not None and _STRONG.search(sentence) is None)
@@ -550,6 +585,22 @@ def _is_about_another_person(
     )
 
 
+def _is_about_part(sentence: str, asked: PresentQuestion, known: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence is about an unnamed part of what is asked about: "The platform of the tower is …"."""
+    match = _PART.match(sentence)
+    if match is None or asked.subject.isdisjoint(analyser.terms(match[2])):
+        return False
+    part = analyser.terms(match[1])
+    return bool(part) and known.isdisjoint(part)
+
+
+def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence denies a value that the earlier note does not have, and names none: "It is not at Anna's"."""
+    if _IS_NOT.search(sentence) is None or _GOES_ON.search(sentence) is not None:
+        return False
+    return value.isdisjoint(stems_in(sentence, analyser)) if value else True
+
+
 def _is_about_unnamed_thing(sentence: str, has: Set[str], known: Set[str], analyser: Analyser) -> bool:
     """Whether a sentence is about something that the earlier note does not name: "the recipe of aunt Hedwig"."""
     found = _WORD.findall(sentence.lower())
@@ -572,7 +623,7 @@ def _narrows_subject(
     if not missing:
         return False
     written = _WORD.findall(text)
-    found = [word.lower() for word in written]
+    found = _WORD.findall(text.lower())
     for place, word in enumerate(found):
         if missing.isdisjoint(analyser.terms(word)):
             continue
