@@ -360,7 +360,7 @@ def store_text(
             same = None  # the earlier chunk had been superseded by then: store a new one
         if same is None and not text.again and not former:
             alike = linker.alike(piece.content)
-            same = _said_often(store, alike, limit)
+            same = _said_often(store, alike, limit) if 0 < limit <= len(alike) else None
             often += same is not None
         if same is None:
             draft = drafts[place] if drafts is not None else None
@@ -422,9 +422,7 @@ def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool
 
 
 def _said_often(store: ChunkStore, alike: Sequence[str], limit: int) -> str | None:
-    """The newest of the chunks that say the same if at least ``limit`` of them are current; 0 is no limit."""
-    if not limit or len(alike) < limit:
-        return None
+    """The newest of the chunks that say the same if at least ``limit`` of them are current."""
     holding = [one.id for one in store.summaries(alike) if one.superseded_by is None]
     return holding[0] if len(holding) >= limit else None
 
