@@ -53,7 +53,7 @@ __all__ = [
     "stems_in",
 ]
 
-SURE, POSSIBLE = -0.9, -2.1
+SURE, POSSIBLE = -0.6, -2.1
 """The odds, in nats, from which a later note counts as the answer, and from which an answer gives both notes."""
 WEIGHTS: dict[str, float] = {
     "words": 1.7,
@@ -272,6 +272,8 @@ def _subject(question: str) -> tuple[list[str], bool]:
     asks = question.rstrip().endswith(("?", "？")) or (
         lows[:1] != [] and lows[0] in _AUXILIARIES | _INTERROGATIVES
     )
+    if not auxiliary and lows[:1] in (["which"], ["what"]):
+        found = lows[1:2]  # "Which folder needs two approvals?"
     return found[:-1] if len(found) > 1 and auxiliary in _WITH_VERB else found, asks
 
 
@@ -478,9 +480,11 @@ def _asked_of(
 def shares_little(
     asked: PresentQuestion, before: Set[str], after: Set[str], texts: Collection[Set[str]]
 ) -> bool:
-    """Whether two notes share but a name, nothing of what is asked about it, or only a form that many notes have."""
+    """Whether two notes share a word or a name, nothing of what is asked about it, or only a form that many have."""
     had, both = asked.stems & before, before & after
     shared = had & after
+    if not shared and len(both - _MEASURES) < _SHARED:
+        return True
     if shared <= asked.names and (both <= asked.names or (not had <= asked.names and both <= asked.stems)):
         return True
     often = Counter(chain.from_iterable(texts))
