@@ -28,6 +28,8 @@ from typing import IO, Any
 
 from support import Report, percentile
 
+_USAGE = 2
+"""The status of a command that was called wrongly."""
 _LOT = 10  # calls of one pair within a process
 _QUESTION = "Why did the team of the harbour choose PostgreSQL?"
 _INITIALIZE = {
@@ -144,6 +146,10 @@ def _link(process: subprocess.Popen[bytes]) -> str:
     raise SystemExit(f"the server did not start: {said.decode(errors='replace')}")
 
 
+class Unknown(Exception):
+    """A checkout has no such command."""
+
+
 def _ended(
     process: subprocess.Popen[bytes],
     began: float,
@@ -155,6 +161,8 @@ def _ended(
     passed = (answered or time.perf_counter()) - began
     process.returncode = os.waitstatus_to_exitcode(status)
     _stream(process.stdout).close()
+    if process.returncode == _USAGE and _USAGE not in codes:
+        raise Unknown(f"{' '.join(command[:2])} is no command of it")
     if process.returncode not in codes:
         raise SystemExit(f"{' '.join(command)} ended with {process.returncode}")
     return passed * 1e3, (used.ru_utime + used.ru_stime) * 1e3
@@ -258,7 +266,10 @@ def main() -> None:
         for one in both:
             stack.callback(one.close)
         for name, act in chosen.items():
-            report.add(what=name, **compared(list(taken(act, both, options.pairs))))
+            try:
+                report.add(what=name, **compared(list(taken(act, both, options.pairs))))
+            except Unknown as reason:  # one of the two is older than the command
+                print(f"  {name}: left out, {reason}")
         report.facts["compared"] = f"{both[0].commit} and {both[1].commit}, {options.chunks:,} notes each"
     report.finish(options.output)
 

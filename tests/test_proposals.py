@@ -398,6 +398,17 @@ def test_what_ends_without_a_new_value_is_looked_for_in_several_earlier_memories
         assert memory.remember("Marta no longer works at Fennel Labs.").replaced == first.chunk_ids
 
 
+@pytest.mark.parametrize(
+    "rest", [", it got worse, reverted to 4g.", ". It did not help. We rolled it back on Friday."]
+)
+def test_a_change_that_the_text_says_was_undone_waits_for_a_reviewer(memory: Memory, rest: str) -> None:
+    memory.remember("The heap size of the broker is 4g.")
+    undone = memory.remember(f"Raised the heap size of the broker to 12g{rest}")
+    assert undone.replaced == [] and len(undone.proposed) == 1
+    lasting = memory.remember("Raised the heap size of the broker from 4g to 8g.")
+    assert len(lasting.replaced) == 1
+
+
 def test_a_decision_makes_room_in_a_full_queue(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with Memory.open(tmp_path / "brain", config=Config.load(updates={"max_open": 1})) as memory:
         made = [memory.remember(f"The pin of the safe is {pin}.").proposed for pin in (10, 21, 32, 43)]

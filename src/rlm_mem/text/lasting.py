@@ -6,7 +6,7 @@ import re
 
 from rlm_mem.text.patterns import late
 
-__all__ = ["is_in_force", "is_temporary"]
+__all__ = ["is_in_force", "is_taken_back", "is_temporary"]
 
 _TEMPORARY = late(
     r"^\W*while (?!\w{1,20}ing\b|at\b|i\b|we\b|there\b)|\bwhile\b[^,.;]{1,60}\b(?:is|are|was|were)\b|\bduring\b"
@@ -29,6 +29,12 @@ _NOT_IN_FORCE = late(
     r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
     re.IGNORECASE,
 )
+_TAKEN_BACK = late(
+    r"\b(?:to|at|is|are|was|were|by)\b.{1,400}?\b(?:rolled (?:it |that |them )?back|reverted|undid|undone)\b",
+    re.IGNORECASE | re.DOTALL,
+)
+_NEAR = 800
+"""Characters in which a text that states a change may say that it was undone."""
 
 
 def is_temporary(sentence: str, known: str) -> bool:
@@ -46,3 +52,8 @@ def is_in_force(sentence: str, known: str) -> bool:
     """Whether a sentence speaks of no draft, rejected proposal or poster, unless what is known does so, too."""
     found = _NOT_IN_FORCE.search(sentence)
     return found is None or found.group().lower() in known.lower()
+
+
+def is_taken_back(text: str) -> bool:
+    """Whether a text that begins with a change goes on to say that it was undone: "raised to 12g, reverted to 4g"."""
+    return _TAKEN_BACK.search(text[:_NEAR]) is not None
