@@ -1,8 +1,8 @@
 """Backing up a brain folder while others write to it: the committed state of one moment, in one file.
 
-Chunk files are never changed in place, so a second name (a hard link) keeps a state whatever is written later. Every
-file is linked without any lock first; what was written meanwhile is linked again, until little is left; the rest is
-done under the write lock, which is held that long only. Packing happens after that, from the links.
+Chunk files are never changed in place, so a hard link keeps a file's content whatever is written later. All files are
+first linked without a lock. Files written meanwhile are linked again until few are left, and those are linked under
+the write lock, which is held no longer than that. The links are packed after the lock is released.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["STAGING", "back_up_folder"]
 
 
 STAGING = ".backup-"
-"""How the names of the folders begin that hold the links of a backup being made."""
+"""Prefix of the name of the folder with the hard links of a backup being made."""
 _UNKNOWN = files.Signature(-1, -1, -1)
 _ROUNDS = 5
 _FEW = 50
@@ -40,7 +40,7 @@ _TOP_FILES = ("config.toml", ".gitignore", ".gitattributes")
 _TOP = dict.fromkeys(("memory", "namespaces", "archive", *owned_by("namespace"), *OF_BRAIN))
 _DERIVED = ("memory/index",)
 _OF_CHUNKS = ("memory/chunks", "memory/archive/versions")
-_GROWING = (".jsonl",)  # added to in place: their length at that moment is what counts
+_GROWING = (".jsonl",)  # appended to in place: only their length under the write lock is packed
 
 
 def back_up_folder(
@@ -53,19 +53,19 @@ def back_up_folder(
 ) -> BackupInfo:
     """Write everything of the brain around ``store``, all namespaces, to the new file ``target``.
 
-    Left out is what files can rebuild (the index), and what looks like a key in ``config.toml``.
+    The index, which can be rebuilt from the files, and anything that looks like a key in ``config.toml`` are left out.
 
     Args:
-        index: that of the store, in which all access counts have been written into the chunk files.
+        index: the store's index, after all its access counts have been written into the chunk files.
         progress: called with (files packed, files in all).
         source: what the folder is a copy of, for the description.
 
     Returns:
-        what the file holds, after it was read back and compared.
+        a description of the file's contents, after the file was read back and compared.
 
     Raises:
-        InputError: there is a file of that name.
-        StorageError: it cannot be written, or the brain cannot.
+        InputError: a file of that name exists, or the store is not in a brain folder.
+        StorageError: the file cannot be written, or the store was opened read-only.
     """
     from importlib.metadata import version
 
@@ -124,7 +124,7 @@ class _Stage:
         self._target = target.absolute()
         self.staged: dict[str, files.Signature] = {}
         self.lengths: dict[str, int] = {}
-        self._names: dict[str, set[str]] = {}  # of each chunk: its file and those of its versions
+        self._names: dict[str, set[str]] = {}  # chunk id → names of its file and its versions
 
     # --- passes ----------------------------------------------------------------------------------------
 
@@ -134,13 +134,13 @@ class _Stage:
             self._link(name)
 
     def catch_up(self) -> None:
-        """Link again what was written since, until that is little."""
+        """Link files written since then again, until few are left."""
         for _ in range(_ROUNDS):
             if self._follow_index() <= _FEW:
                 return
 
     def last(self) -> None:
-        """Under the write lock: the chunks once more, and every file beside them."""
+        """Under the write lock, bring the links of chunks and of all other files up to date."""
         self._follow_index()
         beside = set(self._walk(chunks=False))
         for name in [name for name in self.staged if _chunk_of(name) is None and name not in beside]:
@@ -153,7 +153,7 @@ class _Stage:
                 self.lengths[name] = _whole_lines(self._staging / name)
 
     def _follow_index(self) -> int:
-        """Bring the links of chunks to the state of the index; returns how many chunks were missing.
+        """Bring the links of chunks in line with the index; returns how many were out of date.
 
         The index distinguishes a finished write from one that is under way or was undone.
         """
@@ -162,7 +162,7 @@ class _Stage:
             self._index.connection, "SELECT doc, id, path, size, mtime_ns, inode FROM chunks"
         ):
             here.add(chunk_id)
-            # More than one place: it was moved, to the archive or back, while the folders were walked.
+            # More than one place: the chunk was moved to or from the archive while the folders were walked.
             places = sum("/versions/" not in name for name in self._names.get(chunk_id, ()))
             if places != 1 or self.staged.get(f"memory/{path}") != files.Signature(size, mtime_ns, inode):
                 self._relink(chunk_id, path)
@@ -180,16 +180,15 @@ class _Stage:
         wanted = {f"memory/{path}"}
         wanted |= set(files.names_below(versions, f"memory/archive/versions/{chunk_id}/", links=False))
         for name in self._names.get(chunk_id, set()) - wanted:
-            if not (
-                self._brain / name
-            ).exists():  # else there are two files of this chunk, which `check` reports
+            # If it exists, the chunk has two files, which `check` reports.
+            if not (self._brain / name).exists():
                 self._drop(name)
         for name in wanted:
             if files.signature(self._brain / name) != self.staged.get(name):
                 self._link(name)
 
     def _walk(self, *, chunks: bool = True) -> Iterator[str]:
-        """Names of everything that belongs into a backup; symbolic links and hidden folders do not."""
+        """Names of all files that belong in a backup, without symbolic links and hidden folders."""
         for name in _TOP_FILES:
             if (self._brain / name).is_file() and not (self._brain / name).is_symlink():
                 yield name
@@ -219,9 +218,8 @@ class _Stage:
         linked = files.signature(second)
         if before is None or linked is None:
             return
-        if (
-            linked.inode != before.inode and second.stat().st_nlink < 2
-        ):  # a copy: was the file the same before and after?
+        # A copy, not a link: did the file stay the same meanwhile?
+        if linked.inode != before.inode and second.stat().st_nlink < 2:
             linked = before if files.signature(source) == before else _UNKNOWN
         self.staged[name] = linked
         chunk_id = _chunk_of(name)
@@ -238,7 +236,7 @@ class _Stage:
 
 
 def _chunk_of(name: str) -> str | None:
-    """The chunk whose file, or former version, has this name; None for what is beside the chunks."""
+    """Id of the chunk whose file or former version has this name; None for other files."""
     parts = name.split("/")
     if parts[0] != "memory" or not parts[-1].endswith(".json"):
         return None
@@ -250,7 +248,7 @@ def _chunk_of(name: str) -> str | None:
 
 
 def _whole_lines(path: Path) -> int:
-    """Bytes of a file up to the end of its last whole line."""
+    """Size of a file in bytes, up to the end of its last whole line."""
     size = path.stat().st_size
     with path.open("rb") as file:
         end = size
@@ -265,7 +263,7 @@ def _whole_lines(path: Path) -> int:
 
 
 def _without_keys(source: Path, target: Path) -> None:
-    """Copy settings without keys of models that somebody wrote there."""
+    """Copy settings, hiding any keys of models that somebody wrote there."""
     text = source.read_text(encoding="utf-8", errors="surrogateescape")
     kept = hide(text, find_secrets(text, pii=False))
     target.write_text(kept, encoding="utf-8", errors="surrogateescape")

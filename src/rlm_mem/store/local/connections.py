@@ -1,11 +1,11 @@
-"""Connections to the index: one per thread, the repair of a damaged index under them, its write lock and its commits.
+"""Connections to the index, one per thread; repair of a damaged index, its write lock and its commits.
 
-The index is derived from the files: where a call meets a damaged one, it is set aside and rebuilt, and the call is
+The index is derived from the files: if a call finds it damaged, the index is set aside and rebuilt, and the call is
 repeated.
 
 Files are synced before a write is acknowledged. The index can be rebuilt from them, so its commits are not synced one
-by one: a write would take half as long again, or twice as long. A killed process loses nothing by that; a power cut or
-a crash of the system may leave a damaged index. So an empty file beside the index, named after the boot of the system,
+by one, which would make a write take 1.5 to 2 times as long. A killed process loses nothing by that, but a power cut
+or a system crash may leave a damaged index. So an empty file beside the index, named after the boot of the system,
 marks unsynced commits: it is created and synced before the first of them, and removed once everything is synced. A mark
 of an earlier boot means that the index cannot be trusted.
 """
@@ -37,18 +37,18 @@ _T = TypeVar("_T")
 
 
 class DamagedSnapshot(Exception):
-    """Files of postings are missing or do not fit together; internal: they are rebuilt, no caller sees this."""
+    """Files of postings are missing or inconsistent. Internal: they are rebuilt, and no caller sees this error."""
 
 
 class DerivedIndex(Protocol):
-    """What the connections need of their index."""
+    """What `Connections` needs of its index."""
 
     def sync(self) -> object:
-        """Index what is in the files and not in the index."""
+        """Bring the index up to date with the files."""
         ...
 
     def heal(self, error: Exception, known: int) -> bool:
-        """Rebuild a damaged index; False where the error says something else."""
+        """Rebuild the index if the error indicates damage; returns whether to repeat the failed call."""
         ...
 
     def forget_postings(self) -> None:
@@ -67,7 +67,7 @@ _C = TypeVar("_C", bound=_Connected)
 
 
 def healed(method: Callable[Concatenate[_C, _P], _T]) -> Callable[Concatenate[_C, _P], _T]:
-    """Repeat a method on a new index where the present one turns out to be damaged."""
+    """Decorator: repeat the method on a rebuilt index if the present one turns out to be damaged."""
 
     @wraps(method)
     def call(self: _C, /, *args: _P.args, **named: _P.kwargs) -> _T:
@@ -81,7 +81,7 @@ def healed(method: Callable[Concatenate[_C, _P], _T]) -> Callable[Concatenate[_C
 
 
 class _ThreadState(threading.local):
-    """What belongs to one thread."""
+    """State of one thread."""
 
     connection: sqlite3.Connection | None = None
 
@@ -93,8 +93,8 @@ class Connections:
         database: the index file.
         wait_seconds: how long a writer waits for the lock.
         read_only: open for reading only.
-        index: what is at the other end. Its ``sync`` is called when the file is another one than before although the
-            store is in use (somebody deleted or replaced the index, to have it rebuilt).
+        index: the index behind the connections. Its ``sync`` is called when somebody has deleted or replaced the file
+            while the store is in use, to have the index rebuilt.
     """
 
     def __init__(
@@ -118,17 +118,17 @@ class Connections:
         self._inode: int | None = None
         self._closed = False
         self.generation = 0
-        """Raised each time that a damaged index was set aside."""
+        """Incremented each time a damaged index is set aside."""
 
     def ask_again(
         self, ask: Callable[[], _T], error: sqlite3.Error | CorruptStore | DamagedSnapshot, known: int
     ) -> _T:
-        """What ``ask`` returns once the damage that it met is repaired.
+        """The result of ``ask``, repeated after the damage that it met was repaired.
 
         Args:
             ask: the call that failed.
             error: how it failed; if it does not indicate damage, it is raised as an error of this project.
-            known: the generation of the index in which it failed.
+            known: the generation of the index when it was called.
         """
         for _ in range(_ATTEMPTS):
             if isinstance(error, DamagedSnapshot):
@@ -147,7 +147,7 @@ class Connections:
         ) from error
 
     def index_in_memory(self) -> sqlite3.Connection:
-        """Use an index in memory from now on: for stores that cannot be written."""
+        """Use an index in memory from now on, for a store that cannot be written."""
         self.drop()
         self.in_memory = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
         schema.migrate(self.in_memory)
@@ -169,7 +169,7 @@ class Connections:
         return self._connect()
 
     def another(self) -> sqlite3.Connection:
-        """A connection that belongs to no thread, for the caller to close."""
+        """A new connection that belongs to no thread; the caller closes it."""
         return schema.connect(self.database, wait_seconds=self._wait_seconds)
 
     def same_file(self) -> bool:
@@ -198,11 +198,11 @@ class Connections:
                 self._all.append((threading.current_thread(), connection))
             if former not in (None, self._inode) and not self._read_only:
                 self._index.sync()  # other threads wait: the new index is not complete yet
-        # Where the new index was damaged, too, it has been replaced once more, and this connection is closed.
+        # If the new index was damaged too, it has been replaced again, and this connection is closed.
         return connection if self.thread.connection is connection else self.get()
 
     def _close_those_of_ended_threads(self) -> None:
-        """Otherwise a server that starts a thread for each request would keep a connection for each."""
+        """Without this, a server that starts a thread per request would keep a connection for each of them."""
         ended = [pair for pair in self._all if not pair[0].is_alive()]
         for _, connection in ended:
             with contextlib.suppress(sqlite3.Error):
@@ -213,8 +213,8 @@ class Connections:
     def drop(self) -> None:
         """Release every connection; the next call opens a new one.
 
-        Another thread may be in the middle of a statement: its connection is closed when the store is (closing it
-        under the statement crashes the process).
+        Connections of other threads are closed with the store: one of them may be executing a statement, and closing
+        its connection then would crash the process.
         """
         mine = self.thread.connection
         if mine is not None:
@@ -222,10 +222,10 @@ class Connections:
                 mine.close()
         self.thread = _ThreadState()
         if self._inode is not None:
-            self._inode = _CLOSED  # from now on a new file may get the number of the old one
+            self._inode = _CLOSED  # from now on a new file may get the old inode number
 
     def close(self) -> None:
-        """Close for good; no other thread uses the store any more."""
+        """Close for good; no other thread may use the store any more."""
         self.drop()
         with self._guard:
             for _, connection in self._all:
@@ -240,9 +240,9 @@ class Connections:
 # --- the write lock and the mark of unsynced commits ---------------------------------------------------------
 
 _EVERY = {"BEGIN IMMEDIATE": 0.003, "COMMIT": 0.0005}
-"""Seconds between two tries: for the write lock, and to commit while there are readers."""
+"""Seconds between two attempts: to take the write lock, and to commit while there are readers."""
 _PREFIX = "unsynced-"
-# File systems of one machine alone: on any other, the boot of this machine says nothing about who wrote the index.
+# File systems of one machine alone: on any other, another machine may have written the index and crashed.
 _OF_ONE_MACHINE = frozenset(
     {"ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "zfs", "bcachefs", "overlay", "tmpfs"}
 )
@@ -251,11 +251,11 @@ _OF_ONE_MACHINE = frozenset(
 def in_turn(
     connection: sqlite3.Connection, statement: Literal["BEGIN IMMEDIATE", "COMMIT"], wait_seconds: float
 ) -> None:
-    """Take the write lock or commit, trying at even intervals for as long as the caller would wait.
+    """Take the write lock or commit, retrying at even intervals for up to ``wait_seconds``.
 
-    A commit waits for the last reader; new ones wait meanwhile, as do all writers. The connection must not wait by
-    itself: SQLite's own waits grow to 100 ms, so the process that has waited longest tries least often: with ten
-    writers some waited half a minute while others overtook them (benchmarks/soak.py).
+    A commit waits for the last reader; new readers and all writers wait meanwhile. The connection must have a busy
+    timeout of 0: SQLite's own waits grow to 100 ms, so the process that has waited longest tries least often. With
+    ten writers, some waited half a minute while others overtook them (benchmarks/soak.py).
     """
     until: float | None = None
     while True:
@@ -272,11 +272,11 @@ def in_turn(
 
 
 class UnsyncedMark:
-    """The mark beside one index. Without the boot's name, or on a shared file system, every commit is synced.
+    """The mark beside one index. If the boot id is unknown, or the file system may be shared, every commit is synced.
 
     Args:
         folder: the folder of the index.
-        wait_seconds: how long connections wait outside of the transactions that are begun here.
+        wait_seconds: how long connections wait for a lock outside the transactions that are begun here.
     """
 
     def __init__(self, folder: Path, wait_seconds: float) -> None:
@@ -289,7 +289,7 @@ class UnsyncedMark:
 
     @property
     def of_earlier_boots(self) -> list[Path]:
-        """Marks that the system went down with unsynced commits."""
+        """Marks of earlier boots: the system went down with unsynced commits."""
         if not self._boot:
             return []
         try:
@@ -300,16 +300,16 @@ class UnsyncedMark:
         return [self._folder / name for name in names if name.startswith(_PREFIX) and name != mine]
 
     def begin(self, connection: sqlite3.Connection, wait_seconds: float) -> None:
-        """Take the write lock for a transaction that is not synced when it is committed; ``end`` must follow it.
+        """Take the write lock for a transaction whose commit is not synced; call ``end`` after it.
 
-        Until then the connection does not wait by itself: it is to be committed by ``in_turn``.
+        Until then the connection's busy timeout is 0: commit with ``in_turn``.
 
         Args:
             wait_seconds: how long to wait for the lock.
 
         Raises:
-            StorageError: a newer program has taken the index over since it was opened here. What this version would
-                write cannot fit the newer tables.
+            StorageError: a newer program has migrated the index since it was opened here, and this version cannot
+                write to the newer tables.
         """
         if self._usable is None:
             self._usable = _file_system(self._folder) in _OF_ONE_MACHINE
@@ -334,23 +334,22 @@ class UnsyncedMark:
                     hint="run: rlm-mem store rebuild",
                 )
         except BaseException:
-            with contextlib.suppress(
-                sqlite3.Error
-            ):  # of a damaged index; the first error is the one to report
+            # The rollback fails on a damaged index; the first error is the one to report.
+            with contextlib.suppress(sqlite3.Error):
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
             self.end(connection)
             raise
 
     def end(self, connection: sqlite3.Connection) -> None:
-        """After the transaction: the connection waits again, and later commits of it are synced."""
-        with contextlib.suppress(sqlite3.Error):  # closed, since the index was set aside
+        """After the transaction: restore the connection's busy timeout and the syncing of its commits."""
+        with contextlib.suppress(sqlite3.Error):  # closed because the index was set aside
             if not connection.in_transaction:
                 connection.execute("PRAGMA synchronous=NORMAL")
                 connection.execute(self._busy_timeout)
 
     def settle(self, connection: sqlite3.Connection) -> None:
-        """Sync everything committed so far and remove the mark, unless another process writes just now."""
+        """Sync everything committed so far and remove the mark, unless another process is writing."""
         if not self._used or not self._boot:
             return
         connection.execute("PRAGMA busy_timeout=0")
@@ -359,9 +358,8 @@ class UnsyncedMark:
             connection.execute("BEGIN IMMEDIATE")
             before = connection.execute("PRAGMA data_version").fetchone()
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-            connection.execute(
-                f"PRAGMA user_version={version}"
-            )  # a page to write: SQLite syncs the file then
+            # Write one page, so that SQLite syncs the file.
+            connection.execute(f"PRAGMA user_version={version}")
             connection.execute("COMMIT")
             connection.execute("BEGIN IMMEDIATE")
             if connection.execute("PRAGMA data_version").fetchone() == before:  # nobody wrote in between
@@ -379,7 +377,7 @@ class UnsyncedMark:
 
 @cache
 def _boot_id() -> str:
-    """A name for this run of the operating system, empty where there is none."""
+    """Id of the current boot of the operating system; empty if unknown."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except (OSError, ValueError):

@@ -1,6 +1,6 @@
-"""The folder of a local store and the brain around it: where files lie, former versions, the audit log, other files.
+"""The folder of a local store and the brain around it: paths, former versions, the audit log, other files.
 
-The layout is docs/spec/store-layout.md.
+The layout is specified in docs/spec/store-layout.md.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = [
 _logger = logging.getLogger("rlm_mem.store")
 
 REDO_SUFFIX = ".redo"
-"""Ending of the record of a write of several files."""
+"""File name suffix of a redo record."""
 
 
 class Layout:
@@ -72,7 +72,7 @@ class Layout:
         self.database = self.index / "index.sqlite"
         """The SQLite index."""
         self.unfinished = base / ".tmp"
-        """Files on their way in or out; what a killed process left there is dealt with at the next open."""
+        """Files being moved in or out; leftovers of a killed process are dealt with at the next open."""
         self.log = base / "log"
         """Append-only event files by month."""
 
@@ -94,11 +94,11 @@ class Layout:
         return Path(f"{self._base}/{relative}")
 
     def place(self, relative: str) -> str:
-        """The same as text: writes of many files handle paths so, which takes a fraction of the time."""
+        """The same as a string: for writes of many files, this takes a fraction of the time of ``absolute``."""
         return f"{self._base}/{relative}" if os.sep == "/" else str(self.absolute(relative))
 
     def is_interrupted(self) -> bool:
-        """Whether a killed process left the record of a write that is to be finished (see ``redo``)."""
+        """Whether a killed process left a redo record, whose write must be finished (see ``redo``)."""
         try:
             with os.scandir(self.unfinished) as entries:
                 for entry in entries:
@@ -164,7 +164,7 @@ def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Versio
 
 _audit_logger = logging.getLogger("rlm_mem.audit")
 _TAIL_BYTES = 262_144
-"""Of a month's file that ``latest`` looks at: some thousand lines."""
+"""Size of the end of a month's file that ``latest`` reads: some thousand lines."""
 
 
 class EventLog:
@@ -240,7 +240,7 @@ class EventLog:
         *,
         dry_run: bool,
     ) -> int:
-        """Put other lines in place of those of a namespace for which there are any; how many."""
+        """Replace the lines of a namespace for which ``rewrite`` returns an event; returns how many."""
         count = 0
         for path in sorted(self._folder.glob("????-??.jsonl")) if self._folder.is_dir() else []:
             lines = path.read_bytes().splitlines(keepends=True)
@@ -255,7 +255,7 @@ class EventLog:
         return count
 
     def latest(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
-        """The newest line of these operations at the end of the last two months; None where there is none."""
+        """The newest line of these operations at the end of the last two months' files; None if there is none."""
         months = sorted(self._folder.glob("????-??.jsonl"), reverse=True)[:2] if self._folder.is_dir() else []
         for path in months:
             for line in reversed(_tail(path)):
@@ -287,15 +287,15 @@ def _mentions(event: dict[str, Any], chunk_id: str) -> bool:
 
 
 class FileTransaction(WriteTransaction, Protocol):
-    """A transaction that writes files of the brain with the chunks."""
+    """A transaction that writes files of the brain together with chunks."""
 
     @property
     def files(self) -> Mapping[Path, Path | None]:
-        """Files written or removed in this transaction: where their content is now, None for removed ones."""
+        """Files written or removed in this transaction, with the path of their present content (None: removed)."""
         ...
 
     def appended(self, path: Path) -> bytes:
-        """What was added to a file in this transaction."""
+        """The bytes appended to a file in this transaction."""
         ...
 
     def write_file(self, path: Path, data: bytes) -> None:
@@ -328,11 +328,12 @@ class LocalBrainFiles:
 
     Args:
         base: folder of the store; the brain is the folder around it.
-        durable: sync what is written, unless told otherwise.
+        durable: sync written files to disk, unless a call says otherwise.
         read_only: refuse to write.
         actor, clock: who changes files, and the time, for change records.
-        begin, present: open a transaction of the store; the one that the calling thread is in. None: the files of a
-            folder without a store, where each file changes by itself and nothing is recorded.
+        begin: opens a transaction of the store. None: the files of a folder without a store, where each file changes
+            by itself and nothing is recorded.
+        present: returns the transaction that the calling thread is in, if any.
     """
 
     def __init__(
@@ -361,11 +362,11 @@ class LocalBrainFiles:
     # --- names and places ------------------------------------------------------------------------------
 
     def path(self, name: str) -> Path:
-        """The file on the disk."""
+        """The path of the file on disk."""
         return self._place(checked_name(name))
 
     def where(self, name: str) -> str:
-        """The file's path."""
+        """The path of the file as a string."""
         return str(self._place(name))
 
     def _place(self, name: str) -> Path:
@@ -378,7 +379,7 @@ class LocalBrainFiles:
     # --- transactions ----------------------------------------------------------------------------------
 
     def transaction(self) -> AbstractContextManager[WriteTransaction]:
-        """Change files, and chunks of the store with them, together or not at all; recorded."""
+        """Change files and chunks of the store together or not at all; recorded."""
         if self._begin is None:
             raise StorageError(
                 f"{self._base.parent}: there is no store: each file changes by itself",
@@ -387,14 +388,14 @@ class LocalBrainFiles:
         return recording(self, self._begin())
 
     def _joined(self, name: str) -> FileTransaction | None:
-        """The transaction that a change of this file belongs to, with the file's content noted."""
+        """The transaction that a change of this file belongs to, if any; the file's former content is noted in it."""
         transaction = self._present() if folder_of(name).in_transactions else None
         if transaction is not None:
             note_former(transaction, self, name)
         return transaction
 
     def _now(self, path: Path) -> Path | None:
-        """Where the content of a file is now: written by the open transaction, else under its name; None: removed."""
+        """The path of a file's present content, which an open transaction may have written elsewhere; None: removed."""
         transaction = self._present()
         return path if transaction is None else transaction.files.get(path, path)
 
@@ -414,14 +415,14 @@ class LocalBrainFiles:
             raise _unreadable(path, error) from error
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """One file after the other."""
+        """Name and content of each file that exists, read one at a time."""
         for name in names:
             data = self.read(name)
             if data is not None:
                 yield name, data
 
     def read_from(self, name: str, offset: int) -> bytes:
-        """The end of the file."""
+        """The file from ``offset`` on; a negative offset counts from its end."""
         path = self.path(name)
         transaction = self._present()
         if transaction is not None and (path in transaction.files or transaction.appended(path)):
@@ -443,7 +444,7 @@ class LocalBrainFiles:
         return (place is not None and place.exists()) or bool(transaction and transaction.appended(path))
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
-        """Names of the files that are there."""
+        """Names of the files in a folder, sorted."""
         if not folder:
             return self._all() if recursive else []
         place = self.path(folder)
@@ -465,7 +466,7 @@ class LocalBrainFiles:
         return [*found, LEDGER] if self.exists(LEDGER) else found
 
     def _is_ours(self, name: str) -> bool:
-        """The folder of trajectories is shared: the first line of each names its namespace."""
+        """Whether a file is of this namespace: the trajectory folder is shared, a file's first line names its own."""
         first = name.partition("/")[0]
         if first != "trajectories":
             return first != "log" or name == JOURNAL
@@ -473,17 +474,17 @@ class LocalBrainFiles:
             return namespace_in(file.readline(), "namespace") == self.namespace
 
     def signature(self, name: str) -> Signature | None:
-        """Size, time and inode."""
+        """Size, modification time and inode; None if there is no such file."""
         place = self._now(self.path(name))
         return None if place is None else files.signature(place)
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
-        """Files and their signatures."""
+        """The files of a folder and their signatures."""
         found = {name: self.signature(name) for name in self.names(folder, recursive=recursive)}
         return {name: signature for name, signature in found.items() if signature is not None}
 
     def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
-        """The last files; folders that come after ``before`` are not even listed."""
+        """The last files by name; folders that come after ``before`` are not even listed."""
         found: dict[str, Signature] = {}
         for name in self._falling(folder, self.path(folder), before):
             if len(found) >= limit:
@@ -542,7 +543,7 @@ class LocalBrainFiles:
             files.translate(error, name)
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a new file."""
+        """Write a new file; False if it exists already."""
         target = self._writable(name)
         transaction = self._joined(name)
         if transaction is not None:
@@ -586,7 +587,7 @@ class LocalBrainFiles:
             os.close(descriptor)
 
     def remove(self, name: str) -> bool:
-        """Remove a file, and the month of trajectories that it was the last of."""
+        """Remove a file, and the month's folder of trajectories if it is empty then."""
         path = self._writable(name)
         there = self.exists(name)
         transaction = self._joined(name)
@@ -599,7 +600,7 @@ class LocalBrainFiles:
         except OSError as error:
             files.translate(error, str(path))
         if name.startswith("trajectories/"):
-            with contextlib.suppress(OSError):  # not empty, as a rule
+            with contextlib.suppress(OSError):  # usually not empty
                 path.parent.rmdir()
         return there
 
@@ -622,7 +623,7 @@ class LocalBrainFiles:
             files.translate(error, old)
 
     def tidy(self) -> None:
-        """Remove what killed writers left."""
+        """Remove unfinished files that killed writers left."""
         for folder, hidden in (
             (self._unfinished, ""),
             *((self._place(f"archive/{one}"), ".") for one in _BEGUN),

@@ -1,4 +1,4 @@
-"""Checks of a store folder's files, links and index, and the repairs that only files need."""
+"""Checks of a store folder's files, links and index, and the repairs that only apply to files."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress |
         if not shows_damage(error):
             raise
         return [Finding("index-damaged", f"the index cannot be read: {error}")]
-    # Others may have written meanwhile, which makes no findings: those are looked at again.
+    # Other processes may have written meanwhile, so findings that a write can explain are checked again.
     leftovers = _orphans(backend, [finding for finding in findings if finding.code == "leftover-file"])
     return [
         finding
@@ -53,7 +53,7 @@ def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress |
 
 
 def _orphans(backend: FolderBackend, leftovers: list[Finding]) -> list[Finding]:
-    """Unfinished files that nobody is writing: under the write lock there is no work in progress."""
+    """The unfinished files that nobody is writing: under the write lock, no write is in progress."""
     if not leftovers or backend.read_only:
         return leftovers
     with backend.transaction(""):
@@ -84,7 +84,7 @@ def _findings(
     damage = connection.execute("PRAGMA quick_check(1)").fetchone()
     if damage[0] != "ok":
         yield Finding("index-damaged", f"index.sqlite: {damage[0]}")
-        return  # its other fields mean nothing then
+        return  # the rest of a damaged index cannot be checked
     layout = backend.layout
     versions = layout.archive / "versions"
     total = sum(1 for _ in _listed(layout)) + sum(1 for _ in _version_files(versions))
@@ -121,7 +121,7 @@ def _findings(
 
 
 def _replacement(backend: FolderBackend, newer_id: str, older_id: str) -> Iterator[Finding]:
-    """Compare two chunks again, under the write lock: a write between the reading of their files is no finding."""
+    """Compare two chunks again under the write lock: one may have been written between the reads of their files."""
     with contextlib.nullcontext() if backend.read_only else backend.transaction(""):
         rows = [find_row(backend.connection, chunk_id) for chunk_id in (newer_id, older_id)]
         newer, older = (backend.read(row) if row and row.status == ACTIVE else None for row in rows)

@@ -94,7 +94,7 @@ class LocalBackend(LocalIndex):
 
     @contextlib.contextmanager
     def transaction(self, namespace: str) -> Iterator[Transaction]:  # noqa: ARG002 - one lock for the store
-        """Hold the write lock; what is written inside appears at the end, or not at all. Nests."""
+        """Hold the write lock; writes made inside become visible at the end, or not at all. Can be nested."""
         if self.read_only:
             raise StoreReadOnly(f"the store {self.layout.base} was opened read-only")
         outer = self._thread.transaction
@@ -142,7 +142,7 @@ class LocalBackend(LocalIndex):
         self._log.append(current.events)
 
     def _explained(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
-        """What to raise for an error of a transaction that was rolled back; a damaged index is rebuilt first."""
+        """The error to raise after a transaction was rolled back; a damaged index is rebuilt first."""
         if self.heal(error, known):
             return CorruptStore(
                 "the index was damaged and has been rebuilt: nothing was changed", hint="repeat the change"
@@ -189,10 +189,10 @@ class LocalBackend(LocalIndex):
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
-        """Those of the chunks that are there with this status (None: any) and validate, by id."""
+        """The chunks that exist with this status (None: any) and validate, by id."""
         found: dict[str, Chunk] = {}
         for chunk_id in dict.fromkeys(chunk_ids):
-            for _ in range(2):  # another process moved the file between the two reads: try once more
+            for _ in range(2):  # another process may move the file between the two reads: try twice
                 row = self.find(namespace, chunk_id)
                 if row is None or status not in (None, row.status):
                     break
@@ -234,7 +234,7 @@ class LocalBackend(LocalIndex):
         return chunk
 
     def id_taken(self, chunk: Chunk) -> bool:
-        """Whether the index, or a file that it does not hold, has this chunk's id."""
+        """Whether this chunk's id is taken in the index, or by a file that is not in the index."""
         place, path_of = self.layout.place, self.layout.path_of
         transaction = self._thread.transaction
         if transaction is not None:
@@ -248,7 +248,7 @@ class LocalBackend(LocalIndex):
         )
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:  # noqa: ARG002 - ids are the store's
-        """Note one read; kept in memory and written to the index in small lots, so that a read never waits."""
+        """Count one read; counts are kept in memory and written to the index a few at a time, so a read never waits."""
         if self.read_only:
             return
         if self._reads.add(chunk_id, when):
@@ -314,7 +314,7 @@ class LocalBackend(LocalIndex):
         chunk_id: str | None,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Lines of the audit log, oldest first; of more than ``limit`` the newest."""
+        """Lines of the audit log, oldest first; at most ``limit``, the newest."""
         found = self._log.read(namespace=namespace, since=since, op=op, chunk_id=chunk_id)
         return found if limit is None else iter(deque(found, maxlen=limit))
 
@@ -349,7 +349,7 @@ class LocalBackend(LocalIndex):
 
     @healed
     def write_views(self, *, up_to: int | None = None) -> list[str]:
-        """Write the three JSON views."""
+        """Write the three JSON views, unless there are more than ``up_to`` chunks."""
         if up_to is not None and sum(count for _, count in self.queries.namespaces()) > up_to:
             return []
         return write_views(self.connection, self.layout)
@@ -361,18 +361,18 @@ class LocalBackend(LocalIndex):
 
     @healed
     def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store: files know no namespace
-        """Files on their way, reads not in their files yet, files that do not validate."""
-        self.flush_reads(wait=False)  # reads that this process holds back are not in the index yet
+        """Unfinished files, reads not yet in chunk files, files that do not validate."""
+        self.flush_reads(wait=False)  # reads that this process has buffered are not in the index yet
         return status_of(self.connection, self.layout)
 
     def figures(self) -> dict[str, Any]:
-        """What only a local store has."""
+        """Figures that only a local store has."""
         return {"unreadable_files": len(self.unreadable()), "index_size_mb": self.layout.index_size_mb()}
 
     # --- maintenance: imported on use, since few processes need it -------------------------------------
 
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
-        """What is wrong with files, links and index."""
+        """Findings about files, links and index."""
         from rlm_mem.store.local.integrity import check_folder
 
         return check_folder(store, self, progress)
@@ -412,14 +412,14 @@ class LocalBackend(LocalIndex):
         *,
         dry_run: bool,
     ) -> int:
-        """Put other lines in place of lines of the audit log; how many."""
+        """Replace lines of the audit log; returns how many."""
         if dry_run:
             return self._log.rewrite(namespace, rewrite, dry_run=True)
         with self.transaction(namespace):  # no other process appends a line of a change meanwhile
             return self._log.rewrite(namespace, rewrite, dry_run=False)
 
     def purge(self, namespace: str) -> None:
-        """Rebuild the index and pack it, so that neither its terms nor its free pages hold what is gone."""
+        """Rebuild the index and pack it, so that neither its terms nor its free pages contain what was erased."""
         self.rebuild(namespace)
         self.vacuum(namespace)
         if any(self.layout.index.glob("*.json")):
@@ -432,6 +432,6 @@ class LocalBackend(LocalIndex):
                 yield self.layout.relative(path), path.read_bytes()
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:  # noqa: ARG002 - one index
-        """Merge what waits beside the postings, and pack the SQLite index."""
+        """Merge the deltas into the postings, and pack the SQLite index."""
         self.flush_reads(wait=True)
         return vacuum_folder(self, progress=progress)

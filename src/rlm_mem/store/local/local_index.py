@@ -1,4 +1,4 @@
-"""The index of a store folder: opened, kept in step with the files, set aside and rebuilt where it is damaged."""
+"""The index of a store folder: opening it, keeping it in step with the files, rebuilding it if it is damaged."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class NamespacePostings:
     """Hands out one ``PostingsIndex`` per namespace; safe to use from several threads.
 
     Args:
-        folder: where snapshots lie.
-        connect: a new connection for merging in the background; None where nothing may be written.
+        folder: the folder of the snapshots.
+        connect: opens a connection for merging in the background; None if nothing may be written.
     """
 
     def __init__(self, folder: Path, connect: Callable[[], sqlite3.Connection] | None) -> None:
@@ -67,7 +67,7 @@ class NamespacePostings:
             return self._open[ns]
 
     def maintain(self, connection: sqlite3.Connection) -> None:
-        """Merge what waits, in every namespace that has grown enough."""
+        """Merge the delta into the postings of every namespace that has grown enough."""
         for (ns,) in connection.execute("SELECT ns FROM namespaces").fetchall():
             try:
                 if merge_is_due(connection, self._folder, ns):
@@ -91,13 +91,13 @@ _T = TypeVar("_T")
 
 
 class _ThreadState(threading.local):
-    """What belongs to one thread."""
+    """State of one thread."""
 
     transaction: Transaction | None = None
 
 
 class FolderBackend(Protocol):
-    """What a check and a backup ask of the backend of a folder."""
+    """What a check and a backup need of the backend of a folder."""
 
     @property
     def layout(self) -> Layout: ...
@@ -136,7 +136,7 @@ class LocalIndex:
         self._mark = UnsyncedMark(self.layout.index, config.store.lock_wait_seconds)
         self._healing = threading.RLock()
         self.queries = Queries(self._connections)
-        """Questions that the index alone answers."""
+        """Queries that need only the index."""
         self._recorded_times: dict[str, int] = {}
         self._postings = NamespacePostings(
             self.layout.index / "postings", None if read_only else self._connections.another
@@ -179,7 +179,7 @@ class LocalIndex:
         self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
 
     def _leave_untrusted(self) -> None:
-        """Rebuild the index where the system went down before all of it was synced."""
+        """Set the index aside if the system went down before all of it was synced."""
         marks = self._mark.of_earlier_boots
         if marks:
             self._set_index_aside(
@@ -189,21 +189,21 @@ class LocalIndex:
                 files.remove(mark)
 
     def _set_index_aside(self, error: Exception) -> None:
-        """A damaged index is renamed, not deleted, and rebuilt from the files."""
+        """Rename a damaged index (it is kept), so that it is rebuilt from the files."""
         _logger.warning("%s; rebuilding it from the files", error)
         self._drop_connections()
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        # The journal first: SQLite would apply one that is left to the next index.
+        # The journal first: SQLite would apply a leftover one to the next index.
         for name in ("index.sqlite-journal", "index.sqlite-wal", "index.sqlite-shm", "index.sqlite"):
             damaged = self.layout.index / name
             if damaged.exists():
                 os.replace(damaged, self.layout.index / f"{name}.damaged-{stamp}")
 
     def heal(self, error: Exception, known: int) -> bool:
-        """Rebuild a damaged index from the files; False where the error says something else.
+        """Rebuild the index if the error indicates damage; returns whether to repeat the failed call.
 
         Args:
-            known: the generation of the index in which the error was met: another process may have built a new one.
+            known: the generation of the index before the error: another thread may have built a new one since.
         """
         damaged = schema.shows_damage(error)
         closed = isinstance(error, sqlite3.ProgrammingError)  # perhaps by another thread that repairs it
@@ -238,7 +238,7 @@ class LocalIndex:
         self._connections.drop()
 
     def _settle_folder_times(self) -> None:
-        """Record that the folders last written here are quiet, so that the next open need not scan them."""
+        """Record that the folders last written here did not change since, so that the next open need not scan them."""
         if not self._recorded_times:
             return
         newest = max(self._recorded_times.values())
@@ -266,11 +266,11 @@ class LocalIndex:
     # --- asking ----------------------------------------------------------------------------------------
 
     def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
-        """Nothing: a question of the index takes no round trip."""
+        """Do nothing: a query of a local index takes no round trip."""
 
     @healed
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """What ``ask`` returns; asked again where the index turns out to be damaged in the middle of it."""
+        """The result of ``ask``, which is called again if the index turns out to be damaged."""
         return ask()
 
     def forget_postings(self) -> None:
@@ -279,7 +279,7 @@ class LocalIndex:
 
     @healed
     def candidate_source(self, namespace: str) -> CandidateSource:
-        """What search asks of this backend, at this moment."""
+        """The source of a search's candidates, as the store is at this moment."""
         return self.postings(namespace).source(self.connection)
 
     def postings(self, namespace: str) -> PostingsIndex:
@@ -294,7 +294,7 @@ class LocalIndex:
     # --- keeping the index in step with the files ------------------------------------------------------
 
     def _notice(self, path: str) -> None:
-        """A file is not as the index recorded it: read its folder again, if nobody else is writing just now."""
+        """Sync the folder of a file that is not as the index recorded it, if the write lock can be taken."""
         folders = {
             path.rsplit("/", 1)[0],
             "archive",
@@ -341,7 +341,7 @@ class LocalIndex:
 
     @contextlib.contextmanager
     def _index_transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
-        """The write lock for changes of the index alone."""
+        """Hold the write lock for changes to the index alone."""
         try:
             self._mark.begin(connection, self.config.store.lock_wait_seconds)
             yield
@@ -380,6 +380,6 @@ class LocalIndex:
         return f"{ANALYSIS_VERSION}:{self.config.search.language}"
 
     def _reindex(self, connection: sqlite3.Connection, progress: Progress | None) -> SyncReport:
-        """Refill the index inside the caller's transaction (files stay the truth)."""
+        """Empty the index and refill it from the files, inside the caller's transaction."""
         with emptied(connection, self._analysis_name()):
             return self._sync_locked(connection, self.layout.folders(), progress, fresh=True)

@@ -84,9 +84,9 @@ def best_match(
     Args:
         view: the postings.
         lists: `term_list` of each of the query's terms.
-        weights: what each term counts, on top of its idf.
-        limit: how many at most.
-        admitted: mask over slots of what may be returned; None for all.
+        weights: the factor of each term, on top of its idf.
+        limit: the largest number of slots to return.
+        admitted: mask of the slots that may be returned; None for all.
     """
     collection = CorpusLengths(view.snapshot.length, view.chunks, view.total_length)
     terms = scorers(collection, lists, weights)
@@ -138,10 +138,10 @@ def _ordered(view: View, slots: Ints, scores: npt.NDArray[np.float32], limit: in
 
 
 _NOTHING = np.zeros(0, np.int64)
-#: Replacements of replacements that are followed.
+#: The largest number of successive replacements that are followed.
 _STEPS = 5
 _ANSWERS = 1_000
-"""Most answers of `holding` that are kept."""
+"""The largest number of answers of `holding` that are kept."""
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
 
 
@@ -157,11 +157,11 @@ class LocalSource:
         self._connection = connection
         self._ns = ns
         self._view = view
-        self._names = {} if names is None else names  # number → author; numbers are never used again
+        self._names = {} if names is None else names  # number → author; numbers are never reused
         self._lists: dict[int, LocalTermPostings] = {}
-        self._named: dict[str, LocalTermPostings] = {}  # of the terms that `holding` was asked for
+        self._named: dict[str, LocalTermPostings] = {}  # of the terms in questions to `holding`
         self._masks: dict[Filters, Bools | None] = {}
-        self._answered: dict[_Question, dict[int, frozenset[str]]] = {}  # what `holding` was asked
+        self._answered: dict[_Question, dict[int, frozenset[str]]] = {}  # answers of `holding`
 
     # -- terms and statistics --------------------------------------------------------------------------------------
 
@@ -189,7 +189,7 @@ class LocalSource:
         if view.authors is None:
             snap = view.snapshot
             place = np.searchsorted(snap.term, snap.author_terms)
-            # An author with more postings than there are deletions still has one chunk.
+            # An author with more postings than there are deletions still has at least one chunk.
             sure = snap.author_terms[snap.offsets[place + 1] - snap.offsets[place] > len(view.gone_ordinals)]
             every = union(snap.author_terms, view.delta.author_terms)
             open_ = every[~contained(every, sure)]
@@ -268,7 +268,7 @@ class LocalSource:
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
     ) -> list[Held]:
         """See `CandidateSource.holding`."""
-        # Notes made after one pattern ask the same again and again, for which the postings have the same answer.
+        # Notes that follow one pattern ask the same question many times, and its answer does not change.
         question = tuple(map(tuple, groups)), tuple(weights.items()), limit
         found = self._answered.get(question)
         if found is None:
@@ -287,14 +287,14 @@ class LocalSource:
     def _best_holding(
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
     ) -> dict[int, frozenset[str]]:
-        """What `holding` returns as the postings have it: chunks by their numbers, each with its terms."""
+        """The answer of `holding` from the postings alone: chunk number → the terms that the chunk has."""
         lists = self._lists_of([term for group in groups for term in group])
         found = [
             self._holding_all([lists[term] for term in group])
             for group in groups
             if group and lists.keys() >= set(group)
         ]
-        if not found:  # for most questions: the terms that only have weights are not looked up
+        if not found:  # as for most questions: terms that only have a weight are not looked up
             return {}
         lists |= self._lists_of(weights)
         (old, new), *others = found
@@ -386,7 +386,7 @@ class LocalSource:
     # -- inside ----------------------------------------------------------------------------------------------------
 
     def _numbers(self, terms: Sequence[str]) -> dict[str, int]:
-        # A lone surrogate cannot be bound as text, and no stored term holds one.
+        # A lone surrogate cannot be bound as text, and no stored term contains one.
         known = [term for term in dict.fromkeys(terms) if term.isascii() or not has_surrogate(term)]
         rows = self._connection.execute(
             "SELECT text, term FROM terms WHERE text IN (SELECT value FROM json_each(?))",
@@ -395,7 +395,7 @@ class LocalSource:
         return dict(rows.fetchall())
 
     def _lists_of(self, terms: Collection[str]) -> dict[str, LocalTermPostings]:
-        """The postings of those of some terms that a chunk has; found once, since what is asked is one moment."""
+        """The postings of the terms that some chunk has; cached, since the view does not change."""
         known = self._named
         missing = [term for term in terms if term not in known]
         if missing:
@@ -410,7 +410,7 @@ class LocalSource:
         return postings
 
     def _holding_all(self, lists: Sequence[LocalTermPostings]) -> tuple[Slots, Slots]:
-        """What is in every list: ordinals of the snapshot, and numbers of the chunks of the delta."""
+        """The chunks in every list: ordinals in the snapshot, and positions in the delta."""
         rarest, *others = sorted(lists, key=attrgetter("df"))
         old, new = np.delete(rarest.ordinal, rarest.lost) if len(rarest.lost) else rarest.ordinal, rarest.new
         for other in others:
@@ -424,7 +424,7 @@ class LocalSource:
         return before - lost + int(postings.new_segments.sum(dtype=np.int64))
 
     def _conversation_df(self, postings: LocalTermPostings) -> int:
-        """Conversations that hold the term: the snapshot's count, corrected where delta or mask touch it."""
+        """Number of conversations with the term: the snapshot's count, corrected for those that delta or mask touch."""
         view = self._view
         snap, touched = view.snapshot, view.touched
         before = int(snap.conversation_df[postings.index]) if postings.index >= 0 else 0
@@ -451,7 +451,7 @@ class LocalSource:
         return self._masks[filters]
 
     def _speaker_slots(self, speaker: str) -> Ints:
-        """The chunks with an author of this name, regardless of case."""
+        """Slots of the chunks with an author of this name, regardless of case."""
         view = self._view
         ids = union(view.snapshot.author_terms, view.delta.author_terms).astype(np.int64)
         wanted = speaker.strip().casefold()
@@ -466,7 +466,7 @@ class LocalSource:
         return np.concatenate(slots)
 
     def _slots(self, docs: Ints) -> Ints:
-        """Where the view holds each doc; -1 for nowhere."""
+        """The slot of each doc in the view; -1 if it is not there."""
         view = self._view
         slots = view.snapshot.ordinals_of(docs)
         if len(view.gone_ordinals):
@@ -488,7 +488,7 @@ def _ints(values: Any) -> Ints:
 
 
 def _match(values: Ints, among: Ints) -> tuple[Ints, Ints]:
-    """For those `values` that are in the sorted `among`: their place there, and their own."""
+    """For the `values` that are in the sorted `among`: their positions in `among` and in `values`."""
     if not len(among) or not len(values):
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     place = np.minimum(np.searchsorted(among, values), len(among) - 1)
@@ -497,7 +497,7 @@ def _match(values: Ints, among: Ints) -> tuple[Ints, Ints]:
 
 
 def _sums(where: Ints, values: npt.NDArray[Any] | None, count: int) -> Ints:
-    """Add `values` (None: one each) up by `where`."""
+    """Sums of `values` (None: 1 each) for each of the `count` positions in `where`."""
     summed = np.bincount(where, None if values is None else values.astype(np.float64), count)
     return summed.astype(np.int64)
 
@@ -512,7 +512,7 @@ def admitted_slots(
     filters: Filters,
     speaker_slots: Callable[[str], npt.NDArray[np.int64]],
 ) -> Bools | None:
-    """Mask over the slots of `view` of the chunks that pass; None when nothing restricts.
+    """Mask over the slots of `view`: which chunks pass the filters; None if there is no restriction.
 
     Deleted chunks are not masked here. `speaker_slots` gives the slots of an author's chunks.
     """
@@ -520,7 +520,7 @@ def admitted_slots(
     mask = np.ones(size, np.bool_)
     open_ = True
     if filters.valid_at is not None:
-        # What says nothing about its validity holds from when it happened.
+        # A chunk without `valid_from` is valid from the time when it happened.
         start = view.column("valid_from")
         mask &= np.where(np.isinf(start), view.column("at"), start) <= filters.valid_at
         mask &= view.column("valid_to") > filters.valid_at
@@ -626,19 +626,19 @@ def in_order(view: View, first: float, last: float) -> Ints:
 
 
 def around(view: View, slots: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
-    """Neighbours of `slots` on both sides until they cover `near` and `reach` segments (`doc` holds slots).
+    """Neighbours of `slots` on both sides until they cover `near` and `reach` segments (`doc` has slots).
 
-    A chunk without a conversation has no neighbours; those `alone` come as they are.
+    A chunk without a conversation has no neighbours; the chunks in `alone` are returned without theirs.
     """
     line = _Line(view, union(slots, alone))
     return walked(line, np.flatnonzero(contained(line.asked, slots)), near, reach)[0]
 
 
 class _Line:
-    """The asked chunks on one line on which every conversation is an unbroken stretch.
+    """The positions of chunks on a line where every conversation is an unbroken stretch.
 
     The snapshot's ordinals are such a line. Conversations that the delta or the mask touches are laid out again
-    behind its end.
+    after its end.
     """
 
     def __init__(self, view: View, slots: Ints) -> None:
@@ -651,7 +651,7 @@ class _Line:
         touched = contained(conversation, view.touched)
         plain = np.flatnonzero(~touched & (conversation != NO_CONVERSATION))
         self.first[plain], self.last[plain] = view.snapshot.range_of(conversation[plain])
-        # Chunks of the delta without a conversation keep their slot, so the new stretches begin behind the delta.
+        # Chunks of the delta without a conversation keep their slot, so the new stretches begin after the delta.
         self._base = size + view.delta.size
         stretches: list[Ints] = [np.zeros(0, np.int64)]
         end = self._base
@@ -673,7 +673,7 @@ class _Line:
         return slots
 
     def segment_count(self, place: Ints) -> Ints:
-        """Segments of the chunks at these places."""
+        """Number of segments of the chunks at these positions."""
         counts: Ints = self._view.take("segment_count", self.slots(place)).astype(np.int64)
         return counts
 

@@ -1,8 +1,8 @@
 """The postings of one namespace: a snapshot in files plus what was written since, current at every search.
 
-`PostingsIndex.view` compares the number of the latest change with the one it has seen: one short query when nothing
-was written, by any process. New changes are decoded from the segment blobs into the delta and the chunks they concern
-are masked in the snapshot; all statistics are the exact sums of both, so ranks do not depend on the history of
+`PostingsIndex.view` compares the number of the latest change with the one it has seen: one short query if no process
+has written anything. Changed chunks are decoded from the segment blobs into the delta and masked in the snapshot; all
+statistics are the exact sums of both, so ranks do not depend on the history of
 writes. When the delta has grown, a new snapshot is made off the write path, by the process that gets the lock file.
 """
 
@@ -52,7 +52,7 @@ __all__ = ["PostingsIndex", "folder_lock"]
 _Written = Callable[[int], None]
 """Called with the number of chunks written so far."""
 
-#: With more altered chunks than this, and than a quarter of all, everything is read again instead.
+#: If more chunks than this, and more than a quarter of all, were altered, everything is read again.
 _FLOOD = 20_000
 
 
@@ -62,8 +62,8 @@ class PostingsIndex:
     Args:
         directory: the folder of all postings (`index/postings`).
         ns: number of the namespace.
-        connect: gives a new connection to the index for the thread that makes snapshots in the background; None
-            never writes a file or a row unasked: a missing snapshot is made in memory.
+        connect: opens a connection to the index for the thread that makes snapshots in the background. With None,
+            no file or row is written unasked: a missing snapshot is made in memory.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class PostingsIndex:
             return view
 
     def source(self, connection: sqlite3.Connection) -> CandidateSource:
-        """What search asks, answered for the store as `connection` sees it now. Make a new one for every search."""
+        """The source of a search's candidates, as `connection` sees the store now. Make a new one for every search."""
         return LocalSource(connection, self._ns, self.view(connection), self._names)
 
     def maintain(self, connection: sqlite3.Connection) -> bool:
@@ -115,7 +115,7 @@ class PostingsIndex:
         return self.merge(connection)
 
     def merge(self, connection: sqlite3.Connection, progress: _Written | None = None) -> bool:
-        """Make a new snapshot of everything now; False if another process is at it."""
+        """Make a new snapshot of everything now; False if none is needed, or another process is making one."""
         view = self.view(connection)
         if view.generation is not None and not view.waiting:
             return False
@@ -129,7 +129,7 @@ class PostingsIndex:
                 return self._rebuilt(connection, last_change(connection), progress)
 
     def rebuild(self, connection: sqlite3.Connection, progress: _Written | None = None) -> None:
-        """Rebuild the snapshot from the segment blobs, whatever is there."""
+        """Rebuild the snapshot from the segment blobs, even if it is intact."""
         with self._lock, self._folder_lock(wait=True):
             self._rebuilt(connection, last_change(connection), progress)
             self._outdated = True
@@ -146,7 +146,7 @@ class PostingsIndex:
     # -- reading ---------------------------------------------------------------------------------------------------
 
     def _load(self, connection: sqlite3.Connection, seq: int) -> View:
-        """The view from scratch: the current snapshot, or a new one where it is missing or damaged."""
+        """The view made from scratch: of the current snapshot, or of a new one if that is missing or damaged."""
         damaged: CurrentSnapshot | None = None
         while True:
             state = read_state(connection, self._ns)
@@ -174,8 +174,8 @@ class PostingsIndex:
             and not connection.in_transaction
             and self._replace_damaged(connection, seq, damaged)
         ):
-            # Read without the lock: its holder must not take it again. A new snapshot that is damaged before it is
-            # first read is not made a second time.
+            # Read without the lock, since its holder must not take it again. A new snapshot that is damaged before
+            # it is first read is not made a second time.
             state = read_state(connection, self._ns)
             with contextlib.suppress(DamagedSnapshot, _StateChanged):
                 if state is not None:
@@ -187,7 +187,7 @@ class PostingsIndex:
     def _replace_damaged(
         self, connection: sqlite3.Connection, seq: int, damaged: CurrentSnapshot | None
     ) -> bool:
-        """Replace a damaged snapshot, unless another process has done it; False where none can be written."""
+        """Replace a damaged snapshot, unless another process has done it; False if none can be written."""
         try:
             with self._folder_lock(wait=True):
                 if read_state(connection, self._ns) == damaged:  # no other process has replaced it meanwhile
@@ -213,7 +213,7 @@ class PostingsIndex:
     def _advance_from(
         self, connection: sqlite3.Connection, view: View, seq: int, *, every: bool = False
     ) -> View:
-        """`view` brought up to `seq`; `_StateChanged` if another snapshot took its place meanwhile."""
+        """`view` brought up to `seq`; raises `_StateChanged` if another snapshot became current meanwhile."""
         if every:
             docs = None
         else:
@@ -311,8 +311,8 @@ class PostingsIndex:
             shutil.rmtree(folder, ignore_errors=True)
             return False
         self._outdated = True
-        # Processes that have older files open keep them until they look again. Where the system does not allow
-        # their removal yet, a later merge does it.
+        # Other processes keep older files open until their next search. Where the system does not allow the removal
+        # of open files, a later merge removes them.
         for other in folder.parent.iterdir():
             if other.is_dir() and other != folder:
                 shutil.rmtree(other, ignore_errors=True)
@@ -325,7 +325,7 @@ class PostingsIndex:
 
 @contextlib.contextmanager
 def folder_lock(folder: Path, *, wait: bool) -> Iterator[bool]:
-    """Hold the lock file of the folder of a namespace's snapshots; whether it is held is what comes back."""
+    """Hold the lock file of a namespace's snapshot folder; yields whether it is held."""
     folder.mkdir(parents=True, exist_ok=True)
     with (folder / "lock").open("a+b") as file:
         yield _locked(file, wait)  # closing the file releases the lock

@@ -1,7 +1,7 @@
-"""What a chunk file says to the index, or to a check of it: read, hashed, analysed, without asking the index anything.
+"""Reading, hashing and analysing chunk files for the index, or for a check of it, without any query of the index.
 
-This is nearly all the work of indexing a file, so it is what other processes do for the one that writes
-(``store.workers``); the result travels between them and is the same wherever it was made.
+This is nearly all the work of indexing a file, so other processes do it for the one that writes
+(``store.local.workers``); the result is sent between processes and is the same wherever it was made.
 """
 
 from __future__ import annotations
@@ -23,7 +23,9 @@ __all__ = ["ExaminedFile", "Prepared", "examined", "in_order_of_making", "prepar
 
 _VERSIONS = "archive/versions/"
 
-_CREATED = b'\n    "created_at": "'  # as canonical files have it: no text can hold a line break unescaped
+_CREATED = (
+    b'\n    "created_at": "'  # as in canonical files; not found in texts, whose line breaks are escaped
+)
 
 #: With fewer files than this, starting processes takes longer than reading the files here.
 FEW = 600
@@ -33,9 +35,9 @@ _NEVER = Signature(0, 0, 0)
 
 
 class Prepared(msgspec.Struct, array_like=True):
-    """One file: what the index is to hold of it, or why it cannot be read; neither where it is gone.
+    """One file: its index entry, or the reason why it cannot be read; neither if it is gone.
 
-    ``signature`` is that of the file as it was when it was read.
+    ``signature`` is the file's signature when it was read.
     """
 
     path: str
@@ -46,10 +48,10 @@ class Prepared(msgspec.Struct, array_like=True):
 
 
 class ExaminedFile(msgspec.Struct, array_like=True):
-    """One file as a check looks at it: what the index must agree with, and whether it agrees with itself.
+    """One file as a check sees it: the values that the index must agree with, and whether they are consistent.
 
-    ``problem`` says why it cannot be read, ``invalid`` that it can but is no chunk; ``id`` is empty then, and where
-    the file is gone. ``signature`` is that of the file as it was when it was read.
+    ``problem`` is the reason why it cannot be read; with ``invalid``, it can be read but is not a chunk. ``id`` is
+    empty then, for a former version, and if the file is gone. ``signature`` is the file's signature when it was read.
     """
 
     path: str
@@ -71,11 +73,11 @@ class ExaminedFile(msgspec.Struct, array_like=True):
 
 
 def prepared(base: str, paths: Sequence[str], language: str, *, processes: int = 0) -> Iterator[Prepared]:
-    """Every file of ``paths``, in that order.
+    """Prepare the files of ``paths``, in that order.
 
     Args:
         base: the store's folder.
-        paths: relative to it.
+        paths: relative to ``base``.
         language: of the analyser.
         processes: how many may be used, this one included; 0 takes as many as there are cores.
     """
@@ -86,7 +88,7 @@ def prepared(base: str, paths: Sequence[str], language: str, *, processes: int =
 
 
 def examined(base: str, paths: Iterable[str], files: int, *, processes: int = 0) -> Iterator[ExaminedFile]:
-    """Every file of ``paths`` as a check looks at it, in that order; ``files`` is about how many there are."""
+    """Examine the files of ``paths`` for a check, in that order; ``files`` is their approximate number."""
     return called(
         f"{__name__}:examine_files", base, paths, list[ExaminedFile],
         count=files, lot=_LOT, processes=processes, few=FEW,
@@ -95,7 +97,7 @@ def examined(base: str, paths: Iterable[str], files: int, *, processes: int = 0)
 
 def in_order_of_making(base: str, paths: Sequence[str], *, processes: int = 0) -> list[str]:
     """The paths, oldest chunk first, so that chunks of the same time are numbered in the order of their insertion."""
-    # Reading the first bytes is a twentieth of the work: for a few thousand files it is faster than starting a process.
+    # Reading without decoding is a twentieth of the work: for a few thousand files, faster than starting a process.
     times: Iterator[str] = called(
         f"{__name__}:glance_at_files", base, paths, list[str],
         count=len(paths), lot=_GLANCES, processes=processes, few=20 * FEW,
@@ -104,18 +106,18 @@ def in_order_of_making(base: str, paths: Sequence[str], *, processes: int = 0) -
 
 
 def prepare_files(given: str, paths: Sequence[str]) -> list[Prepared]:
-    """What ``prepared`` does, for some files: here, or in another process."""
+    """Prepare some files, here or in another process; ``given`` is language and base, with a space between."""
     language, _, base = given.partition(" ")
     return [prepare(base, path, language) for path in paths]
 
 
 def examine_files(base: str, paths: Sequence[str]) -> list[ExaminedFile]:
-    """What ``examined`` does, for some files."""
+    """Examine some files, here or in another process."""
     return [_examine(base, path) for path in paths]
 
 
 def glance_at_files(base: str, paths: Sequence[str]) -> list[str]:
-    """When the chunks of some files were made, from their first bytes; empty where these do not tell."""
+    """The creation times of the chunks in some files, without decoding the files; empty if not found."""
     return [_created_at(base, path) for path in paths]
 
 
@@ -151,7 +153,7 @@ def _examine(base: str, path: str) -> ExaminedFile:
 
 
 def prepare(base: str, path: str, language: str) -> Prepared:
-    """Read the chunk file ``path`` (relative to ``base``); its segments only if it is an active chunk's."""
+    """Read the chunk file ``path`` (relative to ``base``); segments are made only for an active chunk."""
     try:
         data, read = read_signed(f"{base}/{path}")
     except FileNotFoundError:
@@ -168,7 +170,7 @@ def prepare(base: str, path: str, language: str) -> Prepared:
     if actual != chunk.metadata.content_hash or chunk.tokens == 0:
         from rlm_mem.text.tokens import count_tokens
 
-        # Edited by hand: the index holds the truth of the text; `check` offers to bring the file's own fields along.
+        # Edited by hand: the index gets the values of the actual text; `check` offers to correct the file's fields.
         chunk.metadata.content_hash = actual
         chunk.tokens = count_tokens(chunk.content)
     found.entry = entry_of(chunk)

@@ -1,4 +1,4 @@
-"""The rows of the index: written with their chunk, and asked. No chunk file is read here.
+"""Queries of the rows of the index. No chunk file is read here.
 
 Listings, summaries, links, neighbours and counts are answered by the index alone.
 
@@ -45,7 +45,7 @@ __all__ = [
 ]
 
 
-#: A snapshot is rebuilt when more chunks than this, and than one in `_SHARE`, were altered since.
+#: A snapshot is rebuilt when more chunks than this, plus one in `_SHARE` of its own, were altered since.
 _FEW = 1_000
 _SHARE = 50
 
@@ -58,29 +58,29 @@ class CurrentSnapshot(Struct, frozen=True):
 
 
 def snapshot_folder(directory: Path, ns: int, generation: str) -> Path:
-    """Where a snapshot lies."""
+    """The folder of a snapshot."""
     return directory / str(ns) / generation
 
 
 def read_state(connection: sqlite3.Connection, ns: int) -> CurrentSnapshot | None:
-    """The current snapshot, None where there is none."""
+    """The current snapshot; None if there is none."""
     row = connection.execute("SELECT generation, seq FROM postings_state WHERE ns = ?", (ns,)).fetchone()
     return None if row is None else CurrentSnapshot(row[0], row[1])
 
 
 def last_change(connection: sqlite3.Connection) -> int:
-    """The number of the latest change of any namespace (0: none yet), also when changes have been dropped since."""
+    """The number of the latest change of any namespace (0: none yet), even if its row was dropped since."""
     row = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'changes'").fetchone()
     return 0 if row is None else int(row[0])
 
 
 def most_pending(chunks: int) -> int:
-    """How many altered chunks may wait beside a snapshot of `chunks`."""
+    """How many chunks may be altered before a snapshot of `chunks` chunks is rebuilt."""
     return _FEW + chunks // _SHARE
 
 
 def merge_is_due(connection: sqlite3.Connection, directory: Path, ns: int) -> bool:
-    """Whether more changes wait than a quick open should have to decode. Costs well under a millisecond."""
+    """Whether more changes are pending than a quick open should decode. Takes well under a millisecond."""
     state = read_state(connection, ns)
     if state is None:
         query, since = "SELECT 1 FROM chunks WHERE ns = ? AND status = 0 AND ? IS NOT NULL", 0
@@ -93,7 +93,7 @@ def merge_is_due(connection: sqlite3.Connection, directory: Path, ns: int) -> bo
 
 
 def publish_snapshot(connection: sqlite3.Connection, ns: int, new: CurrentSnapshot) -> bool:
-    """Make `new` the current snapshot and drop the changes that it covers; False if a later one already is."""
+    """Make `new` the current snapshot and drop the changes that it covers; False if a later one is current already."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         current = read_state(connection, ns)
@@ -160,7 +160,7 @@ _SHOWN = "trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)"
 _HELD = "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
 _ALONE = f"conversation IS NULL AND origin = ? AND source = ? AND {_SHOWN}"
 _NUMBER = "(SELECT ns FROM namespaces WHERE name = ?)"
-_OF_NAMESPACE = f"+ns = {_NUMBER}"  # looked up where a row is found
+_OF_NAMESPACE = f"+ns = {_NUMBER}"  # the plus sign: use no index of namespaces
 _TALK = (
     f"ifnull((SELECT c.conversation FROM conversations c WHERE c.ns = {_NUMBER} AND c.id = ?), -1)"  # by name
 )
@@ -170,7 +170,7 @@ _SAME = (
 )
 _SAME_ALONE = f"{_SAME} NULL ORDER BY doc LIMIT 1"
 _SAME_TALK = f"{_SAME} {_TALK} ORDER BY doc LIMIT 1"
-_VARIABLES = 900  # SQLite builds exist that take no more than 999 in one statement
+_VARIABLES = 900  # some builds of SQLite allow no more than 999 in one statement
 
 
 def _marks(values: Sequence[object]) -> str:
@@ -218,14 +218,14 @@ class Queries:
         self._connections = connections
 
     def _namespace(self, name: str) -> tuple[sqlite3.Connection, int]:
-        """The connection, and the number of a namespace: -1 where it has no chunks; then every query is empty."""
+        """The connection, and the number of a namespace: -1, which no row has, if it has no chunks."""
         connection = self._connections.get()
         found = connection.execute("SELECT ns FROM namespaces WHERE name = ?", (name,)).fetchone()
         return connection, int(found[0]) if found else -1
 
     @healed
     def namespace_number(self, name: str) -> int:
-        """The number of a namespace, -1 where it has no chunks."""
+        """The number of a namespace; -1 if it has no chunks."""
         return self._namespace(name)[1]
 
     @healed
@@ -239,7 +239,7 @@ class Queries:
 
     @healed
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:  # noqa: ARG002 - one dictionary
-        """One of these terms that a chunk may have, None where none has any; those of deleted chunks may be there."""
+        """One of these terms that is in the dictionary, else None; it may be a term of deleted chunks only."""
         found = self._connections.get().execute(
             "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) LIMIT 1",
             (json.dumps(list(terms)),),
@@ -255,7 +255,7 @@ class Queries:
 
     @healed
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
-        """As ``list_ids``, each id with its place: time and insertion."""
+        """As ``list_ids``, each id with its place: time and insertion number."""
         connection, ns = self._connections.get(), -1
         if wanted.tags or wanted.any_tags:
             connection, ns = self._namespace(namespace)
@@ -263,7 +263,7 @@ class Queries:
         values: list[object] = [namespace, int(wanted.archived)]
         source, at, doc = "chunks", "chunks.at", "chunks.doc"
         if wanted.tags and not wanted.archived:
-            # Start from the rarest tag's rows, which lie in order of time: the cost follows the answer, not the store.
+            # Start from the rarest tag's rows, which are in order of time: cost depends on the answer, not the store.
             first = _rarest(connection, ns, wanted.tags)
             source, at, doc = "tags t CROSS JOIN chunks ON chunks.doc = t.doc", "t.at", "t.doc"
             where += ["t.ns = ?", "t.tag = ?"]
@@ -343,13 +343,13 @@ class Queries:
     def latest(
         self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
     ) -> list[Summary]:
-        """Newest first."""
+        """Summaries of the newest active chunks that pass the filters, newest first."""
         connection, ns = self._namespace(namespace)
         where: list[str] = []
         values: list[object] = []
         if tag is not None:
-            # Tag rows of active chunks in order of time; where a conversation is wanted too, a bounded look at them
-            # keeps the cost fixed. The plus signs keep SQLite from walking the whole time index instead of looking up
+            # Tag rows of active chunks in order of time; if a conversation is wanted too, their bounded number keeps
+            # the cost fixed. The plus signs keep SQLite from walking the whole time index instead of looking up
             # these few documents.
             docs = [
                 row[0]
@@ -379,7 +379,7 @@ class Queries:
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
-        """The next chunks, active and archived, in the order in which they came; or those with these ids."""
+        """The next chunks, active and archived, in the order of their insertion; or those with these ids."""
         # The plus sign: one walk along the rows, no sorting.
         some = "" if ids is None else f" AND id IN ({_marks(ids)})"
         rows = self._connections.get().execute(
@@ -458,7 +458,7 @@ class Queries:
 
     @healed
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        """Those of some normalised hashes that an active chunk has."""
+        """The given normalised hashes that active chunks have."""
         connection, ns = self._namespace(namespace)
         query = "SELECT norm_hash FROM chunks WHERE norm_hash IN (SELECT value FROM json_each(?))"
         query += " AND +ns = ? AND +status = 0"
@@ -467,7 +467,7 @@ class Queries:
 
     @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
-        """Every chunk of the namespace, archived ones left out, that holds a link to ``chunk_id``."""
+        """Ids of the active chunks of the namespace that have a link to ``chunk_id``."""
         connection, ns = self._namespace(namespace)
         rows = connection.execute(
             "SELECT DISTINCT c.id FROM links l JOIN chunks c ON c.doc = l.doc WHERE l.dst_id = ? AND +c.ns = ?",
@@ -479,7 +479,7 @@ class Queries:
 
     @healed
     def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
-        """Tags of active chunks with their numbers, commonest first."""
+        """Tags of active chunks with their number of chunks, commonest first."""
         connection, ns = self._namespace(namespace)
         return connection.execute(
             "SELECT tag, chunks FROM tag_totals WHERE ns = ? AND chunks > 0 ORDER BY chunks DESC, tag LIMIT ?",
@@ -500,7 +500,7 @@ class Queries:
 
     @healed
     def stats(self, namespace: str) -> dict[str, Any]:
-        """Totals kept by triggers, so that their cost does not grow with the store."""
+        """Totals of a namespace; triggers maintain them, so the cost does not grow with the store."""
         connection, ns = self._namespace(namespace)
         rows = connection.execute(
             "SELECT status, type, chunks, tokens, bytes FROM totals WHERE ns = ? AND chunks > 0 ORDER BY type",

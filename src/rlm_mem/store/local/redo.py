@@ -36,7 +36,7 @@ _GONE, _ERASED = ".gone", ".erased"
 
 
 class Naming(msgspec.Struct, array_like=True):
-    """A file and the name it gets; ``kept`` is where the file of that name is kept first. Relative to the store."""
+    """A file to rename; ``kept`` is where a file at ``target`` is kept first. Paths are relative to the store."""
 
     source: str
     target: str
@@ -44,7 +44,7 @@ class Naming(msgspec.Struct, array_like=True):
 
 
 class Appending(msgspec.Struct, array_like=True):
-    """Bytes to add to a file that has ``size`` bytes before; relative to the store."""
+    """Bytes to append to a file of ``size`` bytes; ``target`` is relative to the store."""
 
     target: str
     size: int
@@ -52,11 +52,11 @@ class Appending(msgspec.Struct, array_like=True):
 
 
 class RedoRecord(msgspec.Struct, omit_defaults=True):
-    """Every file operation of one write, in order. Records of earlier versions are the list of namings alone.
+    """Every file operation of one write, in order. Namings alone may be stored as a list, as by earlier versions.
 
     Attributes:
-        change_record: where the record goes when the write is done: a change record is its own redo record.
-        redo: of such a file, the record proper, beside the keys of the change.
+        change_record: where the record is moved when the write is done, if it is a change record, too.
+        redo: in such a file, the redo record itself, beside the keys of the change.
     """
 
     namings: list[Naming] = []
@@ -65,17 +65,17 @@ class RedoRecord(msgspec.Struct, omit_defaults=True):
     redo: RedoRecord | None = None
 
     def repeatable(self, layout: Layout) -> bool:
-        """Whether it does nothing where it was carried out before, whatever was written since.
+        """Whether carrying it out a second time changes nothing, whatever was written since.
 
-        Temporary files are gone once they have their names, nobody makes one of the same name, and what was added is
-        not added twice. But where a file was moved away, another one may stand since.
+        Temporary files are gone once they are renamed, their names are never reused, and nothing is appended twice.
+        But where a file was moved away, another one may have been written since.
         """
         unfinished = layout.relative(layout.unfinished)
         return all(one.source.rpartition("/")[0] == unfinished for one in self.namings)
 
 
 def write(layout: Layout, record: RedoRecord, change: bytes | None = None, *, durable: bool) -> Path:
-    """Record operations before they are carried out; ``change``: in the change record of the write, a JSON object."""
+    """Record operations before they are carried out, in the change record ``change`` (a JSON object), if given."""
     if change is None:
         data = msgspec.json.encode(record if record.appendings else record.namings)
     else:
@@ -99,7 +99,7 @@ def write(layout: Layout, record: RedoRecord, change: bytes | None = None, *, du
 
 
 def forget(layout: Layout, path: Path, record: RedoRecord, *, durable: bool) -> None:
-    """Remove the record of a finished write, or give it its place as a change record."""
+    """Remove the record of a finished write, or move it into place as a change record."""
     folders = [path.parent]
     if record.change_record is None:
         files.remove(path)
@@ -107,17 +107,17 @@ def forget(layout: Layout, path: Path, record: RedoRecord, *, durable: bool) -> 
         target = layout.absolute(record.change_record)
         files.publish(path, target)
         folders.insert(0, target.parent)
-    if durable and not record.repeatable(layout):  # else a power cut may bring it back
+    if durable and not record.repeatable(layout):  # without a sync, a power cut may bring it back
         for folder in folders:
             files.sync_folder(folder)
 
 
 def abandon(record: Path) -> Path:
-    """Mark the record of a failed write, which must not be carried out; the file to remove when all is undone."""
+    """Mark the record of a failed write, which must not be finished; returns the file to remove after the undo."""
     abandoned = record.with_suffix(_ABANDONED)
     try:
         os.replace(record, abandoned)
-    except FileNotFoundError:  # forgotten already; files on their way out must still be put back
+    except FileNotFoundError:  # removed already; files being deleted must still be put back
         try:
             abandoned.touch()
         except OSError as error:  # matters only if this process is killed before it has undone the write
@@ -126,18 +126,18 @@ def abandon(record: Path) -> Path:
 
 
 def erased(path: Path) -> Path:
-    """The name of a file on its way out whose removal is in a record: it is not put back (see ``way_back``)."""
+    """The name of a file being deleted whose deletion is in a record: it is not put back (see ``way_back``)."""
     return path.with_suffix(_ERASED) if path.suffix == _GONE else path
 
 
 def way_back(layout: Layout) -> tuple[str, ...]:
-    """Endings of files on their way out that are put back if the index still lists them."""
+    """Suffixes of files being deleted that are put back if the index still lists them."""
     abandoned = layout.unfinished.is_dir() and any(layout.unfinished.glob(f"*{_ABANDONED}"))
     return (_GONE, _ERASED) if abandoned else (_GONE,)
 
 
 def finish(layout: Layout) -> list[str]:
-    """Carry out the records of killed processes, under the write lock; the folders of chunks that were touched.
+    """Carry out the records of killed processes, under the write lock; returns the touched folders of chunks.
 
     Raises:
         StorageError: it cannot be done now (a full disk, a folder that is read-only); the record stays.
@@ -170,7 +170,7 @@ def _read(layout: Layout, path: Path) -> RedoRecord | None:
     try:
         found = msgspec.json.decode(path.read_bytes(), type=list[Naming] | RedoRecord)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        # Torn only without syncing, by a power cut; then no file was touched, or each is adopted by itself.
+        # Only a power cut without syncing tears a record; then no file was touched, or each is adopted by itself.
         _logger.warning("a record of an interrupted write cannot be read: %s", error)
         return None
     record = found.redo or found if isinstance(found, RedoRecord) else RedoRecord(found)
@@ -192,7 +192,7 @@ def _names(record: RedoRecord) -> list[str]:
 
 
 def _is_inside(layout: Layout, name: str) -> bool:
-    """Whether a name of a record is in the brain folder: a brain may come from somebody else."""
+    """Whether a name in a record is inside the brain folder: a brain may come from an untrusted source."""
     if PurePosixPath(name).is_absolute() or Path(name).is_absolute():
         return False
     return Path(os.path.normpath(layout.absolute(name))).is_relative_to(layout.base.parent)
@@ -200,11 +200,11 @@ def _is_inside(layout: Layout, name: str) -> bool:
 
 def _carry_out(layout: Layout, naming: Naming) -> None:
     source, target = layout.absolute(naming.source), layout.absolute(naming.target)
-    if target.parent == layout.unfinished:  # on its way out
+    if target.parent == layout.unfinished:  # a deletion
         files.remove(source)
         files.remove(target)
         return
     if naming.kept is not None and source.exists() and target.exists():
         files.link_or_copy(target, layout.absolute(naming.kept))
-    with contextlib.suppress(FileNotFoundError):  # it has its name already
+    with contextlib.suppress(FileNotFoundError):  # it is renamed already
         files.publish(source, target)

@@ -40,17 +40,17 @@ class RestoreReport:
 def restore_folder(
     backup: Path, brain: Path, *, replace: bool = False, progress: Progress | None = None
 ) -> RestoreReport:
-    """Make the brain folder ``brain`` that of the backup.
+    """Restore the brain of the backup as the folder ``brain``.
 
     Args:
         backup: a file that ``back_up_folder`` made, by this or an earlier version.
         brain: a folder that does not exist, or is empty.
-        replace: also where there is something: it is renamed ``NAME.before-restore-TIME`` and stays.
+        replace: restore even if something is there, which is kept as ``NAME.before-restore-TIME``.
         progress: called with (files unpacked, files in all), then (chunks read, chunks in all).
 
     Raises:
         InputError: ``backup`` is not a backup, or there is something at ``brain``.
-        CorruptStore: the backup is damaged. StorageError: it cannot be written. Nothing was changed then.
+        CorruptStore: the backup is damaged. StorageError: ``brain`` cannot be written. Nothing was changed then.
     """
     brain = brain.absolute()
     if _taken(brain) and not replace:
@@ -96,7 +96,7 @@ def _unpacked(backup: Path, fresh: Path, progress: Progress | None) -> BackupInf
 
 
 def _indexed(brain: Path, progress: Progress | None) -> tuple[int, int]:
-    """Build the index; how many chunks there are, and how many files that are none (as when it was backed up)."""
+    """Build the index; returns the number of chunks, and of unreadable files (backed up as they were)."""
     from rlm_mem.store.local.local_backend import LocalBackend
 
     backend = LocalBackend(brain / "memory", Config.load(brain))

@@ -26,7 +26,7 @@ __all__ = [
     "translated",
 ]
 
-# What links lead to and their types are long and stand in many rows: there they are numbers.
+# Link targets and types are long and would be repeated in many rows, so these refer to them by number.
 _LINKS = """
 CREATE TABLE link_targets(target INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL);
 CREATE TABLE link_types(kind INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
@@ -141,7 +141,7 @@ CREATE INDEX chunks_hash ON chunks(substr(content_hash, 1, 16));
 CREATE INDEX chunks_folder ON chunks(folder);
 """
 
-#: Recompute, from the rows themselves, what triggers keep up to date from write to write.
+#: Recompute, from the rows themselves, the sums that triggers keep up to date with each write.
 SUMS = (
     "DELETE FROM totals",
     "INSERT INTO totals SELECT ns, status, type, count(*), sum(tokens), sum(size) FROM chunks"
@@ -153,7 +153,7 @@ SUMS = (
     " last FROM chunks WHERE status = 0 AND conversation IS NOT NULL GROUP BY conversation) s WHERE conversation = s.c",
 )
 
-# How chunks came, how far they are trusted, and until when they are kept: files of former versions name nothing of it.
+# Origin, trust and expiry of chunks; files of former versions state none of them.
 _TRUST = """
 ALTER TABLE chunks ADD COLUMN origin TEXT NOT NULL DEFAULT 'agent';
 ALTER TABLE chunks ADD COLUMN trust TEXT NOT NULL DEFAULT 'ordinary';
@@ -164,8 +164,8 @@ CREATE INDEX chunks_trust ON chunks(ns, status, trust, origin);
 CREATE INDEX chunks_expiring ON chunks(ns, expires_at) WHERE expires_at IS NOT NULL;
 """
 
-# What most rows would repeat is left out: a time of a chunk, or of its links, is '' where it is that of the chunk's
-# creation, and hashes are looked up by their first characters.
+# Values that most rows would repeat are left out: a time of a chunk, or of its links, is '' if it is the chunk's time
+# of creation. Hashes are looked up by their first characters.
 _SHORTER = """
 UPDATE chunks SET modified_at = iif(modified_at = created_at, '', modified_at),
     accessed_at = iif(accessed_at = created_at, '', accessed_at), norm_hash = substr(norm_hash, 1, 32);
@@ -176,7 +176,7 @@ DROP INDEX links_dst;
 CREATE INDEX links_dst ON links(dst_id);
 """
 
-# Links by numbers; and a file has the name of its chunk, so the folder says the rest of its path.
+# Links by numbers; and only the folder of a path, since a file is named after its chunk.
 _NUMBERED = f"""
 ALTER TABLE links RENAME TO former_links;
 {_LINKS}
@@ -194,31 +194,30 @@ CREATE INDEX chunks_folder ON chunks(folder);
 
 
 def since_created(column: str, chunk: str) -> str:
-    """The SQL of a time that is '' where it is that of the creation of ``chunk``, a table or its alias."""
+    """The SQL of a time that is stored as '' if it is the creation time of ``chunk``, a table or its alias."""
     return f"ifnull(nullif({column}, ''), {chunk}.created_at)"
 
 
 NORMALISED = 32
-"""Characters of a normalised hash that are kept."""
+"""Number of characters of a normalised hash that are stored."""
 
 # Append-only: the first one takes an index from version 2, that of 0.1.0, to version 3.
 MIGRATIONS: tuple[str, ...] = (_TRUST, _SHORTER, _NUMBERED)
 INDEX_VERSION = 2 + len(MIGRATIONS)
 
-_SPILL_PAGES = (
-    131_072  # of 4 KiB: a change beyond 512 MB makes readers wait from there on, not only at its end
-)
+# Pages of 4 KiB: a transaction beyond 512 MB makes readers wait from there on, not only at its end.
+_SPILL_PAGES = 131_072
 
 
 def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqlite3.Connection:
     """Open the index file with the settings that every connection shares.
 
-    A rollback journal, and no write-ahead log: the shared memory file of the latter is mapped, and a process that has
-    it mapped ends (SIGBUS) when another program cuts it short. Readers go on while a writer prepares its change, and
-    wait for the moment in which it is committed.
+    It uses a rollback journal, not a write-ahead log: that needs a shared memory file, and when another program cuts
+    the file short, every process that has mapped it is killed (SIGBUS). Readers go on while a writer prepares its
+    change, and wait only while it is committed.
 
-    ``synchronous=NORMAL``, but for the transactions that ``connections.UnsyncedMark`` begins: after a power cut the
-    index may be behind the files, which the next open notices and adopts; the files are synced before a write is
+    It uses ``synchronous=NORMAL``, except in the transactions that ``connections.UnsyncedMark`` begins: after a power
+    cut the index may be behind the files, and the next open catches up. Files are synced before a write is
     acknowledged.
     """
     try:
@@ -240,7 +239,7 @@ def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqli
 
 
 def _use_rollback_journal(connection: sqlite3.Connection) -> None:
-    """Leave the write-ahead log of former versions behind, unless one of those has the index open just now."""
+    """Switch from the write-ahead log of former versions, unless such a version has the index open."""
     try:
         connection.execute("PRAGMA journal_mode=TRUNCATE")
     except sqlite3.OperationalError as error:
@@ -302,10 +301,10 @@ def _statements(script: str) -> list[str]:
 
 
 def in_pages(connection: sqlite3.Connection, query: str, *, size: int = 5_000) -> Iterator[tuple[Any, ...]]:
-    """The rows of a query whose first column, ``doc``, is left out; read in parts, so that writers get their turn.
+    """The rows of a query without their first column, ``doc``; read in pages, so that writers get their turn.
 
     Args:
-        query: without a condition, on a table with ``doc`` as its key.
+        query: selects ``doc`` first, from a table that has it as its key; without a condition.
     """
     last = -1
     while rows := connection.execute(f"{query} WHERE doc > ? ORDER BY doc LIMIT ?", (last, size)).fetchall():
@@ -314,7 +313,7 @@ def in_pages(connection: sqlite3.Connection, query: str, *, size: int = 5_000) -
 
 
 def analysis_changed(connection: sqlite3.Connection, wanted: str) -> bool:
-    """Whether terms in the index were made by another analyser than today's; records it for an empty index."""
+    """Whether another analyser than ``wanted`` made the terms of the index; recorded in an empty index."""
     found = connection.execute("SELECT value FROM meta WHERE key = 'analysis'").fetchone()
     if found and found[0] == wanted:
         return False
@@ -335,18 +334,18 @@ def translated(what: Path) -> Iterator[None]:
 
 
 def is_damage(error: sqlite3.Error) -> bool:
-    """Whether SQLite says that the index is not what it was: overwritten, cut short, or emptied."""
+    """Whether SQLite reports that the index was overwritten, cut short, or emptied."""
     if not isinstance(error, sqlite3.DatabaseError):
         return False
-    code = getattr(error, "sqlite_errorcode", 0)  # errors of the module itself have none
+    code = getattr(error, "sqlite_errorcode", 0)  # errors of the module itself have no code
     if code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return True
-    # All statements are the package's own: a table that is missing was there.
+    # All statements are the package's own, so a table that is missing existed before.
     return code == sqlite3.SQLITE_IOERR_SHORT_READ or str(error).startswith("no such table")
 
 
 def shows_damage(error: BaseException) -> bool:
-    """Whether an error says that the index is damaged, not merely busy or out of reach."""
+    """Whether an error indicates that the index is damaged, not merely busy or out of reach."""
     return is_damage(error) if isinstance(error, sqlite3.Error) else isinstance(error, CorruptStore)
 
 

@@ -4,12 +4,12 @@ Chunks are numbered by *ordinal* in the order (conversation, time, doc), chunks 
 conversation is one range of ordinals, its part of any posting list is one slice, and neighbours are the next
 ordinals. A snapshot never changes.
 
-What was written after it is in the delta: a bounded number of chunks, decoded and kept in memory. A delta is immutable,
-too; a refresh makes a new one from the former. Its postings are one flat unsorted table, which a query scans once per
+Chunks written after it are in the delta: a bounded number, decoded and kept in memory. A delta is immutable, too; a
+refresh makes a new one from the former. Its postings are one flat unsorted table, which a query scans once per
 term: with a few thousand chunks that costs less than keeping them sorted would.
 
-No file is mapped into memory: one that another program cuts short while it is mapped ends the process (SIGBUS).
-Columns are read when a snapshot is opened, lists of postings when they are asked for.
+No file is mapped into memory: if another program cuts a mapped file short, the process is killed (SIGBUS). Columns
+are read when a snapshot is opened, lists of postings when they are needed.
 """
 
 from __future__ import annotations
@@ -66,15 +66,15 @@ _PIECE = 1 << 20  # bytes checked at a time
 
 
 class FileArray:
-    """A one-dimensional array in a `.npy` file, of which slices are read as they are asked for.
+    """A one-dimensional array in a `.npy` file, whose slices are read on demand.
 
     The file stays open, so it can be read after its name is gone. Safe to use from several threads.
 
     Args:
         file: open for reading; owned by this object from now on.
-        dtype: of the numbers.
-        count: how many there are.
-        offset: where the first one lies.
+        dtype: type of the numbers.
+        count: how many numbers there are.
+        offset: position of the first one in the file, in bytes.
     """
 
     def __init__(self, file: BinaryIO, dtype: np.dtype[Any], count: int, offset: int) -> None:
@@ -94,7 +94,7 @@ class FileArray:
             return np.zeros(0, self._dtype)
         size = self._dtype.itemsize
         data = self._read((last - first) * size, self._offset + first * size)
-        # Looked at after reading: what was read before the file changed is sound.
+        # Checked after reading: data read before the file changed is sound.
         if len(data) != (last - first) * size or self._changed_at() != self._mark:
             raise DamagedSnapshot(f"{self._file.name} was changed or cut short while it was open")
         return np.frombuffer(data, self._dtype)
@@ -139,7 +139,7 @@ class ArrayWriter:
         self._file.write(values.astype(self._dtype, copy=False).tobytes())
 
     def finish(self) -> FileArray:
-        """Everything that was written, to read."""
+        """Sync and close the file; returns it opened for reading."""
         self._file.flush()
         os.fsync(self._file.fileno())
         self._file.close()
@@ -149,8 +149,8 @@ class ArrayWriter:
 class Snapshot(Struct, frozen=True):
     """Columns over ordinals (first block), over terms (second), and the postings themselves (third).
 
-    `superseded`, `valid_from` and `valid_to` serve filters; times are epoch seconds, open ends infinite. Lists of a
-    term lie at `offsets[i]:offsets[i + 1]` of the postings, ordered by ordinal.
+    `superseded`, `valid_from` and `valid_to` serve filters; times are epoch seconds, open ends infinite. The list
+    of term `i` is at `offsets[i]:offsets[i + 1]` of the postings, ordered by ordinal.
     """
 
     doc: npt.NDArray[np.int64]
@@ -189,7 +189,7 @@ class Snapshot(Struct, frozen=True):
         return len(self.doc)
 
     def ordinals_of(self, docs: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        """The ordinal of each doc, -1 for one that is not in this snapshot."""
+        """The ordinal of each doc; -1 if it is not in this snapshot."""
         found = np.full(len(docs), -1, np.int64)
         if not self.size or not len(docs):
             return found
@@ -200,7 +200,7 @@ class Snapshot(Struct, frozen=True):
         return found
 
     def term_index(self, term: int) -> int:
-        """The position of `term` among this snapshot's terms, -1 if it is not one of them."""
+        """The position of `term` among this snapshot's terms; -1 if it is not one of them."""
         if term < 0 or not len(self.term):
             return -1
         place = int(np.searchsorted(self.term, np.uint32(term)))
@@ -214,7 +214,7 @@ class Snapshot(Struct, frozen=True):
         )
 
 
-#: The arrays of a snapshot and what their files hold.
+#: The arrays of a snapshot and their types.
 _ARRAYS: dict[str, npt.DTypeLike] = {
     "doc": np.int64, "conversation": np.int64, "at": np.float64, "length": np.int32, "segment_count": np.int32,
     "type_code": np.uint16, "superseded": np.bool_, "valid_from": np.float64, "valid_to": np.float64,
@@ -227,7 +227,7 @@ _READ_IN_PARTS = ("ordinal", "frequency", "segments")
 
 
 def empty_snapshot() -> Snapshot:
-    """A snapshot of nothing, older than every change."""
+    """An empty snapshot, older than every change."""
     arrays: dict[str, Array] = {name: np.zeros(0, dtype) for name, dtype in _ARRAYS.items()}
     arrays["length_before"] = arrays["offsets"] = np.zeros(1, np.int64)
     return Snapshot(
@@ -275,7 +275,7 @@ def save_snapshot(snapshot: Snapshot, folder: Path) -> None:
 
 
 def open_snapshot(folder: Path) -> Snapshot:
-    """Read the snapshot in `folder`; `DamagedSnapshot` where a file is missing, altered or of another format."""
+    """Read the snapshot in `folder`; `DamagedSnapshot` if a file is missing, altered or of another format."""
     try:
         description = json.loads((folder / _META).read_text(encoding="utf-8"))
         if description["format"] != _FORMAT:
@@ -299,10 +299,10 @@ def open_snapshot(folder: Path) -> Snapshot:
 
 
 def _opened(path: Path, dtype: npt.DTypeLike, count: int, mark: list[int]) -> Array | FileArray:
-    """The array in a `.npy` file; `DamagedSnapshot` unless it holds what was written.
+    """The array in a `.npy` file; `DamagedSnapshot` if the file was altered.
 
-    `np.load` would do, but it evaluates each header as Python and resolves each path: half the time of an open. A file
-    is compared with its checksum only if its time shows that it was written or copied.
+    `np.load` would do, but it evaluates each header as Python and resolves each path, which takes half the time of an
+    open. The checksum is compared only if the file's time shows that it was written or copied.
     """
     wanted = np.dtype(dtype)
     file = path.open("rb", buffering=0)
@@ -338,12 +338,12 @@ def _checksum(path: Path) -> int:
 _EMPTY = encode_segments((), lambda _: 0)
 _BATCH = 10_000
 
-#: What a row of the index tables holds, in the order that `columns_of` expects.
+#: The columns of an index row, in the order that `columns_of` expects.
 _COLUMNS = (
     "SELECT c.doc, c.conversation, c.at, c.type, c.superseded_by, c.valid_from, c.valid_to, s.data FROM"
 )
 _ALL = "SELECT doc FROM chunks WHERE ns = ? AND status = 0"
-#: CROSS JOIN: look the docs up one by one; SQLite would rather walk the whole namespace.
+#: CROSS JOIN: look the docs up one by one; SQLite would otherwise walk the whole namespace.
 _SOME = (
     f"{_COLUMNS} json_each(?) j CROSS JOIN chunks c ON c.doc = j.value LEFT JOIN segments s ON s.doc = c.doc"
     " WHERE c.ns = ? AND c.status = 0"
@@ -351,7 +351,7 @@ _SOME = (
 
 
 class Columns(Struct, frozen=True):
-    """Per chunk: the same columns as a snapshot has, `type_name` in words."""
+    """The same columns over chunks as in a snapshot, but with the name of the type, not its code."""
 
     doc: npt.NDArray[np.int64]
     conversation: npt.NDArray[np.int64]
@@ -369,14 +369,14 @@ class Columns(Struct, frozen=True):
 
     @staticmethod
     def joined(parts: Sequence[Columns]) -> Columns:
-        """Several, one after the other."""
+        """Several sets of columns, one after the other."""
         return Columns(
             *(np.concatenate([getattr(p, name) for p in parts]) for name in Columns.__struct_fields__)
         )
 
 
 class Delta(Struct, frozen=True):
-    """Chunks (`columns`) and their postings: term, number of the chunk here, frequency, segments that hold it.
+    """Chunks (`columns`) and their postings: term, position of the chunk, frequency, number of segments with it.
 
     `author_terms` are the numbers of those terms that are authors.
     """
@@ -423,7 +423,7 @@ class Delta(Struct, frozen=True):
 
 
 def empty_delta() -> Delta:
-    """A delta of nothing."""
+    """An empty delta."""
     columns, terms, authors = columns_of([])
     return Delta(
         columns,
@@ -440,7 +440,7 @@ def load_rows(
 ) -> Iterator[tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]]:
     """The active chunks of a namespace, or those among `docs`, in batches: columns, postings and authors."""
     if docs is None:
-        # Their numbers first, and never one open cursor: a reader keeps writers from committing.
+        # Read all numbers first, so that no cursor stays open: a reader keeps writers from committing.
         docs = np.sort(np.fromiter((row[0] for row in connection.execute(_ALL, (ns,))), np.int64))
     for part in _parts(docs, batch):
         rows = connection.execute(_SOME, (select_docs(part), ns)).fetchall()
@@ -448,7 +448,7 @@ def load_rows(
 
 
 def columns_of(rows: Sequence[tuple[Any, ...]]) -> tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]:
-    """Decode rows of the index tables (see `_COLUMNS`) into columns, postings and the authors met."""
+    """Decode rows of the index tables (see `_COLUMNS`) into columns, postings and authors."""
     count = len(rows)
     decoded = decode_many([row[7] if row[7] is not None else _EMPTY for row in rows])
     segment_length = np.concatenate([[0], np.cumsum(decoded.length)])
@@ -487,7 +487,7 @@ def _parts(docs: npt.NDArray[np.int64], size: int) -> Iterator[npt.NDArray[np.in
 
 @dataclass
 class View:
-    """The postings at one moment; never altered but for what it remembers of its own answers.
+    """The postings at one moment; never altered, except for cached answers.
 
     A *slot* is an ordinal of the snapshot, or the snapshot's size plus the number of a chunk in the delta.
     `gone` masks ordinals that the delta replaces or that were archived or removed.
@@ -505,7 +505,7 @@ class View:
     conversations: int = field(init=False)
     #: conversations that the delta or the mask touches, sorted, without NO_CONVERSATION
     touched: npt.NDArray[np.int64] = field(init=False)
-    #: touched conversations laid out in order, and the names of those who speak: made when first asked for
+    #: slots of touched conversations in order, and the names of authors: computed on first use
     members: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
     authors: frozenset[str] | None = field(default=None, init=False, repr=False)
 
@@ -554,7 +554,7 @@ class View:
 
     @property
     def waiting(self) -> int:
-        """How much there is beside the snapshot."""
+        """Number of chunks in the delta, plus those masked in the snapshot."""
         return self.delta.size + len(self.gone_ordinals)
 
 
@@ -581,28 +581,28 @@ class LocalTermPostings(Struct, frozen=True):
     new_frequency: npt.NDArray[np.uint8]
     new_segments: npt.NDArray[np.uint8]
     max_frequency: int
-    index: int  # among the snapshot's terms, -1 for none
+    index: int  # position among the snapshot's terms, -1 if it has none
     lost: npt.NDArray[np.int64]  # places in `ordinal` of chunks that are gone
-    df: int  # number of chunks that hold the term
+    df: int  # number of chunks that contain the term
 
     def whole(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint8]]:
-        """Every ordinal of the snapshot with the term, gone or not, and how often it holds it."""
+        """Every ordinal of the snapshot that contains the term, gone or not, and its frequency there."""
         return self.ordinal, self.frequency
 
     def find(self, slots: npt.NDArray[np.int32]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.uint8]]:
-        """Which of some ordinals hold the term, and how often."""
+        """The positions in `slots` of ordinals that contain the term, and its frequency there."""
         which, place = places(self.ordinal, slots)
         return which, self.frequency[place]
 
     def among(
         self, old: npt.NDArray[np.int32], new: npt.NDArray[np.int32]
     ) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_]]:
-        """Which of some sorted ordinals of the snapshot, and of some sorted chunks of the delta, hold the term."""
+        """Which sorted ordinals of the snapshot, and which sorted chunks of the delta, contain the term."""
         return held_in(self.ordinal, old), held_in(self.new, new)
 
 
 def term_list(view: View, term: int) -> LocalTermPostings:
-    """The postings of a term (its number in the dictionary; -1 has empty ones)."""
+    """The postings of the term with this number in the dictionary; empty for -1."""
     snap, delta = view.snapshot, view.delta
     index = snap.term_index(term)
     lo, hi = (int(snap.offsets[index]), int(snap.offsets[index + 1])) if index >= 0 else (0, 0)

@@ -58,7 +58,7 @@ def make_snapshot(
         base: the former snapshot.
         gone: mask over its ordinals: chunks that were altered, archived or removed; None for none.
         parts: the chunks written since, in any order; each chunk at most once, none of them left in `base`.
-        seq: the number of the last change that this covers.
+        seq: the number of the last change that the snapshot covers.
         folder: where to write the posting arrays while making them; None keeps them in memory.
         progress: called with the number of chunks read from `parts` so far.
     """
@@ -104,7 +104,7 @@ def _run_of(terms: DocumentTerms, first_chunk: int) -> _Run:
 def _ordered(
     base: Snapshot, kept: npt.NDArray[np.int64], new: Columns
 ) -> tuple[Columns, tuple[str, ...], npt.NDArray[np.uint16], _Numbering]:
-    """All chunks in the order (conversation, at, doc), their types, and where each old and new one went."""
+    """All chunks in the order (conversation, at, doc), their types, and the new ordinal of each."""
     types = list(base.types)
     code_of = {name: code for code, name in enumerate(types)}
     for name in new.type_name:
@@ -221,7 +221,7 @@ class _Postings:
         self._max_frequency = np.zeros(len(term), np.uint8)
 
     def add(self, first: int, last: int, keys: npt.NDArray[np.int64], group: npt.NDArray[np.int64]) -> None:
-        """Write the lists of the terms number `first` to `last` (excluded), the next ones, from their ordered keys."""
+        """Write the next lists, of the terms at `first` to `last` (excluded), from their ordered keys."""
         lo = int(self._offsets[first])
         ordinal = (keys >> 16) & (_MAX_CHUNKS - 1)
         frequency = ((keys >> 8) & 0xFF).astype(np.uint8)
@@ -247,7 +247,7 @@ class _Postings:
         authors: npt.NDArray[np.int64],
         seq: int,
     ) -> Snapshot:
-        """Everything together."""
+        """The finished snapshot."""
         length_before = np.concatenate([[0], np.cumsum(columns.length, dtype=np.int64)]).astype(np.int64)
         return Snapshot(
             doc=columns.doc,
@@ -280,7 +280,7 @@ class _Postings:
 
 
 class _InMemory:
-    """Collects an array where there is no folder to write it to."""
+    """Collects an array in memory if there is no folder to write it to."""
 
     def __init__(self, dtype: type[np.generic]) -> None:
         self._parts: list[npt.NDArray[Any]] = [np.zeros(0, dtype)]
@@ -291,7 +291,7 @@ class _InMemory:
         self._parts.append(values.astype(self._dtype, copy=False))
 
     def finish(self) -> npt.NDArray[Any]:
-        """Everything together."""
+        """The whole array."""
         return np.concatenate(self._parts)
 
 

@@ -1,7 +1,7 @@
 """Keeping index and files in step: edits by hand or by git, files of a killed process, an emptied index, read counts.
 
-Folders whose time changed are scanned; in them a file is read only if its size, time or inode differ from what the
-index recorded. Runs under the write lock.
+Folders whose modification time changed are scanned; a file in them is read only if its size, time or inode differ from
+what the index recorded. Runs under the write lock.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def changed_folders(
     """Folders that may hold unnoticed changes, newest first.
 
     Args:
-        full: every folder.
-        racy: also folders whose time was too young, when it was recorded, to prove that nothing came after it.
+        full: return every folder.
+        racy: also return folders whose time was too recent, when it was recorded, to rule out a later change.
     """
     known = {
         row[0]: (row[1], row[2]) for row in connection.execute("SELECT path, mtime_ns, seen_ns FROM folders")
@@ -64,7 +64,7 @@ def changed_folders(
             mtime = layout.absolute(path).stat().st_mtime_ns
         except FileNotFoundError:
             continue
-        # A time that was young when it was recorded may hide a later change in the same tick of the clock.
+        # A time that was recent when it was recorded may hide a later change in the same tick of the clock.
         if full or record is None or record[0] != mtime or (racy and record[1] - mtime < RACY_NS):
             changed.append(path)
     return sorted(changed, reverse=True)
@@ -128,7 +128,7 @@ def sync_folders(
 
 
 def _read(layout: Layout, paths: list[str], language: str, processes: int) -> Iterator[Prepared]:
-    """The chunk files at some paths, several of them in the order in which their chunks were made."""
+    """The prepared chunk files at some paths, in the order in which their chunks were made."""
     if not paths:
         return
     from rlm_mem.store.local.prepare import in_order_of_making, prepared
@@ -201,7 +201,7 @@ def _adopt(
             (path, *structs.astuple(found.signature), problem),
         )
         hidden = row_at_path(connection, path)
-        if hidden is not None:  # it is not what the index says any more: hide it, leave the file alone
+        if hidden is not None:  # the row is no longer true: drop it, leave the file alone
             rows.drop(hidden)
         report.unreadable.append(path)
         return
@@ -219,16 +219,15 @@ def _adopt(
         status,
         lambda: segments.numbered(rows.term) if segments is not None else b"",
         former=former
-        and structs.replace(former, content_hash=""),  # analysed: it is another text, title or path
+        and structs.replace(former, content_hash=""),  # analyse it: its text, title or path may differ
     )
     (report.added if former is None else report.changed).append(path)
 
 
 def _finish_interrupted(connection: sqlite3.Connection, layout: Layout) -> None:
-    """Deal with what a killed process left in ``.tmp``: put back what was being deleted, drop the rest.
+    """Deal with files that a killed process left in ``.tmp``: put back those being deleted, remove the rest.
 
-    Under the write lock nobody else has work in progress there, except temporary files written by a process that
-    is waiting for no lock: those are in the lock too. So everything found is an orphan.
+    Temporary files, too, are written under the write lock, which the caller holds: so every file found is an orphan.
     """
     if not layout.unfinished.is_dir():
         return
@@ -244,8 +243,8 @@ def _finish_interrupted(connection: sqlite3.Connection, layout: Layout) -> None:
 
 
 # --- filling an emptied index ----------------------------------------------------------------------------
-# Its secondary indexes and sums are made at the end, in one go, all inside the caller's transaction: readers of other
-# connections see the former index until it is committed, and a failure leaves that one as it was.
+# Its secondary indexes and sums are made at the end, in one go, all inside the caller's transaction: other connections
+# see the former index until the commit, and a failure leaves that index as it was.
 
 _TABLES = (
     "chunks",
@@ -279,13 +278,13 @@ def holds_nothing_of(connection: sqlite3.Connection, layout: Layout) -> bool:
 
 @contextlib.contextmanager
 def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
-    """Empty the index; inside the block there are only its tables and their keys, after it everything again.
+    """Empty the index; it has no secondary indexes, triggers and sums inside the block, and has them again after it.
 
     Args:
         connection: inside BEGIN IMMEDIATE.
-        analysis: what the terms will be made by, recorded in ``meta``.
+        analysis: name of the analyser that will make the terms, recorded in ``meta``.
     """
-    # Searchers that hold postings of the former rows must learn that these are gone.
+    # Searches that use postings of the former rows must notice that these are gone.
     connection.execute("INSERT INTO changes(ns, doc) SELECT ns, doc FROM chunks")
     marks = ",".join("?" * (len(_TABLES) + 1))
     made = connection.execute(
@@ -328,7 +327,7 @@ def fold_reads(transaction: Transaction, read: Callable[[ChunkRow], Chunk | None
 
 
 def unsaved_reads(connection: sqlite3.Connection, layout: Layout) -> Reads:
-    """Reads that are in the index but not yet in the files: what a rebuilt index would lose."""
+    """Reads that are in the index but not yet in the files, so that a rebuilt index would lose them."""
     reads: Reads = {}
     for chunk_id, path, count, when in connection.execute(
         "SELECT id, path, access_count, accessed_at FROM chunks WHERE access_unsaved = 1"

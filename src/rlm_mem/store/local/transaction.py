@@ -58,14 +58,14 @@ _NEW_FOLDER = "INSERT OR REPLACE INTO folders(mtime_ns, seen_ns, path) VALUES (?
 class _Publish(Struct):
     temp: str
     target: str
-    version: Path | None  # where the file that stands at the target is kept first
+    version: Path | None  # where the file now at the target is kept first
 
 
 class Transaction:
     """Collects writes under the write lock; made by ``LocalBackend.transaction``.
 
     Args:
-        layout: where files lie.
+        layout: the paths of the store.
         rows: writer of index rows, on a connection inside BEGIN IMMEDIATE.
         durable: sync files and folders before the commit.
         keep_versions: how many former versions of a chunk are kept.
@@ -92,7 +92,7 @@ class Transaction:
         self._index = files.signature(layout.database)
         self._pending: dict[str, _Publish] = {}
         self._chunks: dict[str, Chunk] = {}
-        self._free: set[str] = set()  # ids that were looked for, and no chunk has
+        self._free: set[str] = set()  # ids that were looked up and no chunk has
         self._files: dict[Path, Path | None] = {}
         self._appended: dict[Path, bytes] = {}
         self._moves: list[tuple[Path, Path]] = []
@@ -140,7 +140,7 @@ class Transaction:
         self._chunks[chunk.id] = chunk
 
     def _indexed_alike(self, row: ChunkRow, chunk: Chunk) -> bool:
-        """Whether the segments in the index, those of the file described by the row, are also those of ``chunk``."""
+        """Whether the segments that the index has for the row are also those of ``chunk``."""
         if row.content_hash != chunk.metadata.content_hash:
             return False
         former = self._chunks.get(chunk.id)
@@ -155,10 +155,10 @@ class Transaction:
         return index_key(former) == index_key(chunk)
 
     def expect(self, chunks: Sequence[Chunk]) -> set[str]:
-        """Ask at once which ids and conversations of new chunks the index does not have.
+        """Look up together which ids and conversations of new chunks the index does not have.
 
         Returns:
-            Those of their conversations that no chunk is of yet.
+            The conversations of the new chunks that have no chunk in the index yet.
         """
         ids = [chunk.id for chunk in chunks]
         self._free.update(ids)
@@ -177,16 +177,16 @@ class Transaction:
         return talks.difference(talk for (talk,) in known)
 
     def is_free(self, chunk_id: str) -> bool:
-        """Whether no chunk of the index has an id; found out once for an id that no chunk has."""
+        """Whether no chunk in the index has this id; a free id is looked up only once."""
         if chunk_id not in self._free and find_row(self.connection, chunk_id) is None:
             self._free.add(chunk_id)
         return chunk_id in self._free
 
     def keep(self, chunk: Chunk) -> None:
-        """Record a former version of a chunk as it is, in place of the one with its revision."""
+        """Write a former version of a chunk as it is, replacing the one with its revision, if any."""
         target = self._layout.versions(chunk.id) / f"{chunk.revision}.json"
         temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
-        name = f"{chunk.id}@{chunk.revision}"  # no chunk id holds such a sign
+        name = f"{chunk.id}@{chunk.revision}"  # no chunk id contains this sign
         earlier = self._pending.pop(name, None)
         if earlier:
             files.remove(earlier.temp)
@@ -205,7 +205,7 @@ class Transaction:
             earlier.target = self._layout.place(path)
         else:
             self._moves.append((self._layout.absolute(row.path), self._layout.absolute(path)))
-        self._chunks[chunk.id] = chunk  # its file is not there yet for a reader in this transaction
+        self._chunks[chunk.id] = chunk  # for readers in this transaction, since its file is not there yet
 
     def erase(self, row: ChunkRow) -> None:
         """Remove a chunk for good, its former versions included."""
@@ -233,11 +233,11 @@ class Transaction:
 
     @property
     def files(self) -> Mapping[Path, Path | None]:
-        """Files written or removed in this transaction: where their content is now, None for removed ones."""
+        """Files written or removed in this transaction, with the path of their present content (None: removed)."""
         return self._files
 
     def appended(self, path: Path) -> bytes:
-        """What was added to a file in this transaction."""
+        """The bytes appended to a file in this transaction."""
         return self._appended.get(path, b"")
 
     def write_file(self, path: Path, data: bytes) -> None:
@@ -333,14 +333,14 @@ class Transaction:
 
     def rollback(self) -> None:
         """Undo every file operation done so far, then the index rows."""
-        if self._record is not None:  # first: whoever finds it would go on with the write
+        if self._record is not None:  # first: a process that finds it would finish the write
             self._record = redo.abandon(self._record)
         for step in reversed(self._undo):
             try:
                 step()
             except (
                 OSError
-            ) as error:  # the next open adopts what stands there; nothing acknowledged is touched
+            ) as error:  # the next open adopts the files as they are; nothing acknowledged is touched
                 _logger.error("undo of a failed write: %s", error)
         self._undo.clear()
         for temp in (*(item.temp for item in self._pending.values()), *self._files.values()):
@@ -354,9 +354,9 @@ class Transaction:
         self.rows.forget()
 
     def _check_index(self) -> None:
-        """Refuse to commit into an index that another program replaced or cut short under this transaction.
+        """Refuse to commit into an index that another program replaced or cut short during this transaction.
 
-        SQLite would fill what is missing with zeros.
+        SQLite would fill the missing part with zeros.
         """
         before, now = self._index, files.signature(self._layout.database)
         if before is None or now is None or now.inode != before.inode or now.size < before.size:
@@ -366,7 +366,7 @@ class Transaction:
             )
 
     def _redo_record(self, publishes: list[_Publish]) -> redo.RedoRecord:
-        """Write the redo record; one file alone is whole, or not there, by itself and needs none."""
+        """Write the redo record. A single file needs none: it is written whole or not at all."""
         change = self._change_record
         temp = None if change is None else self._files[change]
         if len(publishes) + len(self._moves) <= 1 and not self._appended and temp is None:
@@ -412,7 +412,7 @@ class Transaction:
     def _publish(self, item: _Publish) -> None:
         kept: Path | None = None
         if os.path.exists(item.target):  # noqa: PTH110 - a path object takes longer than the look
-            # Kept under a second name also when no version is wanted, until the commit: it is the way back.
+            # Kept under a second name until the commit, even if no version is wanted, for an undo.
             name = f"{os.path.basename(item.target)}.{os.urandom(4).hex()}.undo"  # noqa: PTH119
             kept = item.version or self._layout.unfinished / name
             files.link_or_copy(item.target, kept)
@@ -432,8 +432,8 @@ class Transaction:
         files.publish(source, target)
         self._undo.append(lambda: os.replace(target, source))
 
-    # A folder's time is recorded only if it was as recorded before this write: otherwise somebody else's change
-    # would be covered up, and the next open could not see it.
+    # A folder's time is recorded only if it was the recorded one before this write: otherwise another program's
+    # change would be hidden from the next open.
 
     def _remember_folders(self, publishes: list[_Publish]) -> None:
         self._folders = {}
@@ -475,7 +475,7 @@ class Transaction:
 # --- rows of the index ------------------------------------------------------------------------------------------------
 
 _MOST_KEPT = 500_000
-"""Numbers of one table: the dictionary of a large store need not live here."""
+"""Maximum number of cached rows of one table: the dictionary of a large store need not fit in memory."""
 _Key = TypeVar("_Key", str, tuple[int, str])
 
 _WRITTEN = (
@@ -507,7 +507,7 @@ class LocalRowWriter:
         self._kinds: _Numbers[str] = _Numbers(connection, "link_types", "kind", "name")
         self._terms: _Numbers[str] = _Numbers(connection, "terms", "term", "text")
         self.term: Callable[[str], int] = self._terms.__getitem__
-        """The number of a term, made if it is new."""
+        """Returns the number of a term, which is added if it is new."""
 
     def forget(self) -> None:
         """Drop cached numbers that a rollback made invalid."""
@@ -521,7 +521,7 @@ class LocalRowWriter:
     def put(
         self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
     ) -> int:
-        """Write every row; ``former`` is its row if it has one, without a hash if it must be analysed again."""
+        """Write every row of a chunk; ``former`` is its row, if any, without a hash if it must be analysed again."""
         key = index_key(chunk)
         encode: Callable[[Callable[[str], int]], bytes] = partial(self._encode, *key)
         digest = ""
@@ -542,7 +542,7 @@ class LocalRowWriter:
         *,
         former: ChunkRow | None = None,
     ) -> int:
-        """Write every row of a chunk; ``segments`` gives its encoded segments, if they turn out to be needed."""
+        """Write every row of a chunk; ``segments`` returns its encoded segments, and is called only if needed."""
         ns, talk = self._namespaces[entry.namespace], entry.conversation_id
         conversation = None if talk is None else self._conversations[ns, talk]
         doc = former.doc if former else None
@@ -612,7 +612,7 @@ class LocalRowWriter:
         self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (row.ns, row.doc))
 
     def _number(self, ahead: Ahead) -> None:
-        """Number at once what the segments made ahead are going to ask for, the first time that one is taken."""
+        """Number all terms of the segments made ahead at once, when the first of these segments is used."""
         if self._numbered is ahead:
             return
         self._numbered = ahead
@@ -644,12 +644,12 @@ class LocalRowWriter:
 
 
 class _Numbers(dict[_Key, int]):
-    """The numbers of the rows of a table by what is in them; asked for a new one, the row is made.
+    """Maps the values in a table's rows to the numbers of the rows; a missing row is inserted.
 
     Args:
         connection: the connection that holds the write lock.
         table, number: the table, and its column with the number.
-        columns: what the key is: the value of one column, or those of several.
+        columns: the column whose value is the key, or several, separated by commas.
     """
 
     def __init__(self, connection: sqlite3.Connection, table: str, number: str, columns: str) -> None:
@@ -661,7 +661,7 @@ class _Numbers(dict[_Key, int]):
     def __missing__(self, key: _Key) -> int:
         values = key if isinstance(key, tuple) else (key,)
         execute = self._connection.execute
-        made = execute(self._make, values)  # what is not in this dictionary is mostly new
+        made = execute(self._make, values)  # a key that is not in this dictionary is usually new
         found = (made.lastrowid,) if made.rowcount else execute(self._find, values).fetchone()
         number = int(found[0] or 0)
         if len(self) > _MOST_KEPT:
@@ -680,10 +680,10 @@ class ThreadRows(threading.local):
         self._emptied: tuple[str] | None = None
 
     def get(self) -> LocalRowWriter:
-        """The writer, to be asked for with the write lock held.
+        """The writer; call this with the write lock held.
 
-        A new one, which has no numbers of rows in its cache, where the thread has another connection than before, or
-        where anybody emptied the index meanwhile.
+        It is a new one, without cached numbers of rows, if the thread has another connection than before, or the
+        index was emptied meanwhile.
         """
         connection = self._connections.get()
         emptied = connection.execute("SELECT value FROM meta WHERE key = 'emptied'").fetchone()

@@ -1,4 +1,4 @@
-"""Freeing unneeded space of an index; safe beside other processes, and only derived data are touched."""
+"""Freeing unused space of an index; safe beside other processes. Only derived data is touched."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ __all__ = ["vacuum_folder"]
 
 
 def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vacuumed:
-    """Merge what waits beside the postings, remove what nobody uses any more, and pack the SQLite index.
+    """Merge the deltas into the postings, remove unused snapshots and damaged indexes, and pack the SQLite index.
 
-    Others wait for as long as SQLite copies the index (about a second per 100 MB).
+    Other processes wait while SQLite copies the index (about a second per 100 MB).
 
     Args:
         progress: called with (steps done, steps in all).
@@ -54,7 +54,7 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
 
 
 def _remove_unused(index: LocalIndex) -> None:
-    """Snapshots that are not current (of namespaces that are gone, or of killed processes), and damaged indexes."""
+    """Remove snapshots that are not current (of deleted namespaces or killed processes), and damaged indexes."""
     import shutil  # loads the libraries of archives, which opening does not need
 
     from rlm_mem.store.local.postings import folder_lock

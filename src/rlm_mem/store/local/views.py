@@ -66,7 +66,7 @@ def _metadata(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
 
 def _tags(connection: sqlite3.Connection) -> Iterator[tuple[str, Any]]:
     namespaces = connection.execute("SELECT ns FROM namespaces ORDER BY ns").fetchall()
-    # Of all namespaces together, as the files are; each walk is along the key of the table, so nothing is sorted.
+    # All namespaces together, as in the files; each walk is along the key of the table, so nothing is sorted.
     walks = [
         connection.execute(
             "SELECT tag, c.id FROM tags t JOIN chunks c USING(doc) WHERE t.ns = ? ORDER BY t.tag, t.at, t.doc",
@@ -110,7 +110,7 @@ def _write(target: Path, entries: Iterable[tuple[str, Any]]) -> None:
 
 
 def status_of(index: sqlite3.Connection, layout: Layout) -> StoreStatus:
-    """Look at the state of a local store; the whole check is ``rlm_mem.store.local.integrity.check``."""
+    """Count unreadable files, unfinished files and unsaved reads; the full check is ``integrity.check_folder``."""
     unreadable = index.execute("SELECT count(*) FROM unreadable").fetchone()[0]
     unsaved = index.execute("SELECT count(*) FROM chunks WHERE access_unsaved = 1").fetchone()[0]
     try:

@@ -1,11 +1,11 @@
-"""Other processes that read and analyse for the one that writes the index, where that is quicker.
+"""Processes that read and analyse files for the one that writes the index, if that is quicker.
 
-A worker is a child process that calls functions of this package with lots of items; the results come back in the
-order of the items, so an index made with workers is the one made without. On Linux it is a fork of this process while
-that has a single thread: a fork has loaded everything that the work needs, which takes a new interpreter half a second.
-Elsewhere it is a plain interpreter. Python's own ``multiprocessing`` cannot be used: its children would run the main
-script of the program that uses this package. Where children cannot be started, or one dies, the work is done in this
-process.
+A worker is a child process that calls functions of this package with one lot of items after another; the results come
+back in the order of the items, so an index made with workers is the same as one made without. On Linux it is a fork of
+this process if that has a single thread: a fork has already loaded everything that the work needs, which takes a new
+interpreter half a second. Otherwise it is a new interpreter. Python's own ``multiprocessing`` cannot be used: its
+children would run the main script of the program that uses this package. If children cannot be started, or one dies,
+the work is done in this process.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ _logger = logging.getLogger("rlm_mem.store")
 
 _MOST = 8  # the writing process cannot keep up with more
 _ASKED = 4
-"""Lots that a child has at a time: it goes on while this process is busy with something else than its answers."""
+"""Lots that a child has at a time, so that it can go on while this process is busy."""
 _BEGUN_HERE = 8
-"""Lots at the beginning that children take last until they have loaded what they need."""
+"""Number of first lots that are queued last while children are still loading: this process works on them."""
 _SIZE = struct.Struct("<I")
 _START = "import sys; sys.path[:] = {path!r}; from rlm_mem.store.local.workers import serve; serve()"
 
@@ -70,19 +70,19 @@ def called(
     ahead: int = 0,
     otherwise: Callable[[bool], bool] | None = None,
 ) -> Iterator[Any]:
-    """What a function of this package, which asks no store, makes of each item, in their order.
+    """The results of a function of this package, which uses no store, for each item in order.
 
     Args:
         function: its name, ``package.module:function``; called with ``given`` and a list of items, it returns a list.
-        given, items: plain texts.
+        given, items: strings.
         shape: type of the list that it returns.
         count: how many items there are, at least.
-        lot: items of one call.
+        lot: number of items of one call.
         processes: how many may be used, this one included; 0 takes as many as there are cores.
         few: with fewer items no other process is used.
-        ahead: calls that may be made ahead of the one whose items are asked for; more where there are many processes.
-        otherwise: called while the next answer is not there, before items are worked on here; whether it had to do
-            anything. With True: there are no items left to work on.
+        ahead: calls that may be made ahead of the one whose results are needed; more if there are many processes.
+        otherwise: called while the next answer is not there, before items are worked on here; returns whether it had
+            anything to do. Its argument is True if no items are left to work on.
     """
     rest = iter(items)
     requests = (_Request(function, given, some) for some in iter(lambda: list(islice(rest, lot)), []))
@@ -111,11 +111,11 @@ class _Pool:
     """Children, each driven by a thread of its own that does the work itself once its child is gone.
 
     Args:
-        count: how many; the process that asks works, too, while it waits for them.
-        decoder: of answers.
-        ahead: lots that may be worked on ahead of the one whose answer is asked for.
-        otherwise: what the process that asks does instead while the next answer is not there; False: there was nothing.
-            Called with whether there are no lots left.
+        count: number of children; this process works, too, while it waits for them.
+        decoder: decoder of answers.
+        ahead: lots that may be worked on ahead of the one whose answer is needed.
+        otherwise: called in this process while the next answer is not there, with True if no lots are left; returns
+            False if it had nothing to do.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class _Pool:
             thread.start()
 
     def answers(self, lots: Iterable[_Request]) -> Iterator[Any]:
-        """The answers in the order of the lots; a few lots are worked on ahead of the one that is asked for."""
+        """The answers in the order of the lots; a few lots are worked on ahead of the one that is needed."""
         rest = iter(lots)
         waiting = deque(_Waiting(lot, Future()) for lot in islice(rest, self._ahead))
         # Until children have loaded what they need, this process works on the first lots and goes on with the answers.
@@ -155,7 +155,7 @@ class _Pool:
             yield self._first(waiting)
 
     def _first(self, waiting: deque[_Waiting]) -> Any:
-        """The answer to the first lot; until another process has it, this one answers later lots itself."""
+        """The answer to the first lot; until another process has it, this process works on lots itself."""
         first = waiting[0]
         while first.answer is None and not first.future.done():
             if self._otherwise is not None and self._otherwise(False):
@@ -170,13 +170,13 @@ class _Pool:
         return first.future.result() if first.answer is None else first.answer
 
     def _drive(self, child: _Child | None) -> None:
-        """Hand lots to a child, some ahead of its answers so that it need not wait for this process."""
+        """Send lots to a child, some ahead of its answers, so that it need not wait for this process."""
         asked: deque[_Waiting] = deque()
         while not self._closing:
             one = self._next(wait=not asked) if len(asked) < _ASKED else None
             if one is not None:
                 if not one.future.set_running_or_notify_cancel():
-                    continue  # answered by the process that asks
+                    continue  # answered already, in `_first`
                 asked.append(one)
             elif not asked:
                 return  # closed
@@ -186,7 +186,7 @@ class _Pool:
                 elif one is not None:
                     child.ask(msgspec.msgpack.encode(one.lot))
                 else:
-                    # The consumer decodes the lot: that is the more expensive half of the transfer, in Python as well.
+                    # Decoded in this process: the more expensive half of the transfer.
                     answer = self._decoder.decode(child.answer())
                     asked.popleft().future.set_result(answer)
             except (OSError, EOFError, msgspec.DecodeError, UnicodeEncodeError) as error:
@@ -222,7 +222,7 @@ def _answer_here(one: _Waiting) -> None:
 
 
 class _Waiting(msgspec.Struct):
-    """A lot, and its answer where that was found in this process."""
+    """A lot, and its answer if `_first` worked on it."""
 
     lot: _Request
     future: Future[Any]
@@ -235,7 +235,7 @@ class _Child:
     Args:
         process: the process.
         to, back: where it reads requests, and writes answers.
-        is_ready: it need not load anything.
+        is_ready: whether it has loaded what it needs.
     """
 
     def __init__(
@@ -266,7 +266,7 @@ class _Child:
         self._back.close()
         try:
             self._to.close()
-        except OSError:  # what was not sent yet cannot be sent any more
+        except OSError:  # unsent data cannot be sent any more
             return
 
 
@@ -290,7 +290,7 @@ def _spawned() -> _Child | None:
 def can_fork() -> bool:
     """Whether no other thread can hold a lock that a fork of this process would wait for.
 
-    A fork reads in a thread of its own, which has to be a real one: those of gevent wait for each other.
+    A fork reads in a thread of its own, which has to be a real one: gevent's would wait for each other.
     """
     is_real = _thread.start_new_thread.__module__ == "_thread"
     return sys.platform == "linux" and is_real and threading.active_count() == 1
@@ -302,9 +302,8 @@ def _forked() -> _Child | None:
         pipes += os.pipe()
         pipes += os.pipe()
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", DeprecationWarning
-            )  # of threads that Python does not know, as of numpy
+            # About threads that Python did not start, such as numpy's.
+            warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
     except OSError as error:
         _logger.info("no process to read chunk files with: %s", error)
@@ -320,17 +319,17 @@ def _forked() -> _Child | None:
 
 
 def _serve_and_exit(asked: int, answers: int) -> NoReturn:
-    """In a fork: serve, and end without a trace of the process that it is a copy of."""
+    """In a fork: serve, then exit without any cleanup of the parent process."""
     try:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # of a whole group: that process ends this one
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # sent to the whole group: the parent ends this process
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        gc.freeze()  # objects of that process are neither looked at nor finalised here
+        gc.freeze()  # the parent's objects are neither traversed nor finalised here
         nothing = os.open(os.devnull, os.O_RDWR)
         for descriptor in range(3):
             os.dup2(nothing, descriptor)
         begin = 3
         for kept in (*sorted((asked, answers)), os.sysconf("SC_OPEN_MAX")):
-            os.closerange(begin, kept)  # files, locks and connections of that process are its own
+            os.closerange(begin, kept)  # files, locks and connections of the parent are its own
             begin = kept + 1
         serve(os.fdopen(asked, "rb"), os.fdopen(answers, "wb"))
     finally:
@@ -361,7 +360,7 @@ class _Fork:
         if self._code is None:
             try:
                 pid, status = os.waitpid(self._pid, options)
-            except ChildProcessError:  # the program that uses this package waits for all of its children
+            except ChildProcessError:  # the program that uses this package has reaped all its children
                 self._code = -1
             else:
                 self._code = os.waitstatus_to_exitcode(status) if pid else None
@@ -383,10 +382,10 @@ def _receive(stream: IO[bytes]) -> bytes | None:
 
 
 def serve(asked: IO[bytes] | None = None, answers: IO[bytes] | None = None) -> None:
-    """The child's side: answer requests from ``asked`` (stdin) on ``answers`` (stdout) until that is closed.
+    """The child's side: answer requests from ``asked`` (stdin) on ``answers`` (stdout) until ``asked`` is closed.
 
-    A thread of its own takes the requests: whoever sends several before it takes an answer must not wait for this
-    process while this one waits for that.
+    A separate thread receives the requests: the parent sends several before it reads an answer, and must not wait for
+    this process while this process waits for the parent.
     """
     source, sink = asked or sys.stdin.buffer, answers or sys.stdout.buffer
     taken: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
