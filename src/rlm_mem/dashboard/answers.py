@@ -1,4 +1,4 @@
-"""The answer above a list of memories: a question in the search box is also read, by the offline model."""
+"""The answer above a list of memories: the offline model answers a question in the search box."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LEAST_WORDS = 3
 
 
 def is_question(text: str) -> bool:
-    """Whether a text in the search box asks something: it ends in a question mark, or begins as questions do."""
+    """Whether a text in the search box is a question: it ends in a question mark, or begins with a question word."""
     said = text.strip()
     if said.endswith(("?", "？", "؟")):
         return len(said) > 1
@@ -36,7 +36,7 @@ def is_question(text: str) -> bool:
 
 
 def answer_part(visit: Visit) -> Response:
-    """An answer in one of three outcomes, with its sources; nothing where no question was asked, or a filter is set."""
+    """An answer with one of three outcomes and its sources; empty if no question was asked or a filter is set."""
     question = visit.text("q", 4_000)
     narrowed = any(
         visit.text(name, 500).strip()
@@ -64,9 +64,9 @@ def answer_part(visit: Visit) -> Response:
 
 
 def _other_model(visit: Visit) -> str:
-    """The model that could be asked as well; empty when there is none but the offline one."""
+    """Name of the model that could be asked as well; empty if there is only the offline one."""
     try:
         name = visit.memory.llm.name
-    except RlmMemError:  # the page of recalls says why it is not usable
+    except RlmMemError:  # the page of recalls shows why it is not usable
         return ""
     return "" if name == "offline" else name

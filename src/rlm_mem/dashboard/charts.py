@@ -83,7 +83,7 @@ class Flow:
     Attributes:
         at: number of the period, from 0.
         source, target: tiers; None: new, or gone from the tiers.
-        number: how many.
+        number: number of memories.
     """
 
     at: int
@@ -95,11 +95,11 @@ class Flow:
 def flow_chart(
     points: Sequence[tuple[str, Mapping[str, int]]], flows: Sequence[Flow], *, title: str
 ) -> Markup:
-    """A lane for each tier, as wide as it is populated, and the moves between the lanes, over time.
+    """A lane for each tier over time, as wide as its population, and the moves between the lanes.
 
     Args:
         points: label and population of each period, oldest first.
-        flows: what moved in which period.
+        flows: the moves of each period.
         title: the accessible name of the chart.
     """
     if not points:
@@ -124,7 +124,7 @@ def flow_chart(
         )
     most = max((flow.number for flow in flows), default=1)
     for flow in flows:
-        # New ones come from above, and what leaves the tiers falls out of its lane.
+        # New memories enter a lane from above; memories that leave the tiers drop out of their lane.
         start = middle[flow.source] if flow.source else middle[flow.target or names[0]] - _LANE * 0.5
         end = middle[flow.target] if flow.target else start + _LANE * 0.5
         left, right = flow.at * step, (flow.at + 1) * step
@@ -145,7 +145,7 @@ def flow_chart(
 
 
 def span_bars(span: Span, whole: float) -> Markup:
-    """The bars of one step on the time of the whole run: writing the program, running it, asking a model within.
+    """The bars of one step on the time scale of the run: writing the program, running it, asking a model within.
 
     Args:
         whole: seconds of the run.

@@ -1,8 +1,8 @@
-"""Communities of linked memories: which of them belong together, and what they are about, for the graph.
+"""Communities of linked memories, for the graph: which memories belong together, and what they are about.
 
-Memories are moved to the community where the strength of their links exceeds most what chance would give (Louvain's
-modularity), then communities are joined by the same rule until nothing gains. The result depends on the order of the
-memories alone.
+Memories are moved to the community in which the strength of their links most exceeds what chance would give (Louvain's
+modularity), then communities are joined by the same rule until nothing is gained. For the same links, the result
+depends only on the order of the memories.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from rlm_mem.dashboard.words import stems_of
 __all__ = ["Community", "Member", "communities", "partition"]
 
 _ROUNDS = 20
-"""Most rounds over all memories on one level; few are needed, and each takes time."""
+"""Maximum number of rounds over all memories on one level; few are needed, and each takes time."""
 _LEVELS = 12
 _COMMON = 0.6
-"""Share of a community that has a conversation or tag by which it is called."""
+"""Share of a community's memories that must have a conversation or tag to name it."""
 _LIFT = 4
-"""How much commoner than elsewhere a tag is where it gives a community its name."""
+"""How many times commoner than on average a tag must be to name a community."""
 _WORD = re.compile(r"[^\W\d_]{3,30}")
 _WORDS = 3
 
@@ -33,7 +33,7 @@ class Member:
     """A memory to be grouped.
 
     Attributes:
-        text: its beginning, from which the words of its community are taken.
+        text: its beginning, a source of the words of its community.
     """
 
     id: str
@@ -50,7 +50,7 @@ class Community:
         name: the conversation or tag that most of them share, else their words; unique in a graph.
         words: up to three words that are frequent here and rare elsewhere.
         members: positions in the given sequence, in its order.
-        linked: False for the one of memories without a link.
+        linked: False for the community of memories without a link.
     """
 
     name: str
@@ -65,7 +65,7 @@ def communities(
     """Group memories by their links, the largest community first; those without a link come last, as one.
 
     Args:
-        links: pairs of ids with the strength of their link, 0 to 1; several of one pair add up.
+        links: pairs of ids with the strength of their link, 0 to 1; several links of one pair add up.
         language: of the words.
     """
     number = {member.id: at for at, member in enumerate(members)}
@@ -87,7 +87,7 @@ def communities(
 
 
 def partition(weights: Sequence[Mapping[int, float]]) -> list[int]:
-    """The community of each node of an undirected weighted graph, as numbers.
+    """The community of each node of an undirected weighted graph, as a number.
 
     Args:
         weights: the neighbours of each node with the weights of their links, the same in both directions.
@@ -109,7 +109,7 @@ def partition(weights: Sequence[Mapping[int, float]]) -> list[int]:
 
 
 def _moved(level: Sequence[Mapping[int, float]]) -> list[int]:
-    """One level: nodes move to the community of a neighbour while that gains."""
+    """One level: nodes move to the community of a neighbour while that raises modularity."""
     part = list(range(len(level)))
     degree = [sum(near.values()) for near in level]
     whole = sum(degree) or 1.0
@@ -152,7 +152,7 @@ def _named(members: Sequence[Member], parts: Sequence[Sequence[int]], language: 
             if times > 1
         }
         best = sorted(score, key=lambda stem: (-score[stem], stem))
-        # Two stems may be of one word.
+        # Two stems may come from one word.
         words = tuple(dict.fromkeys(shown[stem].most_common(1)[0][0] for stem in best[: 2 * _WORDS]))[:_WORDS]
         said = ", ".join(words)
         name = _shared(members, part, tags) or said or members[part[0]].text[:30]
@@ -168,7 +168,7 @@ def _named(members: Sequence[Member], parts: Sequence[Sequence[int]], language: 
 
 
 def _shared(members: Sequence[Member], part: Sequence[int], tags: Counter[str]) -> str:
-    """The conversation that most of a community share, else the tag that is theirs; empty for none."""
+    """The conversation that most of a community share, else its characteristic tag; empty if there is neither."""
     spoken = Counter(members[at].conversation for at in part)
     tagged = Counter(tag for at in part for tag in members[at].tags)
     for found, least in ((spoken, 1), (tagged, _LIFT)):
@@ -180,7 +180,7 @@ def _shared(members: Sequence[Member], part: Sequence[int], tags: Counter[str]) 
 
 
 def _stems(text: str, shown: dict[str, Counter[str]], language: str) -> set[str]:
-    """The stems of a text; counts the words by which each is written."""
+    """The stems of a text; counts the words that each comes from in ``shown``."""
     found = set()
     for word in _WORD.findall(text):
         for stem in stems_of(word, language):

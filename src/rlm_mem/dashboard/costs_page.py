@@ -55,7 +55,7 @@ def _title(lines: Sequence[CostLine]) -> str:
 
 
 def _chart(lines: Sequence[CostLine], since: date | None, today: date) -> Markup:
-    """Dollars of each day; tokens where nothing had a price."""
+    """Dollars of each day; tokens if nothing had a price."""
     if not lines:
         return Markup("")
     first = since or date.fromisoformat(lines[0].day)

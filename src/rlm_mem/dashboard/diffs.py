@@ -17,7 +17,7 @@ __all__ = ["changed_fields", "changed_links", "word_diff"]
 
 _PIECES = re.compile(r"(?:\w++|[^\w\s])\s*+|\s++")
 _MAX_WORD_DIFF = 12_000
-"""Characters; longer texts, and those with too many repetitions, are compared by lines."""
+"""Characters of both texts; longer texts, and those with too many repetitions, are compared by lines."""
 _COMPARED = 100_000
 """Characters of each version that are compared and shown."""
 _AROUND = 240
@@ -26,7 +26,7 @@ _AROUND = 240
 def word_diff(before: str, after: str) -> Markup:
     """The later text with deletions (``del``) and insertions (``ins``); long unchanged parts are cut.
 
-    Of very long texts only the beginnings are compared; which a note at the end states.
+    Only the beginnings of very long texts are compared, as a note at the end states.
     """
     if before == after:
         return Markup("")

@@ -28,7 +28,7 @@ __all__ = ["MOST", "Asked", "Graph", "gather", "graph_data", "graph_page"]
 MOST = 500
 _USUAL = 250
 _ADDED = 40
-"""Memories that come with one that is expanded, itself included."""
+"""Memories that an expanded memory adds, itself included."""
 _EXPANDED = 30
 _LINKS_OF_ONE = 60
 _LISTED = 60
@@ -37,7 +37,7 @@ _SHOWN = 3
 
 
 def graph_page(visit: Visit) -> Response:
-    """The newest memories, or what is around one of them, by communities."""
+    """The newest memories, or those around one memory, by community."""
     memory = visit.memory
     asked = _asked(visit)
     chunk, archived = present_or_archived(memory, asked.centre) if asked.centre else (None, False)
@@ -109,13 +109,13 @@ def graph_data(visit: Visit) -> Response:
 
 @dataclass(frozen=True)
 class Asked:
-    """What is to be drawn.
+    """The graph to be drawn.
 
     Attributes:
-        centre: the memory whose surroundings are asked for; empty: the newest memories.
+        centre: the memory whose surroundings are drawn; empty: the newest memories.
         expanded: further memories whose surroundings are added.
         types: only links of these types; none: of every type.
-        limit: most memories.
+        limit: maximum number of memories.
     """
 
     centre: str = ""
@@ -130,7 +130,7 @@ class Graph:
 
     Attributes:
         links: source, target, type and strength.
-        cut: whether there was more.
+        cut: whether memories were left out.
     """
 
     chunks: Mapping[str, Chunk]
@@ -203,7 +203,7 @@ def _groups(memory: Memory, found: Graph) -> list[Community]:
 
 
 def _heads(found: Graph, groups: Sequence[Community]) -> list[list[str]]:
-    """The memories of each community that have most links."""
+    """The most linked memories of each community."""
     degree = Counter(one for source, target, _, _ in found.links for one in (source, target))
     ids = list(found.chunks)
     return [

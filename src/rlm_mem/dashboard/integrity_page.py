@@ -48,7 +48,7 @@ class Examination:
     _guard: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self, memory: Memory) -> None:
-        """Begin one, unless one runs."""
+        """Begin an examination, unless one is running."""
         with self._guard:
             if self.look is not None and self.look.finished is None:
                 return

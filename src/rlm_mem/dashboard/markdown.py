@@ -29,7 +29,7 @@ _MAX_NESTING = 12
 """Levels of quotes and lists, two for each list; nested brackets take time that grows with this number."""
 _TEASER_LINES = 6
 _CELLS = 20_000
-"""Lines times columns up to which tables are rendered: short rows are padded to the widest."""
+"""Lines times columns up to which tables are rendered: the parser pads short rows to the widest."""
 _WEB = ("https://", "http://", "mailto:")
 _CONTAINERS = ("blockquote_open", "list_item_open")
 _PLAIN = frozenset({"paragraph_open", "paragraph_close", "inline", "text", "softbreak", "hardbreak"})
@@ -66,7 +66,7 @@ def render(text: str) -> Rendered:
     if any(token.type in _CONTAINERS and token.level >= _MAX_NESTING - 1 for token in tokens):
         return Rendered(Markup(), "This text is nested too deeply to be rendered, so its source is shown.")
     _restrict(tokens)
-    # Again, since entities may have produced such characters.
+    # Made visible again, since entities may have produced control characters.
     html = Markup(visible(parser.renderer.render(tokens, parser.options, {})))
     if len(part) == len(text):
         return Rendered(html)
@@ -76,10 +76,10 @@ def render(text: str) -> Rendered:
 
 
 def teaser(text: str, longest: int, shown: Callable[[str], Markup] = escape) -> Markup:
-    """The beginning of a text for a list: its emphasis and code, a line for each item or paragraph; no links.
+    """The beginning of a text for a list, with emphasis and code, a line per item or paragraph, and no links.
 
     Args:
-        longest: most characters.
+        longest: maximum number of characters.
         shown: escapes and marks a piece of plain text.
     """
     part = visible(text[: longest * 2])
@@ -117,7 +117,7 @@ def _teaser(part: str, longest: int, shown: Callable[[str], Markup]) -> Markup:
 
 
 def _beginning(part: str) -> str:
-    """The first lines that are not blank: a list shows no more, and parsing is what takes time."""
+    """The first lines that are not blank: a list shows no more, and parsing takes most of the time."""
     kept = 0
     lines = part.splitlines(keepends=True)
     for number, line in enumerate(lines):
@@ -128,12 +128,12 @@ def _beginning(part: str) -> str:
 
 
 _MARKS = re.compile(r"[*_`#\[|>~]|^[ \t]{0,8}(?:[-+]|\d{1,9}[.)])\s", re.MULTILINE)
-"""What a text without has no Markdown."""
+"""A text without a match has no Markdown."""
 _TAGS = {"strong": "strong", "em": "em", "s": "s"}
 
 
 def _lines(tokens: Sequence[Token]) -> Iterator[tuple[str, list[tuple[str, str]]]]:
-    """Each paragraph, heading, item or row as the sign before it and its pieces: a tag or nothing, and plain text."""
+    """Each paragraph, heading, item or row: the sign before it, and its pieces as (tag or empty, plain text)."""
     sign, within, row = "", "", list[tuple[str, str]]()
     for token in tokens:
         if token.type == "list_item_open":
@@ -200,7 +200,7 @@ def _restrict(tokens: Sequence[Token]) -> None:
     highest = min((int(token.tag[1:]) for token in tokens if token.type == "heading_open"), default=1)
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
-            # Below the title of the page, however deep the text begins.
+            # Below the title of the page, whatever the highest level in the text.
             token.tag = f"h{min(6, int(token.tag[1:]) - highest + 2)}"
         elif token.type in ("th_open", "td_open") and "style" in token.attrs:
             token.attrs = {"class": str(token.attrs["style"]).replace("text-align:", "to-")}

@@ -135,7 +135,7 @@ def list_page(visit: Visit, suggested: EachNamespace[tuple[list[str], list[str]]
 
 
 def figures(memory: Memory) -> dict[str, Any]:
-    """Totals of constant cost; without the number of links, which takes a scan."""
+    """Totals that take constant time; without the number of links, which takes a scan."""
     queries, namespace = memory.store.backend.queries, memory.store.namespace
     return {**queries.stats(namespace), "conversations": queries.count_rows("conversations", namespace)}
 
@@ -150,7 +150,7 @@ def _found(memory: Memory, wanted: _Wanted) -> list[Row]:
 
 
 def _ids(memory: Memory, wanted: _Wanted, *, limit: int, archived: bool = False) -> list[str]:
-    """The newest that the filters leave."""
+    """Ids of the newest memories that pass the filters."""
     return memory.list_chunks(
         conversation_id=wanted.conversation or None,
         start_date=wanted.since or None,

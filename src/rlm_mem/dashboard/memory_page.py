@@ -70,7 +70,7 @@ def present_or_archived(memory: Memory, chunk_id: str) -> tuple[Chunk, bool]:
     """The chunk, and whether it is archived; not counted as a read.
 
     Raises:
-        NotFoundError: it is neither.
+        NotFoundError: there is no such chunk.
     """
     chunk = memory.store.get_chunk(chunk_id, track=False)
     if chunk is not None:

@@ -111,7 +111,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
 
 
 def _live(state: ServerState) -> Callable[[Request], Awaitable[Response]]:
-    """An event `changed` with the affected topics for each change, while a page is open."""
+    """The endpoint that sends an event `changed` with the affected topics for each change, while a page is open."""
 
     async def live(request: Request) -> Response:
         try:

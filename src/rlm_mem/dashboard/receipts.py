@@ -1,4 +1,4 @@
-"""The receipt of a run: its verification on the memory as it is now, and the files to keep."""
+"""The receipt of a run: its verification against the memory as it is now, and the files to keep."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HEADERS", "KEYS", "NAVIGATION", "fragment", "page", "prepare", "static_file"]
 
-#: Memory text is hostile: only this server's files may be scripts, styles, frames or targets of forms.
+#: Memory text may be hostile: only this server's files may be scripts, styles, frames or targets of forms.
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (
         "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self';"
@@ -97,7 +97,7 @@ _THEMES = ("light", "dark")
 
 @cache
 def static_file(name: str) -> tuple[bytes, str, str] | None:
-    """Content, media type and a short hash of a static file of the package; None where there is none."""
+    """Content, media type and a short hash of a static file of the package; None if there is none."""
     parts = name.split("/")
     kind = name.rpartition(".")[2]
     if kind not in _TYPES or any(part in ("", ".", "..") for part in parts) or len(parts) > 2:

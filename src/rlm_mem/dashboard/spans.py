@@ -1,7 +1,7 @@
-"""The steps of a run in time: which belongs to which, and where its bars begin and end.
+"""The steps of a run in time: how they are nested, and where their bars begin and end.
 
-A record holds how long the parts of a step took, in the order in which steps ended. Steps of a run follow one another;
-the steps of a sub-question ran within the program that asked it, and so did its calls of a model.
+A record states how long the parts of each step took, in the order in which steps ended. Steps of a run follow one
+another; the steps of a sub-question, and the program's calls of a model, ran within the program that asked.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Span:
 
     @property
     def end(self) -> float:
-        """Where the step ended."""
+        """The time at which the step ended."""
         return sum(self.program)
 
 
@@ -67,7 +67,7 @@ class _Node:
 
 
 def _lay(nodes: Sequence[_Node], start: float, prefix: str, made: list[Span]) -> float:
-    """Add nodes one after the other; returns where the last one ended."""
+    """Add nodes one after the other; returns the time at which the last one ended."""
     for number, node in enumerate(nodes, 1):
         label = f"{prefix}{number}"
         running = start + max(0.0, node.step.model_seconds)

@@ -47,7 +47,7 @@ _MOVE_WORDS = {
     "restore": "restored",
     "delete": "deleted",
 }
-"""Steps of the journal that move a memory, and how the page calls them."""
+"""Steps of the journal that move a memory, and what the page calls them."""
 
 
 @dataclass(frozen=True)
@@ -147,12 +147,12 @@ def populations(
 
 
 def _stretch(first: date, today: date) -> int:
-    """Days of one period."""
+    """Length of one period in days."""
     return max(1, -(-((today - first).days + 1) // _POINTS))
 
 
 def flows(steps: Iterable[Mapping[str, Any]], today: date, periods: int) -> list[Flow]:
-    """What moved between the tiers in the periods of :func:`populations`, both counted from the same steps."""
+    """Moves between the tiers in the periods of :func:`populations`, which must be given the same steps."""
     dated = _moves(steps, today)
     stretch = _stretch(min((when for when, _ in dated), default=today), today)
     found: Counter[tuple[int, str | None, str | None]] = Counter()

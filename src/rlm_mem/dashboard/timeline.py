@@ -55,7 +55,7 @@ def timeline_page(visit: Visit) -> Response:
 
 
 def density_part(visit: Visit, chart: Markup) -> Response:
-    """The chart over the timeline, loaded after the page."""
+    """The chart above the timeline, loaded after the page."""
     return visit.fragment("timeline.html", block="density", chart=chart)
 
 
@@ -68,7 +68,7 @@ def _by_day(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
 
 
 def density(memory: Memory) -> Markup:
-    """The number of memories by day, week, month or year; empty where there is nothing to count."""
+    """The number of memories by day, week, month or year; empty if there is nothing to count."""
     stats = memory.store.get_stats()
     if not stats["first_at"]:
         return Markup("")

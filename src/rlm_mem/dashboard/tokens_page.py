@@ -17,10 +17,10 @@ __all__ = ["change", "tokens_page"]
 
 
 def tokens_page(visit: Visit, *, made: Any = None, problem: str = "", status: int = 200) -> Response:
-    """The tokens that reach no further than that of the reader, and a form for a new one.
+    """The tokens whose scope is within that of the reader's token, and a form for a new one.
 
     Args:
-        made: a new token, shown this once.
+        made: a new token, shown only this once.
     """
     given = {
         "name": "" if made else visit.text("name", 64),

@@ -35,7 +35,7 @@ __all__ = ["EachNamespace", "Visit", "screen"]
 
 _log = logging.getLogger(__name__)
 
-#: Most bytes of one form: the longest content that a chunk may have, percent-encoded, and its fields.
+#: Maximum size of one form in bytes: the longest content that a chunk may have, percent-encoded, and its fields.
 MAX_FORM_BYTES = 16 * 1024 * 1024
 
 #: Notices of pages after an action; the address carries the name of a notice, never its text.
@@ -79,10 +79,10 @@ class Visit:
 
     Attributes:
         request: the request itself.
-        memory: as the client may use it.
-        state: of the server.
+        memory: the memory, as far as the client may use it.
+        state: the state of the server.
         client: who sent the request.
-        runs: in the namespace of the client.
+        runs: the runs in the namespace of the client.
         form: the submitted fields.
     """
 
@@ -96,10 +96,10 @@ class Visit:
     # --- operations -----------------------------------------------------------------------------------
 
     def carry_out(self, name: str, path: Mapping[str, str] | None = None, /, **given: Any) -> Any:
-        """Run an operation with the fields of a form, with the types, bounds and functions of every interface.
+        """Run an operation with the fields of a form; types, bounds and functions are those of every interface.
 
         Args:
-            name: of the operation.
+            name: name of the operation.
             path: the parts of its address. ``given``: its fields, as text; empty ones are left out.
 
         Returns:
@@ -174,7 +174,7 @@ class Visit:
         return page(self.request, template, self._with_surroundings(values), status=status)
 
     def answer(self, template: str, *, status: int = 200, **values: Any) -> Response:
-        """The changing part where only that is requested, else the whole page."""
+        """The changing part if only that is requested, else the whole page."""
         if self.partial:
             return self.fragment(template, status=status, **values)
         return self.page(template, status=status, **values)
@@ -209,7 +209,7 @@ _MOST_NAMESPACES = 256
 
 
 class _Kept(Generic[_T]):
-    """What is kept for one namespace, and when it was made."""
+    """The value kept for one namespace, and when it was made."""
 
     def __init__(self) -> None:
         self.made: _T | None = None
@@ -218,11 +218,11 @@ class _Kept(Generic[_T]):
 
 
 class EachNamespace(Generic[_T]):
-    """What pages keep between requests, apart for each namespace; safe for threads.
+    """A value that pages keep between requests, one for each namespace; safe for threads.
 
     Args:
-        make: makes it for a namespace.
-        seconds: after which it is made again.
+        make: makes the value for a namespace.
+        seconds: age after which the value is made again.
     """
 
     def __init__(self, make: Callable[[Memory], _T], seconds: float = math.inf) -> None:
@@ -232,12 +232,12 @@ class EachNamespace(Generic[_T]):
         self._guard = threading.Lock()
 
     def of(self, visit: Visit) -> _T:
-        """That of the namespace of a request."""
+        """The value for the namespace of a request."""
         name = visit.memory.store.namespace
         with self._guard:
             kept = self._kept.pop(name, None) or _Kept()
             self._kept[name] = kept
-            while len(self._kept) > _MOST_NAMESPACES:  # the least recently used one
+            while len(self._kept) > _MOST_NAMESPACES:  # drop the least recently used one
                 del self._kept[next(iter(self._kept))]
         with kept.guard:
             if kept.made is None or time.monotonic() - kept.at > self._seconds:
@@ -294,7 +294,7 @@ async def _form(request: Request) -> tuple[tuple[str, str], ...]:
         if len(data) > MAX_FORM_BYTES:
             raise InputError("the form is too large", hint="use rlm-mem remember --file for long texts")
     fields = parse_qsl(data.decode("utf-8", "replace"), keep_blank_values=True, max_num_fields=200)
-    # Browsers end the lines of text fields with CR LF; memories keep theirs.
+    # Browsers send the lines of text fields with CR LF; memories keep their LF.
     return tuple((name, value.replace("\r\n", "\n")) for name, value in fields)
 
 

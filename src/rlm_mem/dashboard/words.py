@@ -46,7 +46,7 @@ def day(value: object) -> str:
 
 
 def moment(value: object) -> str:
-    """`2026-02-10 14:05` (UTC); the day alone where no time of day is known, which is kept as midnight."""
+    """`2026-02-10 14:05` (UTC); the day alone if no time of day is known, which is stored as midnight."""
     found = _moment(value)
     if found is None:
         return ""
@@ -193,7 +193,7 @@ def way(kind: str, direction: str) -> str:
     """`supports it`, `is supported by it`: how the memory of a page relates to one that it is linked with.
 
     Args:
-        direction: ``out`` where the link is its own, else ``in``.
+        direction: ``out`` if the link starts from the page's memory, else ``in``.
     """
     name = kind.replace("_", " ")
     source, target = _WAYS.get(kind, (f"{name}: this to that", f"{name}: that to this"))
