@@ -192,7 +192,7 @@ def _searched(memory: Memory, wanted: _Wanted) -> list[Row]:
 
 
 def _archived(memory: Memory, wanted: _Wanted) -> list[Row]:
-    """Archived memories are not in the index of words: the newest of them are searched for the text."""
+    """Archived memories have no postings, so the contents of the newest ones are searched for the text."""
     needle = wanted.q.strip().casefold()
     ids = _ids(memory, wanted, archived=True, limit=_MAX_ARCHIVE_SCAN if needle else wanted.limit + 1)
     kept: list[Chunk] = []

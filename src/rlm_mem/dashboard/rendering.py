@@ -84,7 +84,7 @@ KEYS = (
         ),
     ),
 )  # fmt: skip
-"""The table of keys: groups of keys with what they do; those of the pages are in NAVIGATION."""
+"""The table of keys: groups of keys with what they do; the keys that open pages are in NAVIGATION."""
 
 _TYPES = {
     "css": "text/css; charset=utf-8",

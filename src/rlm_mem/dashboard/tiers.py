@@ -217,7 +217,7 @@ class _Choice(NamedTuple):
 
 
 class _Kind(NamedTuple):
-    """How cases of a kind are shown: what they are, the headings of their two lists, and the two decisions."""
+    """How cases of a kind are shown: a description, the headings of their two lists, and the two decisions."""
 
     about: str
     evidence: str

@@ -83,7 +83,7 @@ def density(memory: Memory) -> Markup:
 
 
 def _spans(first: date, last: date) -> list[tuple[str, date, date]]:
-    """Days, weeks, months or years from the first to the last, at most _BARS of them, the latest ones."""
+    """Days, weeks, months or years from the first to the last; the latest _BARS if there are more."""
     length = (last - first).days + 1
     made: list[tuple[str, date, date]] = []
     begin: date

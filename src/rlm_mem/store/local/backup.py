@@ -58,7 +58,7 @@ def back_up_folder(
     Args:
         index: the store's index, after all its access counts have been written into the chunk files.
         progress: called with (files packed, files in all).
-        source: what the folder is a copy of, for the description.
+        source: what the folder was copied from, for the description.
 
     Returns:
         a description of the file's contents, after the file was read back and compared.

@@ -77,7 +77,7 @@ class Layout:
         """Append-only event files by month."""
 
     def index_size_mb(self) -> float:
-        """Size of the SQLite index in megabytes; 0 where there is none."""
+        """Size of the SQLite index in megabytes; 0 if there is none."""
         return round(self.database.stat().st_size / 1e6, 3) if self.database.exists() else 0.0
 
     def path_of(self, chunk: Chunk, status: int) -> str:
@@ -116,7 +116,7 @@ class Layout:
         return os.path.relpath(path, self.base).replace(os.sep, "/")
 
     def folders(self) -> list[str]:
-        """Relative paths of every folder that holds chunk files now."""
+        """Relative paths of the existing folders of chunk files."""
         found = []
         if self.chunks.is_dir():
             found += [f"chunks/{entry.name}" for entry in sorted(self.chunks.iterdir()) if entry.is_dir()]
@@ -402,7 +402,7 @@ class LocalBrainFiles:
     # --- reading ---------------------------------------------------------------------------------------
 
     def read(self, name: str) -> bytes | None:
-        """The whole file; None where there is none."""
+        """The whole file; None if there is none."""
         path = self.path(name)
         transaction = self._present()
         added = b"" if transaction is None else transaction.appended(path)

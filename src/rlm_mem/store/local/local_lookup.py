@@ -149,7 +149,7 @@ _Question = tuple[tuple[tuple[str, ...], ...], tuple[tuple[str, float], ...], in
 
 
 class LocalSource:
-    """`CandidateSource` over one `View` of the postings (see there for what each call promises)."""
+    """`CandidateSource` over one `View` of the postings; that protocol documents each call."""
 
     def __init__(
         self, connection: sqlite3.Connection, ns: int, view: View, names: dict[int, str] | None = None

@@ -146,7 +146,7 @@ class Transaction:
         former = self._chunks.get(chunk.id)
         if former is None:
             path = self._layout.absolute(row.path)
-            if files.signature(path) != row.signature:  # changed by hand: what was indexed is not known
+            if files.signature(path) != row.signature:  # changed by hand: the indexed text is not known
                 return False
             try:
                 former = decode_chunk(path.read_bytes())
