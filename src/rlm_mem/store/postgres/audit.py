@@ -12,8 +12,8 @@ from rlm_mem.store.postgres.schema import namespace_key
 
 __all__ = ["event_statement", "latest", "plain", "read"]
 
-# Numbers of lines are drawn by a statement of their own and handed on in a setting of the transaction: the tables are
-# written in the same round trip, and on a cluster the server that was asked draws them, not a worker.
+# Numbers of lines are drawn by a separate statement and passed on in a setting of the transaction, so that the tables
+# are written in the same round trip, and on a cluster the coordinator draws the numbers, not a worker.
 _DRAW = (
     "SELECT set_config('rlm_mem.lines', string_agg(nextval('rlm_mem.event_numbers')::text, ','), true)"
     " FROM generate_series(1, %s)"
@@ -27,7 +27,7 @@ _PAGE = 500
 def event_statement(
     events: Iterable[dict[str, Any]],
 ) -> tuple[list[tuple[str, tuple[Any, ...]]], tuple[str, tuple[Any, ...]]]:
-    """Statements that write lines of the audit log, and a query for whether the last one is there."""
+    """Statements that write lines of the audit log, and a query that finds the last line if it was written."""
     by_namespace: dict[int, list[dict[str, Any]]] = {}
     for event in events:
         by_namespace.setdefault(namespace_key(str(event["ns"])), []).append(event)
@@ -71,14 +71,14 @@ _UNSTORABLE = {0: "\x01", **dict.fromkeys(range(0xD800, 0xE000), "\x01")}
 
 
 def plain(text: str) -> str:
-    """A text that PostgreSQL can compare: characters that it cannot store become one that no column contains."""
+    """A text that PostgreSQL can compare: characters that it cannot store are replaced by one that no column has."""
     return text if text.isprintable() else text.translate(_UNSTORABLE)
 
 
 def read(
     ask: Ask, namespace: str, *, since: str | None, op: str | None, chunk_id: str | None, limit: int | None
 ) -> Iterator[dict[str, Any]]:
-    """Lines in the order they were written, of more than ``limit`` the newest; ``since`` is a time or its beginning."""
+    """Lines in the order written, with ``limit`` only the newest; ``since`` is a time or the beginning of one."""
     ns = namespace_key(namespace)
     query = "SELECT e.seq, e.payload FROM rlm_mem.events e WHERE e.ns = %s"
     values: list[object] = [ns]

@@ -1,4 +1,4 @@
-"""The PostgreSQL backend: the same promises as the local one, kept by rows of one or several databases."""
+"""The PostgreSQL backend: the same guarantees as the local one, with rows of one or several databases."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _audit = logging.getLogger("rlm_mem.audit")
 
 
 class _ThreadState(threading.local):
-    """What belongs to one thread."""
+    """The state of one thread."""
 
     transaction: PostgresTransaction | None = None
     noted: list[tuple[str, Sequence[object]]] | None = None
@@ -86,13 +86,13 @@ class PostgresBackend:
         return self._routes.shown
 
     def pin(self) -> None:
-        """Use the database that was opened for every namespace, whatever its directory says: for moving one there."""
+        """Use the database that was opened for every namespace, regardless of its directory; for moving namespaces."""
         self._routes.pinned = True
 
     # --- statements -------------------------------------------------------------------------------------
 
     def rows(self, namespace: str, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
-        """The rows of a reading statement about a namespace, wherever it is; open writes of this thread are seen."""
+        """The rows of a reading statement, from the database of a namespace; open writes of this thread are seen."""
         if self._local.noted is not None:
             self._local.noted.append((statement, values))
             return []
@@ -102,7 +102,7 @@ class PostgresBackend:
         return self._routes.of(namespace).rows(statement, values)
 
     def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
-        """Ask, in one round trip, what storing a new chunk asks and what `reading` asks where every answer is empty."""
+        """Run in one round trip the queries for storing a new chunk and those of `reading` if all answers are empty."""
         transaction = self._local.transaction
         assert transaction is not None, "outside of a transaction"
         noted: list[tuple[str, Sequence[object]]] = []
@@ -119,7 +119,7 @@ class PostgresBackend:
         """Run one writing statement, at most once: in the open transaction of this thread, or in one of its own.
 
         Args:
-            apart: always in one of its own: what is written stays when an open batch is undone.
+            apart: always in a transaction of its own, so that the write stays when an open batch is undone.
         """
         self._check_writable()
         transaction = self._local.transaction
@@ -130,18 +130,18 @@ class PostgresBackend:
 
     @property
     def queries(self) -> PostgresQueries:
-        """Questions that the index alone answers."""
+        """Queries that the index alone answers."""
         return PostgresQueries(self.rows, self._routes.namespaces)
 
     def snapshot(self, namespace: str) -> contextlib.AbstractContextManager[object]:
-        """What this thread reads inside, of the database that holds a namespace, is of one moment; for backups."""
+        """Everything this thread reads inside from the database of a namespace is of one moment; for backups."""
         return self.pool(namespace).snapshot()
 
     # --- writing ----------------------------------------------------------------------------------------
 
     @contextlib.contextmanager
     def transaction(self, namespace: str) -> Iterator[PostgresTransaction]:
-        """Hold the lock of a namespace; what is written inside appears at the end, or not at all. Nests."""
+        """Hold the lock of a namespace; writes inside appear together at the end, or not at all. Can be nested."""
         self._check_writable()
         outer = self._local.transaction
         if outer is not None:
@@ -269,7 +269,7 @@ class PostgresBackend:
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
-        """Those of the chunks that are there with this status (None: any) and validate, by id."""
+        """The chunks with this status (None: any), by id; missing ones and those that do not validate are left out."""
         wanted = list(dict.fromkeys(chunk_ids))
         if not wanted:
             return {}
@@ -310,13 +310,13 @@ class PostgresBackend:
         ]
 
     def candidate_source(self, namespace: str) -> CandidateSource:
-        """What search asks of this backend, at this moment."""
+        """The candidates of this backend for one search, as of this moment."""
         from rlm_mem.store.postgres.lookup import PostgresSource, SearchCaches
 
         self._prepare(namespace)
         transaction = self._local.transaction
         if transaction is not None:
-            # What this search sees may be undone: nothing of it is cached.
+            # What this search sees may be undone, so nothing is cached.
             if self._local.noted is not None:
                 return PostgresSource(functools.partial(self.rows, namespace), namespace_key(namespace))
             rows = functools.partial(transaction.rows, terms=True)
@@ -326,11 +326,11 @@ class PostgresBackend:
         return PostgresSource(pool.rows, namespace_key(namespace), self._searches.of(pool.shown, namespace))
 
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """What ``ask`` returns: the database maintains its own indexes."""
+        """The result of ``ask``, called once: the database maintains its own indexes."""
         return ask()
 
     def version(self, namespace: str) -> int:
-        """A number that grows with every change of a chunk; within a transaction, as its commit leaves it."""
+        """A number that grows with every change of a chunk; within a transaction, its value after the commit."""
         transaction = self._local.transaction
         known = None if transaction is None else transaction.version(namespace)
         if known is not None:
@@ -354,7 +354,7 @@ class PostgresBackend:
             self.flush_reads(wait=False)
 
     def flush_reads(self, *, wait: bool) -> int:
-        """Write buffered reads; returns of how many chunks. Without ``wait`` they stay while another process writes."""
+        """Write buffered reads; returns for how many chunks. Without ``wait``, none while another process writes."""
         if self.read_only or self._local.transaction is not None:
             return 0
         return self._reads.flush(self._routes.of, wait=wait)
@@ -362,7 +362,7 @@ class PostgresBackend:
     # --- audit ------------------------------------------------------------------------------------------
 
     def append_events(self, events: Sequence[dict[str, Any]]) -> None:
-        """Add lines to the audit log; failures are logged, not raised: what the lines record has been done."""
+        """Add lines to the audit log; failures are logged, not raised, since the recorded operations are done."""
         if not events:
             return
         statements, _ = audit.event_statement(events)
@@ -386,7 +386,7 @@ class PostgresBackend:
         chunk_id: str | None,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Lines of the audit log, oldest first, a few hundred at a time; of more than ``limit`` the newest."""
+        """Lines of the audit log, oldest first, read a few hundred at a time; with ``limit`` only the newest."""
         ask = self._about(namespace)
         return audit.read(ask, namespace, since=since, op=op, chunk_id=chunk_id, limit=limit)
 
@@ -400,7 +400,7 @@ class PostgresBackend:
     # --- maintenance ------------------------------------------------------------------------------------
 
     def figures(self) -> dict[str, Any]:
-        """What only this kind of backend has: no file that could be unreadable."""
+        """Figures of this kind of backend, which has no files that could be unreadable."""
         return {"unreadable_files": 0}  # and no address: figures are shown to clients, too
 
     def status(self, namespace: str) -> StoreStatus:
@@ -468,12 +468,12 @@ class PostgresBackend:
         *,
         dry_run: bool,
     ) -> int:
-        """Put other lines in place of lines of the audit log; how many."""
+        """Replace lines of the audit log; returns how many."""
         pool = self.pool(namespace)
         return erasing.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
 
     def purge(self, namespace: str) -> None:
-        """Rebuild what is derived, remove names that nothing uses, and free the rows of what is gone."""
+        """Rebuild what is derived, remove unused names, and free the space of deleted rows."""
         self.rebuild(namespace)
         erasing.drop_unused(self.pool(namespace), namespace)
         vacuum_tables(self.pool(namespace))

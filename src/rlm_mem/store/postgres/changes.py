@@ -1,4 +1,4 @@
-"""What added and removed chunks change in the lists and figures of search: pure arithmetic on arrays."""
+"""How added and removed chunks change the lists and figures of search: pure arithmetic on arrays."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ Indexed = tuple[int, int | None, bytes]
 
 @dataclass(frozen=True, slots=True)
 class IndexDifference:
-    """Everything that search keeps, before and after, as differences.
+    """The differences in everything that search keeps.
 
     Attributes:
-        posting, figures: entries of terms' lists to set, sorted: `term << 32 | doc`; length of the chunk in terms, and
-            `frequency << 8 | segments` that hold the term.
+        posting, figures: entries of terms' lists to set: `term << 32 | doc`, sorted; per entry the length of the chunk
+            in terms, and `frequency << 8 | segments`, the number of its segments that contain the term.
         removed: entries of terms' lists to remove, sorted.
         word, word_frequency, word_chunks: entries of conversations' lists, sorted (`conversation << 32 | term`), and
             how many occurrences and chunks are added (negative: removed).
@@ -104,15 +104,15 @@ def changes_of(gone: Sequence[Indexed], come: Sequence[Indexed]) -> IndexDiffere
 
 
 def replaced(lists: Lists, changes: IndexDifference) -> tuple[Ints, Figures]:
-    """The entries of terms' lists with the changes made."""
+    """The entries of terms' lists after the changes."""
     there = ~contained(lists.pair, changes.removed)
     there &= ~contained(lists.pair, changes.posting)
     return _merged(lists.pair[there], lists.figures[there], changes.posting, changes.figures)
 
 
 def summed(lists: Lists, changes: IndexDifference) -> tuple[Ints, Figures, Ints]:
-    """The entries of conversations' lists with the changes made, and per word of `changes` whether a conversation
-    has come to hold it (1), or no longer does (-1)."""
+    """The entries of conversations' lists after the changes, and per word of `changes` whether its conversation gained
+    it (1), lost it (-1) or neither (0)."""
     place = np.searchsorted(lists.pair, changes.word)
     known = np.zeros(len(changes.word), np.bool_)
     if len(lists.pair):
@@ -129,7 +129,7 @@ def summed(lists: Lists, changes: IndexDifference) -> tuple[Ints, Figures, Ints]
 
 
 def added(among: Ints, keys: Ints, values: Ints) -> Ints:
-    """`values` added up by key, for each of the sorted `among`, which hold every key."""
+    """The sum of `values` by key, for each of the sorted keys `among`, which include every key."""
     total = np.zeros(len(among), np.int64)
     np.add.at(total, np.searchsorted(among, keys), values)
     return total
@@ -142,7 +142,7 @@ def _merged(pair: Ints, figures: Figures, more: Ints, more_figures: Figures) -> 
 
 
 def _totals(keys: Ints, *values: npt.NDArray[Any]) -> tuple[Ints, list[Ints]]:
-    """Each key once, sorted, and the values added up by key; keys for which nothing changes are left out."""
+    """Each key once, sorted, and the sums of the values by key; keys whose sums are all 0 are left out."""
     order = np.argsort(keys, kind="stable")
     keys = keys[order]
     if not len(keys):

@@ -1,4 +1,4 @@
-"""What erasing asks of a database: the audit log rewritten, unused names removed, and every row as bytes."""
+"""Erasing in a database: rewriting the audit log, removing unused names, and reading every row as bytes."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rewrite_events(
     *,
     dry_run: bool,
 ) -> int:
-    """Put other payloads in place of those for which there are any, a page at a time; how many."""
+    """Replace the payloads for which ``rewrite`` returns an event, a page at a time; returns how many."""
     ns, last, count = namespace_key(namespace), -1, 0
     query = "SELECT seq, payload FROM rlm_mem.events WHERE ns = %s AND seq > %s ORDER BY seq LIMIT %s"
     while rows := pool.rows(query, (ns, last, _PAGE)):
@@ -48,7 +48,7 @@ def rewrite_events(
 
 
 def drop_unused(pool: Pool, namespace: str) -> None:
-    """Remove names of conversations and tags that no chunk has any more."""
+    """Remove conversations, tags and terms that no chunk has any more."""
     ns = namespace_key(namespace)
     pool.change(
         [

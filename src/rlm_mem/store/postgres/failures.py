@@ -29,11 +29,11 @@ PERMANENT = {
     "unsupported startup parameter": "leave `options` out of the DSN: the pooler does not pass it on",
 }
 
-#: What Citus says when it cannot reach a worker, without a code of its own.
+#: Messages of Citus when it cannot reach a worker; they have no code of their own.
 _WORKER_LOST = ("failure on connection marked as essential", "could not commit transaction for shard")
 _BY_WORKER = "while executing command on"
 
-#: What a worker said while rows were copied to it: Citus hands on the sentence without its code.
+#: Messages of a worker while rows are copied to it: Citus passes them on without their code.
 _WITHOUT_CODE: dict[str, type[Error]] = {
     "no space left on device": errors.DiskFull,
     "could not extend file": errors.DiskFull,
@@ -48,7 +48,7 @@ _WITHOUT_CODE: dict[str, type[Error]] = {
 
 
 def is_worker_lost(error: BaseException) -> bool:
-    """Whether the server that was asked cannot reach another one of its cluster; the connection to it still holds."""
+    """Whether the server cannot reach a worker of its cluster; the connection to the server itself is intact."""
     if not isinstance(error, Error) or error.diag.severity_nonlocalized != "ERROR":
         return False
     state = error.sqlstate or ""
@@ -59,13 +59,13 @@ def is_worker_lost(error: BaseException) -> bool:
         return "failed to complete COPY on" in text
     if state == "XX000" and any(sign in text for sign in _WORKER_LOST):
         return True
-    # Of a worker that is going down or has closed the connection.
+    # From a worker that is shutting down or has closed the connection.
     ended = state.startswith("57P") or (state == "XX000" and "server closed the connection" in text)
     return ended and _BY_WORKER in (error.diag.context or "")
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether the connection is gone, or leads to a server that only reads: a new one may lead to another."""
+    """Whether the connection is gone or leads to a read-only server: a new connection may lead to another server."""
     if isinstance(error, errors.ReadOnlySqlTransaction):
         return True
     if isinstance(error, errors.PipelineAborted):  # the statement before it is the one that failed
@@ -132,7 +132,7 @@ def translated(error: Error, place: str) -> Exception:
 
 
 def _kind(error: Error) -> type[Error]:
-    """The class of an error; one that lost its code on the way from a worker is known by its sentence."""
+    """The class of an error; one that lost its code on the way from a worker is recognised by its message."""
     if error.sqlstate == "XX000":
         text = (error.diag.message_primary or "").lower()  # not its details, which quote what was written
         return next((kind for sign, kind in _WITHOUT_CODE.items() if sign in text), type(error))
@@ -141,7 +141,7 @@ def _kind(error: Error) -> type[Error]:
 
 def _first_line(error: BaseException) -> str:
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    # With several hosts the last line is about the last attempt; of a failed statement the first line has the error.
+    # With several hosts the last line is about the last attempt; for a failed statement the first line has the error.
     if not lines:
         return type(error).__name__
     return lines[-1] if lines[0].lower().startswith("connection failed") and len(lines) > 1 else lines[0]

@@ -1,8 +1,8 @@
-"""The files of a brain as rows: a file is its parts, one after the other, and an append is one more part.
+"""The files of a brain as rows: a file is a sequence of parts, and an append adds one part.
 
-What is written inside a transaction of the thread belongs to it; otherwise each call is a transaction of its own. All
-of them hold the lock of the namespace, but for trajectories: the threads of a recall add lines to them, which stay
-when a batch around the recall is undone, so each line is one statement on a connection of its own.
+A write inside a transaction of the thread belongs to it; otherwise each call is a transaction of its own. All writes
+hold the lock of the namespace, except those to trajectories: the threads of a recall add lines that stay when a batch
+around the recall is undone, so each line is one statement on a connection of its own.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _APART = f"{TRAJECTORIES}/"
 _LOT = 64  # files that are read with one statement
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-# The revision of a file is the number of its last part, so that an append needs to know nothing but the row.
+# The revision of a file is the number of its last part, so that an append needs only the file's row.
 _PUT = """
 WITH file AS (
     INSERT INTO rlm_mem.files(ns, name, revision, size) VALUES (%s, %s, %s, %s)
@@ -56,7 +56,7 @@ _NEW = """
 """
 _PART = "INSERT INTO rlm_mem.file_parts(ns, name, part, data) SELECT %s, %s, revision, %s FROM file"
 _APPEND = f"WITH file AS ({_ADDED}) {_PART}"
-# As in a folder, lines of a trajectory are not synced; the setting holds for this one statement only.
+# As in a folder, lines of a trajectory are not synced; the setting applies to this statement only.
 _QUICK = "quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
 _APPEND_APART = f"WITH file AS ({_ADDED}), {_QUICK} {_PART}, quick"
 _CREATE_APART = f"WITH file AS ({_NEW}), {_QUICK} {_PART}, quick RETURNING part"
@@ -99,7 +99,7 @@ ORDER BY 1 LIMIT 100
 
 
 class Database(Protocol):
-    """What files ask of the backend that they belong to; its methods have the documentation."""
+    """The part of the backend that `PostgresFiles` uses; its methods are documented there."""
 
     read_only: bool
 
@@ -146,7 +146,7 @@ class PostgresFiles:
         return b"".join(bytes(data) for (data,) in rows if data is not None) if rows else None
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Some tens of files with one statement."""
+        """Names and contents of those files that exist, `_LOT` files per statement."""
         for start in range(0, len(names), _LOT):
             lot = [_checked(name) for name in names[start : start + _LOT]]
             found: dict[str, list[bytes]] = {}
@@ -155,7 +155,7 @@ class PostgresFiles:
             yield from ((name, b"".join(found[name])) for name in lot if name in found)
 
     def read_from(self, name: str, offset: int) -> bytes:
-        """The end of the file."""
+        """The file from ``offset`` on; a negative offset counts from its end."""
         if offset < 0:
             return self._tail(_checked(name), -offset)
         rows = self._rows(_READ_FROM, self._ns, _checked(name), offset)
@@ -163,7 +163,7 @@ class PostgresFiles:
         return b"".join(bytes(data) for data, _ in rows)[skipped:]
 
     def _tail(self, name: str, wanted: int) -> bytes:
-        """The last bytes, from as few parts as that takes: a journal has thousands."""
+        """The last ``wanted`` bytes, read from as few parts as needed: a journal has thousands."""
         found: list[bytes] = []
         before, lot = 2**31 - 1, 32
         while sum(map(len, found)) < wanted:
@@ -201,7 +201,7 @@ class PostgresFiles:
         }
 
     def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
-        """The last files."""
+        """The last ``limit`` files of a folder by name (with ``before``, of those before it), last first."""
         first, end = f"{_checked(folder)}/", folder + chr(ord("/") + 1)
         rows = self._rows(_FALLING, self._ns, first, end if before is None else min(end, before), limit)
         return {name: _signature(*more) for name, *more in rows}
@@ -301,7 +301,7 @@ class PostgresFiles:
 def damaged_files(
     rows: Callable[[str, Sequence[object]], list[tuple[Any, ...]]], namespace: str
 ) -> Iterator[tuple[str, str]]:
-    """Files (100 at most) whose parts are not all there, or more than there should be: name, and what is wrong."""
+    """Files (at most 100) with missing or superfluous parts: name, and what is wrong."""
     ns = namespace_key(namespace)
     for name, size, there, _, _ in rows(_DAMAGED, (ns, ns)):
         if size is None:

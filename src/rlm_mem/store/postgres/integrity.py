@@ -40,7 +40,7 @@ _CHUNKS = (
     " ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = %s AND t.doc = c.doc),"
     " ARRAY(SELECT l.dst_id || ' ' || l.type FROM rlm_mem.links l WHERE l.ns = %s AND l.doc = c.doc"
     " ORDER BY l.position), c.origin, c.trust, c.expires_at"
-    # The page first: a join of the whole namespace would be walked from its beginning for each.
+    # Select the page first: a join of the whole namespace would be walked from its beginning for every page.
     f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_PAGE}) c"
     " LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
     " LEFT JOIN rlm_mem.conversations v ON v.ns = %s AND v.conversation = c.conversation ORDER BY c.doc"
@@ -59,7 +59,7 @@ def check_database(
 
     Args:
         pool: connections to the database that holds the namespace.
-        inside: the transaction that the calling thread is in, whose writes are checked too.
+        inside: the open transaction of the calling thread, if any; its writes are checked too.
     """
     ns = namespace_key(store.namespace)
     with _snapshot(pool, inside) as connection:
@@ -83,7 +83,7 @@ def check_database(
 
 @contextlib.contextmanager
 def _snapshot(pool: Pool, inside: PostgresTransaction | None) -> Iterator[psycopg.Connection[Any]]:
-    """A connection that sees the database as of one moment: what others are writing is no finding."""
+    """A connection that sees the database as of one moment, so that writes under way are not reported."""
     if inside is not None:
         inside.flush()
         yield inside.connection
@@ -123,7 +123,7 @@ def _chunks(store: ChunkStore, rows: Rows, ns: int, progress: Progress | None) -
 
 
 def _decoded(body: str | None) -> Chunk | None:
-    with contextlib.suppress(InvalidChunk):  # a finding of its own
+    with contextlib.suppress(InvalidChunk):  # reported as a finding of its own
         return None if body is None else decode_chunk(body.encode())
     return None
 
@@ -141,7 +141,7 @@ def chunk_in(body: str | None, namespace: str, chunk_id: str) -> Chunk:
 def _chunk(
     store: ChunkStore, rows: Rows, ns: int, row: tuple[Any, ...]
 ) -> Generator[Finding, None, Chunk | None]:
-    """Findings about one chunk; returns it where it validates."""
+    """Findings about one chunk; returns the chunk if it validates."""
     chunk_id, status, body = row[1], row[2], row[19]
     try:
         chunk = chunk_in(body, store.namespace, chunk_id)
@@ -158,7 +158,7 @@ def _chunk(
 
 
 def _row(chunk: Chunk, row: tuple[Any, ...], status: int) -> Iterator[Finding]:
-    """Whether the columns, tags and links of a chunk are those of its text."""
+    """Findings where the columns, tags or links of a chunk differ from its text."""
     entry = entry_of(chunk)
     text = (
         entry.type, entry.at, entry.created_at, entry.modified_at, entry.occurred_at, entry.valid_from, entry.valid_to,
@@ -185,7 +185,7 @@ def _links(store: ChunkStore, rows: Rows, ns: int, sound: list[tuple[Chunk, int]
         for row in rows("SELECT id FROM rlm_mem.chunks WHERE ns = %s AND id = ANY(%s)", (ns, sorted(targets)))
     }
     for chunk, status in sound:
-        if status != ACTIVE:  # what its links lead to is looked at when it is restored
+        if status != ACTIVE:  # its link targets are checked when it is restored
             continue
         for link in chunk.links:
             where = (None, chunk.id, link.target_id, link.type)
@@ -347,7 +347,7 @@ def _bring_back(store: ChunkStore, transaction: PostgresTransaction, finding: Fi
     if body:
         name = f"archive/damaged/{chunk_id}.{store.clock():%Y%m%dT%H%M%S%f}.json"
         store.backend.files(store.namespace).write(name, body[0][0].encode())
-    else:  # a row must be there to be changed
+    else:  # `put` updates a row, so there must be one
         transaction.rows(
             "INSERT INTO rlm_mem.bodies(ns, doc, body, segments) VALUES (%s, %s, '', '')", (ns, row.doc)
         )

@@ -1,8 +1,8 @@
 """The PostgreSQL backend's answers to search: lists of terms for scoring, rows for what is shown of a chunk.
 
-One `PostgresSource` serves one search, in about ten independent statements: no transaction, no state of
-a session. What is written between two of them may be seen by the later one only; a chunk that is gone by then is
-left out, and a document newer than the first statement too.
+One `PostgresSource` serves one search, in about ten independent statements, without a transaction or session state. A
+write between two statements is seen by the later one only; a chunk that was deleted meanwhile is left out, and so is a
+document newer than the first statement.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 
 _NO_CONVERSATION = -1
-#: How many replacements of replacements are followed.
+#: Maximum number of replacements followed in a chain.
 _STEPS = 5
-#: Chunks that pass a filter are listed up to this many; where more pass, the best ones are tried against it first.
+#: At most this many chunks that pass a filter are listed; if more pass, the best chunks are tried against it first.
 _FEW = 10_000
-#: So many times the wanted number of best chunks are tried against a filter that lets many pass, and so many at most.
+#: Best chunks tried against a filter that many pass: first this multiple of the wanted number, and this many at most.
 _SPARE = 4
 _MOST_TRIED = 10_000
-#: Where very many chunks have the same score, the newest of them are looked for among the newest chunks of all: so many
-#: times the number of these that is to be expected must be fewer than those chunks.
+#: If very many chunks have the same score, the newest of them are looked for among the newest of all chunks, provided
+#: that this multiple of the expected number of chunks to read is below the number with that score.
 _ALIKE = 4
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
 _NONE = np.zeros(0, np.int64)
@@ -86,10 +86,10 @@ FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc
 WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[])
 """
 
-# For each question, chunks that hold all terms of a group: the newest of those of its rarest term, by the other terms'
-# lists. Numbers are looked for anywhere in these lists, so that a chunk without the term may be among them: its
-# segments tell. Terms (kind 0) come with their number and count, chunks (1) with their question and their place in it,
-# segments (2) once for each chunk.
+# For each question, chunks that contain all terms of a group: the newest chunks of its rarest term, filtered by the
+# other terms' lists. Numbers are matched anywhere in the bytes of these lists, so a chunk without the term may pass;
+# its segments decide. Rows: terms (kind 0) with their number and count, chunks (1) with their question and their rank
+# in it, segments (2) once for each chunk.
 _HOLDING = """
 WITH asked AS MATERIALIZED (
     SELECT g.q, g.n, t.text, t.term, t.df, g.size, row_number() OVER w AS place,
@@ -125,15 +125,15 @@ UNION ALL
 SELECT 2, NULL, NULL, b.segments, b.doc, 0, 0
     FROM (SELECT DISTINCT x.doc FROM chosen x) d JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = d.doc
 """
-#: Parts that are read of the list of a group's rarest term, and chunks of which the best are chosen.
+#: How many parts of the list of a group's rarest term are read, and from how many chunks the best are chosen.
 _PARTS, _CHOSEN_OF = 4, 64
 
-# All words of short conversations; of long ones only the parts in which the wanted words are.
 _RENUMBERED = """
 SELECT mine.term, theirs.term FROM rlm_mem.terms mine JOIN rlm_mem.terms theirs
     ON theirs.ns = %s AND theirs.text = mine.text WHERE mine.ns = %s AND mine.term = ANY(%s::int4[])
 """
 
+# All words of short conversations; for long ones only the parts that contain the wanted words.
 _WORDS = f"""
 SELECT v.conversation, v.length, p.first, p.entries FROM rlm_mem.conversations v LEFT JOIN LATERAL (
     (SELECT w.first, w.entries FROM {CONVERSATION_TERMS.name} w
@@ -153,7 +153,7 @@ SELECT v.conversation, v.length, p.first, p.entries FROM rlm_mem.conversations v
 
 @dataclass(frozen=True, slots=True)
 class _Speakers:
-    """The speakers of a namespace by number of their entry, and as of which change."""
+    """The speakers of a namespace by the number of their term, as of the change `modified`."""
 
     modified: int
     authors: dict[int, str]
@@ -162,10 +162,10 @@ class _Speakers:
 class SearchCache:
     """The speakers and long lists of one namespace, cached between searches until something is written.
 
-    Safe to share between threads; not to be used inside a transaction, which sees what is not yet counted as a change.
+    Safe to share between threads; not for use inside a transaction, which sees writes not yet counted as changes.
 
     Args:
-        lists: shared with other namespaces; None keeps none.
+        lists: shared with other namespaces; None: long lists are not kept.
     """
 
     def __init__(self, lists: KeptLists | None = None) -> None:
@@ -314,7 +314,7 @@ class PostgresSource:
         limit: int,
         filters: Filters,
     ) -> tuple[Ints, Floats] | None:
-        """The best that pass, out of more than are wanted; None where too few of these pass to know them all."""
+        """The best that pass, out of more than wanted; None if too few of them pass to be sure of the best."""
         sql, values = _conditions(self._ns, filters)
         wanted = limit * _SPARE if sql else limit
         shown = _shown(filters)
@@ -325,7 +325,7 @@ class PostgresSource:
             passing = len(found[0])
             if passing == limit or len(keep) < wanted:
                 return found
-            # Half as many again as should do, if those further down pass as often.
+            # 1.5 times the number that should suffice if chunks further down pass as often.
             wanted = max(2 * wanted, len(keep) * limit * 3 // (2 * passing)) if passing else _MOST_TRIED + 1
         return None
 
@@ -337,7 +337,7 @@ class PostgresSource:
         sql: str = "",
         values: tuple[object, ...] = (),
     ) -> tuple[Ints, Floats]:
-        """The best of these that are there (and pass), best first and equal ones newest first."""
+        """The best of these documents that exist (and pass), best first and equal ones newest first."""
         least = scores == scores.min() if len(scores) else np.zeros(0, np.bool_)
         found = None
         alike = int(np.count_nonzero(least))
@@ -361,7 +361,7 @@ class PostgresSource:
     def _those(
         self, docs: npt.NDArray[np.int32], sql: str, values: tuple[object, ...]
     ) -> list[tuple[int, float, bool]]:
-        """Those of the documents that are there and pass, each with its time and whether it is superseded."""
+        """The documents that exist and pass, each with its time and whether it is superseded."""
         return self._rows(
             "SELECT c.doc, c.at, c.superseded_by IS NOT NULL FROM rlm_mem.chunks c"
             f" WHERE c.ns = %s AND c.status = 0 AND c.doc = ANY(%s::int4[]){sql}",
@@ -371,7 +371,7 @@ class PostgresSource:
     def _newest_of(
         self, docs: npt.NDArray[np.int32], limit: int, sql: str, values: tuple[object, ...]
     ) -> list[tuple[int, float, bool]] | None:
-        """The newest of many documents that pass; None where these are not among the newest chunks."""
+        """The newest of many documents that pass; None if too few of them are among the newest chunks."""
         rows = self._rows(
             "SELECT c.doc, c.at, c.superseded_by IS NOT NULL FROM rlm_mem.chunks c"
             f" WHERE c.ns = %s AND c.status = 0{sql} ORDER BY c.at DESC, c.doc DESC LIMIT %s",
@@ -393,7 +393,7 @@ class PostgresSource:
         words = {term for groups, (_, weights) in zip(sets, questions, strict=True) if groups
                  for term in (*weights, *(term for group in groups for term in group))}  # fmt: skip
         numbered = [(q, group) for q, groups in enumerate(sets) for group in groups]
-        # All words are group 0: their numbers are wanted, not their chunks.
+        # Group 0 contains all words: their numbers are wanted, not their chunks.
         asked = [(q, n, stored(term), len(group))
                  for n, (q, group) in enumerate([(0, frozenset(words)), *numbered])
                  for term in sorted(group) if not has_surrogate(term)]  # fmt: skip
@@ -424,7 +424,7 @@ class PostgresSource:
                     held = frozenset(term for term in parts if numbers[term] in terms)
                     score = sum(parts[term] for term in sorted(held))
                     scored.append((score, Held(chunk_id, digest, held)))
-            scored.sort(key=lambda one: -one[0])  # the newest first among equal ones, as they come
+            scored.sort(key=lambda one: -one[0])  # stable: equal scores stay newest first
             answers.append([held for _, held in scored[:limit]])
         return answers
 
@@ -527,7 +527,7 @@ class PostgresSource:
                 self._figures[number] = figures[0], figures[1], figures[2]
 
     def _spoken(self, speaker: str) -> Ints:
-        """The chunks in which a speaker of this name speaks, in upper or lower case."""
+        """The chunks in which a speaker of this name speaks; case is ignored."""
         wanted = speaker.strip().casefold()
         numbers = [n for n, name in self._head.authors.items() if name.casefold() == wanted]
         self._learn_numbers(_ints(numbers))
@@ -537,7 +537,7 @@ class PostgresSource:
         return spoken
 
     def _few(self, filters: Filters) -> Bools | None:
-        """Mask over the documents that pass; None where nothing restricts, or very many pass or seem to."""
+        """Mask over the documents that pass; None if nothing restricts them, or many pass or no index can list them."""
         if filters not in self._masks:
             sql, values = _conditions(self._ns, filters)  # what is not shown is left out later
             mask = None
@@ -600,7 +600,7 @@ def _author(text: str) -> str:
 
 
 def _of_array(sent: bytes | None) -> Ints:
-    """The numbers of an `int4[]` in PostgreSQL's binary form: five words about the array, then length and number."""
+    """The numbers of an `int4[]` in PostgreSQL's binary form: a header of five words, then each length and number."""
     if sent is None:
         return _NONE
     return np.frombuffer(sent, ">i4")[6::2].astype(np.int64)
@@ -667,7 +667,7 @@ def _asked_terms(bodies: Mapping[int, bytes], numbers: Sequence[int]) -> dict[in
 
 
 def _admitted(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
-    """`_conditions`, and that the chunk is shown."""
+    """The conditions of `_conditions` and `_shown`, and their values."""
     sql, values = _conditions(ns, filters)
     shown, at = _shown(filters)
     return sql + shown, values + at
@@ -686,5 +686,5 @@ def _storable(texts: tuple[str, ...]) -> list[str]:
 
 
 def _time_text(seconds: float) -> str:
-    """Epoch seconds as times are stored; what lies outside of the calendar is before or after everything."""
+    """Epoch seconds in the stored form of times; a time outside the calendar is before or after everything."""
     return format_time(from_epoch(seconds))

@@ -23,7 +23,7 @@ __all__ = ["DERIVED", "rebuild", "refresh_statistics", "vacuum_tables"]
 
 _logger = logging.getLogger(__name__)
 
-#: Tables that a rebuild empties first; numbers of terms and conversations go on and are never reused.
+#: Tables that a rebuild empties first; numbers of terms and conversations are never reused.
 DERIVED = ("terms", "postings", "conversation_terms", "tags", "tag_totals", "links", "totals")
 _LOT = 200
 
@@ -40,7 +40,7 @@ _SIZES = (
     " WHERE n.nspname = 'rlm_mem' AND c.relkind IN ('r', 'p') ORDER BY 2 DESC, 1"
 )
 _HERE = _SIZES.format(size="pg_total_relation_size(c.oid)", more="")
-#: Of a cluster: the tables of the server that is asked are empty, the rows lie on the workers.
+#: On a cluster: the coordinator's tables are empty, the rows are on the workers.
 _SPREAD = _SIZES.format(
     size="CASE WHEN p.logicalrelid IS NULL THEN pg_total_relation_size(c.oid)"
     " ELSE citus_total_relation_size(c.oid::regclass) END",
@@ -51,10 +51,10 @@ _SPREAD = _SIZES.format(
 def vacuum_tables(pool: Pool, progress: Progress | None = None) -> Vacuumed:
     """Mark dead rows as free and refresh the planner's statistics.
 
-    Plain VACUUM: readers and writers go on. It frees room for new rows; files rarely become smaller.
+    Plain VACUUM: readers and writers are not blocked. It frees space for new rows; files rarely become smaller.
 
     Returns:
-        sizes of each table with its indexes.
+        The size in bytes of each table with its indexes, before and after.
 
     Raises:
         StorageError: the server refuses or is gone. The server skips tables of another owner, with a notice.
@@ -76,7 +76,7 @@ def vacuum_tables(pool: Pool, progress: Progress | None = None) -> Vacuumed:
 
 
 def refresh_statistics(pool: Pool) -> None:
-    """Refresh the planner's statistics. What was written is committed: a failure here is only logged."""
+    """Refresh the planner's statistics. The writes are committed already, so a failure here is only logged."""
     try:
         pool.persist(lambda connection: connection.execute(f"ANALYZE (SKIP_LOCKED) {_GROWING}"))
     except RlmMemError as error:
@@ -121,7 +121,7 @@ def rebuild(
             else:
                 writer.renew(chunk, doc, status, len(body.encode()))
             done += 1
-        writer.send()  # the search half writes when it holds enough
+        writer.send()  # the term index is written whenever it has collected enough
         if progress is not None:
             progress(done, total)
     return report
@@ -132,7 +132,7 @@ def _lots(transaction: PostgresTransaction, ns: int) -> Iterator[list[tuple[Any,
     while True:
         rows = transaction.rows(
             "SELECT c.doc, c.status, c.id, b.body, c.conversation, c.type, c.tokens, c.size"
-            # The lot first: a join of the whole namespace would be walked from its beginning for each.
+            # Select the lot first: a join of the whole namespace would be walked from its beginning for every lot.
             f" FROM (SELECT * FROM rlm_mem.chunks WHERE ns = %s AND doc > %s ORDER BY doc LIMIT {_LOT}) c"
             " LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc ORDER BY c.doc",
             (ns, last, ns),

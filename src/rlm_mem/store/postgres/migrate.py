@@ -19,7 +19,7 @@ __all__ = ["OLDEST_SERVER", "opened"]
 #: The oldest major version of the server.
 OLDEST_SERVER = 15
 
-#: How long to wait for another server of the cluster than the one that was asked (seconds): a restart takes less.
+#: How long to wait for a worker of the cluster (seconds): a restart takes less.
 _WORKER_SECONDS = 2.0
 
 _SPREAD = (
@@ -31,10 +31,10 @@ _ATTEMPTS = 20  # when other programs make the same tables at the same moment
 
 
 def opened(dsn: str, config: Config, *, read_only: bool = False) -> Pool:
-    """Connections to a database whose tables are there: they are made or migrated where that is needed.
+    """Connections to a database, whose tables are made or migrated if needed.
 
     Raises:
-        StorageError: there is no server, or it or its schema cannot be used by this program.
+        StorageError: there is no server, or this program cannot use the server or its schema.
     """
     wait = config.store.lock_wait_seconds
     pool = Pool(dsn, config.postgres, worker_seconds=min(_WORKER_SECONDS, wait / 2))
@@ -50,7 +50,7 @@ def opened(dsn: str, config: Config, *, read_only: bool = False) -> Pool:
 def _prepare(
     connection: psycopg.Connection[Any], place: str, *, read_only: bool, wait_seconds: float
 ) -> None:
-    """Look at the server and make or migrate the tables, under a lock that two programs cannot hold at once.
+    """Check the server, and make or migrate the tables under a lock that two programs cannot hold at once.
 
     In a database with the extension Citus the tables are distributed as they are made.
 
@@ -116,7 +116,7 @@ def _check_version(version: int, place: str) -> None:
 
 def _migrate(connection: psycopg.Connection[Any], place: str, wait_seconds: float) -> None:
     if connection.execute("SELECT to_regnamespace('rlm_mem')").fetchone() == (None,):
-        # By itself: on a cluster a table must find the schema on other connections than this one.
+        # In a transaction of its own: on a cluster, tables are made on other connections, which must see the schema.
         connection.execute("CREATE SCHEMA rlm_mem")
     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
     wait = f"SET LOCAL lock_timeout = {max(1, round(wait_seconds * 1000))}"
@@ -131,12 +131,12 @@ def _migrate(connection: psycopg.Connection[Any], place: str, wait_seconds: floa
     version = _version(connection) or 0
     _check_version(version, place)
     distributed = _has_citus(connection) if version == 0 else _is_distributed(connection)
-    if distributed:  # the workers are asked in one order, and told how long to wait for a lock
+    if distributed:  # the workers are changed one after the other, with the same limit on waiting for a lock
         connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
         connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
         connection.execute(wait)
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
-        for statement in script.split(";\n"):  # one by one: Citus takes no more at once
+        for statement in script.split(";\n"):  # one by one: Citus accepts only one at a time
             if statement.strip():
                 connection.execute(statement.encode())
         connection.execute("INSERT INTO rlm_mem.migrations(version) VALUES (%s)", (number,))
@@ -150,7 +150,7 @@ def _has_citus(connection: psycopg.Connection[Any]) -> bool:
 
 
 def _is_distributed(connection: psycopg.Connection[Any]) -> bool:
-    """Whether the tables are spread over a cluster; the extension alone does not say so."""
+    """Whether the tables are spread over a cluster; having the extension is not enough."""
     return _has_citus(connection) and bool(connection.execute(_SPREAD).fetchall())
 
 

@@ -13,12 +13,12 @@ __all__ = ["around"]
 
 Ints = npt.NDArray[np.int64]
 
-#: Places between chunks when the rows between them are unknown: more than is ever walked.
+#: Places left between chunks when the rows between them are unknown: more than any walk covers.
 _HOLE = MOST + OPENING + 2
 _NONE = np.zeros(0, np.int64)
 
-# A window of rows on each side of every chunk, in the order (at, doc). The inner LIMITs keep the planner from anything
-# but a walk along the index from each chunk.
+# A window of rows on each side of every chunk, in the order (at, doc). The inner LIMITs make the planner walk along the
+# index from each chunk.
 _WINDOWS = """
 SELECT a.doc, a.conversation, a.before, n.doc, n.at, n.segment_count FROM (
     SELECT k.doc, k.before, k.after, c.conversation, c.at, c.segment_count
@@ -42,9 +42,9 @@ SELECT a.doc, a.conversation, a.before, n.doc, n.at, n.segment_count FROM (
 def around(
     rows: Rows, ns: int, docs: Ints, alone: Ints, near: int, reach: int, usual_size: float
 ) -> Neighbourhood:
-    """See `CandidateSource.around`; `usual_size` is how many segments a chunk has on average."""
+    """See `CandidateSource.around`; `usual_size` is the average number of segments per chunk."""
     asked = union(docs, alone)
-    # Windows are as wide as chunks of usual size need; where small ones stand together, they are read again, and wider.
+    # Windows are wide enough for chunks of usual size; where small chunks are adjacent, wider windows are read again.
     steps = min(MOST, 2 + int(2 * reach / max(usual_size, 1.0)))
     hood, enough = _walked(rows, ns, asked, docs, near, reach, steps)
     if not enough and steps < MOST:
@@ -56,8 +56,8 @@ def _walked(
     rows: Rows, ns: int, asked: Ints, docs: Ints, near: int, reach: int, steps: int
 ) -> tuple[Neighbourhood, bool]:
     walks = contained(asked, docs)
-    # One more on each side than is walked, to know which are adjacent; before each chunk, how many open its
-    # conversation.
+    # One row more on each side than is walked shows which chunks are adjacent; `OPENING` rows more before each chunk
+    # show whether its conversation begins there.
     before = np.where(walks, steps, 0) + OPENING + 1
     after = np.where(walks, steps, 0) + 1
     found = (
@@ -70,7 +70,7 @@ def _walked(
 
 
 class _Line:
-    """The rows of all windows (one at least) on one line (`selection.ConversationLine`); slots are documents."""
+    """The rows of all windows (at least one) on one line (`selection.ConversationLine`); slots are documents."""
 
     def __init__(self, rows: list[tuple[int, int | None, int, int, float, int]]) -> None:
         count = len(rows)
@@ -84,7 +84,7 @@ class _Line:
         order = np.lexsort((doc, at, group))
         new = np.ones(count, np.bool_)
         new[1:] = doc[order][1:] != doc[order][:-1]
-        row_of = np.empty(count, np.int64)  # of each row of the windows, its chunk on the line
+        row_of = np.empty(count, np.int64)  # for each row of the windows, its chunk on the line
         row_of[order] = np.cumsum(new) - 1
         chosen = order[new]
         self._doc, self._size, group = doc[chosen], size[chosen], group[chosen]
@@ -99,7 +99,7 @@ class _Line:
         mine = asked == doc
         own[number[mine]] = row_of[mine]
 
-        # Within one window chunks are adjacent; between windows there may be others.
+        # Within one window chunks are adjacent; between windows there may be other chunks.
         steps = np.zeros(len(chosen) + 1, np.int64)
         np.add.at(steps, lowest, 1)
         np.add.at(steps, highest, -1)
@@ -110,7 +110,7 @@ class _Line:
         limits[number] = limit
         opens = (
             own - lowest < limits
-        )  # the window has fewer rows before its chunk than asked for: it begins there
+        )  # fewer rows before the chunk than asked for: its conversation begins in this window
         self.place = self._place[own]
         self.first, self.last = self._edges(group, own, opens)
 
@@ -120,7 +120,7 @@ class _Line:
         stretch = np.searchsorted(start, own, side="right") - 1
         begins = np.zeros(len(start), np.bool_)
         begins[stretch[opens]] = True
-        # Where the beginning is not among the rows, it is put far enough before them.
+        # A beginning that is not among the rows is placed far enough before them.
         first = self._place[start] - np.where(begins, 0, OPENING + 1)
         end = np.append(start[1:], len(group)) - 1
         last = self._place[end] + 1

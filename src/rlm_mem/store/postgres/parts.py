@@ -33,7 +33,7 @@ __all__ = [
 
 Ints = npt.NDArray[np.int64]
 
-#: Entries that a part holds at most.
+#: Maximum number of entries in a part.
 PART = 64
 _WORDS = 3
 _LOW = 0xFFFFFFFF
@@ -55,7 +55,7 @@ class PartTable:
 
     @property
     def holding(self) -> str:
-        """The parts in which some keys are or belong; values: ns, owners, keys, ns (arrays of the same length).
+        """SQL for the parts that hold, or would hold, some keys; values: ns, owners, keys, ns (arrays of equal length).
 
         The inner LIMIT makes the planner look up each part by the primary key.
         """
@@ -69,9 +69,9 @@ class PartTable:
 
     @property
     def whole(self) -> str:
-        """The entries of some stretches of lists, joined in no certain order; values: owners, lowest keys, ends, ns.
+        """SQL for the entries of ranges of lists, joined in no certain order; values: owners, lowest keys, ends, ns.
 
-        One value for each stretch: thousands of rows would cost several times as much to send and to take in.
+        One value per range: thousands of rows would cost several times as much to send and to receive.
         """
         return (
             "SELECT k.owner, w.entries FROM unnest(%s::int4[], %s::int4[], %s::int4[]) AS k(owner, low, high)"
@@ -81,7 +81,7 @@ class PartTable:
 
     @property
     def put(self) -> str:
-        """Write parts; values: ns, owners, firsts, entries."""
+        """SQL that writes parts; values: ns, owners, firsts, entries."""
         return (
             f"INSERT INTO {self.name}(ns, {self.owner}, first, entries)"
             " SELECT %s::bigint, * FROM unnest(%s::int4[], %s::int4[], %s::bytea[])"
@@ -90,7 +90,7 @@ class PartTable:
 
     @property
     def drop(self) -> str:
-        """Remove parts; values: ns, owners, firsts."""
+        """SQL that removes parts; values: owners, firsts, ns."""
         return (
             f"DELETE FROM {self.name} p USING unnest(%s::int4[], %s::int4[]) AS g(owner, first)"
             f" WHERE p.ns = %s AND p.{self.owner} = g.owner AND p.first = g.first"
@@ -106,7 +106,7 @@ class Lists:
     """Parts of lists, sorted by owner and first key, and their entries one after the other.
 
     Attributes:
-        owner, first, count: per part.
+        owner, first, count: per part its owner, its first key and its number of entries.
         pair: per entry `owner << 32 | key`, sorted.
         figures: `[n, 2]`, the two figures of each entry.
     """
@@ -130,7 +130,7 @@ class Lists:
 
 
 def pairs(owner: npt.NDArray[Any], key: npt.NDArray[Any]) -> Ints:
-    """One sortable number of owner and key each."""
+    """One sortable number for each pair of owner and key."""
     return (owner.astype(np.int64) << 32) | key.astype(np.int64)
 
 
@@ -152,7 +152,7 @@ def lists_of(rows: Sequence[tuple[int, int, bytes]]) -> Lists:
 
 
 def joined(pieces: Sequence[bytes]) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.uint32]]:
-    """Keys, sorted, and figures of one list's entries, given in any order (`CorruptStore` if they are damaged)."""
+    """Sorted keys and their figures, from one list's entries in any order (`CorruptStore` if they are damaged)."""
     blob = pieces[0] if len(pieces) == 1 else b"".join(pieces)
     if len(blob) % (4 * _WORDS):
         raise _damaged()
@@ -172,16 +172,16 @@ def regrouped(
     """Cut changed lists into new parts: the parts to write, and owners and firsts of those to remove.
 
     Args:
-        table: decides how full parts are cut.
+        table: its `appended` decides where full parts are cut.
         former: the parts that hold, or would hold, every changed key.
-        pair, figures: what all entries of these parts are now, sorted.
+        pair, figures: all entries of these parts after the change, sorted.
     """
     codes = former.code
     place = np.searchsorted(codes, pair, side="right") - 1
     inside = (
         (place >= 0) & (former.owner[place] == pair >> 32) if len(codes) else np.zeros(len(pair), np.bool_)
     )
-    # A list's lowest part begins with 0, so that there is one for every key.
+    # A list's lowest part begins with 0, so that every key has a part.
     code = (pair >> 32) << 32
     code[inside] = codes[place[inside]]
     start = changed_at(code)

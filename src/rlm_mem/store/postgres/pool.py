@@ -1,7 +1,7 @@
 """Connections to one PostgreSQL server: opened when needed, lent to one thread at a time, reopened when lost.
 
-Not psycopg_pool: this pool opens connections in the calling thread, so that a wrong password is an error at once and
-an absent server is tried again every second; it has no threads of its own, and a forked process starts with none.
+This is not psycopg_pool: it opens connections in the calling thread, so that a wrong password is an error at once and
+an absent server is retried every second; it has no threads of its own, and a forked process starts without connections.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _T = TypeVar("_T")
 _IDLE = 240.0
 #: How long the first connection may be refused before giving up (seconds): there may be no server at all.
 _FIRST_CONNECT_TIMEOUT = 2.0
-#: After so many uses on a connection a statement is prepared.
+#: A statement is prepared on a connection after this many uses.
 _USES_BEFORE_PREPARED = 5
 
 
@@ -41,8 +41,8 @@ class Pool:
 
     Args:
         dsn: ``postgresql://…`` with any of libpq's options, several hosts included.
-        settings: how many connections, and how long to wait for what.
-        worker_seconds: how long to wait for a server of the cluster behind the one that is asked.
+        settings: the number of connections, and how long to wait for them.
+        worker_seconds: how long to wait for a worker of the cluster behind the server, in seconds.
 
     Attributes:
         distributed: whether the tables are spread over the servers of a Citus cluster.
@@ -72,7 +72,7 @@ class Pool:
     # --- lending ---------------------------------------------------------------------------------------
 
     def take(self, until: float | None = None) -> psycopg.Connection[Any]:
-        """A connection; to be given back. ``until`` (monotonic seconds) is when to give up on an absent server.
+        """Lend a connection until ``give_back``; ``until`` (monotonic seconds): when to give up on an absent server.
 
         Raises:
             StoreClosed, StoreLocked (all connections are in use), StorageError (no server, or a refused connection).
@@ -122,7 +122,7 @@ class Pool:
         """Run ``work``, which may safely run twice; when the connection is lost, it runs again on a new one.
 
         Args:
-            keep: leave it to the caller to give the connection back.
+            keep: the caller gives the connection back.
         """
         until: float | None = None
         pause = 0.0
@@ -138,7 +138,7 @@ class Pool:
                 if not worker and not is_lost(error):
                     raise translated(error, self.shown) from error
                 if not worker:
-                    connection.close()  # it may still be open, to a server that only reads
+                    connection.close()  # it may still be open, but to a read-only server
                 until = until or time.monotonic() + (
                     self._worker_seconds if worker else self.reconnect_seconds
                 )
@@ -154,7 +154,7 @@ class Pool:
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[psycopg.Connection[Any]]:
-        """Everything that this thread reads inside is of one moment; nests. A lost connection is an error."""
+        """Everything this thread reads inside is of one moment; can be nested. A lost connection is an error."""
         held: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
         if held is not None:
             yield held
@@ -163,7 +163,7 @@ class Pool:
 
         def open_snapshot(connection: psycopg.Connection[Any]) -> psycopg.Connection[Any]:
             connection.execute(begin)
-            connection.execute("SELECT 1")  # the moment is that of the first statement
+            connection.execute("SELECT 1")  # the first statement fixes the moment
             return connection
 
         connection = self.persist(open_snapshot, keep=True)
@@ -194,10 +194,10 @@ class Pool:
     def change(
         self, statements: Sequence[tuple[str, Sequence[object]]], *, only_if_found: bool = False
     ) -> list[tuple[Any, ...]]:
-        """Run writing statements in a transaction of their own, once; the rows of the first of them.
+        """Run writing statements once, in a transaction of their own; returns the rows of the first statement.
 
         Args:
-            only_if_found: stop, and change nothing, where the first statement finds no row.
+            only_if_found: change nothing if the first statement finds no row.
         """
 
         def collect(
@@ -205,7 +205,7 @@ class Pool:
         ) -> tuple[psycopg.Connection[Any], list[tuple[Any, ...]]]:
             first = 1 if only_if_found else len(statements)
             try:
-                with connection.pipeline():  # which knows the results only at its end
+                with connection.pipeline():  # results are available only at its end
                     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
                     cursor = _all(connection, statements[:first])[0]
                 found = cursor.fetchall() if cursor.description else []
@@ -257,7 +257,7 @@ class Pool:
             return connection
 
     def forget_idle(self) -> None:
-        """Close idle connections: after a loss they are dead as well."""
+        """Close idle connections: when one connection is lost, they are dead as well."""
         with self._guard:
             idle, self._idle = self._idle, []
         for _, connection in idle:
@@ -272,7 +272,7 @@ class Pool:
             self._pid = os.getpid()
 
     def close(self) -> None:
-        """Close every idle connection; those lent are closed when they come back."""
+        """Close every idle connection; those on loan are closed when they are given back."""
         self._check_process()
         self._closed = True
         self.forget_idle()
@@ -285,7 +285,7 @@ def _all(
 
 
 def undo(connection: psycopg.Connection[Any]) -> None:
-    """Roll back an open transaction; if the connection is lost, the server does."""
+    """Roll back an open transaction; if the connection is lost, the server rolls it back."""
     with contextlib.suppress(psycopg.Error):
         if not connection.closed and connection.info.transaction_status != TransactionStatus.IDLE:
             connection.execute("ROLLBACK")
@@ -311,7 +311,7 @@ def _options(dsn: str, shown: str, settings: PostgresConfig) -> dict[str, Any]:
 def _is_direct(connection: psycopg.Connection[Any]) -> bool:
     """Whether this is a connection to the server itself: a pooler announces process ids of its own.
 
-    Prepared statements belong to a session: a pooler by transaction assigns another one each time.
+    Prepared statements belong to a session, and a transaction pooler may assign another session each time.
     """
     row = connection.execute("SELECT pg_backend_pid()").fetchone()
     return row is not None and row[0] == connection.info.backend_pid

@@ -21,7 +21,7 @@ from rlm_mem.store.postgres.schema import namespace_key
 __all__ = ["PostgresQueries", "Rows"]
 
 Rows = Callable[[str, str, Sequence[object]], list[tuple[Any, ...]]]
-"""From a namespace, a statement and its values to rows, wherever the namespace is and whatever writes are open."""
+"""Maps a namespace, a statement and its values to rows, whichever database holds the namespace; sees open writes."""
 
 _SUMMARY = (
     "c.doc, c.id, c.type, c.tokens, c.confidence, v.id, c.created_at, c.occurred_at, c.at, c.revision,"
@@ -43,11 +43,11 @@ class PostgresQueries:
         self._everywhere = everywhere
 
     def namespace_number(self, name: str) -> int:
-        """The key of a namespace, made of its name."""
+        """The key of a namespace, derived from its name."""
         return namespace_key(name)
 
     def namespaces(self) -> list[tuple[str, int]]:
-        """Every namespace with the number of its active chunks: the one question that crosses namespaces.
+        """Every namespace with the number of its active chunks: the only query that crosses namespaces.
 
         Raises:
             ServerAway: some servers could not be asked; the error has the namespaces of the others.
@@ -62,7 +62,7 @@ class PostgresQueries:
         return found
 
     def any_term(self, namespace: str, terms: Collection[str]) -> str | None:
-        """One of these terms that a chunk may have, None where none has any; those of deleted chunks may be there."""
+        """One of these terms that is in the dictionary, or None; it may be a term that only deleted chunks had."""
         found = self._rows(
             namespace,
             "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s) LIMIT 1",
@@ -77,14 +77,14 @@ class PostgresQueries:
         return [place[0] for place in self.list_places(namespace, wanted)]
 
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
-        """As ``list_ids``, each id with its place: time and insertion."""
+        """Like ``list_ids``, but each id with its place: time and document number."""
         ns = namespace_key(namespace)
         source, at, doc = "rlm_mem.chunks c WHERE c.ns = %s", "c.at", "c.doc"
         where = ["c.status = %s"]
         values: list[object] = [ns, int(wanted.archived)]
         if not wanted.archived:
             for number, tag in enumerate(self._rarest_first(namespace, wanted.tags)):
-                if number == 0:  # rows of a tag are in order of time: a page of them is all that is read
+                if number == 0:  # rows of a tag are in order of time: only a page of them is read
                     source, at, doc = (
                         "rlm_mem.tags t JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = t.doc"
                         " WHERE t.ns = %s AND t.tag = %s",
@@ -151,7 +151,7 @@ class PostgresQueries:
         )
 
     def _rarest_first(self, namespace: str, tags: Sequence[str]) -> list[str]:
-        """Tags in the order of their counts: the cost of a listing follows the rarest."""
+        """Tags by ascending count: the cost of a listing depends on the rarest."""
         if len(tags) < 2:
             return list(tags)
         counts: dict[str, int] = dict(
@@ -200,12 +200,12 @@ class PostgresQueries:
     def latest(
         self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
     ) -> list[Summary]:
-        """Newest first, by insertion where a tag or conversation bounds the search (cheap on any store)."""
+        """Newest first; with a tag, out of the ``4 * limit`` chunks last stored with it (cheap on any store)."""
         ns = namespace_key(namespace)
         where = ["c.status = 0"]
         values: list[object] = []
         if tag is not None:
-            # A bounded look at the newest rows of the tag keeps the cost fixed.
+            # Reading only the newest rows of the tag bounds the cost.
             where.append(
                 "c.doc = ANY(ARRAY(SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = %s"
                 " ORDER BY t.doc DESC LIMIT %s::bigint))"
@@ -225,7 +225,7 @@ class PostgresQueries:
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
     ) -> list[ChunkState]:
         """The next chunks, active and archived, in the order in which they were stored; or those with these ids."""
-        # With ids no LIMIT: the planner might scan along doc until it has found them all.
+        # No LIMIT with ids: the planner might scan along doc until it has found them all.
         some = " ORDER BY c.doc LIMIT %s::bigint" if ids is None else " AND c.id = ANY(%s) ORDER BY c.doc"
         rows = self._rows(
             namespace,
@@ -317,7 +317,7 @@ class PostgresQueries:
         return [row[0] for row in rows]
 
     def known_hashes(self, namespace: str, digests: Collection[str]) -> set[str]:
-        """Those of some normalised hashes that an active chunk has."""
+        """Which of these normalised hashes an active chunk has."""
         rows = self._rows(
             namespace,
             "SELECT DISTINCT c.norm_hash FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = ANY(%s::text[])"
@@ -327,7 +327,7 @@ class PostgresQueries:
         return {row[0] for row in rows}
 
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:
-        """Every chunk of the namespace, archived ones left out, that holds a link to ``chunk_id``."""
+        """Every chunk of the namespace that links to ``chunk_id``, archived ones left out."""
         ns = namespace_key(namespace)
         rows = self._rows(
             namespace,
@@ -340,7 +340,7 @@ class PostgresQueries:
     # --- counts ----------------------------------------------------------------------------------------
 
     def tag_counts(self, namespace: str, limit: int | None) -> list[tuple[str, int]]:
-        """Tags of active chunks with their numbers, commonest first."""
+        """Tags of active chunks with their counts, most frequent first."""
         return self._rows(
             namespace,
             "SELECT t.tag, t.chunks FROM rlm_mem.tag_totals t WHERE t.ns = %s AND t.chunks > 0"
@@ -361,7 +361,7 @@ class PostgresQueries:
         return [ConversationInfo(*row) for row in rows]
 
     def stats(self, namespace: str) -> dict[str, Any]:
-        """Totals kept with every write, so that their cost does not grow with the store."""
+        """Totals, which every write updates, so that reading them costs the same for any size of store."""
         ns = namespace_key(namespace)
         end = "(SELECT c.at FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0 ORDER BY c.at {} LIMIT 1)"
         rows = self._rows(

@@ -1,4 +1,4 @@
-"""Access counts on their way to the database: kept in memory, and written in batches when no other process writes."""
+"""Buffered access counts: kept in memory, and written to the database in batches when no other process writes."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ class ReadCounts:
             return self._buffers.setdefault(namespace, ReadBuffer())
 
     def flush(self, place: Callable[[str], Pool], *, wait: bool) -> int:
-        """Write what is buffered, and keep what cannot be written now; returns for how many chunks it was written.
+        """Write the buffered reads, and keep those that cannot be written now; returns the number of chunks written.
 
         Args:
-            place: from a namespace to its database.
-            wait: wait a few seconds for the lock, instead of leaving it for another time.
+            place: maps a namespace to its database.
+            wait: wait a few seconds for the lock, instead of leaving the reads for the next flush.
         """
         with self._guard:
             buffers = list(self._buffers.items())

@@ -1,7 +1,7 @@
-"""Counting again what search keeps of a namespace, from the encoded segments of its chunks: to check it, or repair it.
+"""Recounts the index of a namespace from the encoded segments of its chunks, to check or repair it.
 
 Chunks are read in the order of their conversations, so the words of a conversation are complete as soon as the next
-one begins; postings are compared at once where they fit into memory, else term by term in several passes.
+one begins; postings are compared in one pass if they fit into memory, else in one pass for each range of terms.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ class Recount:
 
     Attributes:
         postings: entries of terms' lists that are missing, left over or wrong.
-        words: the same of conversations' lists.
+        words: the same for conversations' lists.
         terms: terms whose figures are wrong.
         unknown_terms: numbers that chunks use and the dictionary lacks; only analysing the chunks again helps.
         conversations: conversations whose figures are wrong.
         chunks: chunks whose length or number of segments is wrong.
         damaged: documents whose segments do not decode: they count as having none; analysing them again helps.
-        figures: figures of the namespace that are wrong: name, what is written, what is right.
+        figures: figures of the namespace that are wrong: name, stored value, correct value.
     """
 
     postings: int = 0
@@ -68,7 +68,7 @@ def recount(connection: psycopg.Connection[Any], ns: int, *, repair: bool = Fals
 
     Args:
         connection: inside a transaction that sees one state: one that holds the namespace's lock (needed for
-            `repair`), or a reading one with REPEATABLE READ.
+            `repair`), or a read-only one with REPEATABLE READ.
         ns: key of the namespace.
         repair: write what was counted. Afterwards only `unknown_terms` and `damaged` are still wrong.
     """
@@ -95,7 +95,7 @@ class _Counting:
     # -- reading chunks --------------------------------------------------------------------------------------------
 
     def run(self, cursor: psycopg.Cursor[Any]) -> None:
-        """Count everything but the figures, which are collected meanwhile."""
+        """Check chunks and lists; figures are added up meanwhile, to be checked afterwards."""
         order = cursor.execute(
             "SELECT conversation, doc FROM rlm_mem.chunks WHERE ns = %s AND status = 0 ORDER BY conversation, doc",
             (self._ns,),
@@ -180,7 +180,7 @@ class _Counting:
     # -- lists -----------------------------------------------------------------------------------------------------
 
     def _slabs(self) -> Iterator[tuple[int, int]]:
-        """Ranges of terms that have few enough postings each, first and last term."""
+        """Ranges of terms, as first and last term, with at most `_HELD` postings (a single term may have more)."""
         reach = np.cumsum(self._df)
         first = 0
         while first < len(reach):
@@ -208,7 +208,7 @@ class _Counting:
         pair: Ints,
         figures: Figures,
     ) -> int:
-        """How many entries of the lists of some owners differ from these; corrected with ``repair``."""
+        """How many entries of the lists of these owners differ from `pair` and `figures`; corrected with ``repair``."""
         rows = cursor.execute(
             f"SELECT {table.owner}, first, entries FROM {table.name}"
             f" WHERE ns = %s AND {table.owner} BETWEEN %s AND %s",
@@ -216,7 +216,7 @@ class _Counting:
         ).fetchall()
         try:
             wrong = _differences(lists_of(rows), pair, figures)
-        except CorruptStore:  # these lists are removed whole
+        except CorruptStore:  # all these lists are replaced
             wrong = max(len(pair), 1)
         if wrong and self._repair:
             cursor.execute(
@@ -230,7 +230,7 @@ class _Counting:
         return wrong
 
     def _drop_ownerless(self, cursor: psycopg.Cursor[Any], table: PartTable, owners: list[int]) -> None:
-        """Lists of owners that should have none."""
+        """Count lists of owners that should have none; removed with ``repair``."""
         rows = cursor.execute(
             f"SELECT {table.owner}, first, entries FROM {table.name} WHERE ns = %s AND {table.owner} <> ALL(%s)",
             (self._ns, Integers(np.array(owners, np.int64))),
@@ -238,7 +238,7 @@ class _Counting:
         if not rows:
             return
         if table is POSTINGS:
-            # Those between terms that have postings have been compared.
+            # Lists of terms below this number have been compared.
             rows = [row for row in rows if row[0] >= len(self._df)]
             self.found.postings += len(rows)
         else:
@@ -252,7 +252,7 @@ class _Counting:
     # -- figures ---------------------------------------------------------------------------------------------------
 
     def check_terms(self, cursor: psycopg.Cursor[Any]) -> None:
-        """Figures of the dictionary."""
+        """Check the figures of the dictionary."""
         rows = cursor.execute(
             "SELECT term, df, segment_df, conversation_df FROM rlm_mem.terms WHERE ns = %s ORDER BY term",
             (self._ns,),
@@ -276,7 +276,7 @@ class _Counting:
             )
 
     def check_conversations(self, cursor: psycopg.Cursor[Any]) -> None:
-        """Figures of conversations."""
+        """Check the figures of conversations."""
         rows = cursor.execute(
             "SELECT conversation, chunks, length FROM rlm_mem.conversations WHERE ns = %s", (self._ns,)
         ).fetchall()
@@ -296,7 +296,7 @@ class _Counting:
             )
 
     def check_head(self, cursor: psycopg.Cursor[Any]) -> None:
-        """Figures of the namespace."""
+        """Check the figures of the namespace."""
         right = {
             "segments": self._segments,
             "length": self._length,
@@ -318,7 +318,7 @@ class _Counting:
 
 
 def _lots(order: list[tuple[int | None, int]]) -> Iterator[list[int]]:
-    """Documents in lots that no conversation straddles."""
+    """Documents in lots that split no conversation."""
     lot: list[int] = []
     former: int | None = None
     for conversation, doc in order:
@@ -340,7 +340,7 @@ def _sorted_together(chosen: list[tuple[Ints, Figures]]) -> tuple[Ints, Figures]
 
 
 def _differences(written: Lists, pair: Ints, figures: Figures) -> int:
-    """How many entries are missing, left over, different, or where no search for them looks."""
+    """How many entries are missing, left over, different, or in a part where no search looks for them."""
     if not len(written.pair):
         return len(pair)
     place = np.minimum(np.searchsorted(written.pair, pair), len(written.pair) - 1)
@@ -351,6 +351,6 @@ def _differences(written: Lists, pair: Ints, figures: Figures) -> int:
 
 
 def _out_of_place(lists: Lists) -> int:
-    """Entries below the first key of their part, or beyond that of the next one."""
+    """How many entries are below the first key of their part, or not below the first key of the next part."""
     part = np.searchsorted(lists.code, lists.pair, side="right") - 1
     return int(np.count_nonzero(part != np.repeat(np.arange(len(lists.count)), lists.count)))

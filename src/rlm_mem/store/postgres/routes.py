@@ -1,4 +1,4 @@
-"""Which database holds which namespace: the one that was opened, unless its directory or a move says otherwise."""
+"""Which database holds a namespace: the one that was opened, unless its directory or a forwarding address differs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Routes"]
 
-#: How long a reader uses the place of a namespace that it has found (seconds); writers check it under the lock.
+#: How long a reader reuses the place of a namespace after a lookup (seconds); writers check it under the lock.
 _TRUSTED = 1.0
 _HOPS = 8
 
@@ -33,7 +33,7 @@ _COUNTED = (
     "SELECT n.name, coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.namespaces n"
     " LEFT JOIN rlm_mem.totals t ON t.ns = n.ns AND t.status = 0 WHERE n.state <> 'moved' GROUP BY n.ns, n.name"
 )
-# The same from each server of a cluster by itself, so that one that is away does not hide the others.
+# The same from each server of a cluster separately, so that an unreachable one does not hide the others.
 _COUNTED_APART = (
     "SELECT nodename || ':' || nodeport, success, result FROM run_command_on_colocated_placements("
     "'rlm_mem.namespaces', 'rlm_mem.totals', $$SELECT json_agg(json_build_array(f.name, f.chunks)) FROM (SELECT n.name,"
@@ -60,7 +60,7 @@ def _listed(pool: Pool) -> tuple[list[tuple[str, int]], list[str]]:
 
 
 class Routes:
-    """Pools of the databases in use, and which of them has which namespace.
+    """Pools of the databases in use, and the database of each namespace.
 
     Args:
         dsn: the database that was opened: it holds the directory, and every namespace that the directory lacks.
@@ -76,7 +76,7 @@ class Routes:
         self._guard = threading.RLock()
         self.shown = ""
         self.pinned = False
-        """Take the database that was opened for the place of every namespace, whatever the directory says."""
+        """Whether to use the database that was opened for every namespace, regardless of the directory."""
 
     def home(self) -> Pool:
         """The database that was opened; its tables are made if they are missing."""
@@ -131,7 +131,7 @@ class Routes:
         return self._names.get(ns)
 
     def namespaces(self) -> tuple[list[tuple[str, int]], list[str]]:
-        """Every namespace with its number of active chunks, and the servers that could not be asked, each with why."""
+        """Every namespace with its number of active chunks, and the servers that could not be asked, with reasons."""
         home = self.home()
         found, away = _listed(home)
         directory: list[str] = []

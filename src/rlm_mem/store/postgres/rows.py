@@ -24,11 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["FIND", "Analyse", "PostgresRowWriter", "VersionRecord"]
 
 Analyse = Callable[[str, int, str], "Sequence[AnalysedSegment]"]
-"""From content and the length of its repeated prefix to its segments."""
+"""Maps content, the length of its repeated prefix and its surroundings to segments."""
 
-#: From so many new chunks on they are sent by COPY.
+#: At least this many new chunks are sent by COPY.
 _COPY_FROM = 50
-#: So many new chunks are collected at most, then they are sent: memory stays bounded in a batch of any size.
+#: New chunks are sent when this many are collected, so that memory stays bounded in a batch of any size.
 _COLLECT = 500
 
 _CHUNK_COLUMNS = (
@@ -69,7 +69,7 @@ class VersionRecord:
             return False
         try:
             return index_key(decode_chunk(self.body.encode())) == index_key(chunk)
-        except InvalidChunk:  # damaged since it was indexed: what it was made of is not known
+        except InvalidChunk:  # damaged since it was indexed: its former content is unknown
             return False
 
 
@@ -79,8 +79,8 @@ class PostgresRowWriter:
     Args:
         connection: inside the transaction.
         head: the namespace's row.
-        terms: the term index, which is given every text that is added or removed.
-        analyse: makes segments of content.
+        terms: the term index, which receives every text that is added or removed.
+        analyse: splits content into segments.
         keep_versions: how many former versions of a chunk are kept.
     """
 
@@ -133,7 +133,7 @@ class PostgresRowWriter:
         return None
 
     def expect(self, chunks: Sequence[Chunk]) -> list[Question]:
-        """What asks for all that the puts of new chunks need to know, and takes it in."""
+        """The questions whose answers the puts of new chunks need."""
         ns, ids = self.head.ns, [chunk.id for chunk in chunks]
         talks = {chunk.metadata.conversation_id for chunk in chunks} - self._conversations.keys() - {None}
 
@@ -155,11 +155,11 @@ class PostgresRowWriter:
         ]
 
     def without_chunks(self, conversation_ids: Iterable[str]) -> set[str]:
-        """Those of some conversations, all asked for by ``expect``, that no chunk is of yet."""
+        """Which of these conversations, all asked for by ``expect``, have no chunk yet."""
         return set(conversation_ids) - self._conversations.keys()
 
     def _texts(self, chunk: Chunk) -> Iterable[str]:
-        """The terms of a chunk that is about to be put; what its analysis gives is kept until then."""
+        """The terms of a chunk that is about to be put; its segments are kept until then."""
         key = index_key(chunk)
         encoded = AHEAD.get().get(key)
         if encoded is not None:
@@ -168,7 +168,7 @@ class PostgresRowWriter:
         return texts_of(self._segments[key])
 
     def put(self, chunk: Chunk, status: int, *, keep_version: bool) -> None:
-        """Write every row of a chunk, new or changed; it is collected first."""
+        """Collect every row of a chunk, new or changed, to be written."""
         former = self.former(chunk.id)
         conversation = self._conversation(chunk.metadata.conversation_id)
         doc = former.doc if former else self._next_doc()
@@ -180,7 +180,7 @@ class PostgresRowWriter:
             self._chunks[chunk.id] = row
             self._bodies.append((self.head.ns, doc, body.decode(), blob))
             self._missing.discard(chunk.id)
-            self._kept.add(chunk.id)  # its states within this transaction are no former versions
+            self._kept.add(chunk.id)  # its states within this transaction are not kept as versions
         else:
             if keep_version and self._keep_versions and chunk.id not in self._kept:
                 self._keep_present(former, chunk.id)
@@ -245,7 +245,7 @@ class PostgresRowWriter:
         self._touched += 1
 
     def keep(self, chunk: Chunk) -> None:
-        """Record a former version as it is, in place of the one with its revision."""
+        """Record a former version as it is; replaces a kept one of the same revision."""
         self._enqueue(
             "INSERT INTO rlm_mem.versions(ns, id, revision, body) VALUES (%s, %s, %s, %s)"
             " ON CONFLICT (ns, id, revision) DO UPDATE SET body = excluded.body",
@@ -255,10 +255,10 @@ class PostgresRowWriter:
         self._touched += 1
 
     def renew(self, chunk: Chunk, doc: int, status: int, size: int) -> None:
-        """Write again what is derived from a chunk, after what was derived before has been deleted.
+        """Write what is derived from a chunk again, after the old derived rows have been deleted.
 
         Args:
-            size: of its text as it is stored, in bytes: a former version may have written the same chunk longer.
+            size: bytes of its stored text: an earlier program version may have written the same chunk longer.
         """
         conversation = self._conversation(chunk.metadata.conversation_id)
         blob, length, count = self._index(chunk, doc, conversation, status, None)
@@ -280,7 +280,7 @@ class PostgresRowWriter:
     def renew_unreadable(
         self, doc: int, status: int, conversation: int | None, kind: str, tokens: int, size: int
     ) -> None:
-        """Count a chunk whose text does not validate as what its columns say it is, without any words."""
+        """Count a chunk whose text does not validate, by its columns alone and without any terms."""
         if status == ACTIVE:
             self._terms.put_back(doc, conversation, b"")
         self._enqueue(
@@ -328,7 +328,7 @@ class PostgresRowWriter:
     def _index(
         self, chunk: Chunk, doc: int, conversation: int | None, status: int, former: VersionRecord | None
     ) -> tuple[bytes, int, int]:
-        """Give the term index what changes; blob, length in terms and number of segments of the chunk."""
+        """Pass the change to the term index; returns blob, length in terms and number of segments of the chunk."""
         was = former is not None and former.status == ACTIVE
         same = former is not None and former.indexed_as(chunk)
         if former is not None and was:
@@ -420,11 +420,11 @@ class PostgresRowWriter:
     # --- collecting ---------------------------------------------------------------------------------------
 
     def _enqueue(self, statement: str, values: tuple[Any, ...], changes: str | None = None) -> None:
-        """Queue a statement; ``changes`` names the chunk of which it must find a row."""
+        """Queue a statement; ``changes`` names the chunk whose row it must find."""
         self._queue.append((statement, values, changes))
 
     def _describe(self, doc: int, entry: IndexEntry) -> None:
-        """Tags and links of an active chunk."""
+        """Collect the tags and links of an active chunk."""
         self._tags += [(doc, entry.at, tag) for tag in entry.tags]
         self._links += [(doc, position, *link) for position, link in enumerate(entry.links)]
 
@@ -452,7 +452,7 @@ class PostgresRowWriter:
     # --- writing ----------------------------------------------------------------------------------------
 
     def flush(self) -> None:
-        """Write everything collected: from now on the connection sees it."""
+        """Write everything collected, so that statements of the connection see it."""
         for statement in self._send_all():
             array_cursor(self._connection).execute(*statement)
         self._count()
@@ -461,9 +461,9 @@ class PostgresRowWriter:
             self._written = self.head.counters()
 
     def finish(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """Write everything that can be written before the end; what is left to run with the commit.
+        """Write everything that can be written before the commit; returns the statements to run with it.
 
-        The statements take `Integers` and `Blobs`.
+        Their values include `Integers` and `Blobs`.
         """
         statements = self._send_all()
         self._count()
@@ -478,7 +478,7 @@ class PostgresRowWriter:
         self.head.modified, self._touched = self.version, 0
 
     def _send_all(self) -> list[tuple[str, tuple[Any, ...]]]:
-        """Write the collected rows but those of the term index, whose statements are returned."""
+        """Write the collected rows except those of the term index, whose statements are returned."""
         answers = self.send(self._terms.begin_flush() if self._changed else ())
         if not self._changed:
             return []
@@ -492,10 +492,10 @@ class PostgresRowWriter:
         return any(parts) or bool(self._links)
 
     def send(self, wanted: Sequence[tuple[str, tuple[object, ...]]] = ()) -> list[list[tuple[Any, ...]]]:
-        """Write the collected rows but those of the term index, in one round trip unless there are many new chunks.
+        """Write the collected rows except those of the term index, in one round trip unless many chunks are new.
 
         Args:
-            wanted: statements that are asked after them, whose rows are returned.
+            wanted: statements to run after them, whose rows are returned.
         """
         if not self.pending and not wanted:
             return []
@@ -588,5 +588,5 @@ def _columns(rows: Sequence[Sequence[Any]]) -> list[list[Any]]:
 
 
 def _link(link: tuple[Any, ...]) -> tuple[Any, ...]:
-    # Reasoning may contain NUL, which no text of PostgreSQL can.
+    # Reasoning may contain NUL, which a PostgreSQL text cannot.
     return (*link[:-1], None if link[-1] is None else link[-1].encode())

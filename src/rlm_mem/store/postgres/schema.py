@@ -1,7 +1,7 @@
 """The tables of the PostgreSQL backend: numbered migrations, and the row and key of a namespace.
 
 All tables lie in the schema ``rlm_mem`` and are always written with its name: nothing depends on the settings of a
-session. Every primary key, unique key and index begins with ``ns``, a number made of the namespace's name, so that
+session. Every primary key, unique key and index begins with ``ns``, a number derived from the namespace's name, so that
 any table can be partitioned or distributed by it (docs/spec/postgresql.md has the statements). Texts are compared byte
 by byte (COLLATE "C"), which is the order of Python and of the local store.
 """
@@ -208,7 +208,7 @@ CREATE TABLE rlm_mem.shards(
 );
 """
 
-# How chunks came, how far they are trusted, and until when they are kept: former versions wrote nothing of it.
+# The origin, trust and expiry of chunks, which earlier versions did not record.
 _TRUST = """
 ALTER TABLE rlm_mem.chunks ADD COLUMN origin text COLLATE "C" NOT NULL DEFAULT 'agent';
 ALTER TABLE rlm_mem.chunks ADD COLUMN trust text COLLATE "C" NOT NULL DEFAULT 'ordinary';
@@ -250,7 +250,7 @@ LOCAL_TABLES = ("migrations",)
 
 
 def namespace_key(name: str) -> int:
-    """The number of a namespace, made of its name alone: the same on every server, without a lookup."""
+    """The number of a namespace, derived from its name alone: the same on every server, without a lookup."""
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest(), "big", signed=True)
 
 
@@ -290,10 +290,10 @@ class Head:
         return ", ".join(_HEAD)
 
     def counters(self) -> tuple[Any, ...]:
-        """What ``write`` writes, to see whether anything changed."""
+        """The values that ``write`` writes; comparing them shows whether anything changed."""
         return tuple(getattr(self, name) for name in _COUNTERS)
 
     def write(self) -> tuple[str, tuple[Any, ...]]:
-        """The statement that writes it back."""
+        """The statement that writes the row back."""
         columns = ", ".join(f"{name} = %s" for name in _COUNTERS)
         return f"UPDATE rlm_mem.namespaces SET {columns} WHERE ns = %s", (*self.counters(), self.ns)

@@ -1,8 +1,8 @@
-"""Namespaces over several primaries: the directory of which one has which, and moving one while it is used.
+"""Namespaces on several primaries: the directory of their places, and moving a namespace while it is used.
 
 The directory is the table ``shards`` of the database that programs open. A namespace without a row there lives in
 that database itself. A moved namespace leaves a forwarding address in its old database, so programs that looked
-it up before the move find it: a writer under the lock, a reader within a second.
+it up before the move still find it: a writer under the lock, a reader within a second.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ if TYPE_CHECKING:
 __all__ = ["MoveReport", "Shard", "assign", "move_namespace", "purge_moved", "shards"]
 
 
-#: Passes of a move before writers have to wait: each copies what was written during the one before.
+#: Most passes of a move before writers have to wait: each copies what was written during the previous one.
 _PASSES = 5
-#: From so few changes on the rest is copied while writers wait: a fraction of a second.
+#: With at most this many changes, the rest is copied while writers wait: a fraction of a second.
 _FEW = 200
-#: Programs look for a forwarding address once a second; what was moved stays readable for longer than that.
+#: Programs look for a forwarding address once a second; the old rows stay readable for longer than that (seconds).
 _GRACE = 2.5
 
 _COUNTED = (
@@ -59,7 +59,7 @@ _COUNT_ACCESSES = (
 
 @dataclass(frozen=True)
 class Shard:
-    """Where a namespace is; ``place`` is a DSN without its password, ``chunks`` those that are active there."""
+    """Where a namespace is; ``place`` is a DSN without its password, ``chunks`` the number of active chunks there."""
 
     namespace: str
     place: str
@@ -68,7 +68,7 @@ class Shard:
 
 @dataclass(frozen=True)
 class MoveReport:
-    """What a move did. ``held_up`` is how long writers waited (seconds), ``passes`` how often was copied before."""
+    """What a move did. ``held_up`` is how long writers waited (seconds), ``passes`` the number of copies before."""
 
     namespace: str
     source: str
@@ -98,10 +98,10 @@ def shards(directory: str, config: Config | None = None) -> list[Shard]:
 
 
 def assign(directory: str, namespace: str, dsn: str, config: Config | None = None) -> None:
-    """Enter a namespace in the directory that is not in it yet: a new one, or one that is in ``dsn`` already.
+    """Enter a namespace in the directory that is not in it yet: a new one, or one that ``dsn`` already has.
 
     Raises:
-        InputError: it holds something already (move it instead), or ``dsn`` is none.
+        InputError: the namespace has chunks in its present place (move it instead), or ``dsn`` is not a DSN.
     """
     config = config or Config.load(None)
     _check_dsn(dsn)
@@ -114,7 +114,7 @@ def assign(directory: str, namespace: str, dsn: str, config: Config | None = Non
             hint="rlm-mem shards move takes them along",
         )
     with _Databases(config) as databases:
-        databases.pool(dsn)  # it answers, and has the tables
+        databases.pool(dsn)  # check that it answers, and make its tables
         _lead(databases.pool(directory), directory, namespace, dsn)
 
 
@@ -130,12 +130,12 @@ def move_namespace(
     """Move a namespace to another primary while it is read and written.
 
     It is copied in passes until little is left, and compared from end to end; only then do writers have to wait for the
-    rest. Their lock ends with this process, however it ends. Repeating an interrupted move finishes it. What running
-    recalls still recorded in the old place is copied at the end.
+    rest. The lock ends with this process, however it ends. Repeating an interrupted move finishes it. Lines that
+    running recalls still recorded in the old place are copied at the end.
 
     Args:
         directory: DSN that programs open.
-        dsn: its new database; without a password (use a passfile or service), since the directory keeps it.
+        dsn: of the new database; without a password (use a passfile or service), since the directory keeps it.
         purge: remove what is left in the old database afterwards; else ``purge_moved`` does it later.
 
     Raises:
@@ -159,7 +159,7 @@ def move_namespace(
             began = time.monotonic()
             with source.backend.transaction(namespace) as lock:
                 assert isinstance(lock, PostgresTransaction)
-                # Writers wait from here on: copy what they wrote since the last pass, and check that it is complete.
+                # Writers wait from here on: copy what they wrote since the last pass, and check the copy is complete.
                 copy_namespace(source, target, overwrite=True, mirror=True)
                 _refuse_unequal_states(source, target)
                 _copy_access_counts(source, databases.pool(source_dsn), new)
@@ -181,7 +181,7 @@ def move_namespace(
 
 
 def purge_moved(dsn: str, namespace: str, config: Config | None = None) -> int:
-    """Remove what a moved namespace left in its old database, but for the forwarding address; rows removed.
+    """Remove what a moved namespace left in its old database, except the forwarding address; returns rows removed.
 
     Raises:
         InputError: the namespace was not moved away from there.
@@ -294,7 +294,7 @@ def _catch_up(source: ChunkStore, target: ChunkStore, progress: Progress | None)
 
 
 def _refuse_differences(source: ChunkStore, target: ChunkStore, progress: Progress | None) -> None:
-    """Compare from end to end; what is written meanwhile may differ, and must be equal when compared again."""
+    """Compare from end to end, copying again what differs; at most `_FEW` differences may remain for the last copy."""
     found = compare(source, target, progress)
     for _ in range(_PASSES):
         if not found:
@@ -328,7 +328,7 @@ def _fingerprint(store: ChunkStore) -> int:
 
 
 def _copy_access_counts(source: ChunkStore, home: Pool, target: Pool) -> None:
-    """Copy the access counts, which are no change of a chunk and so not part of a pass."""
+    """Copy the access counts, which do not count as changes of a chunk and so are not part of a pass."""
     ns, after = namespace_key(source.namespace), 0
     while rows := home.rows(_ACCESSED, (ns, after, 5_000, ns)):
         after = rows[-1][0]
@@ -339,7 +339,7 @@ def _copy_access_counts(source: ChunkStore, home: Pool, target: Pool) -> None:
 def _carry_lines(source: ChunkStore, target: ChunkStore) -> None:
     """Copy lines of trajectories that were added in the old place while the namespace moved.
 
-    They are written without the lock, so a running recall may have added them there before it learnt of the move.
+    They are written without the lock, so a running recall may have added them there before it noticed the move.
     """
     old, new = source.backend.files(source.namespace), target.backend.files(target.namespace)
     there = new.signatures(TRAJECTORIES, recursive=True)

@@ -1,4 +1,4 @@
-"""Lists of terms as one search sees them: read when scoring asks for them, several at a time."""
+"""The term lists of one search: read when scoring needs them, several at a time."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ Slots = npt.NDArray[np.int32]
 Frequencies = npt.NDArray[np.uint8]
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
-"""Runs one statement and gives every row of its answer."""
+"""Runs one statement and returns all its rows."""
 
 #: Entries that are read ahead in one statement; stores of usual size need just one.
 _AHEAD = 400_000
-#: To look up one entry takes as long as to read so many of a whole list.
+#: Looking up one entry takes as long as reading this many entries of a whole list.
 _A_LOOK = 512
-#: Lists with so many entries are kept between searches, as far as they take no more than so many bytes together.
+#: Lists with at least this many entries are kept between searches, up to this many bytes in total.
 _LONG = 4_000
 _MOST_KEPT = 96_000_000
-#: Documents whose entries are read as one value: a value of PostgreSQL has less than a gigabyte.
+#: Range of documents whose entries are read as one value: a value in PostgreSQL is smaller than a gigabyte.
 _STRETCH = 1 << 24
 _MOST = 2**31 - 1
 _KEY = 0xFFFFFFFF
 
 
 class _Entries(NamedTuple):
-    """A whole list: documents, how often each holds the term, and the length of each."""
+    """A whole list: documents, how often the term occurs in each, and the length of each in terms."""
 
     slots: Slots
     frequency: Frequencies
@@ -50,8 +50,8 @@ class _Entries(NamedTuple):
 class KeptLists:
     """Long lists that searches have read, kept until something is written to their namespace.
 
-    A recall searches several times for much the same words. Of all namespaces together the lists that were used last
-    stay. Safe to share between threads.
+    A recall searches several times for much the same words. The least recently used lists, across all namespaces, are
+    dropped first. Safe to share between threads.
     """
 
     def __init__(self) -> None:
@@ -60,7 +60,7 @@ class KeptLists:
         self._bytes = 0
 
     def get(self, key: Hashable, state: Hashable) -> _Entries | None:
-        """A list as it was read at this state of its namespace; None where it was not."""
+        """A list as read at this state of its namespace; None if there is none."""
         with self._lock:
             found = self._lists.get(key)
             if found is None:
@@ -98,19 +98,19 @@ class PostgresTermPostings:
         self.max_frequency = 255
 
     def hold(self, slots: Slots, frequency: Frequencies) -> None:
-        """Keep what was read: the whole list."""
+        """Keep the whole list, which was read."""
         self.slots, self.frequency = slots, frequency
         self.max_frequency = int(frequency.max()) if len(frequency) else 0
 
     def whole(self) -> tuple[Slots, Frequencies]:
-        """Every document that holds the term, sorted, and how often."""
+        """Every document that contains the term, sorted, and how often it occurs there."""
         if self.slots is None:
             self._lists.read(self)
         assert self.slots is not None
         return self.slots, self.frequency
 
     def find(self, slots: Slots) -> tuple[Ints, Frequencies]:
-        """Which of the sorted documents hold the term, and how often."""
+        """Which of the sorted documents contain the term, and how often it occurs there."""
         if self.slots is None:
             found = self._lists.look_up(self, slots)
             if found is not None:
@@ -128,7 +128,7 @@ class TermLists:
         ns: key of the namespace.
         size: documents from this number on are newer than the search and are left out.
         kept: lists of earlier searches; their keys begin with `owner`.
-        state: changes with every write to the namespace; from before the first list was read.
+        state: of the namespace before the first list was read; every write changes it.
     """
 
     def __init__(
@@ -153,7 +153,7 @@ class TermLists:
         self._looked_up: tuple[Slots, dict[int, tuple[Slots, Frequencies]]] | None = None
 
     def of(self, term: int, df: int) -> PostgresTermPostings:
-        """The list of a term that so many chunks hold."""
+        """The list of a term that `df` chunks contain."""
         if term not in self._known:
             self._known[term] = made = PostgresTermPostings(self, term, df)
             found = None
@@ -170,7 +170,7 @@ class TermLists:
         self._looked_up = None
 
     def read(self, wanted: PostgresTermPostings) -> None:
-        """Read a list, and those expected after it as far as they are short enough."""
+        """Read a list, and the lists expected after it, up to `_AHEAD` entries in all."""
         chosen, total = [wanted], wanted.df
         for other in self._missing(wanted):
             total += other.df
@@ -221,7 +221,7 @@ class TermLists:
         return self._noted((read.pair[lo:hi] & _KEY).astype(np.int32), read.figures[lo:hi])
 
     def _noted(self, slots: Slots, figures: npt.NDArray[np.uint32]) -> tuple[Slots, Frequencies]:
-        """Entries as scoring takes them, without those that are newer than the search; their lengths are noted."""
+        """Entries in the form scoring needs, without those newer than the search; their lengths are noted."""
         end = int(np.searchsorted(slots, self._size))
         slots, figures = slots[:end], figures[:end]
         self.length[slots] = figures[:, 0]

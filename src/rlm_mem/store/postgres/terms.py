@@ -1,7 +1,7 @@
 """The term index in a write transaction: the dictionary, postings and every figure that search reads.
 
 Added and removed chunks are collected as encoded segments and turned into changes of sorted lists all at once: one
-statement asks for the parts of lists that change, another writes them. The namespace's lock is held, so no other
+statement reads the parts of lists that change, another writes them. The namespace's lock is held, so no other
 process changes these rows meanwhile.
 """
 
@@ -39,13 +39,13 @@ __all__ = ["Question", "TermIndex"]
 Ints = npt.NDArray[np.int64]
 
 Question = tuple[str, Sequence[object], Callable[[list[tuple[Any, ...]]], None]]
-"""A statement, its values, and what takes in its rows."""
+"""A statement, its values, and the function that receives its rows."""
 
 Statement = tuple[str, tuple[object, ...]]
 
-#: With so many bytes of segments collected, they are written: memory stays bounded in a batch of any size.
+#: Collected segments are written beyond this many bytes, so that memory stays bounded in a batch of any size.
 _MOST_BYTES = 8_000_000
-#: Numbers of terms kept in memory during one transaction.
+#: How many numbers of terms are kept in memory during one transaction.
 _MOST_TERMS = 500_000
 
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
@@ -95,7 +95,7 @@ class TermIndex:
         return blob, *encoded.figures()
 
     def expect(self, texts: Iterable[str]) -> Question:
-        """What asks for the numbers of terms that are in the dictionary, and takes them in."""
+        """The question for the numbers of those terms that are in the dictionary."""
         missing = {text for text in texts if text not in self._numbers and text not in self._unknown}
 
         def take(found: list[tuple[Any, ...]]) -> None:
@@ -114,7 +114,7 @@ class TermIndex:
         self._note(doc, (doc, conversation, blob or _NO_SEGMENTS), None)
 
     def _note(self, doc: int, before: Indexed | None, after: Indexed | None) -> None:
-        # Of several changes of one chunk only the first former state is in the tables.
+        # If one chunk changes several times, only its first former state is in the tables.
         self._before.setdefault(doc, before)
         self._after[doc] = after
         self._bytes += sum(len(indexed[2]) for indexed in (before, after) if indexed is not None)
@@ -162,7 +162,7 @@ class TermIndex:
         )
 
     def flush(self, answers: Sequence[list[tuple[Any, ...]]]) -> list[Statement]:
-        """The statement that writes everything collected but the head; none where nothing is collected.
+        """The statement that writes everything collected except the head; none where nothing is collected.
 
         Args:
             answers: the rows of each statement of `begin_flush`.
@@ -191,7 +191,7 @@ class TermIndex:
     def _statement(
         self, changes: IndexDifference, rows: list[tuple[Any, ...]], *, last: bool
     ) -> list[Statement]:
-        """What writes changes; unless it is the `last` time, figures of conversations wait for their rows."""
+        """The statement that writes changes, with the figures of conversations only the `last` time."""
         postings = lists_of([row[1:] for row in rows if not row[0]])
         words = lists_of([row[1:] for row in rows if row[0]])
         pair, figures, held = summed(words, changes)
@@ -221,13 +221,13 @@ class TermIndex:
             self._conversations[number] = (known[0] + chunks, known[1] + length)
 
     def _count_conversations(self, held: Mapping[int, int]) -> None:
-        """Count in the head which conversations come to have chunks or cease to, by how many each has so far."""
+        """Count in the head the conversations that gain their first chunk or lose their last; `held`: chunks so far."""
         for number, chunks in held.items():
             more, _ = self._conversations.get(number, (0, 0))
             self._head.conversations += (chunks + more > 0) - (chunks > 0)
 
     def _figures_of_conversations(self) -> list[Statement]:
-        """Their statement; none where none changes."""
+        """The statement that writes figures of conversations; none where nothing changes."""
         if not self._conversations:
             return []
         numbers = sorted(self._conversations)
@@ -245,7 +245,7 @@ class TermIndex:
     def _holding_parts(self, changes: IndexDifference) -> Statement:
         """The statement for the parts of both tables that hold, or would hold, what changes."""
         every = np.concatenate([changes.posting, changes.removed])
-        # Documents that no list holds yet belong at the end of each: one look per term finds the place of all.
+        # Documents that are in no list yet belong at the end of each: one lookup per term finds the place of all.
         place = distinct(pairs(every >> 32, np.minimum(every & _KEY, self._edge)))
         return (
             f"SELECT 0, a.* FROM ({POSTINGS.holding}) a UNION ALL"
@@ -270,7 +270,7 @@ class TermIndex:
         return statements
 
     def _terms(self, changes: IndexDifference, held: Ints) -> list[tuple[str, tuple[object, ...]]]:
-        """The dictionary's figures: rows of new terms, and differences of those that are there."""
+        """Statements for the dictionary's figures: rows of new terms, and differences of existing ones."""
         new = np.fromiter(self._new_terms.values(), np.int64, len(self._new_terms))  # in rising order
         of_words = changes.word & _KEY
         term = distinct(np.concatenate([new, changes.term, of_words[held != 0]]))
@@ -310,7 +310,7 @@ class TermIndex:
 
 
 def _together(statements: Sequence[Statement]) -> list[Statement]:
-    """Statements that write different rows as one."""
+    """Combine statements that write different rows into one."""
     if not statements:
         return []
     named = ", ".join(f"s{number} AS ({sql})" for number, (sql, _) in enumerate(statements))

@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 __all__ = ["Moved", "PostgresTransaction"]
 
 _LOCK = f"SELECT {Head.columns()} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
-#: By itself: with a table in it, a worker of a cluster would answer with a number of its own.
+#: Without a table: otherwise a worker of a cluster would answer with its own number.
 _NUMBER = "SELECT pg_current_xact_id()::text"
-#: Before a lock that a transaction in doubt may hold on a worker.
+#: Run before taking a lock that a transaction in doubt may hold on a worker.
 _PATIENCE = ("SET LOCAL citus.propagate_set_commands = 'local'", "SET LOCAL lock_timeout = '5s'")
 _MAKE = "INSERT INTO rlm_mem.namespaces(ns, name, analysis) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 #: Between these numbers of chunks the planner's statistics are refreshed whenever a namespace has doubled. Below, every
-#: plan is good; above, autovacuum is soon enough; in between a bulk of writes ends before autovacuum runs.
+#: plan is good; above, autovacuum is soon enough; in between, bulk writes end before autovacuum runs.
 _FEWEST, _MOST = 256, 200_000
 
 
@@ -54,7 +54,7 @@ class PostgresTransaction:
     The lock of a namespace is its row, so it ends with the transaction whatever happens to this process.
 
     Attributes:
-        doubled: whether a namespace that it wrote to has doubled, so that the planner's figures of it are out of date.
+        doubled: whether a namespace that it wrote to has doubled, so that the planner's statistics are out of date.
 
     Args:
         pool: where the connection comes from, and a second one if the first is lost while it commits.
@@ -97,7 +97,7 @@ class PostgresTransaction:
     # --- beginning --------------------------------------------------------------------------------------
 
     def begin(self, namespace: str) -> None:
-        """Start, with the lock of one namespace; on a lost connection it starts again with a new one.
+        """Start, and take the lock of one namespace; if the connection is lost, start again on a new one.
 
         Raises:
             StoreLocked: another process holds the lock for too long. Moved: the namespace is elsewhere.
@@ -124,7 +124,7 @@ class PostgresTransaction:
             try:
                 with connection.pipeline():
                     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-                    if self.pool.distributed:  # the settings that follow hold on the workers, too
+                    if self.pool.distributed:  # the settings that follow apply on the workers, too
                         connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
                     connection.execute(f"SET LOCAL lock_timeout = {_milliseconds(until)}")
                     if not self._durable:
@@ -191,13 +191,13 @@ class PostgresTransaction:
             self.lock(chunk.namespace).put(chunk, status, keep_version=keep_version)
 
     def expect(self, chunks: Sequence[Chunk], reads: Sequence[tuple[str, Sequence[object]]] = ()) -> set[str]:
-        """Ask, in one round trip, for ids, conversations and terms of new chunks, and what is about to be read.
+        """Read, in one round trip, ids, conversations and terms of new chunks, and rows that are needed next.
 
         Args:
-            reads: statements whose rows are kept for when they are asked, until something is written.
+            reads: statements to run now; `rows` returns what they found, until something is written.
 
         Returns:
-            Those of their conversations that no chunk is of yet.
+            The conversations of these chunks that have no chunk yet.
         """
         with self.translating():
             questions: list[Question] = []
@@ -229,7 +229,7 @@ class PostgresTransaction:
         return self.connection.cursor(binary=True).execute(statement, values or None)
 
     def keep(self, chunk: Chunk) -> None:
-        """Record a former version of a chunk as it is, in place of the one with its revision."""
+        """Record a former version of a chunk as it is; replaces a kept one of the same revision."""
         self.forget()
         with self.translating():
             self.lock(chunk.namespace).keep(chunk)
@@ -278,7 +278,7 @@ class PostgresTransaction:
     def rows(
         self, statement: str, values: Sequence[object] = (), *, terms: bool = False
     ) -> list[tuple[Any, ...]]:
-        """Rows of a statement that sees what this transaction wrote, in the tables of terms only with ``terms``."""
+        """Rows of a statement that sees this transaction's writes; those to the term index only with ``terms``."""
         known = self._ahead.get((statement, repr(values))) if self._ahead else None
         if known is not None:
             return known
@@ -387,11 +387,11 @@ def _milliseconds(until: float) -> int:
 def _committed(
     pool: Pool, xid: str | None, written: Sequence[int], proof: tuple[str, tuple[Any, ...]] | None
 ) -> bool:
-    """Whether a transaction was committed, of which no answer to COMMIT was received.
+    """Whether a transaction was committed whose COMMIT got no answer.
 
     Args:
         written: keys of the namespaces whose locks it held.
-        proof: finds a line of the audit log that it wrote.
+        proof: a query that finds a line of the audit log if the transaction wrote it.
     """
     cause: StorageError | None = None
     try:
@@ -415,7 +415,7 @@ def _outcome(
             return None
         time.sleep(0.1)
     if proof is None:
-        # The worker of a cluster may have committed although the server that was asked has not.
+        # A worker of a cluster may have committed although the coordinator has not.
         return True if state == "committed" else None if pool.distributed else False
     if pool.distributed:
         # A worker may still be about to commit: until it has, it holds the locks.
@@ -423,14 +423,14 @@ def _outcome(
             pool.change([*((statement, ()) for statement in _PATIENCE), *((_LOCK, (ns,)) for ns in written)])
         except (
             StoreLocked
-        ):  # it waits for the second step of the commit, which follows what the coordinator did
+        ):  # a worker waits for the second phase of the commit, which follows the coordinator's outcome
             return state == "committed" or bool(pool.rows(*proof))
-    # A server that took over may reuse ids of transactions: the line in the audit log is the proof.
+    # A server that took over may reuse transaction ids: the line in the audit log is the proof.
     return bool(pool.rows(*proof))
 
 
 def _state(pool: Pool, xid: str | None) -> str:
-    """What the server says of a transaction."""
+    """The state of a transaction on the server: ``in progress``, ``committed`` or ``aborted``."""
     try:
         return str(pool.rows("SELECT pg_xact_status(%s::text::xid8)", (xid,))[0][0])
     except StorageError as failure:

@@ -1,4 +1,4 @@
-"""Values as PostgreSQL takes them: texts without what it cannot store, arrays in its binary form, made at once."""
+"""Values in forms that PostgreSQL accepts: texts without characters it cannot store, and arrays built in one step."""
 
 from __future__ import annotations
 
@@ -38,9 +38,8 @@ class Blobs:
     """A `bytea[]` whose items lie one after the other.
 
     Args:
-        words: 32-bit words of all items, as they are to be stored (the machine's order of bytes is little-endian, or
-            they have been swapped).
-        counts: how many words each item has, one at least.
+        words: 32-bit words of all items; they are sent in little-endian order.
+        counts: the number of words in each item, at least one.
     """
 
     __slots__ = ("data",)
@@ -77,7 +76,7 @@ class _BlobsDumper(_AsIs):
 
 
 class ListDumper(array.ListDumper):
-    """Writes a list as psycopg does, but one of texts or of numbers at once instead of item by item."""
+    """Writes a list as psycopg does, but a list of only texts or only integers in one step, not item by item."""
 
     def dump(self, obj: list[Any]) -> Buffer | None:
         """See `psycopg.adapt.Dumper.dump`."""
@@ -85,7 +84,7 @@ class ListDumper(array.ListDumper):
         if kinds == {int}:
             return f"{{{','.join(map(str, obj))}}}".encode()
         text = '","'.join(obj) if kinds == {str} else "\0"
-        if "\0" in text:  # or no texts: psycopg refuses a NUL
+        if "\0" in text:  # not only texts, or a NUL, which psycopg refuses
             return super().dump(obj)
         if "\\" in text or text.count('"') > 2 * (len(obj) - 1):
             text = '","'.join(one.replace("\\", "\\\\").replace('"', '\\"') for one in obj)
@@ -93,7 +92,7 @@ class ListDumper(array.ListDumper):
 
 
 def array_cursor(connection: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
-    """A cursor that takes `Integers` and `Blobs`, and answers in binary."""
+    """A cursor that accepts `Integers` and `Blobs`, and returns binary values."""
     cursor = connection.cursor(binary=True)
     cursor.adapters.register_dumper(Integers, _IntegersDumper)
     cursor.adapters.register_dumper(Blobs, _BlobsDumper)
@@ -104,12 +103,12 @@ def array_cursor(connection: psycopg.Connection[Any]) -> psycopg.Cursor[Any]:
 
 
 def is_storable(text: str) -> bool:
-    """Whether PostgreSQL can store a text: it can store neither NUL nor half a surrogate pair, so no row has them."""
+    """Whether PostgreSQL can store a text: it can store neither NUL nor half a surrogate pair, so no row has either."""
     return "\0" not in text and not has_surrogate(text)
 
 
 def stored(text: str) -> str:
-    """An entry of the dictionary as its table has it: the name of an author may contain a NUL, which is escaped."""
+    """A dictionary entry as stored in its table: the name of an author may contain a NUL, which is escaped."""
     if "\0" not in text and _MARK not in text:
         return text
     return text.replace(_MARK, _MARK + _MARK).replace("\0", _MARK + _NUL)
