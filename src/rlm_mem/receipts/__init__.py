@@ -1,7 +1,7 @@
 """Receipts: an answer as one file that can be verified later, against the memory or against a bundle of its chunks.
 
-``making`` turns a recorded run into a receipt, ``format`` is the file, ``verifying`` checks what still holds. Programs
-of a receipt run in the sandbox only, as those of a model do.
+``making`` turns a recorded run into a receipt, ``format`` defines the file, ``verifying`` checks what still holds.
+Programs of a receipt run only in the sandbox, like those of a model.
 """
 
 from __future__ import annotations

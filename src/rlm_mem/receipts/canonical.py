@@ -15,14 +15,14 @@ from rlm_mem.sandbox.values import well_formed
 __all__ = ["canonical", "digest", "plain_json", "without_volatile"]
 
 VOLATILE = frozenset({"access_count", "accessed_at", "storage_size_mb", "index_size_mb"})
-"""Keys of results whose values change although no memory does: counted reads, and sizes on disk."""
+"""Keys of results whose values change although the memory does not: counted reads, and sizes on disk."""
 
 
 def plain_json(value: Any) -> Any:
     """The value as plain JSON data.
 
-    Tuples become lists, decimals and unknown types text, lone surrogates U+FFFD, and numbers that are not finite their
-    names.
+    Tuples become lists, decimals and unknown types become text, lone surrogates U+FFFD, and numbers that are not finite
+    their names as text.
     """
     if isinstance(value, str):
         return well_formed(value)
@@ -42,14 +42,14 @@ def plain_json(value: Any) -> Any:
 
 
 def canonical(value: Any) -> bytes:
-    """Plain JSON data in its one canonical form: a line with keys in order, no spaces, UTF-8."""
+    """Plain JSON data in its only canonical form: one line with sorted keys, no spaces, UTF-8."""
     return json.dumps(
         value, ensure_ascii=False, allow_nan=False, sort_keys=True, separators=(",", ":")
     ).encode()
 
 
 def digest(value: Any, domain: str) -> str:
-    """SHA-256, hexadecimal, of a line with the domain and the canonical form."""
+    """SHA-256, in hexadecimal digits, of a line with the domain followed by the canonical form."""
     return hashlib.sha256(f"rlm-mem-receipt/1 {domain}\n".encode() + canonical(value)).hexdigest()
 
 

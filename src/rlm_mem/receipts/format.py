@@ -20,10 +20,10 @@ __all__ = ["Altered", "Bundle", "ReceiptPart", "Receipt", "ReceiptSignature", "c
 
 FORMAT = 1
 MAX_BYTES = 64_000_000
-"""Of a receipt, and of a bundle."""
+"""Maximum size of a receipt, and of a bundle."""
 MAX_PARTS = 50_000
 MAX_DEPTH = 64
-"""Levels of nesting in one line; a memory may have 32."""
+"""Maximum levels of nesting in one line; a memory may have 32."""
 _START = "0" * 64
 
 
@@ -188,7 +188,7 @@ class Receipt:
     """The record of one answer as a file.
 
     Attributes:
-        origin, question, settings, state, answer, cost: the single parts.
+        origin, question, settings, state, answer, cost: the parts that occur once.
         steps, replies, chunks: the repeated parts, in order.
         head: the hash over everything, 64 hexadecimal digits; what a signature covers.
         signature: None for an unsigned receipt.
@@ -234,7 +234,7 @@ class Receipt:
         return parts
 
     def to_bytes(self) -> bytes:
-        """The file."""
+        """The content of the file."""
         lines = [canonical({"kind": one.kind, "body": one.body, "hash": one.hash}) for one in self.parts()]
         if self.signature is not None:
             lines.append(canonical({"kind": "signature", "body": msgspec.to_builtins(self.signature)}))
@@ -309,8 +309,8 @@ class Bundle:
     Attributes:
         receipt: the head of its receipt.
         chunks: documents by chunk id.
-        calls: for each step with calls, its number from 0 and its calls in order, each a mapping of ``name``, ``args``,
-            ``read`` and either ``result`` or ``error``.
+        calls: for each step with calls, by its number from 0, the calls in order, each a mapping with ``name``,
+            ``args``, ``read`` and either ``result`` or ``error``.
     """
 
     receipt: str
@@ -318,7 +318,7 @@ class Bundle:
     calls: dict[int, list[dict[str, Any]]]
 
     def to_bytes(self) -> bytes:
-        """The file."""
+        """The content of the file."""
         lines = [{"kind": "bundle", "body": {"format": FORMAT, "receipt": self.receipt}}]
         lines += [{"kind": "chunk", "body": one} for one in self.chunks.values()]
         lines += [
@@ -491,10 +491,10 @@ def read_bytes(path: str | Path, what: str) -> bytes:
 
 
 def check_new(path: str | Path, *, overwrite: bool = False) -> Path:
-    """The path, where a file may be written to it.
+    """The path, if a file may be written to it.
 
     Raises:
-        InputError: the path exists already.
+        InputError: the path exists already, or is a folder.
     """
     place = Path(path)
     if place.is_dir():

@@ -1,6 +1,6 @@
-"""Making a receipt: the record of a run, with the versions that it rests on and the results of its calls.
+"""Making a receipt: the record of a run, with the chunk versions that it rests on and the results of its calls.
 
-The programs of the run are replayed on the memory for this, and each call is recorded. A step is marked as not
+To make it, the programs of the run are replayed on the memory and each call is recorded. A step is marked as not
 reproduced where the memory has changed since the run, or where a program uses random numbers or the clock.
 """
 
@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 __all__ = ["RecordedParts", "agrees", "chunk_hash", "make_receipt"]
 
 REPLAY_SECONDS = 300.0
-"""Wall clock that the programs of one receipt may take, all together."""
+"""Wall-clock seconds that all programs of one receipt may take together."""
 _CHANGING = re.compile(rf"(['\"](?:{'|'.join(sorted(VOLATILE))})['\"]: )(?:[\d.]+|'[^']*'|None)")
 
 
@@ -67,7 +67,7 @@ def make_receipt(
     Args:
         store: the memory that was asked.
         run: a result of recall or reason, a trajectory, or the id of one; ``"last"`` names the newest.
-        functions: the further host functions that its programs used, by name.
+        functions: additional host functions that the run's programs used, by name.
         bundle: also make the bundle (``Receipt.bundle``).
         key: the file of an Ed25519 private key to sign with (extra ``sign``); ``password`` where it has one.
 
@@ -219,7 +219,7 @@ def _hide(value: Any) -> Any:
 
 
 def agrees(step: ReplayStep) -> bool:
-    """Whether a turn gave the same again, apart from the values in ``VOLATILE``."""
+    """Whether a turn gave the same results again, apart from the values in ``VOLATILE``."""
     then, now = step.then, step.now
     error = None if now.error is None else redact(now.error)
     quoted = then.error_kind == "QuotedProgram"

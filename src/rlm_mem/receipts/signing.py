@@ -38,7 +38,7 @@ def sign(head: str, key: str | Path, *, password: str | None = None) -> ReceiptS
 
 
 def check_key(key: str | Path, password: str | None = None) -> None:
-    """Raise as :func:`sign` does where the key cannot be used to sign."""
+    """Raise the errors of :func:`sign` if the key cannot be used to sign."""
     _private(Path(key), password)
 
 
@@ -46,7 +46,7 @@ def signed_by(head: str, signature: ReceiptSignature) -> bytes:
     """The public key (32 bytes) with which the head was signed.
 
     Raises:
-        Altered: the signature is not of this head. InvalidConfig: the extra ``sign`` is not installed.
+        Altered: the signature does not match this head. InvalidConfig: the extra ``sign`` is not installed.
     """
     crypto = _crypto()
     try:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["CallPlayer", "CallRecorder", "TapedSession", "args_hash", "pinned", "result_hash"]
 
 _OWN = frozenset((*MODEL_FUNCTIONS, "print_rows", "page", "help", "FINAL"))
-"""Answered by the session itself or from recorded replies, so they are not recorded."""
+"""Functions answered by the session itself or from recorded replies, so that their calls are not recorded."""
 
 DIVERGED = "calls"
 """``stopped_by`` of a replay whose programs make other calls than recorded."""
@@ -184,7 +184,7 @@ class _Pinned:
         self._moment = moment
 
     def clock(self) -> datetime:
-        """The moment."""
+        """The fixed moment."""
         return self._moment
 
     def __getattr__(self, name: str) -> Any:
@@ -192,5 +192,5 @@ class _Pinned:
 
 
 def pinned(store: ChunkStore, moment: datetime) -> ChunkStore:
-    """The store with another present time: what ``last week`` means depends on when it is said."""
+    """The store with its clock fixed at a moment: what ``last week`` means depends on when it is said."""
     return cast("ChunkStore", _Pinned(store, moment))

@@ -52,7 +52,7 @@ class PartCheck:
         part: ``file``, ``signature``, ``record``, ``settings``, ``chunk ID``, ``step N``, ``answer``, ``cost``.
         status: ``holds``; ``changed``: the memory has changed since; ``altered``: the receipt was changed;
             ``not checked``, with the reason.
-        detail: in words.
+        detail: the reason, in words.
     """
 
     part: str
@@ -83,7 +83,7 @@ class Verification:
 
     @property
     def holds(self) -> bool:
-        """Nothing was altered, nothing has changed, and everything could be checked."""
+        """Whether nothing was altered or has changed, and chunks, steps and answer could all be checked."""
         return self.verdict == "holds"
 
     def __str__(self) -> str:
@@ -104,9 +104,9 @@ def verify(
         receipt: the receipt, the content of its file, or the path.
         store: the memory that was asked; its chunks and its record of the run are compared, and without a bundle the
             programs run on it.
-        bundle: what was written together with the receipt; the programs run on it.
+        bundle: the bundle written together with the receipt; the programs run on it.
         key: the public key that must have signed it: a line ``ssh-ed25519 …``, or a file.
-        functions: the further host functions of the memory, by name.
+        functions: additional host functions of the memory, by name.
 
     Raises:
         InputError: a file cannot be read, is too large or of a later format; the key is not valid.
@@ -299,7 +299,7 @@ def _chunks(receipt: Receipt, store: ChunkStore) -> list[PartCheck]:
 def _former(
     part: str, revision: int | None, wanted: str, now: Chunk | None, store: ChunkStore, chunk_id: str
 ) -> PartCheck:
-    """A chunk that is no longer at the version that was read."""
+    """The result for a chunk that is no longer at the version that was read."""
     archived = store.get_archived(chunk_id) if now is None else None
     state = (
         f"it is at revision {now.revision} now"
@@ -363,7 +363,7 @@ def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
 
 
 def _misquoted(value: Any, documents: dict[str, dict[str, Any]]) -> list[str]:
-    """Chunks that a result quotes with another content than they have."""
+    """Chunks that a result quotes with content other than their own."""
     if isinstance(value, list):
         return [one for item in value for one in _misquoted(item, documents)]
     if not isinstance(value, dict):
@@ -408,7 +408,7 @@ class _Replayed:
 
     Args:
         notes: the bundle; None replays on the memory.
-        unchanged: nothing was written since the receipt, so any difference is an alteration.
+        unchanged: whether nothing was written since the receipt, so that any difference is an alteration.
     """
 
     def __init__(
@@ -502,7 +502,7 @@ class _Replayed:
         return "changed", f"{noted[differs][0]} returns something else now, {what}"
 
     def answer(self, recorded: bool) -> PartCheck:
-        """The result for the answer; ``recorded``: the memory's own record has the same."""
+        """The result for the answer; ``recorded``: whether the memory's own record of the run agrees."""
         answer = self._receipt.answer
         if not answer.concluded:
             read = first_ids(dict.fromkeys(one for step in self._receipt.steps for one in step.chunks_read))
