@@ -1,4 +1,4 @@
-"""Contract suites: tests that a package which extends RLM-MEM runs against its own backend, importer or model.
+"""Contract suites: tests for packages that extend RLM-MEM, to be run against their own backend, importer or model.
 
 A suite is a class of pytest tests. Subclass it in a test module, provide its fixtures, and run pytest::
 

@@ -62,7 +62,7 @@ class BackendContract(StoreFixtures):
     # --- chunks -------------------------------------------------------------------------------------------
 
     def test_a_chunk_is_read_back_as_it_was_written(self, store: ChunkStore, open_store: OpenStore) -> None:
-        """Every field, whatever the text; by the store that wrote it and by one that is opened later."""
+        """Every field is the same, whatever the text, in the store that wrote it and in one opened later."""
         made = [
             store.create_chunk(
                 text,
@@ -103,7 +103,7 @@ class BackendContract(StoreFixtures):
                 store.get_chunk(bad)
 
     def test_an_id_is_taken_once(self, store: ChunkStore) -> None:
-        """A second chunk of the same id is refused, also where the first one is archived; the first one stays."""
+        """A second chunk with the same id is refused, even if the first one is archived; the first one stays."""
         store.create_chunk("first", chunk_id="chunk-own")
         with pytest.raises(InvalidChunk):
             store.create_chunk("second", chunk_id="chunk-own")
@@ -171,7 +171,7 @@ class BackendContract(StoreFixtures):
         assert {hit.chunk_id for hit in search(store, "walnut")} == {kept.id, gone.id}
 
     def test_erasing_leaves_nothing(self, store: ChunkStore) -> None:
-        """A chunk erased, active or archived, is gone with its versions and the links that led to it."""
+        """An erased chunk, active or archived, is gone with its versions and the links that led to it."""
         kept = store.create_chunk("kept")
         for archived_first in (False, True):
             gone = store.create_chunk(f"gone {archived_first}")
@@ -190,7 +190,7 @@ class BackendContract(StoreFixtures):
         assert check(store) == []
 
     def test_reads_are_counted_and_are_no_change(self, store: ChunkStore, open_store: OpenStore) -> None:
-        """A read raises the count, and neither the revision nor the history; counts outlive the store object."""
+        """A read raises the count, but changes neither revision nor history; counts outlive the store object."""
         made = store.create_chunk("read me")
         for _ in range(3):
             store.get_chunk(made.id)
@@ -348,7 +348,7 @@ class BackendContract(StoreFixtures):
     def test_a_transaction_appears_whole_or_not_at_all(
         self, store: ChunkStore, open_store: OpenStore
     ) -> None:
-        """One that fails leaves chunks, versions, links, archive, index and audit log as they were; it nests."""
+        """A failed transaction leaves chunks, versions, links, archive, index and audit log as they were; can nest."""
         kept, gone = store.create_chunk("kept walnut", tags=["t"]), store.create_chunk("gone")
         store.add_link(kept.id, gone.id, "supports")
         before = _everything(store)
@@ -456,7 +456,7 @@ class BackendContract(StoreFixtures):
     def test_a_backup_holds_everything(
         self, store: ChunkStore, tmp_path: Path, moved_clock: MovedClock
     ) -> None:
-        """Restored into a folder it is equal: chunks, archive, versions and files; so is a copy brought back."""
+        """Restored into a folder, chunks, archive, versions and files are equal; so they are in a copy brought back."""
         made = [store.create_chunk(f"number {number}", tags=["t"]) for number in range(4)]
         store.add_link(made[0].id, made[1].id, "supports")
         store.update_chunk(made[1].id, "changed")
@@ -493,7 +493,7 @@ class BackendContract(StoreFixtures):
     # --- several writers ----------------------------------------------------------------------------------
 
     def test_threads_share_a_store_and_lose_no_update(self, store: ChunkStore) -> None:
-        """Reads and writes inside a transaction are one step, whatever other threads write."""
+        """Reads and writes inside a transaction are atomic, whatever other threads write."""
         made = store.create_chunk("0", metadata={"count": 0})
 
         def work(who: int) -> None:
@@ -548,7 +548,7 @@ def _texts(store: ChunkStore) -> dict[str, str]:
 
 
 def _everything(store: ChunkStore) -> Any:
-    """All that a reader sees of a namespace, access counts left out."""
+    """Everything that a reader sees of a namespace, except access counts."""
 
     def plain(chunk: Chunk) -> dict[str, Any]:
         data = chunk.to_dict()

@@ -57,8 +57,8 @@ class _CountedChunk:
 class CandidateSourceContract(StoreFixtures):
     """Tests of ``Backend.candidate_source``; a subclass provides the fixture ``place``: a new, empty place.
 
-    The source is exact: its figures are those of a recount of every chunk after any sequence of writes, and its order
-    is that of the scores, equal ones newest first.
+    The source is exact: after any sequence of writes its figures equal a recount of every chunk, and its results are in
+    the order of their scores, equal ones newest first.
     """
 
     @pytest.fixture
@@ -76,7 +76,9 @@ class CandidateSourceContract(StoreFixtures):
             elif chance < 0.7:
                 store.update_chunk(chosen, _text(rng), tags=rng.sample(["red", "green"], rng.randrange(3)))
             elif chance < 0.8:
-                with suppress(InvalidLink):  # a chunk is not replaced by itself, nor by one that it replaces
+                with suppress(
+                    InvalidLink
+                ):  # a chunk cannot be replaced by itself, nor by one that it replaces
                     store.update_chunk(chosen, metadata={"superseded_by": rng.choice(ids)})
             elif chance < 0.9:
                 store.delete_chunk(chosen)
@@ -88,7 +90,7 @@ class CandidateSourceContract(StoreFixtures):
         return store
 
     def test_figures_equal_a_recount(self, searched: ChunkStore) -> None:
-        """Counts of chunks, segments and conversations, in all and by term; frequencies of whole conversations."""
+        """Counts of chunks, segments and conversations, in total and by term; term frequencies of conversations."""
         source, plain, terms = searched.candidate_source(), _recounted(searched), _terms()
         figures = source.statistics(source.term_ids(terms))
         assert figures.chunks == len(plain)
@@ -183,7 +185,7 @@ class CandidateSourceContract(StoreFixtures):
             assert found == [(two.start, two.end, two.author, two.length) for two in one.segments]
 
     def test_what_holds_every_term_of_a_group(self, searched: ChunkStore) -> None:
-        """Chunks in force that hold a group of terms, by the weights of their terms, then the newest first."""
+        """Chunks in force that contain a group of terms, by the weights of their terms, then the newest first."""
         source, plain = searched.candidate_source(), _recounted(searched)
         terms = _terms()
         rng = random.Random(11)
@@ -244,7 +246,7 @@ class CandidateSourceContract(StoreFixtures):
             assert before in (FAR, sum(lengths[one] for one in order[: order.index(chunk_id)]))
 
     def test_terms_that_nobody_used_are_no_error(self, searched: ChunkStore) -> None:
-        """Unknown words, none at all, and words that no database can store find nothing."""
+        """Unknown words, no words at all, and words that no database can store find nothing."""
         source = searched.candidate_source()
         odd = ["neverused", "\0", "\ud800", "'; --", ""]
         assert source.term_ids(odd).tolist() == [-1] * len(odd)
@@ -262,7 +264,7 @@ class CandidateSourceContract(StoreFixtures):
         assert search(store, "walnut") == []
 
     def test_search_sees_a_write_at_once_and_inside_its_transaction(self, store: ChunkStore) -> None:
-        """A chunk is found as soon as it is written, and no more once it is changed or deleted.
+        """A chunk is found as soon as it is written, and no longer once it is changed or deleted.
 
         The title in its provenance is searched, too.
         """

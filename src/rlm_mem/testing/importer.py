@@ -73,7 +73,7 @@ class ImporterContract:
 
     @pytest.fixture
     def source(self, tmp_path: Path, example: tuple[str, bytes]) -> Path:
-        """The example as a file of its own name."""
+        """The example as a file under its own name."""
         path = tmp_path / "source" / example[0]
         path.parent.mkdir(parents=True)
         path.write_bytes(example[1])
@@ -82,7 +82,7 @@ class ImporterContract:
     # --- telling files apart ------------------------------------------------------------------------------
 
     def test_it_is_found_by_its_name(self, importer: Format) -> None:
-        """``--format NAME`` finds this format; the name is plain and has a description for reports."""
+        """``--format NAME`` finds this format; its name is plain, and it has a description for reports."""
         assert format_named(importer.name).name == importer.name
         assert importer.name == importer.name.lower().strip()
         assert all(char.isalnum() or char == "-" for char in importer.name)
@@ -94,7 +94,7 @@ class ImporterContract:
         assert report.formats == {importer.name: 1}, _problems(report)
 
     def test_it_claims_no_foreign_file(self, importer: Format, example: tuple[str, bytes]) -> None:
-        """The importer claims no file of another format, of none, or with only the ending of its own."""
+        """The importer claims no file of another format or of none, nor one that only has its file extension."""
         own = Path(example[0]).suffix
         for name, data in {**_FOREIGN, **self.foreign}.items():
             if (
@@ -109,7 +109,7 @@ class ImporterContract:
         assert claim_by_ending <= Claim.POSSIBLE, f"a picture that is called picture{own}"
 
     def test_sniffing_takes_any_bytes(self, importer: Format, example: tuple[str, bytes]) -> None:
-        """Half a file, no file, another encoding: the answer is a claim, never an error."""
+        """For half a file, an empty one or another encoding, the answer is a claim, never an error."""
         name, data = example
         for head in (
             b"",

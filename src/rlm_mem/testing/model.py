@@ -34,12 +34,12 @@ class ModelContract:
 
     @pytest.fixture
     def failing_model(self) -> LLM | None:
-        """A model whose every call fails, as one without its server does; None: there is none."""
+        """A model whose every call fails, such as one without its server; None if there is none."""
         return None
 
     @pytest.fixture(autouse=True)
     def key_in_the_environment(self, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-        """A key in the environment, where keys of providers are."""
+        """A key in the environment, like the keys of providers."""
         monkeypatch.setenv("CONTRACT_API_KEY", _KEY)
         yield
 
@@ -51,7 +51,7 @@ class ModelContract:
         assert _KEY not in model.name + repr(model)
 
     def test_a_completion_has_text_usage_and_time(self, model: LLM) -> None:
-        """Token counts are not negative, parts are within their sum; a cost is known or None."""
+        """Token counts are not negative and no part exceeds its total; the cost is not negative, or None."""
         began = time.monotonic()
         made = model.complete("Say a word.")
         elapsed = time.monotonic() - began
@@ -73,7 +73,7 @@ class ModelContract:
         assert made.cost is None or made.cost >= 0
 
     def test_a_conversation_is_taken_as_well_as_a_text(self, model: LLM) -> None:
-        """Roles in any order, empty and odd texts; an empty list and anything but messages are refused."""
+        """Roles in any order and empty or odd texts are accepted; an empty list and other types are refused."""
         made = model.complete(
             [
                 Message("system", "Be brief."),
@@ -97,7 +97,7 @@ class ModelContract:
         assert isinstance(model.complete("x", **nothing), Completion)
 
     def test_text_arrives_by_on_text_whole_and_in_the_callers_thread(self, model: LLM) -> None:
-        """The pieces joined are the answer, except for outer space; an exception of the callback is raised."""
+        """The joined pieces are the answer, except for surrounding space; an exception of the callback is raised."""
         pieces: list[str] = []
         made = model.complete("Say a word.", on_text=pieces.append)
         assert "".join(pieces).strip() == made.text.strip()
@@ -120,7 +120,7 @@ class ModelContract:
         assert all(isinstance(one, Completion) for one in made)
 
     def test_a_timeout_is_kept(self, model: LLM) -> None:
-        """A call with a tiny time-out returns soon: with an answer, or with an error of the tree."""
+        """A call with a tiny time-out returns soon: with an answer, or with a ``ModelError``."""
         began = time.monotonic()
         try:
             model.complete("Say a word.", timeout=0.001)

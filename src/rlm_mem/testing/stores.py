@@ -30,7 +30,7 @@ class MovedClock:
         return self.now
 
     def advance(self, **units: float) -> None:
-        """Move it on; ``units`` as for ``timedelta``."""
+        """Move the clock forward; ``units`` as for ``timedelta``."""
         self.now += timedelta(**units)
 
 
@@ -39,7 +39,7 @@ class StoreFixtures:
 
     @pytest.fixture
     def place(self) -> Path | str:
-        """An empty place of the test alone, as ``ChunkStore`` takes it: a folder, or ``SCHEME://…``."""
+        """An empty place for this test alone, in a form ``ChunkStore`` accepts: a folder, or ``SCHEME://…``."""
         raise NotImplementedError("define the fixture `place` in your subclass of the suite")
 
     @pytest.fixture
@@ -62,5 +62,5 @@ class StoreFixtures:
 
     @pytest.fixture
     def store(self, open_store: OpenStore) -> ChunkStore:
-        """An open store at the place, empty."""
+        """An open, empty store at the place."""
         return open_store()
