@@ -72,7 +72,7 @@ def start(settings: TelemetryConfig, environ: Mapping[str, str] | None = None) -
     opening the memory.
 
     Returns:
-        Whether it is on now.
+        Whether telemetry is on now.
     """
     environ = os.environ if environ is None else environ
     if is_on():
@@ -118,7 +118,7 @@ def use(tracer_provider: Any = None, meter_provider: Any = None, *, content: boo
     """Record to these providers of the OpenTelemetry SDK, for programs that set them up themselves.
 
     Args:
-        tracer_provider, meter_provider: None records none of that kind.
+        tracer_provider, meter_provider: None: nothing of that kind is recorded.
         content: also put queries and answers into spans.
     """
     from rlm_mem.telemetry.providers import Providers

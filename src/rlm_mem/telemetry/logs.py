@@ -24,8 +24,8 @@ _STANDARD = {*vars(logging.makeLogRecord({})), "message", "asctime", "taskName"}
 
 
 class JsonLines(logging.Formatter):
-    """One JSON object a line: ``ts``, ``level``, ``logger``, ``message``; ``error`` and ``trace`` of an exception;
-    ``trace_id`` and ``span_id`` inside a span; and what was given with ``extra=``.
+    """One JSON object per line: ``ts``, ``level``, ``logger``, ``message``, ``process``; ``error`` and ``trace`` of an
+    exception; ``trace_id`` and ``span_id`` inside a span; and what was given with ``extra=``.
     """
 
     def format(self, record: logging.LogRecord) -> str:
@@ -87,6 +87,6 @@ def start_logging(level: str, line_format: str) -> None:
     )
     root.addHandler(handler)
     root.setLevel(level.upper())
-    # Below a warning, the lines of client libraries concern them alone.
+    # Client libraries' lines below a warning are of no interest here.
     for name in ("httpx", "httpcore", "openai", "anthropic", "urllib3", "asyncio", "mcp", "psycopg"):
         logging.getLogger(name).setLevel(max(logging.WARNING, root.level))

@@ -78,7 +78,7 @@ class ObservedOperation(AbstractContextManager["ObservedOperation", Literal[Fals
 
 
 class Recording(Protocol):
-    """What records while telemetry is on: ``recorder.Recorder``."""
+    """The recorder while telemetry is on: ``recorder.Recorder``."""
 
     def operation(self, name: str, labels: Mapping[str, str | int | bool]) -> ObservedOperation: ...
     def waiting(self, name: str, labels: Mapping[str, str | int | bool]) -> ObservedOperation: ...
@@ -94,7 +94,7 @@ _active: Recording | None = None
 
 
 def activate(recording: Recording | None) -> Recording | None:
-    """Set what records from now on (None: nothing); returns what recorded before."""
+    """Set the recorder to use from now on (None: record nothing); returns the former one."""
     global _active
     former, _active = _active, recording
     return former
@@ -110,7 +110,7 @@ def operation(name: str, **labels: str | int | bool) -> ObservedOperation:
 
     Args:
         name: one of ``names.OPERATIONS``.
-        **labels: attributes of span and metric (``tool="search"``), of few different values.
+        **labels: attributes of span and metric (``tool="search"``), each with few different values.
     """
     return _NOTHING if _active is None else _active.operation(name, labels)
 
@@ -143,7 +143,7 @@ def observed(
 
     Args:
         name: one of ``names.OPERATIONS``.
-        after: is given the operation and what the call returned, to add attributes.
+        after: called with the operation and the result of the call, to add attributes.
     """
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:
@@ -163,7 +163,7 @@ def observed(
 
 
 def with_current_context(function: Callable[_P, _R]) -> Callable[_P, _R]:
-    """The function with the current span as its parent, for other threads to call, several at once too."""
+    """Wrap a function so that other threads, even several at once, call it with the current span as parent."""
     if _active is None:
         return function
     context = contextvars.copy_context()
@@ -176,5 +176,5 @@ def with_current_context(function: Callable[_P, _R]) -> Callable[_P, _R]:
 
 
 def trace_ids() -> tuple[str, str] | None:
-    """Trace and span id of the current span as hexadecimal digits, for log lines; None outside of one."""
+    """Trace and span id of the current span as hexadecimal digits, for log lines; None outside a span."""
     return None if _active is None else _active.trace_ids()

@@ -25,7 +25,7 @@ class Providers:
     """A provider of each kind, or None.
 
     Attributes:
-        owned: they were made here, so `close` shuts them down.
+        owned: whether they were made here, so that `close` shuts them down.
     """
 
     tracing: Any
@@ -40,7 +40,7 @@ class Providers:
 
 
 def providers(settings: TelemetryConfig, environ: Mapping[str, str], *, make: bool) -> Providers | None:
-    """Those of the host program where it has set up any, else new ones, else None.
+    """The providers of the host program if it has set up any, else new ones, else None.
 
     Args:
         make: make new ones where the host program has none.

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Recorder"]
 
 _TEXT_LIMIT = 4_000  # characters of a query or answer
-#: Seconds: from a tenth of a millisecond, since most of what a memory does takes a few.
+#: Bucket bounds in seconds: from 0.1 ms, since most operations of a memory take a few milliseconds.
 _SECONDS = (
     0.0001,
     0.00025,
@@ -59,7 +59,7 @@ class Recorder:
     """Makes spans and writes to instruments.
 
     Args:
-        providers: where they go.
+        providers: receive the spans and metrics.
         content: also record questions and answers.
     """
 
@@ -86,14 +86,14 @@ class Recorder:
         return _Recorded(self, f"rlm_mem.{name}", "rlm_mem.operation.duration", attributes)
 
     def model_call(self, model: str) -> ObservedOperation:
-        """A span as the conventions for generative models name it, and its duration."""
+        """A span named by the conventions for generative models, and its duration."""
         attributes = {"gen_ai.operation.name": "chat", "gen_ai.request.model": model}
         return _Recorded(
             self, f"chat {model}", "gen_ai.client.operation.duration", attributes, kind=SpanKind.CLIENT
         )
 
     def http_request(self, method: str, headers: Mapping[str, str]) -> ObservedOperation:
-        """A span of the server, below the caller's."""
+        """A server span, as a child of the caller's span."""
         return _Recorded(
             self,
             f"HTTP {method}",
@@ -169,7 +169,7 @@ class _Recorded(ObservedOperation):
 
     def __enter__(self) -> ObservedOperation:
         self._began = time.perf_counter()
-        # Messages of errors may quote text of the user: a span gets the class of an error alone.
+        # Error messages may quote text of the user, so a span gets only the class of an error.
         self._scope = self._recorder.tracer.start_as_current_span(
             self._name,
             context=self._parent,
