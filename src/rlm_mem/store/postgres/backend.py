@@ -310,7 +310,7 @@ class PostgresBackend:
         ]
 
     def candidate_source(self, namespace: str) -> CandidateSource:
-        """The candidates of this backend for one search, as of this moment."""
+        """The source of candidates for one search, as of this moment."""
         from rlm_mem.store.postgres.lookup import PostgresSource, SearchCaches
 
         self._prepare(namespace)
@@ -354,7 +354,7 @@ class PostgresBackend:
             self.flush_reads(wait=False)
 
     def flush_reads(self, *, wait: bool) -> int:
-        """Write buffered reads; returns for how many chunks. Without ``wait``, none while another process writes."""
+        """Write buffered reads; returns for how many chunks. Without ``wait`` they stay if another process writes."""
         if self.read_only or self._local.transaction is not None:
             return 0
         return self._reads.flush(self._routes.of, wait=wait)

@@ -537,7 +537,7 @@ class PostgresSource:
         return spoken
 
     def _few(self, filters: Filters) -> Bools | None:
-        """Mask over the documents that pass; None if nothing restricts them, or many pass or no index can list them."""
+        """Mask over the documents that pass; without a speaker None if nothing restricts or very many (may) pass."""
         if filters not in self._masks:
             sql, values = _conditions(self._ns, filters)  # what is not shown is left out later
             mask = None

@@ -44,7 +44,7 @@ def around(
 ) -> Neighbourhood:
     """See `CandidateSource.around`; `usual_size` is the average number of segments per chunk."""
     asked = union(docs, alone)
-    # Windows are wide enough for chunks of usual size; where small chunks are adjacent, wider windows are read again.
+    # Windows are wide enough for chunks of usual size; where small chunks are adjacent, wider windows are read.
     steps = min(MOST, 2 + int(2 * reach / max(usual_size, 1.0)))
     hood, enough = _walked(rows, ns, asked, docs, near, reach, steps)
     if not enough and steps < MOST:

@@ -69,7 +69,7 @@ class PartTable:
 
     @property
     def whole(self) -> str:
-        """SQL for the entries of ranges of lists, joined in no certain order; values: owners, lowest keys, ends, ns.
+        """SQL for the entries of ranges of lists, joined in any order; values: owners, lowest keys, ends, ns.
 
         One value per range: thousands of rows would cost several times as much to send and to receive.
         """

@@ -41,7 +41,7 @@ class Pool:
 
     Args:
         dsn: ``postgresql://…`` with any of libpq's options, several hosts included.
-        settings: the number of connections, and how long to wait for them.
+        settings: the number of connections, and how long to wait for servers.
         worker_seconds: how long to wait for a worker of the cluster behind the server, in seconds.
 
     Attributes:
