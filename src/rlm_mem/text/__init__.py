@@ -1,7 +1,7 @@
-"""Language without I/O, used by store, ingest and search alike.
+"""The analysis of language, without I/O, used by store, ingest and search alike.
 
 Contents: token counts (`tokens`), the structure of a text (`blocks`), its segments and terms (`analysis`), dates
-(`dates`), keys and passwords in it (`secrets`). Nothing here reads files, depends on chunks or ranks.
+(`dates`), keys and passwords in it (`secrets`). Nothing here reads files, handles chunks or ranks.
 """
 
 ANALYSIS_VERSION = 3

@@ -37,7 +37,7 @@ from rlm_mem.text.stopwords import function_words, stop_words
 #: Longest term kept, in characters; longer runs (hashes, base64) are cut to this prefix.
 MAX_TERM = 48
 
-#: Terms of headings, titles and paths that each segment below them is indexed with, at most.
+#: Most terms of headings, titles and paths that are indexed with each segment below them.
 _MAX_AROUND = 32
 
 # Flag bits of a segment (stored as one unsigned 32-bit number).
@@ -67,7 +67,7 @@ OPINION = 1 << 23  #: "I think", "should", "recommend"
 NEGATION = 1 << 24  #: "not", "never", "no longer"
 
 _APOSTROPHES = "’‘ʼ＇`"
-#: Letters that Unicode does not take apart, as a keyboard without them writes names: "Lodz", "Soren".
+#: Letters that Unicode does not decompose, as names are written without them: "Lodz", "Soren".
 _PLAIN_LETTERS = dict(zip("łøđħŧıæœ", ("l", "o", "d", "h", "t", "i", "ae", "oe"), strict=True))
 _WORD = re.compile(r"\d{1,3}(?:,\d{3}){1,8}(?![\w,])|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*")
 _NUMERIC = re.compile(r"\d+(?:[.,]\d+)+$")
@@ -84,7 +84,7 @@ _SPACELESS = late(
 )
 
 _QUOTE_MARKS = frozenset("\"“”«»„'`*")
-"""A quotation has one of these."""
+"""Every quotation has one of these."""
 
 _CASELESS_CUES = (
     (cues.DURATION, DURATION),
@@ -107,10 +107,10 @@ _CASED_CUES = (
 )
 _KIND_FLAGS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
 
-# A cue is in no text of ASCII words without one of its words here, or, of three letters or more, a word that begins
-# with one.
-_TIMES, _SITES = 1 << _TIME_SHIFT, 2 << _TIME_SHIFT  # bits of a number in flags, free in hints
-_DIGITS = 1 << 25  # free in flags; with it a text has a number
+# A text of ASCII words has a cue only if it has one of the cue's words listed here, or a word that begins with one of
+# them of three letters or more.
+_TIMES, _SITES = 1 << _TIME_SHIFT, 2 << _TIME_SHIFT  # in flags the bits of a count, in hints free
+_DIGITS = 1 << 25  # unused in flags: the text has a number
 _PERIODS = "day night week month year"
 _HINTS = {
     _TIMES: f"{_PERIODS} {cues.MONTHS.replace('|', ' ')} yesterday today tonight tomorrow ago recently lately "
@@ -197,13 +197,13 @@ _Value = TypeVar("_Value")
 
 
 class Known(dict[str, _Value]):
-    """The results of a function by word, each made when it is first asked for.
+    """The results of a function by word, each computed when it is first looked up.
 
-    As ``lru_cache``, but a lookup is that of a dictionary: texts have thousands of words, most of them seen before.
+    Like ``lru_cache``, but a lookup is that of a dictionary: texts have thousands of words, most of them seen before.
 
     Args:
         make: the function.
-        most: words that are kept; one more, and all are forgotten.
+        most: number of words that are kept; with one more, all are dropped.
     """
 
     def __init__(self, make: Callable[[str], _Value], most: int) -> None:
@@ -225,7 +225,7 @@ _AFTER_DIGITS = frozenset(("st", "nd", "rd", "th", "am", "pm"))
 
 @cache
 def _hint_table() -> dict[str, int]:
-    """The cues by words, and the first three letters of each word."""
+    """The cue bits of each hint word; the first three letters of each word are keys, too."""
     table: dict[str, int] = {}
     for bit, listed in _HINTS.items():
         for word in listed.split():
@@ -235,7 +235,7 @@ def _hint_table() -> dict[str, int]:
 
 
 def _hints_of(word: str) -> int:
-    """The cues that a text of ASCII words with this one may have."""
+    """The bits of the cues that a text of ASCII words may have because of this word."""
     table, bits = _hint_table(), 0
     low = word.lower()
     for part in (low,) if low.isalnum() else _HINT_PARTS.split(low):
@@ -255,10 +255,10 @@ _hints = Known(_hints_of, 1 << 16).__getitem__
 
 
 def segment_flags(text: str, words: Sequence[str] | None = None) -> int:
-    """The cue bits of one segment's own text (without its author), of which only the beginning is looked at.
+    """The cue bits of one segment's own text (without its author); cues are looked for only in its beginning.
 
     Args:
-        words: the raw words of that, where they are known.
+        words: the raw words of that beginning, if the caller has them.
     """
     window = _plain(text[:_CUE_WINDOW])
     words = _WORD.findall(window) if words is None else words
@@ -305,7 +305,7 @@ def says_i(text: str) -> bool:
 
 
 def _plain(text: str) -> str:
-    """The text with one kind of apostrophe, as long as before."""
+    """The text with one kind of apostrophe; its length stays the same."""
     if text.isascii():
         return text.replace("`", "'")
     # A hundred times faster than str.translate where another character is not ASCII.
@@ -340,7 +340,7 @@ def words(text: str) -> Iterator[tuple[str, int, int]]:
 class Analyser:
     """Turns text into terms for one language.
 
-    `language` is a Snowball algorithm ("english", "german", …) or "none" for no stemming. An unknown name is a
+    `language` is a Snowball algorithm ("english", "german", …) or "none" for no stemming. An unknown name raises a
     `ValueError` that lists the choices. Instances hold a bounded cache of stems and may be shared by threads.
     """
 
@@ -416,9 +416,7 @@ class Analyser:
         self, word: str, left_out: frozenset[str], *, singles: bool, shouting: bool = False
     ) -> Sequence[str]:
         """The terms of one raw word; `shouting`: the whole text is in capitals."""
-        if (
-            word.isascii() and word.isdigit()
-        ):  # hardly any number comes twice: it need not be kept as a stem, too
+        if word.isascii() and word.isdigit():  # hardly any number comes twice: its stem is not cached
             return (word[:MAX_TERM],)
         found: list[str] = []
         for raw in self._split(word, singles):
@@ -473,8 +471,9 @@ class Analyser:
         """The segments of `content` as the index stores them.
 
         `skip_before` is the number of leading characters repeated from the previous chunk: they are not indexed twice.
-        `around` is the context of all of the content (headings before it, its title, its path): a segment is indexed
-        with these words and those of the headings above it as if they were its own.
+        `around` is the context of the whole content (headings before it, its title, its path): each segment, except
+        headings and turns, is indexed with its words and those of the headings above the segment as if they were its
+        own, up to a limit.
         """
         analysed: list[AnalysedSegment] = []
         above = self.indexed_terms(around) if around else []
@@ -592,12 +591,12 @@ class Headings:
         self._open.append((level, first.strip("#*: \t")[:_MAX_HEADING]))
 
     def texts(self) -> list[str]:
-        """Their words, the topmost first."""
+        """The texts of the headings in force, topmost first."""
         return [text for _, text in self._open if text]
 
 
 def headings_at(text: str, offsets: Sequence[int]) -> list[list[str]]:
-    """The headings above each of these rising offsets of `text`, topmost first.
+    """The headings above each of these ascending offsets of `text`, topmost first.
 
     A heading that begins at the offset itself is not included. Linear time.
     """
@@ -655,7 +654,7 @@ def _spans(content: str, block: Block) -> Iterator[tuple[int, int]]:
 
 
 def _grouped(spans: list[tuple[int, int]], fill: bool, longest: int) -> Iterator[tuple[int, int]]:
-    """Join neighbours up to `longest` characters: all of them where `fill`, else only tiny ones."""
+    """Join neighbouring spans up to `longest` characters: all of them if `fill`, else only tiny ones."""
     start, end = spans[0]
     for index, (first, last) in enumerate(spans[1:], start=1):
         tiny = end - start < _TINY or (index == len(spans) - 1 and last - first < _TINY)

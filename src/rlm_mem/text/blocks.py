@@ -1,6 +1,6 @@
 """The structure of a text: headings, paragraphs, turns, list items, tables, code, sentences; and who says what.
 
-One pass over the lines, linear in the length of the text. Blocks hold spans of the text, never copies, and
+One pass over the lines, linear in the length of the text. Blocks are spans of the text, not copies, and
 together they cover every character that is not a space.
 """
 
@@ -31,8 +31,8 @@ class Block(NamedTuple):
     """One structural unit: `text[start:end]`, without the line breaks around it.
 
     `body_start` is where the words begin after a speaker's label or an item's marker. `author` is the speaker
-    whose turn the block is, or continues. `depth` is the indent of an item in columns. `apart` says that an
-    empty line precedes the block.
+    whose turn the block is, or continues. `depth` is the indent of an item in columns. `apart`: an empty line
+    precedes the block.
     """
 
     start: int
@@ -59,20 +59,20 @@ _HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{1,80}\*\*:?\Z")
 _UNDERLINE = re.compile(r"(?:=+|-{3,})\Z")
 _RULE = late(r"(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,})\Z")
 _ITEM = late(r"(?:[-*+•‣◦]|(?P<number>\d{1,4})[.)]|\([a-z0-9]{1,3}\))\s+(?=\S)")
-# A single line that begins with a letter and has no colon is a paragraph: no other block begins so, and no label.
+# A single line that begins with a letter and has no colon is a paragraph: no other block and no label begins so.
 _PLAIN_LINE = re.compile(r"[^\W\d_][^\r\n:：]*\Z")
 _STOP = ".!?…。！？:\"'”’)]*"
 _CODE_INDENT = 4  # columns (Markdown)
 _TAB = 4
 
 
-_KEPT_LENGTH = 8_000  # characters: any chunk of usual settings is shorter
+_KEPT_LENGTH = 8_000  # characters: with the usual settings every chunk is shorter
 
 
 def blocks(text: str) -> Sequence[Block]:
     """The blocks of `text` in order.
 
-    Those of the last short texts are cached: cutting, type detection and the index use the same chunk in turn.
+    The blocks of the last short texts are cached: cutting, type detection and the index read the same chunk in turn.
     """
     return _kept(text) if len(text) <= _KEPT_LENGTH else _parsed(text)
 
@@ -89,7 +89,7 @@ _kept = lru_cache(maxsize=128)(_parsed)
 
 
 class _Scanner:
-    """Reads lines one by one and keeps the open block."""
+    """Reads lines one by one and tracks the open block."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -178,7 +178,7 @@ class _Scanner:
             self.extend(line)
 
     def _continues_after_gap(self, line: _Line) -> bool:
-        """A list item goes on after an empty line, indented code too, where the line is indented."""
+        """Whether an indented line after an empty one continues a list item or indented code."""
         if self.first is None:
             return False
         if self.kind == ITEM:
@@ -192,7 +192,7 @@ class _Scanner:
         return item["number"] is None or self.kind not in (PARAGRAPH, TURN) or item["number"] == "1"
 
     def _may_start_turn(self, line: _Line) -> bool:
-        """Inside a running paragraph a label counts only where the line before was finished."""
+        """Whether a label counts: inside a running paragraph, only if the line before ends with a stop."""
         if self.kind != PARAGRAPH or self.last_end == 0:
             return self.kind != ITEM or line.indent == 0
         return self.text[self.last_end - 1] in _STOP
@@ -345,7 +345,7 @@ _STAMP = rf"(?:{_DATE}(?:,\s?|\s|T)\s?{_TIME}(?:Z|[+-]\d\d:?\d\d)?|{_TIME}|{_DAT
 
 @cache
 def _labelled_line() -> re.Pattern[str]:
-    """Compiled with the first line that may have a label: loading this module would cost a search 2 ms otherwise."""
+    """Compiled for the first line that may have a label; otherwise loading this module would cost a search 2 ms."""
     return re.compile(
         rf"""(?P<stamp>\[{_STAMP}\]|\({_STAMP}\)|{_STAMP}(?=\s?[-–|]))?\s*(?:[-–|]\s+)?
             (?:
@@ -468,14 +468,14 @@ _NUMBERED = _words(
     nov dec mon tue tues wed thu thur thurs fri sat sun
     """
 )
-# These may end a sentence: they do where a capital follows that is not part of a name or number.
+# These end a sentence only if a capitalised word of `_OPENING_WORDS` follows.
 _SHORTENED = _words(
     """
     inc ltd co corp llc plc etc ave blvd rd esq u.s u.k e.u u.n a.m p.m ph.d m.d b.a m.a
     """
 )
 
-# It begins with its characters, so that the search for the next stop skips what lies between.
+# The pattern begins with a set of characters, so that the search skips the text before the next stop.
 _END = late(
     r"""[.!?…。！？｡](?:(?<=[.!?…])(?<![.!?…].)[.!?…]*+["'”’»)\]]*+(?=\s)
         | (?<=[。！？｡])[。！？｡]*["'”’」』）)\]]*)""",
@@ -500,7 +500,7 @@ def sentences(text: str, start: int = 0, end: int | None = None) -> list[tuple[i
 
 @lru_cache(maxsize=512)
 def _sentences(text: str, start: int, stop: int) -> tuple[tuple[int, int], ...]:
-    """Kept for the last paragraphs: cutting, type detection, the index and the reading of statements ask in turn."""
+    """Cached for the last paragraphs: cutting, type detection, the index and the statements read each in turn."""
     spans: list[tuple[int, int]] = []
     begin = _space_at(text, start, stop).end()
     for match in _END.finditer(text, begin, stop):
@@ -562,7 +562,7 @@ def _is_opening(text: str, position: int, stop: int) -> bool:
 def units(text: str, start: int, end: int) -> list[tuple[int, int]]:
     """The sentences of a paragraph, never across lines that are independent of each other (a log, notes).
 
-    Wrapped prose differs from independent lines by the lower-case letter that most of its lines begin with.
+    In wrapped prose, unlike independent lines, more than a fifth of the further lines begin with a lower-case letter.
     """
     if not _LINE_BREAK.search(text, start, end):
         return sentences(text, start, end)

@@ -1,4 +1,4 @@
-"""The changes that a sentence states: its words as topic and value, and its clauses of change.
+"""Read the changes that a sentence states, and its words as topic and value.
 
 "Moved X from A to B", "replaced A with B", "sold A", "Ana took X over from Ben", "no more X on Fridays".
 """
@@ -75,7 +75,7 @@ def _stem_of(analyser: Analyser, low: str) -> str:
 
 
 class SentenceReader:
-    """The words of one sentence.
+    """Reads the words of one sentence.
 
     ``unread``: the sentences directly before it that state nothing; a pronoun may mean their topic.
     """
@@ -114,7 +114,7 @@ class SentenceReader:
         self.known, self.unread = topic, []
 
     def _ending(self, one: Stated, before: Sequence[Token]) -> Stated:
-        """The same statement, turned into one that the value held before."""
+        """The statement with the value of these words as its former value."""
         return replace(one, former=self._value(before), shown_former=self._shown(before))
 
     def _taken_over(self, tokens: list[Token]) -> list[Stated]:
@@ -170,7 +170,7 @@ class SentenceReader:
         ]  # fmt: skip
 
     def _topic(self, tokens: Sequence[Token]) -> tuple[frozenset[str], str]:
-        """The stems of a subject, with the speaker as :data:`ME` or by name, and "new" if it calls its value new."""
+        """The stems of a subject, with the speaker as :data:`ME` or by name, and a word like "new" or "now"."""
         stems: set[str] = set()
         news = ""
         head = ""

@@ -1,4 +1,4 @@
-"""The words of a sentence: its clauses, their verbs, and the words after the verb. Tables and rules, English only."""
+"""Cut a sentence into clauses and find their verbs and the words after them. Tables and rules, English only."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ _PHRASES = (
     ("last", "week"), ("last", "month"), ("as", "well"), ("a", "month"), ("a", "day"), ("a", "week"), ("a", "year"),
     ("per", "month"), ("per", "day"), ("per", "week"), ("per", "year"),
 )  # fmt: skip
-"""Words that are not compared; those in `NEWS` say that something is new."""
+"""Phrases that are not compared; those in `_NEWS_PHRASES` say that something is new."""
 _PHRASES_FROM = {first: tuple(one for one in _PHRASES if one[0] == first) for first, *_ in _PHRASES}
 NEWS = words("now nowadays currently anymore instead")
 _NEWS_PHRASES = {
@@ -128,9 +128,9 @@ NUMBERS = words(
 )
 _PARTICLES = words("up out off down away back aside")
 _WORDS = 1 << 15
-"""Words of which it is kept what they may be."""
+"""Largest number of words whose classification is cached."""
 _FIRST_WORDS = 9
-"""Number of words of a clause that may contain an unknown verb."""
+"""Number of words at the start of a clause among which an unknown verb is looked for."""
 _NUMBER_SIGNS = frozenset(("no", "nr", "number", "."))
 """Between a noun and its number: "pump no. 3"."""
 _NO_NOUN = (
@@ -177,7 +177,7 @@ _CHOSEN = {"chose": "choose", "picked": "choose", "selected": "choose", "adopted
 _SUBJECTS = words("it he she they we i")
 _LIGHT = words("got has have had was were made came took found did said left won")
 _PLURAL = words("i we you they and don't doesn't do not longer never always")
-"""Words before a verb after which its plain form is a finite one."""
+"""Words after which the plain form of a verb is finite: "they run"."""
 CHANGES = words(
     "moved relocated migrated switched changed converted transferred upgraded downgraded ported rewritten "
     "rewrote renamed rescheduled postponed shifted pushed delayed extended raised increased lowered "
@@ -187,7 +187,7 @@ CHANGES = words(
 )
 """With "from A to B", or "to B"."""
 TRAVELLED = words("went gone pushed jumped got")
-"""Those of `CHANGES` that are about a journey if a place follows."""
+"""Verbs of change that are about a journey if a place follows."""
 PLACED = words("moved relocated transferred shifted")
 REPLACES = words("replaced substituted swapped traded exchanged superseded replaces supersedes succeeded")
 ENDS = words(
@@ -278,7 +278,7 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
             if (after in CHANGES or after in REPLACES) and low != "'s" and not BE[low] and any(
                 other.low in ("to", "from", "by", "with", "for") for other in tokens[number + 1 :]
             ):  # fmt: skip
-                continue  # "is moved to": the participle is what counts
+                continue  # "is moved to": the participle counts
             return number, "be"
         if low == "used" and number + 2 < len(tokens) and tokens[number + 1].low == "to":
             return number, "used to"
@@ -426,7 +426,7 @@ def clauses_of(tokens: list[Token]) -> Iterator[list[Token]]:
 
 
 def begins_with_verb(tokens: Sequence[Token]) -> bool:
-    """Whether an unknown verb comes first: "… and boards with the Strands"."""
+    """Whether a verb comes first: "… and boards with the Strands"."""
     first = tokens[0].low if len(tokens) > 1 else ""
     if first.endswith("s") and family_of(first):
         return True
@@ -465,7 +465,7 @@ def parts_of(tokens: Sequence[Token]) -> list[Complement]:
             break
         if one.text in ".:,":
             if one.text == "." and number + 1 < len(tokens):
-                continue  # of an abbreviation
+                continue  # the stop of an abbreviation
             continue
         if one.low in PREPOSITIONS:
             parts.append(Complement(one.low))
@@ -502,11 +502,11 @@ _BARE = words("house home flat jobs schools banks teams doctors desks offices pl
 
 
 def tokens_of(text: str, found: Sequence[str] | None = None) -> list[Token]:
-    """The words and stops of a sentence; ``found`` if the caller has looked for them."""
+    """The words and stops of a sentence; ``found`` are their texts if the caller has them."""
     tokens, end = [], 0
     for word in (
         TOKEN.findall(text) if found is None else found
-    ):  # with a search for each, faster than match objects
+    ):  # searching for each is faster than match objects
         start = text.index(word, end)
         end = start + len(word)
         tokens.append(Token(word, word.lower().replace("’", "'"), start, end))
@@ -531,7 +531,7 @@ def adds(tokens: list[Token]) -> bool:
 
 
 def no_more(tokens: list[Token]) -> int:
-    """Number of leading words that end what follows: "no more tea", "there will be no picnic"; 0 for none."""
+    """Number of leading words that say the rest has ended: "no more tea", "there will be no picnic"; 0 for none."""
     low = [one.low for one in tokens[:4]]
     if low[:2] == ["no", "more"]:
         return 2
@@ -584,7 +584,7 @@ def _until_but(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
 
 
 def without_news(tokens: Sequence[Token]) -> tuple[list[Token], str]:
-    """The words without those of the present ("now", "from now on"), and those removed that say something is new."""
+    """The words without those for the present ("now", "from now on"), and the removed word that means "new"."""
     kept: list[Token] = []
     news = ""
     number = 0
@@ -617,7 +617,7 @@ def after_phrase(tokens: Sequence[Token], phrase: tuple[str, ...]) -> int:
 
 
 def denial_in(subject: Sequence[Token]) -> tuple[bool, str]:
-    """Whether the words before a verb deny it, and "no longer" if that is how."""
+    """Whether the words before a verb deny it, and "no longer" if they have it."""
     low = [one.low for one in subject]
     if "longer" in low and "no" in low:
         return True, "no longer"
@@ -633,7 +633,7 @@ def is_participle(word: str) -> bool:
 
 
 def kind_of(tokens: Sequence[Token]) -> str:
-    """What sort of value some words are."""
+    """The kind of value that some words are: "time", "date", "day", "number", "name" or "word"."""
     kinds = {_kind_of_word(one.low) for one in tokens}
     for kind in _KINDS:
         if kind in kinds:

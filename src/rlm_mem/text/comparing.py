@@ -1,4 +1,4 @@
-"""The differences of two sequences of words or lines, in bounded time however much repeats in them."""
+"""Compare two sequences of words or lines, in bounded time even if many items are equal."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ __all__ = ["Opcode", "comparable", "opcodes"]
 Opcode = tuple[str, int, int, int, int]
 
 _MAX_PAIRS = 60_000
-"""Pairs of equal items, at most; the comparison visits each of them many times."""
+"""Most pairs of equal items that are compared in detail; the comparison visits each pair many times."""
 _MAX_ITEMS = 6_000
 
 
 def opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
     """How ``before`` becomes ``after``, in the form of `difflib.SequenceMatcher.get_opcodes`.
 
-    The common beginning and end are equal. Where too much repeats in between, all of that counts as replaced.
+    The common beginning and end are equal. If the rest is too long or repeats too much, all of it counts as replaced.
     """
     head, tail = _in_common(before, after)
     old, new = before[head : len(before) - tail], after[head : len(after) - tail]
@@ -30,7 +30,7 @@ def opcodes(before: Sequence[str], after: Sequence[str]) -> list[Opcode]:
 
 
 def comparable(before: Sequence[str], after: Sequence[str]) -> bool:
-    """Whether `opcodes` compares these in detail: not where too much repeats."""
+    """Whether `opcodes` compares these in detail: not if they are too long or repeat too much."""
     head, tail = _in_common(before, after)
     return _bounded(before[head : len(before) - tail], after[head : len(after) - tail])
 

@@ -112,9 +112,9 @@ def _patterns() -> tuple[tuple[str, re.Pattern[str]], ...]:
 class DateMention(FrozenRecord, frozen=True):
     """A date in a text: the days `first` to `last` (both included).
 
-        `precision` is "day", "week", "month", "season", "year" or "span"; `relative`: it was counted from the
-    reference ("last week"); `yearless`: the text names month or day but no year ("in May": the nearest is
-    given). `start` and `end` are character offsets of `text`.
+    `precision` is "day", "week", "month", "season", "year" or "span"; `relative`: the days depend on the reference
+    ("last week"); `yearless`: the mention has a month but no year ("in May": the nearest year is assumed). `start` and
+    `end` are the character offsets of the mention, and `text` is its text.
     """
 
     start: int
@@ -296,7 +296,7 @@ def _move(day: date, unit: str, count: int) -> date:
 
 
 def _around(day: date, unit: str) -> _Resolved:
-    """The stretch that "two weeks ago" or "three years ago" means: a day, a week, a month, a year."""
+    """The period that "two weeks ago" or "three years ago" means: a day, a week, a month, a year."""
     if unit == "day":
         return day, day, "day", True
     if unit in ("week", "weekend"):

@@ -22,7 +22,7 @@ MAY_END = late(
     r"|handed|passed|took|put|as of|since|starting|beginning|effective)\b|->|→",
     re.IGNORECASE,
 )
-"""Finds a word in every text that itself says that something does not hold any more."""
+"""Matches every text that itself says that something does not hold any more, and many others."""
 _UNSURE = 0.6
 _NO_LONGER = frozenset(("no longer", "any more", "anymore", "any longer"))
 _OWNER = late(r"([^\W\d_]{1,40})['’]s\b")
@@ -43,14 +43,14 @@ _ONE_WORD = words(
     "theme currenc plan  polici hobbi dish drink food song band sport pet mascot nicknam role rank grade "
     "default password passphras code pin login usernam topic motto answer"
 )
-"""Stems of nouns of which a thing has one at a time, whatever words stand for it."""
+"""Stems of nouns for attributes with one value at a time, whatever words state the value."""
 _LOOSE = words("like hate speak teach play have eat drink help know watch cook sing share")
 """Attributes of which a thing may have many values: a further value contradicts none of them."""
 _NAMES = frozenset(("call", "name"))
 _ROLES = words("lead host teach run keep sing write play drive")
 """Attributes of a person that somebody else may take over."""
 _ARRANGED = words("be plan schedul held set book start meet take begin arrang due happen")
-"""Attributes of what takes place."""
+"""Attributes of events."""
 _OF_KIND = {
     "time": words("schedul time start begin slot hour date"), "day": words("schedul date day time"),
     "date": words("schedul date day deadlin time"),
@@ -84,7 +84,7 @@ class Conflict(FrozenRecord, frozen=True):
 def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Conflict | None:
     """How a later statement differs from an earlier one; None where both may hold.
 
-    Where the later one says so itself ("from A to B", "no longer A", "now B"), ``said`` is true; the rest may be wrong.
+    If the later one itself says so ("from A to B", "no longer A", "now B"), ``said`` is true; the others may be wrong.
 
     Args:
         restated: whether another statement of the later text repeats the earlier one.
@@ -101,7 +101,7 @@ def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Confl
         if (found := _named(newer, older)) is not None:
             return found
         if newer.news in REPLACES:
-            return None  # it names the value that was replaced, and the earlier one has another value
+            return None  # the later statement names the replaced value, and the earlier one has another value
     if not newer.value or not _same_topic(newer, older):
         return None
     if newer.context and older.context and newer.context != older.context:

@@ -85,7 +85,7 @@ def irregular_forms() -> dict[str, str]:
             for form in words[1:]:
                 if form != words[0]:
                     forms.setdefault(form, words[0])
-    for table in (_NOUNS, _DERIVED):  # after all that is listed; the past of a verb has no endings of its own
+    for table in (_NOUNS, _DERIVED):  # after all listed forms; the past of a verb has no endings of its own
         for line in table.split(";"):
             base, *others = line.split()
             for form in others:
@@ -96,7 +96,7 @@ def irregular_forms() -> dict[str, str]:
 
 
 def _inflected(form: str) -> tuple[str, str, str]:
-    """The regular plural, past and participle of a form, as far as it has them."""
+    """The regular plural, past and participle of a form, even if it does not have all of them."""
     if form.endswith("y") and form[-2] not in "aeiou":
         return f"{form[:-1]}ies", f"{form[:-1]}ied", f"{form}ing"
     if form.endswith("e"):

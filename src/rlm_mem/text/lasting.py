@@ -23,7 +23,7 @@ _FOR_A_WHILE = late(
     re.IGNORECASE,
 )
 _HAS_BEEN = late(r"\bbeen\b", re.IGNORECASE)
-"""With this word, what is so for a week lasts: "has been at nine for a week"."""
+"""With this word, a duration is no limit: "has been at nine for a week"."""
 _NOT_IN_FORCE = late(
     r"\((?:rejected|declined|withdrawn|not adopted)\)|\b(?:draft|not adopted|roadmap|poster|petition|april fools?)\b"
     r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
@@ -34,7 +34,7 @@ _TAKEN_BACK = late(
     re.IGNORECASE | re.DOTALL,
 )
 _NEAR = 800
-"""Characters in which a text that states a change may say that it was undone."""
+"""Number of leading characters of a text in which a change and its reversal are looked for."""
 
 
 def is_temporary(sentence: str, known: str) -> bool:
@@ -49,11 +49,11 @@ def is_temporary(sentence: str, known: str) -> bool:
 
 
 def is_in_force(sentence: str, known: str) -> bool:
-    """Whether a sentence speaks of no draft, rejected proposal or poster, unless what is known does so, too."""
+    """Whether a sentence mentions no draft, rejected proposal or poster, or only one that ``known`` mentions, too."""
     found = _NOT_IN_FORCE.search(sentence)
     return found is None or found.group().lower() in known.lower()
 
 
 def is_taken_back(text: str) -> bool:
-    """Whether a text that begins with a change goes on to say that it was undone: "raised to 12g, reverted to 4g"."""
+    """Whether a text first states a change and then says that it was undone: "raised to 12g, reverted to 4g"."""
     return _TAKEN_BACK.search(text[:_NEAR]) is not None

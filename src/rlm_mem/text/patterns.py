@@ -13,14 +13,14 @@ __all__ = ["LatePattern", "late"]
 
 
 class LatePattern:
-    """Stands for a pattern: has its attributes and methods, which are taken over one by one."""
+    """Stand-in for a pattern, with its attributes and methods; each is copied from the pattern when first used."""
 
     def __init__(self, pattern: str, flags: int) -> None:
         self._given = pattern, flags
 
     @cached_property
     def compiled(self) -> re.Pattern[str]:
-        """The pattern itself."""
+        """The compiled pattern."""
         return re.compile(*self._given)
 
     def __getattr__(self, name: str) -> Any:
@@ -30,5 +30,5 @@ class LatePattern:
 
 
 def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """As `re.compile`, but compiled with the first use. To be used as an object, not passed to functions of `re`."""
+    """Like `re.compile`, but compiled when first used. Call its methods: functions of `re` do not accept it."""
     return cast("re.Pattern[str]", LatePattern(pattern, flags))

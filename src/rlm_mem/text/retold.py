@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 SURE, POSSIBLE = -0.6, -2.1
-"""The odds, in nats, from which a later note counts as the answer, and from which an answer gives both notes."""
+"""The odds, in nats, above which a later note counts as the answer, and above which an answer gives both notes."""
 WEIGHTS: dict[str, float] = {
     "words": 1.7,
     "one word": -0.9,
@@ -69,23 +69,23 @@ WEIGHTS: dict[str, float] = {
 }
 """The weight of each sign (see :func:`signs`), in nats of odds:
 
-* words: the share, by rarity, of the question's words in the earlier note that the later one has; one word: it is one;
-* not the subject: a word of what the question is about is missing;
-* rare words: the number of rare ones among them; rare words of the answer: of others in both notes;
-* earlier note: the share of the earlier note's words that the later one has; next: it was found next;
+* words: the share, by rarity, of the question's words in the earlier note that the later note has; one word: only one;
+* not the subject: the later note lacks a word for what the question is about;
+* rare words: how many of the shared question words are rare; rare words of the answer: how many other shared words are;
+* earlier note: the share of the earlier note's words that the later note has; next: it is among the first two texts;
 * answer ended, answer denied: a sentence with a word of the answer says that it has ended, or has any word of change;
-* narrowed: a missing word narrows the subject, and no sentence says so of the answer.
+* narrowed: a missing word narrows the subject, unless the answer ended or is denied, with a shared rare word.
 """
 _BIAS = -2.9
 _MOST_FURTHER = WEIGHTS["answer ended"] + WEIGHTS["answer denied"]
 _MOST_RARE = 3
-"""Rare words of the question that count."""
+"""Largest number of rare words of the question that count."""
 _FEW = 2
-"""Most texts that have a distinctive word: the two notes themselves."""
+"""Largest number of texts in which a rare word occurs: the two notes themselves."""
 _SHARED = 2
-"""Rare words of the earlier note's answer that count."""
+"""Largest number of rare words of the earlier note's answer that count."""
 _ALIKE = 3
-"""Most texts, the two notes among them, that share the words of the question with both."""
+"""Largest number of texts, including the two notes, that have all words of the question that both notes have."""
 _LONGEST = 2_000
 """Characters of a text that are read."""
 _WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
@@ -148,7 +148,7 @@ _STRONG = late(
     r"|->|→|不再|现在|改[到成为]|换[了成]|搬[到了]",
     re.IGNORECASE,
 )
-"""Words that say of a value named in the same sentence that it has ended, in four languages."""
+"""Words that say that a value named in the same sentence has ended, in four languages."""
 _DOUBTED_ABROAD = late(
     r"\b(?:vielleicht|könnten?|würden?|falls|wenn|quizás?|tal vez|podrían?|si)\b|可能|听说|如果|也许|或许|吗"
     r"|的(?:弟弟|哥哥|妹妹|姐姐|妈妈|爸爸|儿子|女儿|朋友|同事|邻居)",
@@ -159,20 +159,20 @@ _ASKS_WHAT = late(
     r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
     re.IGNORECASE,
 )
-"""The German "was" at the beginning of a question: what. In English a name, with a capital, or one of these follows."""
+"""The German "was" ("what") that opens a question. The English "was" is followed by a capital or one of these words."""
 _RETURNED = late(
     r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone|(?<!put )back to|remains"
     r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b",
     re.IGNORECASE,
 )
-"""Before the former value: it holds again, or still."""
+"""Words before a former value that say that it holds again, or still."""
 _STAYS = late(r"\bit (?:stays|stayed|remains)[.!]?\s*$", re.IGNORECASE)
 _CLAUSE = late(r"[,;.]\s")
 _REFUSED = late(
     r"\b(?:(?:wouldn|couldn)['’]t|want(?:s|ed))\b(?=[^.!?;]{1,200}?\b(?:so|thus|hence|therefore)\b)",
     re.IGNORECASE,
 )
-"""What somebody refused or wanted, before what followed: not a wish."""
+"""What somebody refused or wanted, followed by the consequence: not a wish."""
 _WISHES = words("want wants wish wishes hope hopes")
 _DENIED = late(
     r"\b(?:isn['’]t|is not|not) true\b|\b(?:did|has|have|was|were)(?:n['’]t| not) (?:\w{1,20} )?"
@@ -180,14 +180,14 @@ _DENIED = late(
     r"|\badded\b(?![^.]{0,120}\bmakes?\b)|\ba (?:second|third|further)\b(?=\s+[a-z])",
     re.IGNORECASE,
 )
-"""A change that did not happen, or another thing beside the first."""
+"""A change that did not happen, or a further thing besides the first."""
 _CALLED_OFF = late(
     r"\b(?:(?<!the )false alarm|no (?:decision|vote)|decided against|as ever"
     r"|(?:not|n['’]t) (?:yet )?(?:answered|decided|voted)|voted down|nothing (?:has )?changed"
     r"|(?:stays|left|remains) as (?:it )?(?:is|was))\b",
     re.IGNORECASE,
 )
-"""In any sentence: what the note is about did not come to pass."""
+"""Words in any sentence that say that the subject of the note did not happen."""
 _FURTHER = late(r"\b(?:additional|extra|the other one|other than)\b", re.IGNORECASE)
 _PART = late(
     r"\W*(?:the|an?|our|my|la|le|der|die|das) (?:\w{1,40} ){0,2}?(\w{1,40})"
@@ -197,7 +197,7 @@ _PART = late(
 """A sentence about a part or relative of something: "The platform of the tower"."""
 _IS_NOT = late(r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b", re.IGNORECASE)
 _GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b|[;:–—]", re.IGNORECASE)
-"""Beside a denial, in a sentence that says what holds instead."""
+"""Words beside a denial, in a sentence that says what holds instead."""
 _UNDONE = late(r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone)\b", re.IGNORECASE)
 _NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
 """A thing with its number: "runner 3"."""
@@ -213,7 +213,7 @@ _AUXILIARIES = _WITH_VERB | words("is are was were has have had am isn't aren't"
 _INTERROGATIVES = words("who whom whose what when where which why how")
 _BEHIND_SUBJECT = PREPOSITIONS | words("of per about through during after before until called named")
 _AUXILIARY_WITHIN = 8
-"""First words of a question among which its auxiliary is."""
+"""Place (from 0) of the last word of a question that may be its auxiliary."""
 _MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
 """Stems of words that name no value by themselves."""
 
@@ -256,7 +256,7 @@ class PresentQuestion(Struct, frozen=True):
 
 
 def _subject(question: str) -> tuple[list[str], bool]:
-    """The words of a question after its auxiliary, up to a preposition, without a verb at the end; and if it asks."""
+    """The words of a question after its auxiliary, up to a preposition, without a final verb; and whether it asks."""
     lows = _WORD.findall(question.lower())
     found: list[str] = []
     auxiliary = ""
@@ -286,8 +286,8 @@ def stems_in(text: str, analyser: Analyser) -> frozenset[str]:
 def is_note(author: str | None, asked: PresentQuestion | None = None) -> bool:
     """Whether a text is a note, not the turn of a speaker.
 
-    A label is no speaker ("gotcha: the key is …", "Driving school phoned: …"), nor is a thing that the question is
-    about.
+    A label is not a speaker ("gotcha: the key is …", "Driving school phoned: …"), and neither is a thing that the
+    question is about.
     """
     if not author or (author[0].islower() and author not in _ROLES):
         return True
@@ -301,7 +301,7 @@ def is_note(author: str | None, asked: PresentQuestion | None = None) -> bool:
 
 
 def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: int) -> bool:
-    """Whether what a note says about a question need not hold: a guess, a denial, of a limited time or another thing.
+    """Whether a note may give no lasting answer: a guess, a denial, about a limited time or about another thing.
 
     Args:
         year: the year of the note.
@@ -341,15 +341,15 @@ def retelling(
     Args:
         texts: the stems of both notes, and of the texts that were found with them, best first.
         year: the year of the earlier note.
-        least: what is worth knowing: :data:`SURE` or :data:`POSSIBLE`.
+        least: the odds that matter to the caller: :data:`SURE` or :data:`POSSIBLE`.
 
     Returns:
-        At most ``least`` if the later note does not answer it, or less surely.
+        The odds; ``least`` if they are not higher, or if the later note is about something else.
     """
     if shares_little(asked, texts[earlier], texts[later], texts.values()):
         return least
     if not (asked.asks or _STRONG.search(later)):
-        return least  # words to search for: two texts that have them need not answer the same
+        return least  # words to search for: two texts that have them need not answer the same question
     found = signs(asked, earlier, later, texts, analyser, least=least)
     odds = float(_BIAS + sum(map(mul, WEIGHTS.values(), found)))
     if odds <= least or is_apart(asked, earlier, later, texts, analyser, year=year, briefly=least < SURE):
@@ -366,11 +366,11 @@ def signs(
     *,
     least: float = -math.inf,
 ) -> tuple[float, ...]:
-    """What speaks for and against the later of two notes answering a question that the earlier one answers.
+    """The signs for and against the later of two notes answering a question that the earlier one answers.
 
     Args:
         texts: as for :func:`retelling`.
-        least: the odds below which the signs that take longest are not looked for.
+        least: if the odds cannot exceed these, the signs that take longest are not looked for.
 
     Returns:
         A value for each of :data:`WEIGHTS`.
@@ -430,7 +430,7 @@ def is_apart(
 
     Args:
         texts, year: as for :func:`retelling`.
-        briefly: whether it may be about a short time.
+        briefly: whether the later note may be about a short time.
     """
     before, after = texts[earlier], texts[later]
     had, has = _asked_of(asked, earlier, texts, later, analyser), asked.stems & after
@@ -465,7 +465,7 @@ def _sentences(text: str, analyser: Analyser) -> list[tuple[str, Set[str]]]:
 def _asked_of(
     asked: PresentQuestion, earlier: str, texts: Mapping[str, Set[str]], later: str, analyser: Analyser
 ) -> Set[str]:
-    """The stems of the question that the earlier note has, but for those of a kind of value that the later one omits.
+    """The question's stems that the earlier note has, except for a kind of value that the later note does not name.
 
     "Which Ruby does the mailer need?", "The mailer needs Ruby 3.1", "Bumped the mailer to 3.3".
     """
@@ -480,7 +480,7 @@ def _asked_of(
 def shares_little(
     asked: PresentQuestion, before: Set[str], after: Set[str], texts: Collection[Set[str]]
 ) -> bool:
-    """Whether two notes share a word or a name, nothing of what is asked about it, or only a form that many have."""
+    """Whether two notes share too little: hardly a word, only names, or only words that many texts have."""
     had, both = asked.stems & before, before & after
     shared = had & after
     if not shared and len(both - _MEASURES) < _SHARED:
@@ -505,7 +505,7 @@ def _keeps_numbers(asked: PresentQuestion, earlier: str, later: str) -> bool:
 
 
 def _wished(asked: PresentQuestion) -> Set[str]:
-    """The words for wishes that a question itself has: a wish answers it."""
+    """The words for wishes if the question has one, since a wish then answers it; else none."""
     return _WISHES if not _WISHES.isdisjoint(_WORD.findall(asked.text.lower())) else frozenset()
 
 
@@ -577,7 +577,7 @@ def _is_about_another_person(
         theirs = (found[max(0, place - 2) : place] for place in named)
         if any(word.lower() in ("their", "his", "her") for two in theirs for word in two):
             return True
-    # Who does it may be a relative now; what a relative has or does is another matter.
+    # The answer to "who …" may be a relative; what a relative has or does is another matter.
     lows = [word.lower().replace("’", "'") for word in found]
     answers = asked.text[:3].lower() == "who"
     lows = [low for low, after in zip(lows, [*lows[1:], ""], strict=True) if after not in _REPORTS]

@@ -1,8 +1,8 @@
-"""The rules by which keys, tokens, passwords, e-mail addresses and telephone numbers are recognised in text.
+"""Rules that recognise keys, tokens, passwords, e-mail addresses and telephone numbers in text.
 
-One row for each format: a name, literal anchors of which one must be in the text (so that ordinary text costs a few
-substring searches and no pattern at all), and the pattern. Every pattern is bounded or runs once over the text: its
-time grows linearly. A named group ``secret`` marks the part to hide where that is not the whole match.
+One row for each format: a name, literal anchors, and the pattern, which is tried only if the text contains an anchor
+(so ordinary text costs a few substring searches and no pattern at all). Every pattern is bounded or runs once over the
+text: its time grows linearly. A named group ``secret`` marks the part to hide if that is not the whole match.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SecretRule(FrozenRecord, frozen=True, dict=True):
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:
-        """The expression, compiled."""
+        """The compiled expression."""
         return re.compile(self.expression, self.flags)
 
 
@@ -51,7 +51,7 @@ def _token(name: str, title: str, anchors: str, body: str) -> SecretRule:
     return _rule(name, title, anchors, _BEFORE + body + _AFTER)
 
 
-# A name of a secret and the value assigned to it.
+# Anchors: the name of a secret, then the separator before its value.
 _NAMED = tuple(
     name + behind
     for name in (
@@ -71,7 +71,7 @@ _NAMED = tuple(
 )
 
 KEY_RULES: tuple[SecretRule, ...] = (
-    # Language models and what agents use.
+    # Language models and services for agents.
     _rule(
         "model-provider-key",
         "a key of OpenAI, Anthropic, OpenRouter, Stripe or a like provider",
@@ -222,7 +222,7 @@ KEY_RULES: tuple[SecretRule, ...] = (
     _token("mailchimp-key", "a Mailchimp key", "-us", r"[0-9a-f]{32}-us\d{1,2}"),
     _token("twilio-key", "a Twilio key", "SK", r"SK[0-9a-f]{32}"),
     _token("brevo-key", "a Brevo key", "xkeysib-", r"xkeysib-[a-f0-9]{64}-[A-Za-z0-9]{16}"),
-    # Formats that many share.
+    # Formats that many services share.
     _rule(
         "json-web-token",
         "a JSON web token",
@@ -249,7 +249,7 @@ KEY_RULES: tuple[SecretRule, ...] = (
         "://",
         r"[a-z][a-z0-9+.-]{0,30}://(?P<secret>[^\s/@:\[]{0,256}:[^\s/@]{1,256})@",
     ),
-    # A name of a secret, then : or =, then a long run of letters and digits that is not a word.
+    # The name of a secret, then : or =, then a long run of letters and digits that is not a word.
     SecretRule(
         "assigned-secret",
         "what is assigned to a password, key or token",
@@ -267,7 +267,7 @@ KEY_RULES: tuple[SecretRule, ...] = (
 """Keys, tokens and passwords."""
 
 PRIVATE_KEY_EDGE = re.compile(r"-----(BEGIN|END) [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
-"""The edges of a private key in PEM or PGP armour; what lies between is the secret."""
+"""The first and the last line of a private key in PEM or PGP armour."""
 
 PII_RULES: tuple[SecretRule, ...] = (
     SecretRule(
@@ -285,7 +285,7 @@ PII_RULES: tuple[SecretRule, ...] = (
         "a telephone number",
         tuple("0123456789"),
         (
-            # Beginning with a set of characters, so that the search skips to them at the speed of C.
+            # Begins with a set of characters, so that the search skips to the next one at the speed of C.
             r"[+(1-9](?<![\w+.-].)(?:"
             # +44 20 7946 0958 and the like: a country code, then 7 to 12 digits in groups.
             r"(?<=\+)[1-9]\d{0,2}[ .-]?(?:\(0?\d{1,4}\)[ .-]?)?\d{1,4}(?:[ .-]?\d{2,4}){2,4}"

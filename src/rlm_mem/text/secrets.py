@@ -31,16 +31,16 @@ __all__ = [
 
 REDACTED = "[redacted]"
 
-_MAX_DEPTH = 40  # levels; the store refuses what is nested deeper than 32
+_MAX_DEPTH = 40  # levels; the store refuses data nested deeper than 32
 _PRIVATE_KEY = "private-key"
 _TITLES = {rule.name: rule.title for rule in (*KEY_RULES, *PII_RULES)} | {_PRIVATE_KEY: "a private key"}
 _CASELESS = frozenset(rule.name for rule in (*KEY_RULES, *PII_RULES) if rule.flags & re.IGNORECASE)
 _FIRST = ("key", "token", "secret", "passw", "pwd", "credential", "_", "-", ":", ".", "=")
-"""What most anchors contain: where a text has none of it, they need not be looked for one by one."""
+"""Parts of most anchors: if a text lacks a part, the anchors that contain it are not looked for."""
 
 
 def _anchored(rules: Sequence[SecretRule]) -> Sequence[tuple[str, Sequence[tuple[str, bool, int]]]]:
-    """Anchors, whether they are sought in lowered text, and the places of their rules, by what to look for first."""
+    """For each part to look for first: its anchors, whether each is sought in lower-case text, and its rule's place."""
     table: dict[str, list[tuple[str, bool, int]]] = {}
     for number, rule in enumerate(rules):
         for anchor in rule.anchors:
@@ -68,7 +68,7 @@ class FoundSecret(Struct, frozen=True):
 
     @property
     def title(self) -> str:
-        """What it is, in words."""
+        """Its format in words: "a GitHub token"."""
         return _TITLES[self.rule]
 
 
@@ -120,7 +120,7 @@ def _private_keys(text: str) -> list[FoundSecret]:
 
 
 def _apart(found: list[FoundSecret]) -> list[FoundSecret]:
-    """In order; of those that overlap one remains, which covers them all."""
+    """The secrets in order; those that overlap are merged into one that covers them all."""
     kept: list[FoundSecret] = []
     for one in sorted(found, key=lambda item: (item.start, -item.end)):
         if kept and one.start < kept[-1].end:
@@ -146,9 +146,9 @@ def hide(
 def redact(text: str, *, known: Iterable[str] = (), environ: Mapping[str, str] | None = None) -> str:
     """Return ``text`` with every key in it replaced by ``[redacted]``.
 
-    Hidden are the values of environment variables that are named after keys, tokens or passwords, the values
-    in ``known``, and whatever has the format of a known provider's key. Safe on any text and linear in
-    its length; ordinary prose comes back unchanged.
+    This hides the values of environment variables that are named after keys, tokens or passwords, the values in
+    ``known``, and any text in the format of a known provider's key. Safe on any text and linear in its length;
+    ordinary prose comes back unchanged.
 
     Args:
         text: anything that is about to be logged, shown or stored.
@@ -192,7 +192,7 @@ class Screened(Struct, frozen=True):
         return position + shifts[bisect_right(starts, position)]
 
     def counts(self) -> dict[str, int]:
-        """How many of each rule."""
+        """How many secrets each rule found."""
         counted: dict[str, int] = {}
         for one in self.found:
             counted[one.rule] = counted.get(one.rule, 0) + 1
@@ -233,7 +233,7 @@ class SecretsFound(FrozenRecord, frozen=True):
 
 
 def screen(text: str, settings: SecretsConfig, action: SecretAction | None = None) -> Screened:
-    """Find secrets and apply the action of the call, else that of the settings.
+    """Find secrets and apply the action of the call or, without one, the action of the settings.
 
     Args:
         action: ``redact``, ``keep`` or ``refuse``; None: ``settings.action``.
@@ -262,26 +262,26 @@ def screen(text: str, settings: SecretsConfig, action: SecretAction | None = Non
 
 
 _CLEAN: set[tuple[bool, str]] = set()
-"""What was screened, with addresses and numbers or not, and holds no secret: the same tags come again and again."""
+"""Texts without secrets, each with whether addresses and numbers were sought: the same tags are screened repeatedly."""
 _MOST_CLEAN, _MOST_CLEAN_CHARACTERS = 4096, 200
 
 
 def screen_data(
     data: Any, settings: SecretsConfig, action: SecretAction | None = None, *, where: str = "metadata"
 ) -> tuple[Any, Screened]:
-    """The same for every text within mappings and lists, keys of mappings left alone.
+    """As :func:`screen`, for every text within mappings and lists; the keys of mappings are left alone.
 
     Args:
         where: name of the data in errors.
 
     Returns:
-        the data, a changed copy where something is hidden, and what was found.
+        the data (a changed copy if something is hidden), and what was found.
 
     Raises:
         InvalidChunk, InputError: as :func:`screen`.
     """
     chosen = _chosen(settings, action)
-    # One search of all texts together decides the usual case.
+    # Usually there is no secret, and one search of all texts together shows it.
     texts = "\n".join(_texts(data)) if chosen != "off" else ""
     if not texts or (settings.pii, texts) in _CLEAN or not find_secrets(texts, pii=settings.pii):
         if len(texts) <= _MOST_CLEAN_CHARACTERS:

@@ -1,9 +1,9 @@
-"""Short forms of texts that are listed together: the clauses with the rarest words, without the common ones.
+"""Short forms of texts that are listed together: the clauses with the rarest words, without common words.
 
 "I'm kinda worried that my $12.99/month subscription might not be enough, can you help me with that?" among texts that
-ask for help becomes "$12.99/month subscription not enough". What is common is counted in the texts listed, so there is
-no list of phrases, and any language will do. Numbers and denials are kept. Headings of what follows a text take part:
-the room goes to what tells most for its length.
+ask for help becomes "$12.99/month subscription not enough". Common words are counted in the listed texts themselves, so
+no list of phrases is needed, and any language works. Numbers and denials are kept. Headings of what follows a text
+compete for the same room: it goes to the parts that add most for their length.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ _MOST_CHARS = 3_000
 """Characters of a text that are read."""
 _MOST_CLAUSES = 60
 _COMMON = 0.5
-"""Share of the texts from which on a word is common, and left out."""
+"""Share of the texts in which a word must occur to be common, and left out."""
 _FEW = 4
 """Fewest texts in which a common word occurs."""
 _FIRST = 1.25
-"""How much more the first clause counts, which mostly names the matter, and a heading, which is dense."""
+"""Factor for the first clause, which mostly names the subject, and for a heading, which is dense."""
 _NAMED = 0.75
-"""Least weight of a name, as a share of that of a word of one text alone: it tells who or what a row is about."""
+"""Least weight of a name, as a share of the weight of a word in one text only: it shows what a row is about."""
 _JOINED = 12
 """Added to the length of a clause, so that very short ones do not come first."""
 _LEAST_CUT = 24
-"""Fewest characters into which a clause is cut."""
+"""Least number of characters left of a clause that is cut."""
 _BETWEEN = 3
-"""Characters between two parts, at most: those between headings."""
+"""Most characters between two parts: those between headings."""
 _CLAUSE_END = re.compile(r"(?<=[,;:!?…]) |(?<=[，；：、。！？])| (?=[–—(-])|(?<=\)) ")
 _DENIAL = re.compile(
     r"(?:not|never|no|nobody|nothing|none|neither|nor|without|cannot|[^\W\d_]{1,8}n['’]t|nicht|nie|kein\w{0,2}|ohne|pas|"
@@ -59,7 +59,7 @@ class Shortener:
 
     Args:
         texts: all of them, in any order; each counts once for each of its words.
-        analyser: of the language that they are in.
+        analyser: the analyser of their language.
     """
 
     def __init__(self, texts: Iterable[str], analyser: Analyser) -> None:
@@ -79,11 +79,11 @@ class Shortener:
         self._least_of_name = _NAMED * math.log(number + 1)
 
     def content(self, text: str) -> float:
-        """How much a text says that the others do not: the weights of its different words."""
+        """How distinctive a text is: the sum of the weights of its different words."""
         return sum(map(self._weight, set(self._terms_of(text))))
 
     def share(self, text: str, of: str) -> float:
-        """How much of another text this one has, 0 to 1: by its words, of which the rarer weigh more."""
+        """The share of another text's words that this text has, 0 to 1; rarer words weigh more."""
         wanted = set(self._analyser.terms(of))
         has = wanted.intersection(self._terms_of(text))
         return sum(map(self._weight, has)) / sum(map(self._weight, wanted)) if has else 0.0
@@ -91,12 +91,12 @@ class Shortener:
     def short(
         self, text: str, chars: int, headings: Sequence[str] = (), room: int = 0
     ) -> tuple[str, list[str]]:
-        """The text on one line, its clauses in order, and those of the headings that have room.
+        """The text on one line, its clauses in order, and the headings that fit.
 
         Args:
-            text: empty comes out what is all code.
-            chars: most characters of the text.
-            headings: of what follows the text; each is taken whole or not at all.
+            text: if all of it is code, the result is empty.
+            chars: most characters of the short text.
+            headings: headings of what follows the text; each is taken whole or not at all.
             room: most characters of text and headings together; less than ``chars`` counts as ``chars``.
         """
         said = list(_prose(text[:_MOST_CHARS]))
@@ -155,7 +155,7 @@ class Shortener:
         return sum(map(self._weight, part.terms - told)) / math.sqrt(len(part.text) + _JOINED)
 
     def _clauses(self, said: Iterable[str]) -> Iterable[_Clause]:
-        """The clauses without their common words; one of a single word belongs to the clause before it."""
+        """The clauses without their common words; one of fewer than two terms is joined to the clause before it."""
         last: _Clause | None = None
         for sentence in said:
             for clause in _CLAUSE_END.split(" ".join(sentence.split())):
@@ -173,7 +173,7 @@ class Shortener:
             yield last
 
     def _telegram(self, clause: str) -> str:
-        """The words of a clause that say something: rare ones, numbers with the name before them, denials."""
+        """The informative words of a clause: rare ones, numbers with the name before them, denials."""
         words = clause.split()
         kept = []
         for place, word in enumerate(words):

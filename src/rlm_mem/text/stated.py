@@ -17,14 +17,14 @@ class Stated(Struct, frozen=True):
 
     Attributes:
         topic: stems of what the statement is about; the speaker is :data:`ME`.
-        head: the stem of its head: "budget" of "the budget of the roof".
+        head: the stem of the main noun of the topic: "budget" of "the budget of the roof".
         attribute: the family of the verb, with the participle if there is one.
         preposition: between verb and value; empty for none.
-        value: stems of what is stated; empty where a sentence only says what does not hold any more.
+        value: stems of the stated value; empty if a sentence only says what does not hold any more.
         context: stems of further words of the clause, beside topic and value.
         former: stems of a value that does not hold any more.
         denied: it says that the value does not hold.
-        news: words by which the sentence says that something has changed; empty where it does not.
+        news: words by which the sentence says that something has changed; empty if there are none.
         sure: not a plan, a question or hearsay.
         text: the sentence. ``start``, ``end``: its position in the text.
         shown: the value as written. ``shown_former``: the former one.

@@ -81,7 +81,7 @@ LONGEST = 400  # characters; a longer sentence is not read
 _FRAGMENT = (
     8  # words of the longest verbless phrase that a pronoun may refer to: "New code of the gate: it is …"
 )
-_PLANNED = frozenset(("planned", "plan"))  # for Wednesday
+_PLANNED = frozenset(("planned", "plan"))  # "planned for Wednesday"
 
 
 _STATING = words("handed passed took taken off aside away turned became become place happen : = -> →").union(
@@ -98,7 +98,7 @@ def statements_in(
     Args:
         analyser: stems the words.
         most: number of sentences to read.
-        speaker: the speaker of sentences that name none.
+        speaker: who speaks where the text has no speaker's label.
     """
     return [] if analyser.language != "english" else list(_statements(text, analyser, most, speaker))
 

@@ -1,6 +1,6 @@
 """Stop words: function words that carry no subject, by language.
 
-English is the full list used in indexing and in questions. The other languages list only their most frequent
+The English list is complete, for indexing and for questions. The other languages list only their most frequent
 articles, pronouns, prepositions and auxiliaries: inverse document frequency takes care of the rest. A language
 without a list simply keeps every word.
 

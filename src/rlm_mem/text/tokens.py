@@ -1,7 +1,7 @@
 """Exact token counts, offline (encoding o200k).
 
-The tables come with the package `toktok-rs` and take a third of a second to load, so nothing here is imported
-or loaded before the first count.
+The tables come with the package `toktok-rs` and take a third of a second to load, so the package is not imported
+before the first count.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from rlm_mem.errors import InputError
 ENCODING = "o200k_base"
 
 _SHORT = 8_000
-"""Characters up to which texts are counted one by one: a call for many lets other threads run, and wakes one."""
+"""Texts of up to this many characters in all are counted singly: a batch call lets other threads run, and wakes one."""
 _NO_LIMIT = (1 << 31) - 1
 _PIECE = re.compile(r"[A-Za-z0-9]{1,40}|[^\x00-\x7f]{1,8}|[^ ]")
 _ROUNDED = 2
-"""Added to an estimate: in a short text one rare word is much."""
+"""Tokens added to every estimate: in a short text a single rare word has a large share."""
 _WORD = 12
-"""Letters of the longest word that is estimated as a known one."""
+"""Letters of the longest word that is estimated as an ordinary word."""
 _LONE_SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"  # what a strict encoder would write in its place; it counts as one token
 
@@ -53,14 +53,14 @@ def count_many(texts: Sequence[str]) -> list[int]:
 
 
 def estimated_tokens(text: str) -> int:
-    """About how many tokens a text has, found without the tables: for texts that people and programs write, a little
-    more than there are; text of invented words may have twice as many.
+    """An estimate of the tokens of a text, made without the tables: a little too high for texts that people and
+    programs write, but a text of invented words may have twice as many.
     """
     return _ROUNDED + sum(map(_estimated, _PIECE.findall(text)))
 
 
 def truncate_estimated(text: str, limit: int) -> str:
-    """The longest beginning of whole words of at most `limit` estimated tokens (0 or more)."""
+    """The longest beginning of `text` in whole words, of at most `limit` estimated tokens (0 or more)."""
     left = limit - _ROUNDED
     for piece in _PIECE.finditer(text):
         left -= _estimated(piece[0])
@@ -92,7 +92,7 @@ def truncate_tokens(text: str, limit: int) -> str:
 
 
 def texts_within(texts: Sequence[str], limit: int) -> list[str]:
-    """The first texts that together have at most `limit` tokens (0 or more); the last of them cut.
+    """The first texts that together have at most `limit` tokens (0 or more); the last one is cut to fit.
 
     Raises:
         InputError: the limit is negative.

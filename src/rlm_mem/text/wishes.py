@@ -1,4 +1,4 @@
-"""Standing wishes in what a person says: "Always answer in metres", "from now on …", "never …", by rules.
+"""Find standing wishes in what a person says: "Always answer in metres", "from now on …", "never …", by rules.
 
 A sentence is a standing wish when it asks for something from now on: it begins with a word of lasting command, or has
 a phrase that makes a request permanent. A statement about oneself ("I always drink tea") is not one.
@@ -46,7 +46,7 @@ _HOLDS = re.compile(
 _NO_MEANING_OF_LAST = frozenset(
     ("don't", "don’t", "do not", "avoid", "remember that", "in the future", "in future")
 )
-_MAX_SENTENCE = 600  # characters of a sentence that are looked at
+_MAX_SENTENCE = 600  # characters of a sentence that are read
 _SCREEN = re.compile(
     r"always|never|ever\b|don.t|do not|sure to|make sure|remember|avoid|keep in mind|from now|forward|future|"
     r"time\b|you to\b|you should|you must|\bif |\bwhen |immer|nie|künftig|jetzt|nun an|denk|achte|sofort|toujours|"

@@ -41,15 +41,15 @@ __all__ = [
 ]
 
 CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit", "changed", "change", "news"))
-"""Words of a label of a text that corrects or updates an earlier one."""
+"""Labels of a text that corrects or updates an earlier one."""
 LABELS = frozenset(
     ("decision", "decided", "note", "news", "reminder", "info", "important", "agreed", "outcome", "fyi")
 )
-"""Labels that are no speakers."""
+"""Labels that are not speakers."""
 USERS = frozenset(("user", "human", "me"))
 """Labels of speakers without a name."""
 _SHORT = 80
-"""Characters of a line that may be a label with a value."""
+"""Most characters of a line that may be a label with a value."""
 _BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand", "originally"))
 _ONWARD = frozenset(("on", "onward", "onwards", "forward"))
 _FILLERS = words(
@@ -107,7 +107,7 @@ _IN_PLACE = _FIRST_OF_ANY | {f"re{past}" for past in PASTS}
 
 
 def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]:
-    """The sentence without "Correction:", "As of May", "From May on", "Change of plans,"; and what they say is new."""
+    """The sentence without "Correction:", "As of May", "From May on", "Change of plans,"; and the news they give."""
     stop = next((number for number, one in enumerate(tokens[:10]) if one.text == ","), 0)
     if stop > 2 and (tokens[0].low, tokens[1].low) in (("instead", "of"), ("rather", "than")):
         last = len(tokens) - (not tokens[-1].text[0].isalnum())
@@ -132,7 +132,7 @@ def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]
 
 
 def _lead(tokens: list[Token]) -> tuple[int, str]:
-    """How many tokens introduce the sentence, and what they say is new."""
+    """How many tokens introduce the sentence, and the news they give: "correction", "as of" or the like."""
     low = [one.low for one in tokens[:8]]
     if (low[0] in CORRECTIONS or low[0] in LABELS) and tokens[1].text in ",:–—":
         return 2, low[0] if low[0] in CORRECTIONS else ""
@@ -200,7 +200,7 @@ def without_aside(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
 
 
 def in_plain_verbs(tokens: list[Token]) -> list[Token]:
-    """The sentence with one verb for each phrasal one: "called off", "put the book aside", "we ended up going with"."""
+    """The sentence with plain verbs for phrasal ones: "called off", "put the book aside", "we ended up going with"."""
     if _IN_PLACE.isdisjoint([one.low for one in tokens]):
         return tokens
     made: list[Token] = []

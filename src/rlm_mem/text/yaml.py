@@ -1,4 +1,4 @@
-"""YAML from anywhere, within bounds: its length, its depth, and no merge keys, which can double at each level."""
+"""Read YAML from anywhere, with bounded length and depth, and no merge keys, which can double it at each level."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ __all__ = [
 ]
 
 MAX_CHARACTERS = 50_000
-"""Characters of YAML that are read; the library takes up to 20 microseconds for each."""
+"""Most characters of YAML that are read; the library takes up to 20 microseconds for each."""
 MAX_DEPTH = 64
-"""Levels of brackets; the library looks at all open ones again at each."""
+"""Most levels of nesting; at each bracket the library checks all open brackets again."""
 
-_MAX_BITS = 1_000  # of a whole number: Python refuses to write out those of many thousand
+_MAX_BITS = 1_000  # of a whole number: Python refuses to write numbers with thousands of digits
 _MERGE = "tag:yaml.org,2002:merge"
 _MAX_PROBLEM = 200
 _BRACKET = re.compile(r"[\[\]{}]")
@@ -41,7 +41,7 @@ class BadYaml(ValueError):
 
 
 def plain_reader() -> YAML:
-    """A reader that gives plain data."""
+    """A reader that returns plain data."""
     from ruamel.yaml import YAML
 
     made = YAML(typ="safe", pure=True)
@@ -92,14 +92,14 @@ def load(yaml: YAML, text: str, first_line: int = 1) -> Any:
 
 
 def plain_fields(loaded: Any, most: int) -> dict[str, Any]:
-    """A table that was loaded as plain data: no classes of the library, times as ISO text.
+    """A loaded table as plain data: no classes of the library, times as ISO text.
 
     Args:
         loaded: what ``load`` returned.
         most: values it may contain, since aliases of aliases can expand beyond any memory.
 
     Raises:
-        BadYaml: it is not a table, has more values, is nested too deeply, or has a number of too many digits.
+        BadYaml: it is not a table, has more than ``most`` values, is nested too deeply, or has too long a number.
     """
     if not isinstance(loaded, Mapping):
         raise BadYaml("is not a table of fields")
@@ -150,7 +150,7 @@ def written(yaml: YAML, data: Any) -> str:
 
 
 def _depth(text: str) -> int:
-    """Brackets open at a time at most; more than the truth where texts hold brackets."""
+    """Most brackets open at the same time; too high if texts contain brackets."""
     depth = most = 0
     for mark in _BRACKET.findall(text):
         depth = depth + 1 if mark in "[{" else max(0, depth - 1)
