@@ -126,7 +126,7 @@ _NUMBER = re.compile(
 class Candidate:
     """A possible answer.
 
-    ``first`` and ``last`` are the word numbers of the sentence it covers (both included; -1 where it is not a
+    ``first`` and ``last`` are the numbers of the first and last word it covers in its sentence (-1 if it is not a
     span); ``form`` is ``span``, ``clause``, ``sentence``, ``quote``, ``date``, ``said`` (the day of the passage),
     ``duration``, ``number``, ``author``, ``option``, ``compared``, ``yes`` or ``no``; ``shape`` refines it (for dates:
     ``relative_week`` and so on). ``lead`` is the word before a date ("since", "by"), lower case, if any;

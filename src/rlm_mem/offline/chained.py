@@ -3,7 +3,7 @@
 "Who leads the town where Ana lives?", with "3. Ana lives in Porto." and "9. The mayor of Porto is Rui.": the first
 statement is about the name in the question, and each further one about the value of the one before it. Each step takes
 the statement whose words best match those words of the question that are not matched yet, preferring words close to
-those matched before; if statements give different values for the same thing, the last number holds.
+those matched before; if statements give different values for the same thing, the one with the highest number holds.
 
 A search finds statements about one thing, so each value must be searched for before the next step: ``follow`` returns
 what to search for, and is called again with the results.
@@ -38,7 +38,7 @@ statement is not the one asked for."""
 _CLASSES = word_set("country nation city town place location kind sort type field language continent person")
 _LIGHT = word_set("serve serves hold holds held responsible recognized recognised individual person people")
 _OWN_WORDS = 2.0
-"""Weight of the share of a statement's words that the question has, against one word of distance in the question."""
+"""Weight of the share of a statement's words that the question has, relative to one word of distance in it."""
 _IN_NAMES = word_set("of the and de for on in")
 _HELD, _CONFIDENCE = 0.8, 0.7
 
@@ -61,7 +61,7 @@ class _Statement:
 class _Step:
     score: float
     statement: _Statement
-    met: tuple[int, ...]  # places of matched words in the question, the one nearest to the step before first
+    met: tuple[int, ...]  # places of matched words in the question, the nearest to the previous step first
 
 
 def follow(question: Question, passages: Sequence[Passage], sought: Sequence[str]) -> Reading | str | None:

@@ -1,4 +1,4 @@
-"""The closest memories: what is returned where no passage clearly answers."""
+"""The closest memories, which are returned if no passage clearly answers."""
 
 from __future__ import annotations
 
@@ -20,25 +20,25 @@ __all__ = ["closest"]
 _MOST = 5
 """Number of closest memories that are returned if no passage clearly answers."""
 _SAME_THING = 0.9
-"""From this relation on, a passage has a word of the question or a synonym of one."""
+"""Least relation of a passage that has a word of the question or a synonym of one."""
 _ALIKE, _SHARED_LETTERS = 0.1, 4
-"""Relation of a passage with a word that begins like one of the question ("UUIDv4" for "UUID"), and how many letters
-must be equal."""
+"""Relation of a passage with a word that begins like one of the question ("UUIDv4" for "UUID"), and the least number
+of equal letters."""
 _SAID, _LAG = 0.5, 0.3
-"""What all words of the question weigh in one sentence, and one standard deviation of the search scores, against 1 for
-all words of the question in the passage."""
+"""Weight of the question words found in one sentence, and of one standard deviation of the search scores, relative to 1
+for all words of the question in the passage."""
 _IN_CHUNK = 0.5
-"""What all words of the question weigh that are in any passage of the same chunk."""
+"""Weight of the question words found in any passage of the same chunk."""
 _NAMED, _OF_FORM = 2.0, 0.6
-"""What the names of the question weigh, and a time, a number … for a question that asks for one."""
+"""Weight of the names of the question, and of a time, a number … if the question asks for one."""
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
 
 
 def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
-    """Up to five passages of different chunks that are related to ``question``, those that come nearest first.
+    """Up to five passages of different chunks that are related to ``question``, the nearest first.
 
-    If one has a word of the question or a synonym, those that only have a word of the same class are left out.
+    If one has a word of the question or a synonym, passages with only a word of the same class are left out.
     """
     foreign = is_foreign(question.text)  # words are compared as English ones
     nearness = [0.0] * len(passages) if foreign else _nearness(question, passages)
@@ -63,7 +63,7 @@ def _relation(question: Question, passage: Passage) -> float:
 
 
 def _stems(passage: Passage) -> frozenset[str]:
-    """Stems of a passage with those of its heading, its author and what is before it."""
+    """Stems of a passage, its heading, its author and the text before it."""
     return passage.stems | passage.before_stems | heading_stems(f"{passage.heading} {passage.author}")
 
 
@@ -75,9 +75,9 @@ def _begin_alike(one: str, other: str) -> bool:
 def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
     """How near each passage comes to a question.
 
-    Counted are the shares of the question's words in the passage, in its best sentence and in all passages of its
-    chunk, its names, and whether the passage has the kind of thing asked for, less how far its search score is behind.
-    A word counts more the fewer of the passages have it: where all are about the tool asked for, the others decide.
+    This adds the shares of the question's words in the passage, in its best sentence and in all passages of its chunk,
+    the share of its names, and whether the passage has the kind of thing asked for, and subtracts its lag in search
+    score. The fewer passages have a word, the more it counts: if all name the tool asked for, the other words decide.
     """
     asked = with_unspoken_names(question, passages)
     weights = term_weights(asked, list(passages))

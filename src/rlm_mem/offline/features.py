@@ -1,4 +1,4 @@
-"""Signals of a candidate, each a number by name, that `weights` turns into one score.
+"""Signals of a candidate: numbers by name, which the tables of `weights` turn into one score.
 
 The signals are about words, order, people and dates only, never about the format of a source.
 """
@@ -95,7 +95,7 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
     best_said = max(
         (_share(weights, s.stems) for p in passages for s in p.sentences if not s.asks), default=0.0
     )
-    # Passages are read in the order of search score plus a small bonus for words of the question close together.
+    # Passages are read in order of their share of the question's words, plus twice the best sentence's, less their lag.
     promise = [
         _share(weights, passage.stems)
         + 2 * max((_share(weights, sentence.stems) for sentence in passage.sentences), default=0.0)
@@ -131,7 +131,7 @@ def passage_signs(question: Question, passages: Iterable[Passage]) -> list[Passa
 def lags_behind(scores: Sequence[float]) -> list[float]:
     """How far each score is below the best one, in standard deviations of all scores; 0 where all are equal.
 
-    Scores of search change scale with its weights; these figures do not depend on the scale.
+    The scale of search scores changes with the weights of the search; these figures do not depend on it.
     """
     spread = statistics.pstdev(scores) if len(scores) > 1 else 0.0
     best = max(scores, default=0.0)
@@ -139,7 +139,7 @@ def lags_behind(scores: Sequence[float]) -> list[float]:
 
 
 def _period(dates: list[DateMention], passage: Passage) -> int:
-    """Whether a passage was said in the time that the question names, or in the week after it."""
+    """1 if a passage was said in the time that the question names or the week after, -1 if not, 0 if unknown."""
     if not dates or passage.at is None:
         return 0
     day = passage.at.date()
@@ -164,7 +164,7 @@ def mentions(passage: Passage, name: str) -> bool:
 def term_weights(question: Question, passages: list[Passage]) -> dict[str, float]:
     """A weight for each term of the question: the rarer it is among the passages, the larger.
 
-    Everyday words count a third, and so does a word in no passage: it does not distinguish them.
+    Everyday words count about a third (0.35).
     """
     count = max(1, len(passages))
     found = {}
@@ -191,7 +191,7 @@ def same_person(author: str, name: str) -> bool:
 
 
 def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> dict[str, float]:
-    """The signals of one candidate; one that is absent counts 0. ``when:…`` is particular to that kind of question."""
+    """The signals of one candidate; an absent signal counts 0. ``when:…`` is for that kind of question only."""
     kind = question.kind
     sentence, words = candidate.sentence, candidate.sentence.words
     first = candidate.first

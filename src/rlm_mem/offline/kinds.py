@@ -61,10 +61,10 @@ def has_form(question: Question, text: str) -> bool:
 def is_wrong_kind(question: Question, candidate: Candidate) -> bool:
     """Whether a candidate cannot be what ``question`` asks for, whatever its score.
 
-    Besides `has_form`: a count or a measure needs a figure that its sentence gives and the question does not name, for
-    "how large" one with a unit; the time of a past event is not a date after it was told, nor the start of a period
-    ("since") or a deadline ("by"); a duration has a unit, or says since or until when; a place has a name, or follows
-    a word such as "in".
+    Besides `has_form`: a count or a measure needs a figure that its sentence gives and the question does not name (for
+    "how large", one with a unit); the time of a past event is neither a date after it was told nor the start of a
+    period ("since"); a duration has a unit, or says since or until when; a place has a name, or follows a word such as
+    "in".
     """
     if not has_form(question, candidate.text):
         # "54 euros" in a sentence may have been read as "54".
@@ -99,7 +99,7 @@ def _is_other_time(question: Question, candidate: Candidate) -> bool:
 
 
 def _counted_in_money(candidate: Candidate) -> bool:
-    """Whether the word behind a number is its currency."""
+    """Whether the word after a number is its currency."""
     if candidate.last < 0:
         return False
     end = candidate.sentence.words[candidate.last].end

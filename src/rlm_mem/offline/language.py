@@ -1,7 +1,7 @@
 """Questions in languages other than English: their content words, and the sentence to quote.
 
 Nothing is extracted here: patterns of times, persons and reasons exist for English only. The sentence that matches most
-of the question is quoted as it is; if none matches enough, or two match equally, there is no answer.
+of the question is quoted as it is; if none matches enough, or two match about equally, there is no answer.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["foreign_terms", "is_foreign", "language_of", "quote"]
 _LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
 _SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
 _WORD = re.compile(r"\w+")
-_MAX_CHARACTERS = 400  # characters of a question, and of a sentence, that are looked at
+_MAX_CHARACTERS = 400  # characters of a question, and of a sentence, that are read
 _SENTENCE = re.compile(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
 
 _MIN_SHARE = (0.7, 0.5)
@@ -48,7 +48,7 @@ _ASKING = word_set(
     में को का की के से ने पर
     """
 )
-# The same for scripts without spaces, removed from the question before it is split.
+# Question words of scripts without spaces, removed from the question before it is split.
 _ASKING_SPACELESS = re.compile(
     r"什么时候|什麼時候|什么|什麼|哪里|哪裡|哪儿|哪个|哪|谁|誰|为什么|為什麼|怎么|怎麼|怎样|如何|多少|几点|几|是不是|吗|嗎|呢"
     r"|いつ|どこ|だれ|なぜ|どうして|どう|なに|何時|何|いくつ|いくら|どの|どれ|ですか|ますか|でしょうか|ありますか|います"
@@ -91,7 +91,7 @@ def foreign_terms(text: str, language: str = "") -> frozenset[str]:
 
 
 def quote(question: str, passages: Sequence[Passage]) -> Reading:
-    """The sentence that matches most of a question, if it matches enough and no other does equally."""
+    """The sentence that matches most of a question, if it matches enough and no other matches about as much."""
     language = language_of(question)
     asked = foreign_terms(question[:_MAX_CHARACTERS], language)
     lines = [

@@ -41,9 +41,9 @@ __all__ = [
 
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
-"""The prompt with which a program calls the reader; its context has ``question`` and ``passages``, in ``more`` the
-passages of searches in other words, whose scores cannot be compared with those of ``passages``, and in ``wider`` more
-passages for the same words, which are not read for an answer but may be among the closest."""
+"""The prompt with which a program calls the reader. Its context has ``question``; ``passages``; ``more``, the passages
+of searches in other words, whose scores cannot be compared with those of ``passages``; and ``wider``, further passages
+for the same words, which are not read for an answer but may be among the closest."""
 
 _KIND_WORDS = {
     "when": "a time",
@@ -116,7 +116,7 @@ def first_program(question: Question) -> str:
     )
     queries = "question"
     if question.names and nameless != question.text:
-        # A statement of another person about themselves does not apply to the person named.
+        # Also find what other people say about themselves: it shows that it was not the person named.
         queries = f"[question, {nameless!r}]"
     aim = textwrap.fill(describe(question), 76, initial_indent="# ", subsequent_indent="# ")
     limit = 14 if queries == "question" else 20
@@ -124,7 +124,7 @@ def first_program(question: Question) -> str:
 
 
 def second_program(queries: list[str]) -> str:
-    """The second program, a search in other words, with the variables of the first one; it always ends the run."""
+    """The second program: it searches in other words, uses the variables of the first one and always ends the run."""
     shown = "[\n" + "".join(f"    {query!r},\n" for query in queries) + "]"
     return _SECOND.format(queries=shown if queries else "[]")
 
@@ -169,12 +169,12 @@ _NO_ANSWER = "The text does not say."
 class OfflineLLM:
     """The built-in default model: deterministic, free, works with no key and no network.
 
-    Asked with a ``<question>`` it answers with a program in a ```` ```repl ```` block, and goes on from the
-    program's ``<output>``; asked anything else (a sub-call such as ``llm_query(prompt, context)``) it answers from
-    the text given, in its words. Safe for several threads: it has no state.
+    It answers a ``<question>`` with a program in a ```` ```repl ```` block, and goes on from the program's
+    ``<output>``; any other prompt (a sub-call such as ``llm_query(prompt, context)``) it answers from the given text,
+    in the words of that text. Safe for several threads: it has no state.
 
     Args:
-        weights: tables of the reader; None: those of the package.
+        weights: tables of the reader; None uses those of the package.
     """
 
     name = "offline"
@@ -213,7 +213,7 @@ def given_passages(text: str, *, wider: bool = False) -> list[Passage] | None:
 
     Args:
         text: the message.
-        wider: also those that are not read for an answer.
+        wider: also return the passages that are not read for an answer.
     """
     context = _tagged(text, "context", last=True)
     data = _data(unbroken(context)) if context is not None and text.startswith(READ_PROMPT) else None
@@ -275,7 +275,7 @@ def _program(text: str, asked: Sequence[Message]) -> str:
 
 
 def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
-    """A sub-call: answer from the context (or from the prompt itself), as JSON where the program asked for that."""
+    """Answer a sub-call from the context (or from the prompt itself), as JSON if a program calls the reader."""
     data = _data(unbroken(context)) if context is not None else None
     passages = given_passages(prompt)
     if passages is not None and isinstance(data, dict):

@@ -37,7 +37,7 @@ _MIN_SHARE_WHOLE = 0.8
 """The same for a sentence that is quoted whole, since no part of it clearly fits the question."""
 
 _MIN_OWN_SHARE = 0.55
-"""The share that a sentence quoted whole must match itself, without its heading and surroundings."""
+"""Least share that a sentence quoted whole must match by itself, without its heading and surroundings."""
 
 _MIN_FIT = 0.5
 _EXACT_FIT = 0.9
@@ -54,7 +54,7 @@ _SAYS_WHAT = re.compile(
 _IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)+|\b[A-Za-z]\w*_\w+|\b[A-Z]?[a-z]+[A-Z]\w*")
 _MAX_LISTED = 3
 _FEW_WORDS = 3
-"""Most words of a sentence from the name of a thing on that cannot say what it does."""
+"""A sentence with at most this many words from the name of a thing on cannot say what the thing does."""
 _MAX_SENTENCE = 500  # characters read of one sentence: bounds the work on odd texts
 _THIRD_PERSON = word_set("he she they it his her hers their theirs its him them this that these")
 # Words that frame a question and need not be in the answer.
@@ -88,7 +88,7 @@ _FORBIDDEN = re.compile(
     r"|(?:switched|turned) off|shut down|allergic)\b",
     re.IGNORECASE,
 )
-"""Words that say no to what they are about: it is forbidden, has ended, or was not done."""
+"""Words that negate their subject: it is forbidden, has ended, or was not done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +176,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
 
 
 def _announced(line: _Line, part: Piece | None) -> Piece | None:
-    """A whole sentence that ends with a colon, with what follows it; None if nothing does."""
+    """The piece; a whole sentence that ends with a colon gets the next sentence (None if there is none)."""
     if part is None or part.fit >= _MIN_FIT or not part.text.endswith(":"):
         return part
     following = line.passage.sentences[line.number + 1 :]
@@ -238,7 +238,7 @@ def _relations(question: Question) -> list[Relation]:
 
 
 def _lines(passage: Passage) -> list[_Line]:
-    """The sentences of a note; a pronoun adds the names before it."""
+    """The sentences of a note except questions; one with a pronoun or without a name gets the names before it."""
     found = []
     opening = Sentence(passage.text, 0).words[:1]
     # "Their contact is …": the passage continues the one before it.
@@ -441,7 +441,7 @@ def _quotable(
         return False
     stems, names = _joined(line.sentence), _name_stems(question)
     own = {term: degree(term, line.stems if term in names else stems, line.sentence.text) for term in wanted}
-    # A word that only another sentence matches favours that one.
+    # A word that only another sentence matches favours that sentence.
     left = [
         term for term, weight in wanted.items() if weight >= 1 and not own[term] and term not in line.around
     ]
@@ -468,8 +468,8 @@ _EFFECT_ASKED = re.compile(r"\W*what (?:does|do|did) (?P<thing>\S{1,80}).{0,80} 
 
 
 def _explains(question: Question, text: str) -> bool:
-    """Whether a sentence of a document may be what was asked for: several things where several are, what something
-    does after its name, and no whole sentence for a way to do something: those with its words tell what happens.
+    """Whether a sentence of a document may be the answer: it lists things if several are asked for, and goes on after
+    the name of a thing to say what it does. For a way to do something, none is: those that match say what happens.
     """
     if (question.many and not _ENUMERATES.search(text)) or _WAY_ASKED.match(question.text):
         return False

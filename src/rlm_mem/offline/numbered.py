@@ -1,4 +1,4 @@
-"""Numbered statements: if they give different values for the same thing, the one with the last number holds.
+"""Numbered statements: if they give different values for the same thing, the one with the highest number holds.
 
 "17. The lead of Harbour is Ana." and "203. The lead of Harbour is Ben.": the second one replaces the first. A
 statement is a line of one sentence that begins with a number. It answers if it has every name of the question and
@@ -23,9 +23,9 @@ _LINE = re.compile(r"^[ \t]{0,20}(?P<number>\d{1,9})[.):][ \t]{1,20}(?P<text>\S[
 _MIN_STATEMENTS = 3
 """Least number of numbered statements in the passages: one line with a number is not a list."""
 _MIN_SHARE = 0.75
-"""Share of the words of a question that a statement must have."""
+"""Least share of the words of a question that a statement must have."""
 _WHOLE = 0.9
-"""From this share on a statement answers the whole question, and no further statement is needed."""
+"""With at least this share a statement answers the whole question, and no further statement is needed."""
 _NAME, _WORD = 2.0, 1.0
 _UNASKED = 0.05
 """Penalty of a statement for each word before its value that the question does not have."""
@@ -64,7 +64,7 @@ def numbered_lines(question: Question, passages: Sequence[Passage]) -> list[tupl
 def read_numbered(question: Question, passages: Sequence[Passage]) -> Reading | None:
     """Answer from numbered statements; None if none clearly answers, or if the passages have speakers.
 
-    ``exact`` says that the statement answers the whole question, so that no further statement is needed.
+    ``exact``: the statement answers the whole question, so that no further statement is needed.
     """
     lines = numbered_lines(question, passages)
     if not lines:

@@ -1,4 +1,4 @@
-"""Passages of the memory with their sentences and words, and the answer that is read from them."""
+"""Passages of the memory with their sentences and words, and the answer read from them."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def unwrapped(text: str) -> str:
 
 
 _LINK_TARGET = re.compile(r"\.\. _|\[[^\]\n]{1,200}\]:\s")
-"""How a line begins that only gives the address of a link, in reStructuredText and Markdown."""
+"""The beginning of a line that only gives the address of a link, in reStructuredText and Markdown."""
 
 
 def split_sentences(text: str) -> list[Sentence]:

@@ -59,7 +59,7 @@ FUNCTION_WORDS = DETERMINERS | PREPOSITIONS | CONJUNCTIONS | AUXILIARIES | PRONO
 
 
 def _any(words: str) -> str:
-    """One of these words, as a pattern; "_" stands for a blank, a final "*" for a plural or nothing."""
+    """One of these words, as a pattern; "_" stands for white space, a final "*" for an optional "s"."""
     return "(?:" + "|".join(w.replace("_", r"\s+").replace("*", "s?") for w in words.split()) + ")"
 
 

@@ -347,8 +347,8 @@ _ACTS_ON = re.compile(
 
 
 def _holder_acts(question: Question, text: str) -> int | None:
-    """Where the holder of the role that a question asks for does something: what follows is about others ("the mayor of
-    Porto met Ruth" for "who is the mayor of Porto").
+    """The place where the role asked for ends and its holder acts, so that later names are of other people ("the mayor
+    of Porto met Ruth" for "who is the mayor of Porto"); None if there is none.
     """
     asked = _HOLDER.match(question.text)
     place = text.lower().find(asked["role"].lower()) if asked else -1
@@ -403,7 +403,7 @@ def _place(question: Question, sentence: Sentence) -> Piece | None:
             continue
         phrase = _to_stop(rest)
         if _ACTED.search(phrase):
-            continue  # "to production is given by …": a clause, no place
+            continue  # "to production is given by …": a clause, not a place
         later = TIME.search(phrase)
         if later and later.start() > 3:
             phrase = phrase[: later.start()].strip()
@@ -460,14 +460,14 @@ _POINTS_ELSEWHERE = re.compile(
 
 
 def _adds(question: Question, text: str) -> bool:
-    """Whether more words of a reason are new than are those of the question."""
+    """Whether a reason has more new words than words of the question."""
     words = [word for word in Sentence(text, 0).words if word.low not in FUNCTION_WORDS]
     told = sum(word.stem in question.terms for word in words)
     return 2 * told < len(words)
 
 
 def _restates(question: Question, text: str) -> bool:
-    """Whether a sentence that gives no cause has words of what is to be explained: it tells the event again."""
+    """Whether a sentence gives no cause and has words of what is to be explained: it only repeats the event."""
     stems = Sentence(text, 0).stems
     explained = question.strong - {stem_of(name) for name in question.names}
     return not any(one.search(text) for one in BECAUSE) and any(

@@ -104,7 +104,7 @@ class Question:
     Attributes:
         kind: ``when``, ``who``, ``where``, ``how_long``, ``how_many``, ``why``, ``how``, ``name``, ``kind``, ``do``,
             ``what``, ``yes_no`` or ``choice`` (a comparison of named options).
-        names: capitalised words that are not the first, without possessive endings.
+        names: capitalised words without possessive endings; no opener such as "What", no months and weekdays.
         terms: stems of its content words in order, names left out.
         strong: those of ``terms`` that are not everyday words.
         focus: the noun asked for ("books" in "what books has …"), or an empty string.

@@ -42,13 +42,14 @@ READ_FULLY = 6
 """Number of best passages that are read word by word; of the others only authors and words count."""
 
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
-"""Where a sentence of the passage matches this share of the question, an answer of exactly the kind asked for is given
-a probability of at least the other two: the tables, fitted on long conversations, give too low a one."""
+"""If a sentence of the passage matches at least this share of the question, the confidence in an answer of exactly the
+kind asked for is at least the second value, and at a full match the third: the tables, fitted on long conversations,
+give too low a one."""
 _DISPUTED = 0.5
 """Highest confidence in an answer where the rules for notes find another one."""
 _UNSURE = 0.35
 _FORMED = frozenset({"where", "who", "how_many", "how_long"})
-"""Kinds that the rules for notes recognise by form; their answer is preferred if that of the tables is unsure."""
+"""Kinds that the rules for notes recognise by form; their answer is preferred if the tables are unsure of theirs."""
 _COMPARED = 50
 _LISTED = 3
 _LIST_SHARE = 0.3
@@ -63,9 +64,9 @@ _BESIDE = 5
 _SHORT = 4
 """Most words of an answer that counts as a value."""
 _TOLD_AGAIN = 0.5
-"""Share of what an earlier note matches of a question that a later note must match to tell it again."""
+"""A later note must match at least this share of what the earlier note matches of the question."""
 _PASSING = 0.3
-"""An answer about a limited time gives way to one that is less likely to be one by this much."""
+"""Largest loss of probability at which another answer replaces one about a limited time."""
 _LONGEST_NOTE = 300
 """Characters of a later note that is added to an answer."""
 _CHANGES_FOLLOWED = 4
@@ -135,7 +136,7 @@ def _lasting(
     passages: Sequence[Passage],
     weights: Weights | None,
 ) -> Reading:
-    """The answer of another note, if the one that answers is about a limited or an earlier time, a guess or a wish."""
+    """The answer of another note, if the answering note is about a limited or earlier time, a guess or a wish."""
     home = reading.passages[0] if reading.answer and reading.passages else None
     if home is None or home.at is None or home.of_document or not is_note(home.author, asked):
         return reading
@@ -146,7 +147,7 @@ def _lasting(
 
 
 class _Notes(NamedTuple):
-    """The passages that may tell an answer again, labels included, with the stems of each text and of the answer's."""
+    """The passages that may repeat an answer, labels included, and the stems of these and of the answer's passage."""
 
     asked: PresentQuestion
     passages: Sequence[Passage]
@@ -154,7 +155,7 @@ class _Notes(NamedTuple):
 
 
 def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]) -> _Notes | None:
-    """What a reading is compared with; None if it has no answer with a time."""
+    """The notes with which a reading is compared; None if it has no answer, or its passage no time."""
     home = reading.passages[0] if reading.answer and reading.passages else None
     if home is None or home.at is None:
         return None
@@ -181,7 +182,7 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
 
 
 def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:
-    """A passage with a label that is no speaker as a part of its text: "Cache TTL: 900 s"."""
+    """A passage, with its label as part of the text if it is not a speaker: "Cache TTL: 900 s"."""
     if not passage.author or not is_note(passage.author, asked):
         return passage
     return replace(passage, author="", text=f"{passage.author}: {passage.text}")
@@ -278,7 +279,7 @@ def _has_other_value(text: str, answer: str, former: Set[str]) -> bool:
 
 
 def _is_later(before: Passage, later: Passage, asked: PresentQuestion | None = None) -> bool:
-    """Whether a note is later than another and trusted as far; turns and sections of documents are no notes."""
+    """Whether a note is later than another and at least as trusted; turns and sections of documents are not notes."""
     if before.at is None or later.at is None or later.at <= before.at:
         return False
     if before.of_document or later.of_document:
@@ -289,7 +290,7 @@ def _is_later(before: Passage, later: Passage, asked: PresentQuestion | None = N
 
 
 def _tells_again(before: Passage, later: Passage, notes: _Notes, least: float = SURE) -> bool:
-    """Whether a later note answers the same question as an earlier note, as likely as ``least``.
+    """Whether a later note answers the same question as an earlier note, with odds above ``least``.
 
     See :func:`rlm_mem.text.retold.retelling`.
     """
@@ -414,7 +415,7 @@ def _checked_by_rules(
 
 
 def examine(question: Question, passages: Sequence[Passage], table: Weights) -> Examined | None:
-    """Find the best answer; None where nothing could be one."""
+    """Find the best answer; None if there is no candidate."""
     passages = [passage for passage in passages if passage.sentences]
     question = with_unspoken_names(question, passages)
     signs = passage_signs(question, passages)
@@ -477,7 +478,7 @@ def shares_of(scores: Sequence[float]) -> list[float]:
 def choose(question: Question, scored: Sequence[Scored], shares: Sequence[float]) -> tuple[int, float]:
     """Number of the best candidate, and how far the others agree with it (0–1).
 
-    For spans that is the one whose words overlap most with all likely ones: of several neighbouring spans with
+    For spans this is the one whose words overlap most with all likely ones: of several neighbouring spans with
     similar probabilities, the common core wins. For dates, numbers and names it is the likeliest one.
     """
     likely = sorted(range(len(scored)), key=lambda i: -shares[i])[:_COMPARED]

@@ -1,4 +1,4 @@
-"""Who does something now, where a note says in one breath who did it before: "Lars retired, Nina took over"."""
+"""Find who does something now, if the same note says who did it before: "Lars retired, Nina took over"."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _SUCCEEDS = tuple(
         rf"\b{_NAME} (?P<does>[a-z]{{2,20}}s (?:[a-z]{{1,20}} ){{0,2}}now\b)",
     )
 )
-"""Who follows somebody; what is behind a match, and what is done now, may only repeat the question or give a time."""
+"""Who follows somebody. The text after a match, or from ``does`` on, may only repeat the question or give a time."""
 _CLAUSE_END = re.compile(r"[.;!?\n]|,\s")
 _ROLE_WORDS = word_set(
     "role job post position duties work task tasks it him her them this that so does do duty place instead now is"
@@ -71,7 +71,7 @@ def _successor(question: Question, passage: Passage, answer: str) -> str:
 
 
 def _repeats(question: Question, rest: str, answer: str) -> bool:
-    """Whether a text has nothing but words of the question or of the answer, words such as "role", and a time."""
+    """Whether a text has only words of the question or of the answer, words such as "role", and a time."""
     known = {word.stem for word in Sentence(answer, 0).words} | set(question.terms)
     return all(
         word.stem in known or word.low in FUNCTION_WORDS or word.low in _ROLE_WORDS or word.low[0].isdigit()

@@ -17,9 +17,9 @@ __all__ = ["Weights", "correct_probability", "answerable_probability", "load_wei
 
 @dataclass(frozen=True)
 class Weights:
-    """``span``: for candidates; ``answerable``: that there is an answer; ``correct``: that the chosen one is right.
+    """Weights by signal: ``span`` scores candidates, ``answerable`` and ``correct`` give the two probabilities.
 
-    Where the probability of an answer is below ``bar``, the model abstains.
+    If the probability of an answer is below ``bar``, the model abstains.
     """
 
     span: dict[str, float]
