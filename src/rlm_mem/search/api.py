@@ -69,7 +69,7 @@ def snippet(
 ) -> str:
     """The segment `content[start:end]` as one line of at most `longest` characters.
 
-    A longer segment is cut at word ends to the stretch that has most of the question's words; `…` marks each cut.
+    A longer segment is cut, between words, to the stretch with most of the question's words; `…` marks each cut.
     """
     text = " ".join(content[start:end].split())
     if len(text) <= longest:
@@ -96,7 +96,7 @@ def explain(parts: dict[str, float], most: int = 8) -> str:
 
 
 _AGAIN = 0.1
-"""Share of a word's weight that it counts with when a stretch has it again: different words tell more."""
+"""Share of its weight that each repetition of a word in a stretch counts: different words tell more."""
 
 
 def _places(text: str, query: Query, analyser: Analyser) -> list[tuple[int, str, float]]:
@@ -146,9 +146,9 @@ def search(
     explain: bool = False,
     neighbours: int = 0,
 ) -> list[Hit]:
-    """Find what answers a question, best first. Reads as many chunk files as it returns hits, or five, and writes none.
+    """Find what answers a question, best first. Reads one chunk file for each hit, at least five, and writes none.
 
-    The first hit is none of which another of the best hits says that it does not hold any more ("moved from A to B").
+    A hit that another of the best hits states to be out of date ("moved from A to B") does not come first.
 
     Args:
         store: where to look; only its own namespace is seen.
@@ -159,7 +159,7 @@ def search(
         by: "chunk"; "segment" for single turns or sentences, of which one chunk may have several; "conversation" for
             the best chunk of each conversation.
         as_of: search what held at this time: nothing that happened later, nothing outside its validity. Relative dates
-            in the question ("last week") count from it, too. None: now, superseded chunks below their successors.
+            in the question ("last week") count from it, too. None: now, with superseded chunks below their successors.
         explain: also return the part of each signal.
         neighbours: turns or sentences on each side returned with each hit, 0 to 10. A quarter of what a search misses
             is within two turns of a hit. Their chunks are read, too.
@@ -185,7 +185,7 @@ def search(
 
 
 class Passages(NamedTuple):
-    """What one look at the index finds for a text.
+    """What one search of the index finds for a text.
 
     Attributes:
         hits: turns or sentences, best first.
@@ -201,7 +201,7 @@ class Passages(NamedTuple):
 def passages(
     store: ChunkStore, query: str, *, limit: int = 10, filters: Filters | Mapping[str, Any] | None = None
 ) -> Passages:
-    """What `search` by segment and `ranked_ids` find, of the same candidates, with the chunks that were read.
+    """What `search` by segment and `ranked_ids` find, from one set of candidates, with the chunks that were read.
 
     Raises:
         InvalidQuery: an argument of the wrong type or out of range.
@@ -331,7 +331,7 @@ class _Look:
         # A snippet is cut around any word of the question.
         self._asked = question
         if question.authors and not _knows(source, question):
-            # What the people say whom it names, or what is said of them, is all there is: "use" or "like" tell nothing.
+            # Search only for what the named people say and what is said of them: "use" or "like" tell nothing.
             question = by_names(question, self._analyser)
         self._question = question
         most = max(store.config.search.candidates, 2 * limit)
@@ -345,7 +345,7 @@ class _Look:
         return ranked(self._question, self._candidates, by)
 
     def hits(self, by: str, limit: int, read: dict[str, Chunk], *, explain: bool = False) -> list[Hit]:
-        """The best hits, whose chunks are added to ``read``; one whose file is gone or damaged is skipped."""
+        """The best hits; their chunks are added to ``read``. Hits whose chunk is gone or damaged are skipped."""
         results, hits = self.ranked(by), list[Hit]()
         most = max(limit, COMPARED)
         while len(hits) < most and (best := list(islice(results, most - len(hits)))):
@@ -365,7 +365,7 @@ class _Look:
 
 
 def _knows(source: CandidateSource, question: Query) -> bool:
-    """Whether the store holds any word that tells what a question is about: more than an everyday word."""
+    """Whether the store has any word of the question that is more telling than an everyday word."""
     telling = [
         term for term, weight in zip(question.terms, question.weights, strict=True) if weight > EVERYDAY
     ]
@@ -373,7 +373,7 @@ def _knows(source: CandidateSource, question: Query) -> bool:
 
 
 def _then(store: ChunkStore, filters: Filters) -> Filters:
-    """The filters with the present time, or that of the store where it is a view."""
+    """The filters with the present time as `shown_at`; for a view of a past time, also that time as `valid_at`."""
     now = format_time(store.clock())
     if store.as_of is None:
         return structs.replace(filters, shown_at=now)

@@ -1,8 +1,8 @@
 """The first stage of search: a bounded number of candidate segments from the backend's index, ready to be ranked.
 
-The best chunks by tuned BM25 over whole chunks, their neighbours in conversation order (without them ranking misses a
-fifth of the answers) and chunks of a period that the question names. Everything that ranking needs is returned as
-arrays, so the ranker does no I/O.
+Candidates are the best chunks by tuned BM25 over whole chunks, their neighbours in conversation order (without them
+ranking misses a fifth of the answers) and chunks of a period that the question names. Everything that ranking needs is
+returned as arrays, so the ranker does no I/O.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ if TYPE_CHECKING:
 
 __all__ = ["CandidateSet", "gather"]
 
-#: Segments on each side of a candidate chunk that may be results themselves, and that are read: a segment's
+#: Segments on each side of a candidate chunk: how many may be results themselves, and how many are read. A segment's
 #: score depends on three to either side.
 NEAR_SEGMENTS = 3
 READ_SEGMENTS = 6
-#: Beyond the first few, a chunk whose words score less than this share of the best is left out: in measurements
-#: none of them came to the top.
+#: Beyond the first few, chunks that score less than this share of the best score are left out: in measurements none
+#: of them came to the top.
 FIRST_FEW = 30
 MIN_SHARE = 0.2
-#: Chunks that a period named in the question brings in, whatever their words.
+#: Most chunks that each period named in the question adds by their words; a fifth as many are added whatever their
+#: words.
 PERIOD_CHUNKS = 50
-#: Neighbours are read for the best candidates up to this many segments together, and for this many chunks at least.
-#: That is all candidates where chunks are single turns; long chunks contain their own context.
+#: Neighbours are read for the best candidates: about this many segments in total, but at least this many chunks.
+#: Where chunks are single turns, that covers all candidates; long chunks contain their own context.
 NEIGHBOURED_SEGMENTS = 300
 NEIGHBOURED_CHUNKS = 30
 #: What happened on a day is often mentioned some days later.
@@ -56,7 +57,7 @@ class CandidateSet(Struct, frozen=True):
         chunk_at: epoch seconds of occurred_at, else of created_at.
         chunk_type, confidence, valid_from, valid_to, superseded_by: as in the chunk (times as strings or None); the
             last two are None throughout when outdated chunks are to be ranked like any other.
-        first_stage: BM25 over the whole chunk, 0 for one that came in as neighbour or by date.
+        first_stage: BM25 over the whole chunk, 0 for a chunk added as a neighbour or by date.
         chunk_eligible: may be a result: passes the filters and is a candidate or close to one. The others are
             context for window features only.
     Per segment:
@@ -73,10 +74,10 @@ class CandidateSet(Struct, frozen=True):
         length: number of terms.
         tf: frequency of each query term.
         eligible: ``chunk_eligible`` of its chunk.
-    Words of the segments, as numbers that mean the same in all of them:
+    Words of the segments, as numbers with one meaning in all segments:
         word_start: the words of segment s are ``word_start[s]`` up to ``word_start[s + 1]``.
         words: their numbers, repeated as often as they occur.
-        asked: the numbers of the question's terms, in any order; -1 for one that the index lacks.
+        asked: the numbers of the question's terms, in any order; -1 for a term that the index lacks.
     Statistics of the namespace, exact and independent of the history of writes:
         n_segments, avg_length, df: number of segments, terms per segment, segments that contain each query term.
         n_chunks, avg_chunk_length, chunk_df: the same for chunks.
@@ -146,7 +147,7 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     figures = source.statistics(terms)
     first = _with_neighbours(figures)
     together = distinct(np.concatenate([docs[:first], *_of_period(source, query, terms, weights, filters)]))
-    # A superseded chunk ranks below its successor, which is therefore a candidate, too; unless all rank alike.
+    # A superseded chunk ranks below its successor, so the successor is a candidate, too, unless all rank alike.
     alike = filters.include_superseded or filters.valid_at is not None
     if not alike:
         together = union(together, source.successors(union(together, docs)))
@@ -224,7 +225,7 @@ def _of_period(
     weights: npt.NDArray[np.float64],
     filters: Filters,
 ) -> list[npt.NDArray[np.int64]]:
-    """Chunks of the periods that the question names: the best by its words, and the first ones of each."""
+    """Chunks of the periods that the question names: of each, the best by its words and the first few."""
     chosen = []
     for mention in query.dates:
         first, last = _midnight(mention.first), _midnight(mention.last) + timedelta(days=1)
@@ -256,7 +257,7 @@ def _narrowed(filters: Filters, first: datetime, end: datetime) -> Filters | Non
 def _scores_of(
     docs: npt.NDArray[np.int64], best: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
 ) -> npt.NDArray[np.float64]:
-    """The first-stage score of each document, 0 for one that has none."""
+    """The first-stage score of each document, or 0."""
     found = np.zeros(len(docs))
     if len(best):
         order = np.argsort(best)

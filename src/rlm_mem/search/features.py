@@ -31,30 +31,30 @@ K1, B = 0.9, 0.4
 WHOLE_K1, WHOLE_B = 1.2, 0.9
 SESSION_K1, SESSION_B = 1.2, 0.75
 _DAY = 86_400.0
-#: Days in which the interest in what lies before or after an event falls to 1/e.
+#: Days before or after an event in which the signal `by_event` falls to 1/e.
 _EVENT_DAYS = 30.0
-#: (distance, weight) of the neighbours that can supply a word missing here: the one before, after, two before.
+#: (distance, weight) of the neighbours that can supply a word missing here: one before, one after, two before.
 _GAP = ((-1, 1.0), (1, 0.6), (-2, 0.6))
 
-#: Feedback: chunks that words are taken from, and words taken; those that equal the last one are taken, too.
+#: Feedback: number of chunks that words are taken from, and of words taken; ties with the last one are taken, too.
 BEST, SHARED_WORDS = 10, 64
-#: A chunk's words count the less, the further its score is below the best one: 1/e per this much.
+#: The further a chunk's score is below the best, the less its words count: a factor of 1/e per this much.
 _DROP = 1.0
-#: Values that differ by no more than rounding are equal, since sums depend on the order of candidates.
+#: Values that differ only by rounding count as equal, since sums depend on the order of candidates.
 _SLACK = 1 - 1e-9
 _DIGITS = 9
 
 
 def weighed(values: Floats, weights: Floats) -> Floats:
-    """`values @ weights`, each row's sum rounded alike whatever its position.
+    """`values @ weights`, rounded alike whatever the position of a row.
 
-    A matrix product may round a row by its place among the others, and their order differs between backends.
+    A matrix product may round a row differently at another position, and the order of rows differs between backends.
     """
     return np.asarray((values * weights).sum(axis=1), np.float64)
 
 
 class Scene(FrozenRecord, frozen=True, dict=True):
-    """A question and its candidates, with what several signals share, each computed once."""
+    """A question and its candidates, with the values that several signals share, each computed once."""
 
     query: Query
     candidates: CandidateSet
@@ -177,7 +177,7 @@ class Scene(FrozenRecord, frozen=True, dict=True):
             return np.zeros(self.size)
         heads = np.array(self.query.concepts, np.int64)[self.related]
         tf = self.candidates.tf[:, self.related].astype(np.float64)
-        # A rare member is no better evidence than the class itself, so the class's idf is the bound.
+        # A rare member is no better evidence than the class itself, so the class's idf is the upper bound.
         weights = np.array(self.query.weights, np.float64)[heads]
         worth = np.minimum(self.idf[self.related], self.idf[heads]) * weights
         values = tf * (K1 + 1) / (tf + self.norm[:, None]) * worth
@@ -208,12 +208,12 @@ class Scene(FrozenRecord, frozen=True, dict=True):
 
     @cached_property
     def _same_run(self) -> dict[int, Floats]:
-        """By distance: 1 where a segment and the one so far before it are of one run, else 0."""
+        """By distance: 1 where a segment and the one that many places before it are in one run, else 0."""
         run = self.candidates.run
         return {d: (run[d:] == run[:-d]).astype(np.float64) for d in (1, 2, 3)}
 
     def shifted(self, values: Floats, distance: int) -> Floats:
-        """The value of the segment `distance` (1 to 3 either way) on in the same run, 0 where there is none."""
+        """For each segment, the value of the one `distance` places on (-3 to 3, not 0) in its run, 0 for none."""
         same = self._same_run[abs(distance)]
         if values.ndim == 2:
             same = same[:, None]
@@ -234,7 +234,7 @@ class Scene(FrozenRecord, frozen=True, dict=True):
         return (0,) if first <= 0 <= last else range(first, min(last, first + 50) + 1)
 
     def _by_authors(self, names: tuple[str, ...]) -> Bools:
-        # The last place is that of no author, -1.
+        # The last element is for segments without an author, whose index is -1.
         wanted = np.array([author in names for author in (*self.candidates.authors, None)])
         return np.asarray(wanted[self.candidates.author], np.bool_)
 
@@ -293,7 +293,7 @@ def whole(scene: Scene) -> Floats:
 
 
 def first_person(scene: Scene) -> Floats:
-    """The segment says "I" or "we" and so does the question: the idf among the candidates of that one word.
+    """The segment and the question both say "I" or "we": the idf of that word among the candidates.
 
     The index has no pronouns, but in a question in the first person they identify who is meant.
     """
@@ -317,7 +317,7 @@ def related_words(scene: Scene) -> Floats:
 
 
 def related_nearby(scene: Scene) -> Floats:
-    """The same in a close neighbour, where the segment has none."""
+    """`related_words` of a close neighbour, where the segment has none."""
     best = np.zeros(scene.size)
     for distance, weight in _GAP:
         np.maximum(best, scene.shifted(scene.members, distance) * weight, out=best)
@@ -343,7 +343,7 @@ def named_speaks_of_self(scene: Scene) -> Floats:
 
 
 def other_says_you(scene: Scene) -> Floats:
-    """Somebody else than the one person named says "you"."""
+    """Somebody other than the one person named says "you"."""
     if len(scene.query.authors) != 1:
         return np.zeros(scene.size)
     return ~scene.named * scene.flag(analysis.SECOND_PERSON)
@@ -363,7 +363,7 @@ def is_question(scene: Scene) -> Floats:
 
 
 def asks_as_usual(scene: Scene) -> Floats:
-    """The segment ends with a question, as those of its author do: by this share of them.
+    """The segment ends with a question: the share of its author's segments that do.
 
     Friends ask each other now and then; the user of an assistant does little else.
     """
@@ -371,7 +371,7 @@ def asks_as_usual(scene: Scene) -> Floats:
 
 
 def asks_within_as_usual(scene: Scene) -> Floats:
-    """The segment asks something but does not end with it, and its author asks so often."""
+    """`asks_within` times the share of its author's segments that end with a question."""
     return asks_within(scene) * scene.asking
 
 
@@ -396,7 +396,7 @@ def after_question(scene: Scene) -> Floats:
 
 
 def says_less(scene: Scene) -> Floats:
-    """How far the share of its author among the spoken candidates is below half, 1 to -1; 0 for no author."""
+    """How far its author's share of the words spoken in the candidates is below half, 1 to -1; 0 for no author."""
     author = scene.candidates.author + 1
     said = np.bincount(author, scene.candidates.length, minlength=1)
     share = said / max(float(said[1:].sum()), 1.0)
@@ -486,7 +486,7 @@ def near_date(scene: Scene) -> Floats:
 
 
 def by_event(scene: Scene) -> Floats:
-    """On the right side of an event that the question dates by, the nearer the more.
+    """How near its date is to an event that the question uses as a date; 0 on the wrong side of it.
 
     "Before the move": the event is dated by the segment that matches its words best.
     """
@@ -510,7 +510,7 @@ def by_event(scene: Scene) -> Floats:
 
 
 def shared_words(candidates: CandidateSet, scores: Floats) -> Floats:
-    """How much each segment's chunk has of the words that tell the best chunks from the other candidates.
+    """How much each segment's chunk has of the words that distinguish the best chunks from the other candidates.
 
     A question rarely has all the words of its subject; the best results have more of them. Nothing but the candidates
     is read.
@@ -533,12 +533,12 @@ def shared_words(candidates: CandidateSet, scores: Floats) -> Floats:
     share /= share.sum() * lengths
     said = np.flatnonzero((share > 0)[owner])
     words = distinct(c.words[said])
-    # A table by number, since a binary search for each of ten thousand words takes a millisecond. 0: none of `words`.
+    # A table by number: a binary search for each of ten thousand words takes a millisecond. 0: not in `words`.
     table = np.zeros(int(c.words.max()) + 1, np.int32)
     table[words] = np.arange(1, len(words) + 1)
     place = table[c.words]
     count = np.bincount(place, minlength=len(words) + 1)[1:]
-    # By the candidates instead of all chunks: no more of the index is read. One more, so that few chunks tell little.
+    # Counted in the candidates, not in all chunks, so no more of the index is read; + 1 keeps it low in a tiny store.
     rarity = np.maximum(0.0, np.log(c.n_chunks / (count + 1)))
     worth = np.bincount(place[said], share[owner[said]], len(words) + 1)[1:] * rarity
     worth[contained(words, c.asked)] = 0.0

@@ -1,4 +1,4 @@
-"""Candidates of two namespaces, ranked as those of one: gathered in each, then put together with common figures."""
+"""Gathers candidates from two namespaces and merges them with common statistics, so that they rank as those of one."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def gather_both(source: JoinedSource, query: Query, filters: Filters, limit: int
 def _renumbered_words(
     b: CandidateSet, other: CandidateSource, own: CandidateSource, a: CandidateSet
 ) -> CandidateSet:
-    """`b`, its words with the numbers that they have in `a`; those that are not there come after all of `a`."""
+    """`b` with its words numbered as in the index of `a`; words missing there get numbers above all others."""
     words = distinct(np.concatenate([b.words.astype(np.int64), b.asked[b.asked >= 0]]))
     numbers = other.renumbered(words, own)
     lacking = numbers < 0
@@ -41,7 +41,7 @@ def _renumbered_words(
 
 
 def _joined(a: CandidateSet, b: CandidateSet) -> CandidateSet:
-    """Two sets as one: the figures are those of both namespaces together, so that scores compare."""
+    """Merge two sets; the figures are those of both namespaces together, so that scores are comparable."""
     chunks, conversations = len(a.chunk_ids), len(a.conv_length)
     names = list(dict.fromkeys((*a.authors, *b.authors)))
     return CandidateSet(
@@ -90,13 +90,13 @@ def _joined(a: CandidateSet, b: CandidateSet) -> CandidateSet:
 
 
 def _after(first: npt.NDArray[np.int64], second: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Both, the numbers of the second beyond all of the first, so that none means two things."""
+    """Concatenate both, the second's numbers moved beyond all of the first, so that none has two meanings."""
     beyond = int(first.max()) + 1 if len(first) else 0
     return np.concatenate([first, second + beyond])
 
 
 def _renumbered(one: CandidateSet, names: list[str]) -> npt.NDArray[np.int64]:
-    """The author of each segment by its place in common names; -1 for none."""
+    """The author of each segment as an index into `names`; -1 for none."""
     places = np.array([*(names.index(name) for name in one.authors), -1], np.int64)
     return places[one.author]
 

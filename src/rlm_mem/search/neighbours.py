@@ -42,7 +42,7 @@ def neighbours_of(
 ) -> list[tuple[AdjacentSegment, ...]]:
     """For each hit, given as a chunk and a stretch of it, up to `count` neighbours on each side, in reading order.
 
-    Further chunks that are needed for them are read in one query.
+    All neighbouring chunks are read in one query.
     """
     beside = {
         chunk.id: store.neighbours(chunk.id, before=count, after=count)
@@ -68,7 +68,7 @@ def _first(of: Iterator[tuple[Chunk, Segment]], count: int) -> list[tuple[Chunk,
 
 
 def _backwards(chunk: Chunk, start: int, earlier: Sequence[Chunk]) -> Iterator[tuple[Chunk, Segment]]:
-    """Segments that end before `start`, the nearest first, and then those of the chunks before."""
+    """Segments that end at or before `start`, nearest first, then those of the preceding chunks."""
     for segment in reversed(split_segments(chunk.content)):
         if segment.end <= start:
             yield chunk, segment
@@ -82,7 +82,7 @@ def _backwards(chunk: Chunk, start: int, earlier: Sequence[Chunk]) -> Iterator[t
 
 
 def _forwards(chunk: Chunk, end: int, later: Sequence[Chunk]) -> Iterator[tuple[Chunk, Segment]]:
-    """Segments that begin after `end`, the nearest first, and then those of the chunks after."""
+    """Segments that begin at or after `end`, nearest first, then those of the following chunks."""
     for segment in split_segments(chunk.content):
         if segment.start >= end:
             yield chunk, segment

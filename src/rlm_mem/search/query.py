@@ -1,14 +1,14 @@
-"""Questions: their terms, the people and dates they name, and what kind of answer they want.
+"""Questions: their terms, the people and dates they name, and the kind of answer they ask for.
 
-The store plays no part here, except through `known_authors`. A question of any length, in any script, is accepted: only
-its first `MAX_CHARACTERS` are read and only its `MAX_TERMS` most telling terms are kept.
+The store is reached only through `known_authors` and `term_counts`. A question of any length, in any script, is
+accepted: only its first `MAX_CHARACTERS` are read and only its `MAX_TERMS` most telling terms are kept.
 
 A question often names the class where the memory names the member ("instrument" is answered by "violin"); the
 statistics of a small store cannot relate them. The table of classes is general knowledge of English words, written
 by hand; it only *adds* alternatives to a question, at a lower weight, never to the index.
 
-A word that is not in the store is read as one of the store one edit away. The candidates come from the word itself by
-deletion, exchange of neighbours, replacement and insertion of one letter, so no extra index is kept and the
+A word that is not in the store is read as a stored word one edit away. Candidates are generated from the word itself by
+deleting, replacing or inserting one letter or swapping two adjacent ones, so no extra index is kept and the
 vocabulary is always current. Only words that occur nowhere are repaired, and never short ones, numbers
 or identifiers: one typo costs five points of recall, and repair gives four of them back (docs/benchmarks/retrieval.md).
 """
@@ -157,7 +157,7 @@ test: pytest unit suite coverage ci assertion
 password credential secret: token key login vault
 """
 
-# Words that are often used for each other; each stands for the others, both ways.
+# Groups of words often used for each other: each is an alternative to all others of its group.
 _SYNONYMS = """
 begin start launch kick-off open; finish complete end done conclude; buy purchase order; get receive obtain;
 visit travel trip go; depart leave; return back; host organize hold held throw arrange; win won victory;
@@ -196,7 +196,7 @@ speed; memory ram; limit cap maximum; schedule cron timetable; document doc guid
 
 #: Most alternatives added for one word of a question.
 MAX_MEMBERS = 48
-#: Letters that a class head and the question's term share, at least (stemming keeps the beginning).
+#: First letters that a class head and the question's term must share (stemming keeps the beginning).
 _PREFIX = 3
 
 
@@ -216,7 +216,7 @@ def _members() -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=1)
 def _heads() -> dict[str, tuple[str, ...]]:
-    """Class heads by the first letters of the form that is stemmed, so that few need stemming for one question."""
+    """Class heads by the first letters of the form to be stemmed, so that one question needs few of them stemmed."""
     heads: dict[str, list[str]] = {}
     forms = irregular_forms()
     for head in _members():
@@ -226,7 +226,7 @@ def _heads() -> dict[str, tuple[str, ...]]:
 
 @lru_cache(maxsize=2048)
 def related_terms(term: str, analyser: Analyser) -> tuple[str, ...]:
-    """Terms of the members of the classes that `term` names, as `analyser` writes them; none for other languages.
+    """Terms of the members of the classes that `term` names, as `analyser` writes them; only for English.
 
     Only the classes asked for are analysed: stemming the whole table would cost a tenth of a second.
     """
@@ -242,7 +242,7 @@ def related_terms(term: str, analyser: Analyser) -> tuple[str, ...]:
 
 
 #: Characters of a question that are read, and distinct terms that are kept. Longer questions are documents pasted
-#: into the search box; of these the terms that are rarest in the store are kept (see `rarest`).
+#: into the search box; the terms that are rarest in the store are kept (see `rarest`).
 MAX_CHARACTERS = 4_000
 MAX_TERMS = 48
 #: Distinct terms that `rarest` chooses from.
@@ -255,7 +255,7 @@ WORD, REPAIR, RELATED = 0, 1, 2
 #: Weight of a class member in the first stage, relative to the word it stands for.
 RELATED_WEIGHT = 0.4
 
-# Words of asking rather than content: searchable at a lower weight (general English, not from any corpus).
+# Words that phrase a question and are not its content: searched at a lower weight (general English, not from a corpus).
 _WEAK_WORDS = """
 type kind sort mention mentioned describe described discuss discussed say said tell told talk talked speak
 share shared conversation conversations recent recently time times thing things plan planning planned
@@ -264,15 +264,15 @@ consider considered likely would could main primary reason way ways new try trie
 begin decide decided want wanted people person participate participated engage engaged involve involved
 attend attended express expressed receive received current
 """
-#: Weight of a word of asking, relative to 1.
+#: Weight of such a word; other words have 1.
 WEAK = 0.6
-#: The same for an everyday word ("like", "will") that is not written as a name, and for a single Han character beside
-#: the pairs that it is in. Where a question has nothing else they count in full.
+#: Weights of an everyday word ("like", "will") that is not written as a name, and of a single Han character beside
+#: the pairs that contain it. In a question that has no other words they count in full.
 EVERYDAY = 0.25
 SINGLE = 0.3
 
-# The first pattern that matches names the kind. Patterns are tried at the first question word ("… when Tim was young,
-# who helped?" asks who), the particular before the general.
+# The first pattern that matches gives the kind. Patterns are tried at the first question word of the text, specific
+# ones before general ones.
 _ASKS = late(r"\b(?:what|which|when|where|who|whom|whose|why|how)\b", re.IGNORECASE)
 _KINDS = (
     ("how_long", r"how (?:long|old)\b|what (?:age|duration)\b|how many (?:years|months|weeks|days|hours)\b"),
@@ -325,9 +325,9 @@ _ANCHOR = late(
 
 
 class Anchor(Struct, frozen=True):
-    """An event that a question uses as a date: what is wanted lies `before` it, or else after it.
+    """An event that a question uses as a date: the answer lies `before` it, or else after it.
 
-    `terms` are those of the question's terms that name the event.
+    `terms` are the question's terms that name the event.
     """
 
     before: bool
@@ -338,13 +338,12 @@ class Query(FrozenRecord, frozen=True):
     """A question, analysed.
 
     `terms` are distinct: first the words of the question in order of appearance, then near-spellings, then members of
-    the classes it names. `weights` (0–1) are those of the first stage, `roles` which of the three each is
-    (`WORD`, `REPAIR`, `RELATED`), `concepts` the number of the word it is or stands for. `authors` are the known
-    authors it names (as given in
-    `known_authors`); their names are not among the terms. `dates` are the days it names, `kind` what it asks for
-    ("when", "where", "why", … or "words" for bare keywords), `wants_list` whether it asks for several things.
-    `anchor` is the event it dates by ("before the move"), `now` the reference of relative dates. `first_person`: the
-    question is about the person who asks ("what did I …").
+    the classes it names. For each term, `weights` has its weight in the first stage (0–1), `roles` its role (`WORD`,
+    `REPAIR` or `RELATED`) and `concepts` the number of the word that it is or stands for. `authors` are the known
+    authors that the question names (as given in `known_authors`); their names are not among the terms. `dates` are the
+    days it names, `kind` is what it asks for ("when", "where", "why", … or "words" for bare keywords), `wants_list`
+    whether it asks for several things. `anchor` is the event it uses as a date ("before the move"), `now` the reference
+    of relative dates. `first_person`: the question is about the person who asks ("what did I …").
     """
 
     text: str
@@ -435,12 +434,12 @@ def question_kind(text: str) -> str:
 
 @cache
 def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compiled when it is first tried: few questions try all kinds, and compiling them takes 4 ms."""
+    """Compile a pattern when it is first tried: few questions try all kinds, and compiling all takes 4 ms."""
     return re.compile(pattern, re.IGNORECASE)
 
 
 def with_alternatives(query: Query, alternatives: Iterable[tuple[str, str, float, int]]) -> Query:
-    """Add alternatives: each (word, alternative, weight, role) joins the concept of its word, if that is a term."""
+    """Add alternatives: each (word, alternative, weight, role) joins the concept of its word if that is a term."""
     terms, weights = list(query.terms), list(query.weights)
     concepts, roles = list(query.concepts), list(query.roles)
     seen = set(terms)
@@ -461,10 +460,10 @@ def with_alternatives(query: Query, alternatives: Iterable[tuple[str, str, float
 
 
 def rarest(query: Query, term_counts: Callable[[list[str]], Mapping[str, int]]) -> Query:
-    """`query` with no more than `MAX_TERMS` terms: those of a long one that are in the fewest chunks of the store.
+    """`query` with at most `MAX_TERMS` terms: of a longer one, those found in the fewest chunks of the store.
 
-    Of terms that are not in the store a few are kept, since they may be misspelt. `term_counts` returns the number of
-    chunks for each given term that is in the store.
+    Terms that are not in the store fill the places left, since they may be misspelt. `term_counts` returns the number
+    of chunks for each given term that is in the store.
     """
     if len(query.terms) <= MAX_TERMS:
         return query
@@ -535,7 +534,7 @@ def by_names(query: Query, analyser: Analyser) -> Query:
 
 @lru_cache(maxsize=16)
 def _authors_by_part(authors: frozenset[str]) -> dict[str, list[str]]:
-    """Authors by each part of their name; kept, since a large store has thousands and they seldom change."""
+    """Authors by each part of their name; cached, since a large store has thousands and they seldom change."""
     by_part: dict[str, list[str]] = {}
     for author in sorted(authors):
         for part in fold(author).split():
@@ -572,7 +571,7 @@ def _named_authors(question: str, known_authors: Collection[str]) -> tuple[tuple
         plain = fold(word).removesuffix("'s").rstrip("'")
         found = by_part.get(plain)
         if found is not None and not word[:1].isupper():
-            # A word is no name because it is part of one: "local" where a note has the label "Local TLS:".
+            # Only part of a name, in lower case, is no name: "local" where a note has the label "Local TLS:".
             found = [author for author in found if fold(author) == plain]
         if found is None and len(plain) >= 3 and word[:1].isupper() and start > 0:
             found = [a for part, owners in by_part.items() if part.startswith(plain) for a in owners]
@@ -588,7 +587,7 @@ SHORTEST, MOST = 4, 3
 #: Weight of a repair relative to the word that was meant.
 REPAIR_WEIGHT = 0.8
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
-#: Words of one question that are looked up; a question of nothing but unknown words is in another language.
+#: Most unknown words of one question that are repaired; a question of unknown words only is in another language.
 _WORDS = 6
 
 
@@ -613,7 +612,7 @@ def repaired(
     found: list[tuple[str, str, float, int]] = []
     for term, options in candidates.items():
         there = [option for option in options if counts.get(option)]
-        # The fewest edits first (see _candidates), then the commonest, then by spelling: the same every time.
+        # Lowest rank first (see _candidates), then the commonest, then by spelling: the same order every time.
         there.sort(key=lambda option: (options[option], -counts[option], option))
         found.extend((term, option, REPAIR_WEIGHT, REPAIR) for option in there[:MOST])
     return with_alternatives(query, found)
@@ -636,7 +635,7 @@ def _repairable(term: str) -> bool:
 
 
 def _spellings(text: str, analyser: Analyser, wanted: Iterable[str]) -> dict[str, list[str]]:
-    """The words of the question, as they were spelled, behind each wanted term."""
+    """For each wanted term, the words of the question (folded, not stemmed) that it comes from."""
     missing = set(wanted)
     spelled: dict[str, list[str]] = {}
     for word, _, _ in words(text):
@@ -648,10 +647,10 @@ def _spellings(text: str, analyser: Analyser, wanted: Iterable[str]) -> dict[str
 
 
 def _candidates(term: str, spelled: Iterable[str], analyser: Analyser) -> dict[str, int]:
-    """Terms that may have been meant, each with a rank: 0 an exchange or deletion in the word, 1 any other edit."""
+    """Terms that may have been meant, each with a rank: 0 for a swap or deletion in the whole word, else 1."""
     found = {option: 1 for option in one_edit(term) if len(option) >= 3}
     for word in spelled:
-        # A slip in the ending hides the ending from the stemmer, so the cheap edits are also tried before stemming.
+        # A typo in an ending hides it from the stemmer, so the cheap edits are also tried before stemming.
         for i in range(len(word)):
             shorter = word[:i] + word[i + 1 :]
             swapped = word[:i] + word[i + 1 : i + 2] + word[i] + word[i + 2 :]

@@ -2,8 +2,8 @@
 
 A segment's score is a weighted sum of the signals in `features`; a chunk's score is the log-mean-exp of its segments,
 so that one strong segment counts most and the others still count. Every part of a score keeps its name (`explain`).
-Superseded chunks rank below what replaced them, however well their words match; of the best hits that one ranks
-first which holds at present, as far as their texts tell. No I/O, deterministic.
+Superseded chunks rank below what replaced them, however well their words match; of the best hits, one that
+holds at present ranks first, as far as their texts show it. No I/O, deterministic.
 """
 
 from __future__ import annotations
@@ -47,15 +47,15 @@ __all__ = [
 ]
 
 
-#: Best hits whose texts are compared for what holds at present.
+#: Number of best hits whose texts are compared to find what holds at present.
 COMPARED = 5
-#: Most characters of a note that is compared as a whole, beyond its best segment.
+#: Most characters of a note that is compared as a whole; of longer ones the snippet is compared.
 _WHOLE = 600
-#: Changes one after the other that are followed.
+#: Most successive changes that are followed.
 _FOLLOWED = 4
-#: How far a superseded chunk ends up below its successor, and a hit that does not hold below one that does.
+#: Score difference by which a superseded chunk is put below its successor, and an outdated hit below a current one.
 _STEP = 0.01
-#: Chains of replacements that are put in order: enough passes for four links.
+#: Passes in which chains of replacements are put in order: enough for four links.
 _PASSES = 4
 
 
@@ -84,7 +84,7 @@ def in_succession(candidates: CandidateSet, scores: Scores) -> Scores:
 
 
 def _pairs(candidates: CandidateSet) -> list[tuple[int, int]]:
-    """Index of a superseded chunk and of its successor, both eligible."""
+    """Indexes of each superseded chunk and its successor, where both are eligible."""
     place = {chunk_id: index for index, chunk_id in enumerate(candidates.chunk_ids)}
     pairs = []
     for index, successor in enumerate(candidates.superseded_by):
@@ -199,7 +199,7 @@ def _result(
 #: The weight of each signal in any text, in nats of odds. Learned by `benchmarks/ranking_fit.py` from dialogues, chats
 #: with an assistant, meetings, abstracts, notes and Chinese notes together (a listwise logistic loss over what is
 #: marked as relevant). The first six rank by words alone and keep the proportions that did best over all sets; the
-#: others are added to them. The meaning of each is the docstring of the function of that name in `features`;
+#: others are added to them. The docstring of the function of that name in `features` describes each;
 #: `has_x` is a cue of the segment, `kind:x` the same cue where the question asks for that kind of thing.
 WEIGHTS: dict[str, float] = {
     "whole": 0.211,
@@ -302,20 +302,20 @@ ONE_SIDED: dict[str, float] = {
     "time_told": 0.136,
 }
 
-#: Not learned, since no data set marks them: a superseded memory ranks below its successor, and a memory of no
-#: confidence below an equal one of full confidence.
+#: Not learned, since no data set marks them: a superseded memory ranks below its successor, and a memory of
+#: confidence 0 below an equal one of confidence 1.
 SUPERSEDED = -4.0
 CONFIDENCE = 0.5
 
-#: Words shared with the best results, as a multiple of the weight of "whole"; not learned, but best in about this
-#: proportion whichever group of sets is left out.
+#: Weight of words shared with the best results, as a multiple of the weight of "whole"; not learned, but about the
+#: best value whichever group of data sets is left out.
 FEEDBACK = 3.8
 
-#: Per result of one conversation beyond the second, where a question asks for several things.
+#: Added per result of one conversation beyond the second, where a question asks for several things.
 REPEATED = -0.3
 
-#: Chunk score: the segments' scores are divided by this before log-mean-exp and multiplied by it after. Near 0 the
-#: best segment counts nearly alone, far above 1 all of them count alike.
+#: Chunk score: the segments' scores are divided by this before log-mean-exp and multiplied by it after. Near 0
+#: almost only the best segment counts, far above 1 all count alike.
 TEMPERATURE = 0.5
 
 #: A segment without a word of the question in or near it, and without any of these signals, is not a result.
@@ -338,8 +338,8 @@ def score_segments(query: Query, candidates: CandidateSet, *, feedback: bool = T
     """Score every segment of `candidates` for `query`.
 
     Args:
-        feedback: raise chunks that have the words of the best ones. All segments of a chunk rise alike, so that it does
-            not tell which of them answers.
+        feedback: raise chunks that have the words of the best ones. All segments of a chunk rise alike, so it does
+            not show which of them answers.
     """
     scene = Scene(query, candidates)
     spoken = bool(scene.spoken.any())
@@ -364,8 +364,8 @@ def score_segments(query: Query, candidates: CandidateSet, *, feedback: bool = T
     total = np.zeros(scene.size)
     for column in parts.values():
         total += column
-    # In talk feedback counts the less, the more one speaker says, and nothing from three quarters on: an assistant says
-    # the same at length in many places.
+    # In talk, feedback counts less the more one speaker says, and nothing from three quarters on: an assistant says the
+    # same at length in many places.
     worth = FEEDBACK * WEIGHTS["whole"] * (max(0.0, 2 * scene.talk - 1) if spoken else 1.0)
     if feedback and worth and scene.size:
         scores = Scores(total, parts, relevant)
@@ -382,8 +382,8 @@ def score_chunks(
 ) -> Floats:
     """Log-mean-exp of the `counted` segments of each owner (chunk or conversation), -inf for an owner without one.
 
-    For a chunk the mean: words of the whole chunk count in each of its segments, and length alone must not raise its
-    score. For a conversation the sum (`summed`): its chunks are separate results.
+    A chunk gets the mean: words of the whole chunk count in each of its segments, and length alone must not raise its
+    score. A conversation gets the sum (`summed`): its chunks are separate results.
     """
     size = int(owner.max()) + 1 if len(owner) else 0
     result = np.full(size, -np.inf)
@@ -400,10 +400,10 @@ def score_chunks(
 
 
 def repetition(query: Query, owner: npt.NDArray[np.int64], scores: Floats) -> Floats:
-    """The penalty of results from a conversation that has better results already, where a list is asked for.
+    """The penalty for results from a conversation that has better results already, where a list is asked for.
 
     "What hobbies …" is answered in many places: from the third on, each result of one conversation loses
-    `REPEATED` more; nothing for other questions. Worth a point or two where the answer lies in several memories.
+    `REPEATED` more; nothing for other questions. Gains a point or two where the answer lies in several memories.
     """
     if not query.wants_list or len(scores) < 3:
         return np.zeros(len(scores))
@@ -417,7 +417,7 @@ def repetition(query: Query, owner: npt.NDArray[np.int64], scores: Floats) -> Fl
 
 
 def _of_chunks(query: Query, candidates: CandidateSet) -> dict[str, Floats]:
-    """Parts that a segment has from its chunk: validity and confidence."""
+    """Parts of a segment's score that come from its chunk: validity and confidence."""
     now = query.now.timestamp() if query.now is not None else None
     ended = np.array(
         [
@@ -484,12 +484,12 @@ class Hit(FrozenRecord, frozen=True):
 def with_what_holds_first(
     hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser
 ) -> list[Hit]:
-    """The hits, reordered so that no later one of the best hits says that the first is out of date, or tells it again.
+    """The hits, reordered so that none of the other best hits says that the first is out of date, or retells it.
 
-    The order follows links of succession already. This function compares the texts themselves: by the rules of
-    ``rlm_mem.text.differences`` imported chunks, chunks with open proposals and chunks that are out of date in part; by
-    those of ``rlm_mem.text.retold``, for a question about the present, notes that are neither turns of a speaker nor
-    sections of a document.
+    The order already follows links of succession. This function compares the texts themselves: by the rules of
+    ``rlm_mem.text.differences``, for imported chunks, chunks with open proposals and chunks that are partly out of
+    date; and for a question about the present by those of ``rlm_mem.text.retold``, for notes that are neither turns of
+    a speaker nor sections of a document.
     """
     if len(hits) < 2:
         return hits
@@ -508,7 +508,7 @@ def with_what_holds_first(
 
 
 def _with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
-    """The hits with the one at a place before the others."""
+    """The hits with the one at ``place`` moved to the front."""
     first, chosen = hits[0].score + _STEP, hits[place]
     parts = {**chosen.parts, part: first - chosen.score} if chosen.parts is not None else None
     return [structs.replace(chosen, score=first, parts=parts), *hits[:place], *hits[place + 1 :]]
@@ -517,7 +517,7 @@ def _with_first(hits: list[Hit], place: int, part: str) -> list[Hit]:
 def _lasting_first(
     hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion, analyser: Analyser
 ) -> int:
-    """The place of the best hit that has the first one's words of the question, if that is a guess or of a short time.
+    """The place of the best lasting hit with all question words of the first, if the first is a guess or temporary.
 
     0 for none.
     """
@@ -558,7 +558,7 @@ def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
 def _retelling_first(
     hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion | None, analyser: Analyser
 ) -> int:
-    """The place of the best hit that tells again what the first one is asked for; 0 for none."""
+    """The place of the hit that most probably retells what the first one answers; 0 for none."""
     if asked is None:
         return 0
     later = _later(hits)
@@ -568,7 +568,7 @@ def _retelling_first(
     texts: dict[str, frozenset[str]] = {}
     for hit in hits:
         content = read[hit.chunk_id].content
-        # A short note whole, since one sentence of it rarely names what the others are about.
+        # A short note is compared whole, since one sentence of it rarely names what the others are about.
         told.append(content if len(content) <= _WHOLE else hit.snippet)
         texts[told[-1]] = stems_in(told[-1], analyser)
     year = int(hits[0].at[:4])
@@ -585,7 +585,7 @@ def _retelling_first(
 def _is_note(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> bool:
     """Whether a hit is a note: not a turn of a speaker, nor a part or section of a document.
 
-    One labelled text that belongs to no conversation is a note, too: "Vet: the cat is well".
+    A single labelled text that belongs to no conversation is a note, too: "Vet: the cat is well".
     """
     chunk = read[hit.chunk_id]
     provenance = chunk.metadata.provenance
@@ -596,7 +596,7 @@ def _is_note(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> boo
 
 
 def _later(hits: list[Hit]) -> list[int]:
-    """The places of the hits that happened no earlier than the first one and are trusted as far."""
+    """The places of the hits that are not superseded, not older than the first and trusted at least as far."""
     first, found = hits[0], []
     for place, hit in enumerate(hits):
         if (
