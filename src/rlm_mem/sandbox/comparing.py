@@ -51,7 +51,7 @@ _SAME_MEASURE = 0.5
 """Added to the closeness of a pair that counts the same things differently ("3 interviews", "5 interviews"), and once
 more if the subject names them."""
 _LEAST_SHARE = 0.6
-"""Least share of the weight of the best pair that another one has."""
+"""Pairs that weigh less than this share of the best pair not found by rule are left out."""
 _MOST_PAIRS = 2
 """Most pairs that a statement is part of."""
 _BY_RULE = 100.0
@@ -88,7 +88,7 @@ def updated(statements: Sequence[Statement], subject: str, analyser: Analyser, l
 def contradictory(
     statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int
 ) -> list[Pair]:
-    """Pairs of statements of which one denies the other, newest first."""
+    """Pairs of statements, one of which denies the other, newest first."""
     return _pairs(statements, subject, analyser, limit, _denied, "contradict")
 
 
@@ -219,7 +219,7 @@ def _pairs(
 
 
 def _best(pairs: Iterable[Pair], limit: int) -> list[Pair]:
-    """The pairs with the largest weights, without the weak ones and without many of one statement."""
+    """The pairs with the largest weights, except weak ones and those whose statements were chosen often enough."""
     chosen: list[Pair] = []
     uses: Counter[Statement] = Counter()
     least = 0.0

@@ -76,7 +76,7 @@ class _Process:
 
     @property
     def pid(self) -> int:
-        """Of the worker."""
+        """Process id of the worker."""
         return self._popen.pid
 
     def kill(self) -> None:
@@ -96,7 +96,7 @@ class _Process:
         unwatch(self._popen.pid)
 
     def allow_cpu(self, seconds: float) -> None:
-        """Raise the worker's limit of processor time by this much: it ends the worker if the host is killed."""
+        """Raise the worker's limit of processor time by this and a margin; it ends the worker if the host is killed."""
         self._cpu_seconds += int(seconds) + 3
         if sys.platform == "linux":
             import resource  # not on every platform
@@ -167,9 +167,7 @@ class _Process:
 
 
 class _WorkerHandle:
-    """The worker of an engine, in an object of its own: the engine's finaliser ends it without a reference to the
-    engine.
-    """
+    """The worker of an engine, in an object of its own, so that the finaliser needs no reference to the engine."""
 
     def __init__(self) -> None:
         self.process: _Process | None = None
@@ -212,7 +210,7 @@ class CPythonEngine:
         self._definitions: dict[str, str] = {}
 
     def _process(self) -> _Process:
-        """The worker, started, confined, and with the namespace in it."""
+        """The worker, started and confined, with the namespace restored in it."""
         process = self._handle.process
         if process is not None and process.host_pid == os.getpid():
             return process
@@ -301,7 +299,7 @@ class CPythonEngine:
                 alarmed.cancel()
                 self._bound |= used.bound
                 self._classes_changed = self._classes_changed or _changes_attributes(tree)
-                # A program that may have changed the worker's own code, or wrote beyond its answer, costs the worker.
+                # Replace the worker after a program that may have changed its code, or wrote beyond its answer.
                 if not kept or may_reach_interpreter(tree) or not process.silent():
                     self._handle.drop()
 

@@ -165,7 +165,7 @@ class Worker:
     def _import(
         self, name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0
     ) -> Any:
-        """Only what was loaded before the lock-down; there is no file to load anything else from.
+        """Import what was loaded before the lock-down; there is no file to load anything else from.
 
         A program gets a copy of the module's public names: assigning to it changes no other module.
         """
@@ -230,7 +230,7 @@ class Worker:
             code: the program.
             functions: names of host functions.
             seconds: time until the timer stops it.
-            restored_builtins: built-ins that earlier programs may have used as names of their own.
+            restored_builtins: built-ins whose names earlier programs may have bound.
             restore_classes: earlier programs may have changed classes of the standard library.
             keep: send what is needed to restore the namespace.
         """
@@ -335,7 +335,7 @@ class Worker:
         return None
 
     def names(self) -> None:
-        """Send the namespace: each name with its bytes where it is plain data, with type and preview."""
+        """Send the namespace: for each name its bytes if it is plain data, its type, and else a preview."""
         found, left = [], self.wire.MAX_BYTES // 2
         for name, value in self._own()[:2_000]:
             data = self._plain(value, min(left, 2_000_000))
@@ -386,7 +386,7 @@ def _public(name: str) -> types.ModuleType:
 
 
 def _classes() -> list[tuple[type, dict[str, Any]]]:
-    """Every class that is written in Python, with what is in it."""
+    """Every class written in Python, with a copy of its attributes."""
     found: dict[int, tuple[type, dict[str, Any]]] = {}
     for module in list(sys.modules.values()):
         for value in list(vars(module).values()):
@@ -477,7 +477,7 @@ def _limit(resource: Any, memory_mb: int) -> None:
 
 
 def _load_optional(name: str) -> Any:
-    """A module that is missing on some systems."""
+    """Import a module that some systems lack; None where it is missing."""
     try:
         return importlib.import_module(name)
     except ImportError:

@@ -68,13 +68,14 @@ def check_answer(answer: Any) -> Any:
 
     Raises:
         InputError: it contains anything else, or too much: more than 300,000 characters, 10,000 parts, 20 levels, or
-            an integer of more than 1,000 digits. The message says where, and what to write instead.
+            an integer of more than 1,000 digits. The message says what is wrong, the hint (if any) what to
+            write instead.
     """
     return _AnswerCopier().copy(answer, 0)
 
 
 class _AnswerCopier:
-    """Copies one answer within the bounds."""
+    """Copies one answer; refuses what exceeds the bounds."""
 
     def __init__(self) -> None:
         self._parts = MAX_ANSWER_PARTS
@@ -190,7 +191,7 @@ def check_cited(final: Final, exists: Callable[[str], bool], seen: Set[str] | No
     """Return ``final`` when each chunk it names exists, and was seen in the session.
 
     Args:
-        exists: whether a chunk is in the memory; an InputError of it counts as no.
+        exists: whether a chunk is in the memory; if it raises InputError, that counts as no.
         seen: ids of the chunks that the session has seen: hits, lines, chunks that were read; None: not checked.
 
     Raises:
@@ -257,9 +258,9 @@ class Dispatcher:
 
     Args:
         table: host functions by name.
-        caller_functions: names of those that the caller of the session passed in; their results are copied as plain
-            data.
-        max_calls: calls of one program; more end it.
+        caller_functions: names of functions passed in by the caller of the session; their results are copied as
+            plain data.
+        max_calls: most calls of one program; one more ends it.
         on_event: called with ``("host_call", HostCall)``.
         in_thread: calls a function that may take long, as ``in_thread(function, *args, **keywords)``; the wait can be
             abandoned.
@@ -329,14 +330,14 @@ class Dispatcher:
         except TooLarge as error:
             raise HostCallFailed("ValueError", f"{name}: {error}") from None
         except TypeError as error:
-            # Most often a wrong argument; Python's own words name the class behind the function.
+            # Usually a wrong argument; Python's message names the class behind the function.
             text = str(error).replace(getattr(function, "__qualname__", name), name)
             if name in PAGES and text.startswith(f"{name}()"):
                 text += f"; write {PAGES[name].signature}"
             raise HostCallFailed("TypeError", text if name in text else f"{name}: {text}") from error
         except Exception as error:
-            # Whatever a host function raises, and for whatever argument: the program sees an error and may go
-            # on, the call is recorded. A program must not be able to end the run of its host.
+            # Whatever a host function raises, the program sees an error and may go on, and the call is recorded:
+            # a program must not be able to end the run of its host.
             raise failed(name, error) from error
 
     def _record(

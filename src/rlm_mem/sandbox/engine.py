@@ -1,17 +1,15 @@
-"""The Engine protocol: what runs a program, its state, and the way it reaches host functions; and what ends a program.
+"""The Engine protocol: runs programs, keeps their state and connects them to host functions; and how programs end.
 
-An engine is the boundary. It runs a program in another process, hands each call of a host function to the
+An engine is the boundary. It runs a program in another process, passes each call of a host function to the
 driver, bounds what comes back, and keeps the namespace from one program to the next. ``monty`` is the default
 (:mod:`rlm_mem.sandbox.monty`), ``cpython`` the optional second one (:mod:`rlm_mem.sandbox.cpython`); it is chosen per
 session, never per program.
 
 Three mechanisms end what runs. Calls can be abandoned from any thread, and by Ctrl-C while the main thread is in C
-code.
-A program that loops without calling the host never returns to the thread that drives it, so one thread watches the
-deadlines of all sessions of the process. Workers die with their host, even when it is killed with SIGKILL: a small
-shell
-reads worker ids from a pipe and kills them when the pipe closes. (``PR_SET_PDEATHSIG`` does not work here: it follows
-the thread that started the worker, not the process.)
+code. A program that loops without calling the host never returns to the thread that drives it, so one thread watches
+the deadlines of all sessions of the process. Workers die with their host, even when it is killed with SIGKILL: a small
+shell reads worker ids from a pipe and kills these workers when the pipe closes. (``PR_SET_PDEATHSIG`` does not work
+here: it follows the thread that started the worker, not the process.)
 """
 
 from __future__ import annotations
@@ -108,7 +106,7 @@ class Printed:
         self.flood = flood
         self.total = 0
         self.stopped = False
-        """The program was ended from outside before its worker was known: the engine then kills it at once."""
+        """The program was ended from outside before its worker was known: the engine then kills the worker at once."""
         self._kept: list[str] = []
         self._room = limit
 
@@ -175,8 +173,8 @@ class Engine(Protocol):
 
         Raises:
             ProgramError: an error inside the program; state assigned before it is kept.
-            TimeoutError: the deadline passed; the state is as before the program, or the message says so.
-            SandboxCrashed: the worker died; the same.
+            TimeoutError: the deadline passed; the state is as before the program unless the message says otherwise.
+            SandboxCrashed: the worker died; the state is as after TimeoutError.
             Exception: whatever ``call`` raised besides HostCallFailed; the state is as before the program.
         """
         ...
@@ -210,7 +208,7 @@ def program_error(kind: str, message: str, line: int | None, hint: str | None) -
 
 
 class Stop(threading.Event):
-    """Ends everything that runs for one caller: setting it calls what was registered, at once, in the same thread."""
+    """Ends everything that runs for one caller: ``set`` calls the registered actions at once, in the same thread."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -218,7 +216,7 @@ class Stop(threading.Event):
         self._actions: list[Callable[[], None]] = []
 
     def set(self) -> None:
-        """End what runs; what begins later is refused."""
+        """End everything that runs; anything that begins later is refused."""
         super().set()
         with self._guard:
             actions = list(self._actions)
@@ -235,7 +233,7 @@ class Stop(threading.Event):
         """While the block runs, ``set`` calls ``action``.
 
         Raises:
-            SessionCancelled: it is set already.
+            SessionCancelled: the stop is set already.
         """
         with self._guard:
             self._actions.append(action)
@@ -315,7 +313,7 @@ class Calls:
 
         Args:
             function: what to call.
-            seconds: how long to wait at most; infinity waits for good.
+            seconds: how long to wait at most; infinity waits without limit.
 
         Raises:
             SessionCancelled: ``abandon`` was called meanwhile.

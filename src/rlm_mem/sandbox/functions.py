@@ -86,7 +86,7 @@ class StoreFunctions(SubjectFunctions):
 
     Args:
         store: bound to one namespace.
-        on_read: called with the id of each chunk of which text is returned.
+        on_read: called with the id of each chunk whose text is returned.
         check: called during long reads; raises when the program has to end.
     """
 
@@ -347,7 +347,7 @@ def _period(text: str | None, moment: datetime) -> DateMention | None:
 
 
 def _between(first: date, second: date) -> dict[str, Any]:
-    """How far apart two days are, either one first."""
+    """How far apart two days are, given in either order."""
     early, late = sorted((first, second))
     days = (late - early).days
     months = 12 * (late.year - early.year) + late.month - early.month - (late.day < early.day)
@@ -357,7 +357,7 @@ def _between(first: date, second: date) -> dict[str, Any]:
 def speakers(store: ChunkStore) -> list[str]:
     """Speakers of the memory according to its index; at most 20 names, sorted.
 
-    Of a chat with an assistant only these two: in its long answers many a heading looks like a speaker.
+    For a chat with an assistant, only these two: many headings in its long answers look like speakers.
     """
     names = store.candidate_source().authors()
     users = users_of(store)

@@ -182,6 +182,6 @@ def _worker_isolation(pid: int | None) -> tuple[bool, int | None, int | None]:
         descriptors = len(list(Path(f"/proc/{pid}/fd").iterdir()))
         variables = Path(f"/proc/{pid}/environ").read_bytes().count(b"\0")
     except OSError:
-        # Only the superuser can read them of a process that is not dumpable.
+        # Only the superuser can read these of a process that is not dumpable.
         return filtered, None, None
     return filtered, descriptors, variables

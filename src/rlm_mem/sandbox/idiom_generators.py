@@ -117,7 +117,7 @@ _EXCEPTIONS = {
 
 
 def split_base_classes(node: ast.ClassDef) -> ast.stmt | None:
-    """Return what replaces a class with a base, where that is possible; None when it stays as it is.
+    """Return the statement that replaces a class with a base; None when the class stays as it is.
 
     ``class A(object)`` loses its base; an exception class without a body of its own becomes an alias of its
     base (``except`` then catches a little more); ``class P(NamedTuple)`` becomes a ``namedtuple`` call.

@@ -232,7 +232,7 @@ class Rewriter(ast.NodeTransformer):
         out: list[ast.stmt] = []
         for target in node.targets:
             if isinstance(target, ast.Name):
-                # Monty cannot unbind names; assigning None frees the memory, which is what programs want.
+                # Monty cannot unbind names; assigning None frees the memory, the usual purpose of ``del``.
                 out.append(ast.Assign([ast.Name(target.id, ast.Store())], ast.Constant(None)))
             elif isinstance(target, ast.Subscript):
                 value = self.visit(target.value)
@@ -323,9 +323,7 @@ class Rewriter(ast.NodeTransformer):
         return node
 
     def _as_iterator(self, value: ast.expr) -> ast.expr:
-        """Wrap generator expressions, zip, map and so on, which are lists in Monty, so that they are exhausted by
-        use.
-        """
+        """Wrap generator expressions, zip, map and so on, which are lists in Monty, so that use exhausts them."""
         lazy = isinstance(value, ast.GeneratorExp) or (
             isinstance(value, ast.Call)
             and self._is_builtin(value.func, "zip", "map", "filter", "enumerate", "reversed")
@@ -502,7 +500,7 @@ class Rewriter(ast.NodeTransformer):
             node.args[0] = ast.BinOp(ast.Constant("(?x)"), ast.Add(), node.args[0])
 
     def _is_callback_safe(self, function: ast.expr) -> bool:
-        """Whether Monty can call it from inside a built-in: it must not call a host function."""
+        """Whether Monty can call ``function`` from inside a built-in: it must not call a host function."""
         if isinstance(function, ast.Constant):
             return True
         if isinstance(function, ast.Name):
@@ -519,7 +517,7 @@ class Rewriter(ast.NodeTransformer):
     def _hoist(self, node: ast.Call, name: str) -> ast.AST | None:
         """``any(f(x) for x in xs)`` stops early only as a loop: move it into a function before the statement.
 
-        Only where the parts can call a function of the program or the host: otherwise there is no observable
+        Done only where the parts can call a function of the program or the host: otherwise there is no observable
         difference.
         """
         generator = node.args[0] if node.args else None
@@ -562,9 +560,9 @@ class Rewritten:
 
     Attributes:
         code: source text.
-        pieces: pieces of the prelude that it needs, each after those it needs itself.
+        pieces: pieces of the prelude that it needs, each after the pieces that it requires.
         guarded: its last value leaves the sandbox as text; otherwise the host must not read it.
-        lines: first line of each statement in ``code`` and the line it had, or empty when nothing moved.
+        lines: first line of each statement in ``code`` with its original line, or empty when nothing moved.
     """
 
     code: str

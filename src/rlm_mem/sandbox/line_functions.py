@@ -93,7 +93,7 @@ def count(name: str, value: Any, low: int, high: int) -> int:
 
 
 def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | None:
-    """A date as the store takes it: ISO dates and times as they are, "May 2026" or "last week" by their days.
+    """A date as the store takes it: ISO dates and times as they are, "May 2026" or "last week" as a day.
 
     Args:
         today: reference of relative dates.
@@ -123,9 +123,9 @@ MAX_LINE_CHARS = 4_000
 MAX_REPLY_CHARS = 400
 _BATCH = 200
 _PARTS_BACK = 8
-"""Earlier parts of a text in which the speaker of a later one is looked for."""
+"""Most earlier parts of a text that are searched for the speaker of a later part."""
 _PARTS_ON = 3
-"""Following chunks in which the reply to a line is looked for."""
+"""Most following chunks that are searched for the reply to a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +240,7 @@ class Lines:
         return None
 
     def _last_label(self, text: str) -> str | None:
-        """The user or assistant whose label comes last in a text, of all labels at the beginning of a line."""
+        """The user or assistant whose label is the last one at the beginning of a line of a text."""
         last, speaker = -1, None
         for name in self._talkers:
             place = max(text.rfind(f"\n{name}:"), 0 if text.startswith(f"{name}:") else -1)
@@ -269,7 +269,7 @@ class Lines:
                     if other.speaker != line.speaker:
                         turn = other.said[other.number]
                         text = one_line(chunk.content[turn.start : turn.end], MAX_REPLY_CHARS)
-                        known = is_untrusted(line.chunk.metadata.trust)  # the line is marked itself
+                        known = is_untrusted(line.chunk.metadata.trust)  # the line itself has the mark
                         return text if known else with_trust_mark(chunk, text)
         return ""
 
@@ -323,7 +323,7 @@ _HEADING = re.compile(
 _CLOSE = 5
 """Number of passages for which neighbours in other chunks and links are looked up."""
 _RANKED = 3
-"""Added to each rank when two rankings are joined: the larger, the smaller the lead of the first ranks."""
+"""Added to each rank when two rankings are merged: the larger it is, the smaller the lead of the first ranks."""
 _FOLLOWED = ("contradicts", "elaborates", "supports")
 _FOLLOWED_FROM = 3
 _FOLLOWED_LESS = 0.5
@@ -340,7 +340,7 @@ class LineFunctions:
 
     Args:
         store: bound to one namespace.
-        on_read: called with the id of each chunk of which text is returned.
+        on_read: called with the id of each chunk whose text is returned.
         check: called during long reads; raises when the program has to end.
     """
 
@@ -424,7 +424,7 @@ class LineFunctions:
             line = self._lines.at(read[hit.chunk_id], hit.start)
             if line is not None:
                 start, end = _span(line, hit)
-                # The score stays that of the first text: those of two texts cannot be compared.
+                # The score for the first text is kept: scores for two texts cannot be compared.
                 found.setdefault((hit.chunk_id, start), (line, end, float(hit.score)))
         best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2]))[:wanted]
         links = self._links(list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_CLOSE], read)
@@ -493,7 +493,7 @@ class LineFunctions:
         return self._shown(line, text) | {"match": words[start : min(end, start + _MATCH_CHARS)]}
 
     def _read_once(self, chunk_ids: Iterable[str], read: dict[str, Chunk]) -> dict[str, Chunk]:
-        """Add the chunks that exist to ``read``, the chunks read by the same call, and return it."""
+        """Add the chunks that exist to ``read``, which has the chunks read by this call so far, and return it."""
         missing = set(chunk_ids) - read.keys()
         if missing:
             read.update(self._store.get_many(sorted(missing), track=False))
@@ -515,7 +515,7 @@ class LineFunctions:
     def _passage(
         self, line: Line, start: int, end: int, score: float, near: int, read: dict[str, Chunk] | None
     ) -> dict[str, Any]:
-        """A stretch of a line; unless ``read`` is None, the lines around it may stand in other chunks."""
+        """A stretch of a line; unless ``read`` is None, the lines around it may come from other chunks."""
         chunk = line.chunk
         self._on_read(chunk.id)
         headings = [match for match in _HEADING.finditer(chunk.content, 0, end) if match.start() <= start]
@@ -593,9 +593,7 @@ class LineFunctions:
         ]
 
     def _around(self, line: Line, near: int, read: dict[str, Chunk] | None) -> tuple[list[str], list[str]]:
-        """The lines before and after, of the same chunk or (unless ``read`` is None) of those beside it in the
-        conversation.
-        """
+        """The lines before and after: of the same chunk or, unless ``read`` is None, of its neighbours."""
         if not near:
             return [], []
         content, said, number = line.chunk.content, line.said, line.number

@@ -94,7 +94,7 @@ class MontyPool:
         self.max_processes = max_processes
         self._folder, launcher = _launcher()
         self.launched = launcher is not None
-        """Workers begin with no descriptors and no environment of this process."""
+        """Whether workers start without the descriptors and the environment of this process."""
 
         def opened(command: Path | None) -> Monty:
             pool = Monty(
@@ -186,7 +186,7 @@ class MontyPool:
 
 
 def _launcher() -> tuple[Path | None, Path | None]:
-    """A folder with a command that starts a worker through ``monty_launcher``; None where there can be none."""
+    """A folder and, in it, a command that starts workers through ``monty_launcher``; None, None if unsupported."""
     if os.name != "posix" or os.environ.get("MONTY_BIN"):
         return None, None
     folder = Path(tempfile.mkdtemp(prefix="rlm-mem-"))
@@ -230,7 +230,7 @@ def monty_pool(checkout_seconds: float = 10.0) -> MontyPool:
 
 
 _SECONDS_TO_STOP = 0.2
-"""Wall clock of a program after FINAL, before its worker is killed."""
+"""Wall-clock time that a program may take to end after FINAL before its worker is killed."""
 
 _NATIVE_NAMES = (
     "re json math collections itertools functools datetime time bisect random decimal typing dataclasses copy csv "
@@ -239,7 +239,7 @@ _NATIVE_NAMES = (
 NATIVE_MODULES = frozenset(_NATIVE_NAMES.split())
 
 MAX_SAVED_BYTES = 12 * 1024 * 1024
-"""Largest namespace a program may leave behind: its snapshot lives in the host's memory."""
+"""Largest namespace a program may leave behind: its snapshot is kept in the host's memory."""
 
 _GATEWAY_ID = UUID("7a1c9f0e-6d1b-4b9e-9a55-2f6f0c7d3e11")
 """Id of the object through which programs call host functions; the same in every session and snapshot."""
@@ -253,7 +253,7 @@ class _CallGateway:
 
 
 class _WorkerHandle:
-    """The worker of an engine, in an object of its own: the finaliser returns it without a reference to the engine."""
+    """The worker of an engine, in an object of its own, so that the finaliser needs no reference to the engine."""
 
     def __init__(self) -> None:
         self.session: MontySession | None = None
@@ -278,7 +278,7 @@ class _Run:
     deadline: float
     is_read_only: bool
     over: bool = False  # FINAL was called
-    stopped: bool = False  # and the program stopped there, so that its worker is sound
+    stopped: bool = False  # and the program ended there, so its worker is sound
 
 
 class MontyEngine:
@@ -302,19 +302,19 @@ class MontyEngine:
     # Worker and namespace.
 
     def _session(self) -> MontySession:
-        """The worker, with the namespace in it.
+        """The worker, with the namespace restored in it.
 
         Raises:
             SandboxCrashed: the last snapshot could not be restored; the session goes on with an empty namespace.
         """
         holding = self._handle
         if holding.pool is not None and holding.pool.pid != os.getpid():
-            # A forked child: the worker belongs to the parent, and the pool says so.
+            # A forked child: the worker belongs to the parent, so this raises SandboxError.
             monty_pool()
         if holding.session is None:
             pool = monty_pool(self._limits.checkout_seconds)
             limits = {
-                # A backstop for a killed host: the watchdog is what keeps the deadline.
+                # A backstop if the host is killed; otherwise the watchdog enforces the deadline.
                 "max_feed_duration_secs": self._limits.seconds + 1.0,
                 "max_memory": self._limits.memory_mb * 1024 * 1024,
                 "max_recursion_depth": self._limits.recursion,
@@ -330,7 +330,7 @@ class MontyEngine:
         return holding.session
 
     def _restore(self, pool: MontyPool, limits: dict[str, Any]) -> None:
-        """Load the last snapshot, if necessary with more memory: loading it at once takes more than building it up."""
+        """Load the last snapshot, if necessary with more memory: loading it takes more than building it up did."""
         holding = self._handle
         assert self._saved is not None
         failure: MontyError | None = None
@@ -354,10 +354,10 @@ class MontyEngine:
         ) from failure
 
     def _save(self, session: MontySession) -> None:
-        """Save the namespace after a program, so that it can be restored when a later one fails badly.
+        """Save the namespace after a program, so that it can be restored when a later program fails badly.
 
         Raises:
-            ProgramError: it is too large, or holds something that cannot be kept.
+            ProgramError: it is too large, or has something in it that cannot be kept.
         """
         try:
             state = session.dump()
@@ -397,7 +397,7 @@ class MontyEngine:
             _kill(self._running)
 
     def reset(self) -> None:
-        """Forget every name."""
+        """Delete every name."""
         with self._busy:
             self._discard()
             self._saved, self._saved_pieces, self._pieces = None, frozenset(), frozenset()
@@ -623,7 +623,7 @@ class MontyEngine:
                 found = {
                     name: value
                     for name, value in read_variables(text, self._limits.bounds).items()
-                    # A restored built-in is no variable of the program.
+                    # A restored built-in is not a variable of the program.
                     if name not in BUILTINS or not _builtin(value)
                 }
                 if self._handle.pool is not None:
@@ -642,7 +642,7 @@ def _builtin(value: Any) -> bool:
 
 
 def _stops(snapshot: NameLookupSnapshot, pid: int | None) -> bool:
-    """Whether a program that waits for a call ends when the call fails; what else it does then is not answered."""
+    """Whether a program that waits for a call ends when that call fails; its further calls are not answered."""
     limit = alarm(time.monotonic() + _SECONDS_TO_STOP, lambda: _kill(pid))
     try:
         return isinstance(snapshot.resume(), MontyComplete)

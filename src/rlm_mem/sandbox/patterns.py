@@ -15,7 +15,7 @@ _PATTERN_BYTES = 8 << 20
 
 
 def compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int] | None]:
-    """The pattern as a function from a text to where it matches first.
+    """Compile a pattern to a function that returns start and end of the first match in a text, or None.
 
     RE2 matches in time linear in the text, whatever the pattern: the host must not run a backtracking pattern of the
     program's choice.

@@ -1,8 +1,8 @@
 """Checks of programs before they run: syntax tree, names, and what is not allowed.
 
-A violation is reported with its line and what to write instead. It helps the model and is not the boundary: a check of
-the syntax tree can be circumvented, and the engine's worker process is what contains a program. But a clear
-``line 3: import os is not allowed`` lets the model correct itself in one turn (docs/spec/sandbox.md, Language).
+A violation is reported with its line and what to write instead. This is not the boundary: a check of the syntax tree
+can be circumvented, and the engine's worker process contains the program. But a clear ``line 3: import os is not
+allowed`` lets the model correct itself in one turn (docs/spec/sandbox.md, Language).
 
 The parser of CPython 3.11 and 3.12 counts its depth for the whole interpreter: when one thread waits in the middle of a
 parse, another one that parses makes both fail with a SystemError. A lock prevents that. Parsing holds the
@@ -60,9 +60,9 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
 def apart_from_final(code: str, tree: ast.Module) -> list[tuple[str, ast.Module]]:
-    """A program whose last statement calls FINAL as two programs, any other as it is; lines keep their numbers.
+    """Split a program before a last statement that calls FINAL; any other stays whole. Lines keep their numbers.
 
-    FINAL ends a program where it stands, and a program that was ended leaves no variables.
+    FINAL ends a program where it is called, and a program that is ended leaves no variables.
     """
     last = tree.body[-1] if len(tree.body) > 1 else None
     call = last.value if isinstance(last, ast.Expr | ast.Return) else None
@@ -73,7 +73,7 @@ def apart_from_final(code: str, tree: ast.Module) -> list[tuple[str, ast.Module]
     starts = [0, *(one.end() for one in _NEWLINE.finditer(code))]
     line = code[starts[last.lineno - 1] :]
     begin = starts[last.lineno - 1] + len(line.encode()[: last.col_offset].decode())
-    # The value of what precedes it is not asked for.
+    # The value of the first part is not needed.
     parts = (f"{code[:begin]}\nNone", "\n" * (last.lineno - 1) + code[begin:])
     return [(part, syntax_tree(part)) for part in parts]
 
@@ -93,7 +93,7 @@ def syntax_tree(code: str) -> ast.Module:
         try:
             return ast.parse(code)
         except SystemError:
-            # A library parsed at the same moment: the next attempt starts at its own depth.
+            # A library parsed at the same moment: the next attempt counts its depth from the start.
             return ast.parse(code)
 
 
@@ -132,7 +132,7 @@ REBINDABLE = frozenset(
     {"turns", "passages", "instructions", "updates", "contradictions", "timeline", "dates", "neighbors"}
     | {"all_chunks", "stats", "page", "help"}
 )
-"""Host functions after which programs name their results: ``turns = turns(author="Ana")``."""
+"""Host functions whose names programs may give to their results: ``turns = turns(author="Ana")``."""
 
 _ALIAS = "__"
 """Suffix, inside the sandbox, of a variable that a program names after a host function."""
@@ -260,7 +260,7 @@ def separate_variables(
     Args:
         code: the program.
         tree: its syntax tree.
-        earlier: such variables of earlier programs.
+        earlier: names of such variables in earlier programs.
 
     Returns:
         The program and its tree with these variables renamed, and the names of all of them so far.
@@ -358,8 +358,7 @@ def may_reach_interpreter(tree: ast.AST) -> bool:
     """Whether a program might access internals of the interpreter or the worker.
 
     It uses a name or attribute that begins with an underscore (except its own ``self._x``), or attributes whose names
-    are
-    computed at run time. After such a program the CPython worker is replaced.
+    are computed at run time. After such a program the CPython worker is replaced.
     """
     called: set[int] = set()
     for node in ast.walk(tree):
@@ -404,7 +403,7 @@ def _ordinary(node: ast.AST) -> bool:
 
 
 PRELUDE_PREFIX = "_rlm_"
-"""Names of the compatibility layer; a program may neither use nor bind them."""
+"""Prefix of names of the compatibility layer; a program may neither use nor bind such names."""
 
 _BLOCKED_NAMES = {
     "eval": "write the expression itself",

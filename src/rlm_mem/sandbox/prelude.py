@@ -207,10 +207,9 @@ _rlm_gateway = None
 """
 """Defined in every session: values leave as text (read by ``values``), and host functions are called with text.
 
-The gateway is an object of the host that no name leads to: looking an attribute up in it hands the attribute's name,
-which
-is text whatever the program did, to the driver. The bounds here only save the host from long texts; ``values``
-enforces the bounds.
+The gateway is an object of the host that no name refers to: looking up an attribute of it passes the attribute's name,
+which is text whatever the program did, to the driver. The bounds here only save the host from long texts; ``values``
+enforces them.
 """
 
 PIECES: dict[str, str] = {
@@ -408,7 +407,7 @@ def _rlm_wraps(function):
 
 
 class _BuiltinRenamer(ast.NodeTransformer):
-    """Refers to built-ins by the names under which the layer keeps them: a program may assign ``len`` or ``sum``."""
+    """Renames built-ins to the names under which the layer keeps them: a program may assign ``len`` or ``sum``."""
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         if node.id in BUILTINS and isinstance(node.ctx, ast.Load):

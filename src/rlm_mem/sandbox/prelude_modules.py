@@ -1,4 +1,4 @@
-"""Sandbox-side source of the standard modules that Monty lacks: the parts of them that programs use."""
+"""Sandbox-side source of the standard modules that Monty lacks: only the parts that programs use."""
 
 from __future__ import annotations
 
@@ -255,4 +255,4 @@ def _rlm_difflib_get_close_matches(word, possibilities, n=3, cutoff=0.6):
 """Emulated modules: public names, and the source that defines each name as ``_rlm_<module>_<name>``."""
 
 CLASSES = frozenset({("difflib", "SequenceMatcher")})
-"""Classes among them: ``_rlm_<module>_<name>()`` creates one for each import, since a program can change it."""
+"""Classes among them: ``_rlm_<module>_<name>()`` creates one anew for each import, since a program can change it."""

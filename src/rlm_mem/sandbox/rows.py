@@ -21,14 +21,14 @@ _BEFORE_MATCH = 3
 
 
 def rows_text(rows: Any, chars: Any = 160) -> str:
-    """Return one line for each result, with its index; a date where it changes, and equal lines once.
+    """Return one line for each result, with its index; dates appear where they change, equal lines once.
 
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
         chars: characters of the text of a row, 20 to 4,000; longer texts are cut.
 
     Raises:
-        HostCallFailed: ``rows`` is something else, or holds more than 2,000.
+        HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
     """
     listed = [rows] if isinstance(rows, str | Mapping) else rows
     if not isinstance(listed, list | tuple):
@@ -63,7 +63,7 @@ def rows_text(rows: Any, chars: Any = 160) -> str:
 
 
 def _line(row: Any, most: int) -> str:
-    """The words of a row on one line."""
+    """The text of a row on one line."""
     if not isinstance(row, Mapping):
         return one_line(str(row), most)
     newer, older = row.get("newer"), row.get("older")

@@ -136,7 +136,7 @@ _KILLED = (
 
 
 class _Program(ctypes.Structure):
-    """A BPF program, as prctl takes it; made early, since Python 3.14 imports a module for each class of this kind."""
+    """A BPF program, as prctl takes it; defined early, since Python 3.14 imports a module to define such a class."""
 
     _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
 

@@ -1,4 +1,4 @@
-"""SandboxSession: runs programs over a store, one after the other in one namespace; long output a page at a time."""
+"""SandboxSession: runs programs over a store, one after the other in one namespace, and shows long output by pages."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Pages:
         self._total = 0
 
     def first(self, text: str, size: int) -> tuple[str, bool]:
-        """The text, or its first page with a remark how to read on; and whether it was too long.
+        """The text, or its first page with a remark on how to read on; and whether it was too long.
 
         Args:
             text: what was printed. A text that fits leaves the pages of an earlier one as they are.
@@ -121,9 +121,9 @@ def _cut(text: str, room: int) -> list[str]:
 MAX_KEPT_CHARS = 400_000
 """Characters of one program's output that are kept for its pages."""
 MAX_SUB_QUESTIONS = 20
-"""Questions of one call of ``rlm_query_batched``."""
+"""Most questions of one call of ``rlm_query_batched``."""
 MAX_PROGRAM_CHARS = 64_000
-"""A syntax tree takes some 500 bytes of the host per character in the worst case."""
+"""Longest program: its syntax tree takes up to some 500 bytes of the host's memory per character."""
 
 
 class SandboxSession:
@@ -140,7 +140,7 @@ class SandboxSession:
             such calls fail because there is no model.
         ask_all: answers ``llm_query_batched`` as ``ask_all(prompts, seconds)``.
         sub_question: answers ``rlm_query(question)``.
-        check: called before each program and when one took too long; returns the seconds that remain to the run, or
+        check: called before each program and when one took too long; returns the seconds that the run has left, or
             raises BudgetError. None: only ``timeout_seconds`` counts.
         functions: further host functions by name; plain data in, plain data out.
         timeout_seconds: wall clock for one program.
@@ -218,8 +218,8 @@ class SandboxSession:
         )  # ids of chunks that programs, or the model that writes them, have seen
         self._citations_limited = False
         self._bound: set[str] = set()  # names that programs may have bound
-        self._variables: frozenset[str] = frozenset()  # that programs named after host functions
-        self._ready: set[str] = set()  # names that were imported for them
+        self._variables: frozenset[str] = frozenset()  # variables that programs named after host functions
+        self._ready: set[str] = set()  # names that were imported for programs
         self._final: Final | None = None
         self.last_step: StepOutput | None = None
 
@@ -270,7 +270,7 @@ class SandboxSession:
         Raises:
             SessionComplete: FINAL was called before.
             SessionBusy, SessionCancelled: see :meth:`execute`.
-            BudgetError: a budget of the run is used up; ``last_step`` holds what was done until then.
+            BudgetError: a budget of the run is used up; ``last_step`` records what was done until then.
         """
         if not isinstance(code, str):
             raise InputError("code must be a string")
@@ -355,7 +355,7 @@ class SandboxSession:
         requested form.
 
         Raises:
-            InputError: it names others, or its answer has another form.
+            InputError: it names other chunks, or its answer has another form.
         """
         if self._accept is not None and final.answer is not None:
             self._accept(final.answer)

@@ -47,20 +47,20 @@ _BETWEEN_POINTS = 3
 """Characters in front of a printed heading."""
 _OUTLINED_CHUNKS = 3_000
 _MOST_FOUND = 1_000
-"""Most chunks that are looked for by one text."""
+"""Most chunks that are searched for with one text."""
 _REPLY_CHUNKS = 8
-"""Chunks that follow a turn in which the headings of the reply are looked for."""
+"""Most chunks after a turn that are searched for the headings of the reply."""
 _MOST_POINTS = 40
-"""Headings of a reply among which those of a row are chosen."""
+"""Most headings of a reply from which those of a row are chosen."""
 _COMPARED_CHARS = 1_500
 """Characters of each line that are compared."""
 _STATEMENTS = 80
-"""Lines about a subject whose sentences are compared."""
+"""Most lines about a subject whose sentences are compared."""
 _MAX_LINKS = 5
 
 
 def _headings(content: str) -> Iterator[re.Match[str]]:
-    """The headings and bold items of a text, in order; in code a line with # is a comment."""
+    """The headings and bold items of a text, in order, outside code, where # begins a comment."""
     found = list(_POINT.finditer(content))
     code = [(one.start, one.end) for one in blocks(content) if one.kind == CODE] if found else []
     return (match for match in found if not any(start <= match.start() < end for start, end in code))
@@ -139,9 +139,9 @@ class SubjectFunctions(LineFunctions):
     # Parts.
 
     def _told(self, about: list[str], start: str | None, end: str | None) -> Iterator[Line]:
-        """The lines of a period: of its first chunks, or of those that have a word of the texts if there are more.
+        """The lines of a period: of its first chunks or, in a long period, of those that have a word of the texts.
 
-        Without texts, a line without a label in a chat is left out: it goes on with the turn of an earlier chunk.
+        Without texts, a line without a label in a chat is left out: it continues the turn of an earlier chunk.
         """
         ids = self._store.list_chunks(None, start, end)
         if about and len(ids) > _OUTLINED_CHUNKS:
@@ -155,7 +155,7 @@ class SubjectFunctions(LineFunctions):
                     yield line
 
     def _outlined(self, rows: list[tuple[Line, list[str]]], room: int) -> Iterator[dict[str, Any]]:
-        """The rows of an outline; what a row leaves of its share of the characters is for those after it."""
+        """The rows of an outline; later rows may use the characters that earlier rows leave of their share."""
         said = ["\n".join([*headings, line.text]) for line, headings in rows]
         shortener = Shortener(said, get_analyser(self._store.config.search.language))
         listed: set[str] = set()
@@ -196,7 +196,7 @@ class SubjectFunctions(LineFunctions):
                 return
 
     def _following(self, line: Line) -> Iterator[tuple[str, int, Sequence[Said]]]:
-        """The text of a line's chunk, where the line starts and what is said after it; then the chunks after it."""
+        """For a line's chunk and each later one: its text, where to start in it, and the turns from there on."""
         yield line.chunk.content, line.said[line.number].start, line.said[line.number + 1 :]
         if line.speaker is None or line.chunk.metadata.conversation_id is None:
             return

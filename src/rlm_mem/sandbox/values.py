@@ -45,8 +45,7 @@ MAX_NAME_CHARS = 80
 
 
 NODES_PER_CLOCK_CHECK = 2_000
-"""Nodes of a syntax tree, or parts of a value, that are visited between two checks of the deadline; some
-milliseconds."""
+"""Nodes of a syntax tree, or parts of a value, visited between two checks of the deadline; some milliseconds."""
 
 _ID_FIELDS = ("id", "ids", "superseded_by")
 """Suffixes of the names of fields that contain chunk ids."""
@@ -85,7 +84,7 @@ def clipped(text: str, limit: int) -> str:
 
 
 def chunk_ids_in(value: Any) -> Iterator[str]:
-    """The chunk ids in a result of a host function: in lists of ids, and in fields that contain one.
+    """The chunk ids in a result of a host function: in lists of ids, and in fields that contain ids.
 
     Args:
         value: plain data of bounded size without cycles.
@@ -353,10 +352,9 @@ class StepOutput:
 # --- the text form in which values leave Monty ----------------------------------------------------------
 #
 # Monty converts every value that leaves into Python objects, and a dict whose keys share one hash takes the host
-# minutes
-# to build. So only text leaves: the compatibility layer (prelude) writes a value as length-prefixed text, which is read
-# here with bounds that apply before any object is created or hashed. The text is not trusted: a program may write
-# anything.
+# minutes to build. So only text leaves: the compatibility layer (prelude) writes a value as length-prefixed text, which
+# is read here with bounds that apply before any object is created or hashed. The text is not trusted: a program may
+# write anything.
 
 _MALFORMED = "the sandbox wrote a value that cannot be read"
 _DATES: dict[str, Callable[[str], Any]] = {
@@ -459,7 +457,7 @@ def _read(text: Any, bounds: Bounds, deadline: float, read: Callable[[_Reader], 
     except TooLarge:
         raise
     except (ValueError, KeyError, OverflowError, RecursionError, TypeError, InvalidOperation):
-        # Not written by the layer; the message of the error would quote the text.
+        # Not written by the layer; the original message would quote the text.
         raise TooLarge(_MALFORMED) from None
     if reader.at != len(text):
         raise TooLarge(_MALFORMED)
@@ -507,7 +505,7 @@ def read_call(
 
 
 def read_variables(text: Any, bounds: Bounds, deadline: float = math.inf) -> dict[str, Any]:
-    """The namespace: each name with its value, or a :class:`Variable` where it is no plain data."""
+    """The namespace: each name with its value, or a :class:`Variable` where that is not plain data."""
 
     def read(reader: _Reader) -> dict[str, Any]:
         found: dict[str, Any] = {}

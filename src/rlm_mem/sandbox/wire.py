@@ -2,8 +2,7 @@
 
 The program runs in the same process as the code that writes these bytes, so the host does not trust them: decoding is
 bounded in parts, depth and bytes, and anything unexpected raises :class:`Malformed`, upon which the worker is killed.
-This module is also loaded inside the worker, by path, before it is locked down; so it
-imports nothing of the package.
+This module is also loaded by path inside the worker, before the lock-down, so it imports nothing of the package.
 """
 
 from __future__ import annotations
@@ -18,8 +17,7 @@ __all__ = ["HEADER", "Described", "Fields", "KeyLimit", "Malformed", "decode", "
 MAX_NODES = 60_000
 MAX_DEPTH = 60
 MAX_BYTES = 12 * 1024 * 1024
-"""Longest frame in bytes: room for the documented 10 MB of text, small enough for the host to have it in memory
-twice."""
+"""Longest frame in bytes: room for the documented 10 MB of text, small enough to be in the host's memory twice."""
 
 HEADER = struct.Struct(">2sBIQ")
 _MAGIC = b"RM"
@@ -45,11 +43,10 @@ class Fields(dict[str, Any]):
 
 
 class KeyLimit:
-    """Admits keys of dicts and members of sets before anything hashes them.
+    """Checks keys of dicts and members of sets before anything hashes them.
 
     The hash of text and bytes is randomised per process, and small integers have distinct hashes. Thousands of other
-    keys
-    can share one hash, which makes a dict of them take minutes to build; so one value may have only a few of them.
+    keys can share one hash, and a dict of such keys takes minutes to build; so one value may have at most 500 of them.
 
     Args:
         error: class of the error that is raised.
@@ -203,7 +200,7 @@ class _Writer:
             self.other(value, depth)
 
     def other(self, value: Any, depth: int) -> None:
-        """Instances as their fields, iterables that only run once as lists, anything else as short text."""
+        """Write instances as their fields, views of dicts and ranges as lists, anything else as short text."""
         fields = getattr(value, "__dict__", None)
         if isinstance(value, type) or callable(value):
             name = str(getattr(value, "__name__", "function"))[:80]
