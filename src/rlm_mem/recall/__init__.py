@@ -1,8 +1,8 @@
 """RECALL and REASON: the RLM loop over a store, its trajectories, their replay and cost, and the host-driven form.
 
-``loop`` asks the model and runs what it wrote (``prompts``, ``programs``, ``model_calls``); ``recall`` puts session,
-budget and trajectory together, for ``reason`` as well. Nothing here writes chunks. Programs run in ``sandbox``, who
-writes them lives in ``models``.
+``loop`` asks the model and runs what it wrote (``prompts``, ``programs``, ``model_calls``); ``recall`` combines
+session, budget and trajectory, for ``reason`` as well. Nothing here writes chunks. Programs run in ``sandbox``; the
+models that write them are in ``models``.
 """
 
 from __future__ import annotations

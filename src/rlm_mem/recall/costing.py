@@ -22,7 +22,7 @@ class CostLine:
     """Spending of one day (UTC), model and operation.
 
     ``cost`` sums the priced calls in US dollars and is None when none had a price; ``unpriced_calls`` counts
-    those that are missing from it, since unpriced is never zero.
+    the other calls, which are never counted as free.
     """
 
     day: str

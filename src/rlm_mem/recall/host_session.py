@@ -53,8 +53,8 @@ class Execution:
         hint: the remedy, or None.
         truncated: the output was cut.
         chunks_read: ids of the chunks whose content was read.
-        finished: the program called FINAL; ``RecallSession.result`` holds the answer.
-        untrusted: which of these chunks are not trusted, as a phrase, or None.
+        finished: the program called FINAL; ``RecallSession.result`` has the answer.
+        untrusted: the untrusted chunks among these, as a phrase, or None.
         stopped_by: the budget that ended the session for programs (``finish`` still works), or None.
         turns_left: programs that may still be run, or None without a limit.
     """
@@ -72,7 +72,7 @@ class Execution:
 
 
 class _Stopwatch:
-    """Seconds that pass only while a program runs: the agent's own thinking is not the session's time."""
+    """A clock in seconds that runs only while a program does: the agent's thinking time is not counted."""
 
     def __init__(self) -> None:
         self._passed = 0.0
@@ -89,12 +89,12 @@ class _Stopwatch:
 
 
 class _HostWithoutModel:
-    """The model of a session without one: the agent that drives the session reads for itself."""
+    """The model of a session without one: the agent that drives the session reads texts itself."""
 
     name = "host"
 
     def complete(self, messages: Prompt, **_options: Unpack[Options]) -> Completion:
-        """Refuse the call; the program sees why."""
+        """Refuse the call; the program gets the reason."""
         as_messages(messages)
         raise ModelUnavailable(
             "this session has no model of its own",
@@ -103,14 +103,14 @@ class _HostWithoutModel:
 
 
 class RecallSession:
-    """An open host-driven recall; a context manager that ends the session when it is left.
+    """An open host-driven recall; a context manager that ends the session on exit.
 
     Attributes:
-        id: of the trajectory; names the session to others.
+        id: id of the trajectory, which also identifies the session.
         query: the question.
         schema: how programs are written: functions, rules, worked examples (under 900 tokens).
         opening: question, figures of the store and first hits as one message for the agent.
-        hits: the ranker's chunks for the raw question, with the snippets that stand in ``opening``.
+        hits: the ranker's chunks for the raw question, with the snippets that ``opening`` shows.
         store_summary: counts, tags and time span of the store.
         result: the RecallResult once finished, else None.
     """
@@ -135,7 +135,7 @@ class RecallSession:
         self._begin(query)
 
     def _begin(self, query: str) -> None:
-        """Open the first or another question."""
+        """Open the first or the next question."""
         runner, limits = self._runner, self._limits
         self.query = check_query(query)
         self.result: RecallResult | None = None
@@ -178,11 +178,11 @@ class RecallSession:
 
     @property
     def hit_scores(self) -> list[dict[str, Any]]:
-        """Ids and scores of ``hits``, for those who are given ``opening``, which has the text."""
+        """Ids and scores of ``hits``, for callers that get the text from ``opening``."""
         return [{"id": hit["id"], "score": hit["score"]} for hit in self.hits]
 
     def execute(self, code: str) -> Execution:
-        """Run one program; what it defines stays for the next.
+        """Run one program; what it defines stays for the next one.
 
         Raises:
             SessionComplete: the session was finished or closed.
@@ -250,10 +250,10 @@ class RecallSession:
     def finish(
         self, answer: Any = None, chunk_ids: Iterable[str] | str = (), confidence: float | None = None
     ) -> RecallResult:
-        """End the session with the agent's answer; None says that the memory does not hold it.
+        """End the session with the agent's answer; None means that the memory does not hold it.
 
-        A session that a program finished with FINAL, or that was finished before, returns that result.
-        A budget that is used up ends programs, not this.
+        If a program called FINAL, or the session was finished before, that result is returned.
+        A used-up budget prevents further programs, but not this call.
 
         Args:
             answer: plain data, as FINAL takes it.
@@ -261,7 +261,7 @@ class RecallSession:
             confidence: from 0 to 1, or None.
 
         Raises:
-            InputError: an argument makes no sense, or a chunk is not there; the session stays open.
+            InputError: an argument is invalid, or a chunk does not exist; the session stays open.
         """
         with self._lock:
             if self.result is not None:
@@ -275,12 +275,12 @@ class RecallSession:
     def ask(self, question: str) -> None:
         """Take another question in the same sandbox: what earlier programs defined stays.
 
-        ``id``, ``query``, ``opening``, ``hits`` and ``result`` are then those of the new question, which has a
-        trajectory and the whole budgets of its own.
+        ``id``, ``query``, ``opening``, ``hits`` and ``result`` are then those of the new question, which has its
+        own trajectory and its own full budgets.
 
         Raises:
             SessionComplete: the session was closed, or was not opened with ``keep``.
-            SessionBusy: the question before has no answer yet.
+            SessionBusy: the previous question has no answer yet.
             InvalidQuery: the question is empty.
         """
         with self._lock:
@@ -326,7 +326,7 @@ class RecallSession:
         return self.result
 
     def _leave(self) -> None:
-        """Give the worker back; the variables are gone."""
+        """Release the worker; the variables are lost."""
         session, self._session = self._session, None
         if session is not None:
             session.__exit__(None, None, None)
@@ -351,10 +351,9 @@ def recall_session(
         query: the question.
         limits: budgets; ``iterations`` counts programs, ``seconds`` only the time that programs run.
             None: ``config.recall`` with three times its iterations.
-        llm: a model for ``llm_query`` in programs; None: such a call fails and says so, since the host itself
+        llm: a model for ``llm_query`` in programs; None: such a call fails with a hint, since the host itself
             can read what a program prints.
         config, functions, engine: as for :class:`~rlm_mem.recall.recall.RecallOperation`.
-
         keep: keep the variables after an answer, for :meth:`RecallSession.ask`; the session then has to be closed.
         result: the form of the answer, as for :meth:`~rlm_mem.recall.recall.RecallOperation.recall`.
 
@@ -372,6 +371,6 @@ def recall_session(
     )
     if limits is None:
         usual = limits_from(runner.config.recall)
-        # A host looks at smaller pieces than a model that pays for every turn.
+        # A host reads in smaller pieces than a model that pays for every turn.
         limits = replace(usual, iterations=None if usual.iterations is None else 3 * usual.iterations)
     return RecallSession(runner, query, limits, keep=keep, form=form)

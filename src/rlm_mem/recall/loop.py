@@ -1,12 +1,12 @@
-"""The multi-turn loop: ask the model, run its program, show it the output, until FINAL or a budget's end.
+"""The multi-turn loop: ask the model, run its program, show it the output, until FINAL or the end of a budget.
 
 The loop does not depend on where the model comes from or what the answer is for: ``REPLSession.retrieve``, nested
-sub-questions, RECALL and REASON all drive their sessions through :class:`Loop`. What a program did wrong is
-*recoverable*: the model is told, with the line and a hint, and corrects itself. A budget is *terminal*: it
-ends the run, which keeps the evidence it has and names the budget in ``stopped_by``.
+sub-questions, RECALL and REASON all drive their sessions through :class:`Loop`. An error in a program is
+*recoverable*: the model gets it with the line and a hint, and corrects itself. A budget is *terminal*: it
+ends the run, which keeps its evidence and names the budget in ``stopped_by``.
 
 A model may name chunks and a confidence when it calls FINAL. Where it does not, both are derived from the chunks that
-its programs read: by the words they share with the answer, and nothing else.
+its programs read, only by the words that these share with the answer.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ __all__ = [
 
 
 MAX_READ_IDS = 2_000
-"""Ids of chunks read that one step, or one run, names."""
+"""Most ids of read chunks that one step or one run records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +64,11 @@ class LoopStep:
     Attributes:
         turn: number within its session, from 1.
         depth: 0 for the run itself, 1 and more for sub-questions.
-        question: what the session was asked.
+        question: the session's question.
         prompt_chars, prompt_tokens: size of the prompt; tokens as the model reports them, else estimated.
         reply: the model's text.
         programs: the programs that were run, in order.
-        output: what the programs printed, as it went back to the model.
+        output: what the programs printed, as the model received it.
         error, error_kind, error_line: what failed, or None.
         host_calls: calls of the programs as ``{name, args, result, seconds}``.
         chunks_read: ids whose content the programs read, in order, each once, at most the first 2,000.
@@ -103,7 +103,7 @@ class LoopStep:
 
     @property
     def ran(self) -> bool:
-        """Whether a program of the reply came to its end, or as far as a call of a function."""
+        """Whether a program of the reply ended without an error, or got as far as calling a function."""
         return len(self.programs) > 1 or (
             bool(self.programs) and (self.error is None or bool(self.host_calls))
         )
@@ -124,19 +124,19 @@ _HINTS: dict[str, str] = {
 
 
 def error_hint(error: Exception, kind: str) -> str | None:
-    """Return the remedy the error brings along, or one for its kind."""
+    """Return the error's own hint, or one for its kind."""
     hint: str | None = getattr(error, "hint", None)
     return hint or _HINTS.get(kind)
 
 
 @dataclass(slots=True)
 class ProgramResults:
-    """What became of the programs of one reply.
+    """The results of the programs of one reply.
 
     Attributes:
-        done: the programs that ran, each with what it left behind.
-        ended: the budget that ended the last of them, or None.
-        refused: why the program after these was not run, or None.
+        done: the programs that ran, each with its output.
+        ended: error of the budget that ended the last program, or None.
+        refused: why the next program was not run, or None.
     """
 
     done: list[tuple[str, StepOutput]] = field(default_factory=list)
@@ -152,13 +152,13 @@ class ProgramResults:
 def run_programs(
     session: SandboxSession, programs: Iterable[str], shown: ShownData | None = None
 ) -> ProgramResults:
-    """Run programs in order up to the first that fails or was quoted, FINAL, or the end of a budget.
+    """Run programs in order until one fails, is refused or calls FINAL, or a budget is used up.
 
-    Definitions of what the session provides are left out, and the output says so: small models repeat what they
-    were told exists, and mean to call it.
+    Definitions of functions that the session provides are left out, with a note in the output: small models repeat
+    them when they mean to call them.
 
     Args:
-        shown: data that the model was shown, which a program must not stand in; None does not look.
+        shown: data that the model was shown; a program found in it is refused. None: no check.
     """
     ran = ProgramResults()
     for program in programs:
@@ -212,10 +212,10 @@ def make_step(
     scaffolded: bool = False,
     unusable: str | None = None,
 ) -> LoopStep:
-    """Record one turn: what its programs left behind, and the completion that wrote them (None: the host did).
+    """Make the record of one turn: its programs with their results, and the completion (None: the host wrote them).
 
     Args:
-        pages: of the session; an output of more than ``output_chars`` characters goes there.
+        pages: of the session; an output of more than ``output_chars`` characters is divided into them.
         unusable: why a reply without a program could not be used.
     """
     results = [result for _, result in ran.done]
@@ -267,7 +267,7 @@ def _printed(done: Sequence[StepOutput]) -> str:
     for result in done:
         text = result.printed
         if result.value is not None and result.error is None:
-            # A text of several lines is shown as one would print it.
+            # A text of several lines is shown as print() shows it.
             lines = isinstance(result.value, str) and "\n" in result.value
             value = result.value if lines else repr(result.value)
             text = f"{text}{'' if not text or text.endswith(chr(10)) else chr(10)}{value}"
@@ -281,10 +281,10 @@ _MOST_CITED = 10
 
 
 def answer_text(answer: Any) -> tuple[str | None, list[str]]:
-    """Return the argument of FINAL as text, and the chunks it names by itself.
+    """Return the argument of FINAL as text, and the ids of the chunks in it.
 
-    A chunk as ``read_chunk`` returns it stands for its content (programs call ``FINAL`` with one); a
-    list of such chunks for theirs, one below the other; other plain data becomes JSON.
+    A chunk as ``read_chunk`` returns it becomes its content (programs do call ``FINAL`` with one), a list of such
+    chunks their contents with blank lines between them, and other plain data JSON.
     """
     if answer is None:
         return None, []
@@ -305,9 +305,9 @@ def existing(store: ChunkStore, chunk_ids: Iterable[Any]) -> dict[str, Chunk]:
 
 
 def supporting(store: ChunkStore, answer: str, read: Iterable[str]) -> dict[str, Chunk]:
-    """Of the chunks read, those that share words with the answer, the fullest share first, at most ten.
+    """The chunks in ``read`` that share terms with the answer, largest share first, at most ten.
 
-    A chunk counts when it holds at least half as many of the answer's terms as the best one does.
+    A chunk counts if it has at least half as many of the answer's terms as the best one.
     """
     chunks = existing(store, read)
     shares = {chunk_id: _share(store, answer, chunk.content) for chunk_id, chunk in chunks.items()}
@@ -321,8 +321,8 @@ def supporting(store: ChunkStore, answer: str, read: Iterable[str]) -> dict[str,
 def confidence_of(store: ChunkStore, answer: str, chunks: Mapping[str, Chunk]) -> float:
     """Confidence, 0 to 0.95, for an answer whose model gave none.
 
-    The share of the answer's terms that stand in the chunks it rests on, times the mean of one and the mean
-    confidence stored with those chunks. Without chunks it is 0.
+    The share of the answer's terms that occur in ``chunks``, times the mean of 1 and the mean confidence stored with
+    these chunks; 0 without chunks.
     """
     if not chunks:
         return 0.0
@@ -335,7 +335,7 @@ def _share(store: ChunkStore, answer: str, text: str) -> float:
     analyser = get_analyser(store.config.search.language)
     terms = set(analyser.terms(answer))
     if not terms:
-        # "Yes", "7" or nothing but stop words: only the words themselves can be looked for.
+        # "Yes", "7" or only stop words: look for the text itself.
         return 1.0 if answer.strip() and answer.strip().lower() in text.lower() else 0.0
     return len(terms & set(analyser.terms(text))) / len(terms)
 
@@ -358,12 +358,12 @@ def _is_chunk(value: Any) -> bool:
 
 
 MAX_NOT_RUN = 2
-"""Replies that did not run, of a model of which none has run yet, after which a loop that hands over ends."""
+"""Number of replies that did not run after which a loop with ``hands_over`` ends, if none has run yet."""
 MAX_NOT_RUN_IN_ALL = 4
-"""The same for a model of which some did."""
+"""The same once a reply has run."""
 
 MAX_REPEATS = 4
-"""How often one failing reply may come in a row; then the run ends, for the model will not write another."""
+"""Number of equal failing replies in a row that end a run, since the model will not write another."""
 
 
 @dataclass(frozen=True)
@@ -373,15 +373,15 @@ class LoopResult:
     Attributes:
         answer: the argument of FINAL, plain data; None when nothing was concluded or the memory lacks it.
         concluded: FINAL was called.
-        chunk_ids: the chunks that FINAL named, as they were given.
+        chunk_ids: ids of chunks as given to FINAL.
         confidence: as given to FINAL, or None.
         steps: this session's turns.
         evidence: ids of the chunks that were read, in order, each once.
-        stopped_by: the budget that ended the run, ``repetition`` when the model sent one failing reply again and
-            again, or None.
+        stopped_by: the budget that ended the run, ``repetition`` when the model sent one failing reply four times
+            in a row, or None.
         not_run: replies that did not run (:attr:`~rlm_mem.recall.loop.LoopStep.ran`).
         handed_over: the loop ended because its model's replies did not run.
-        detail: for the record, where the answer is not by the model's own programs: ``method`` and ``note``.
+        detail: ``method`` and ``note`` for the record, if the answer is not from the model's own programs.
     """
 
     answer: Any
@@ -400,17 +400,17 @@ class Loop:
     """Asks the model and runs what it wrote, in one session, until FINAL or the end of a budget.
 
     Args:
-        session: a fresh sandbox session that spends from the same ``budget``; its settings are those of the loop, too.
+        session: a fresh sandbox session that spends from the same ``budget``; the loop uses its settings.
         llm: writes the programs.
         opening: question, figures of the store and first hits.
         budget: shared by everything this run does.
         system: instructions for the model.
         depth: nesting of ``session``; recorded, and checked against ``limits.depth``.
-        hands_over: end as soon as the first two replies did not run, or four later on, for somebody else to go on.
+        hands_over: end when the first two replies, or four in all, did not run, so that another method can take over.
         first_turn: number of the first turn, for the record.
         on_step: called after each turn, in the thread of the run.
         on_text: called with each piece of the model's reply as it arrives.
-        untrusted: names those of some chunks that are not trusted, for the message after a program that read them.
+        untrusted: describes the untrusted ones of the chunks that a program read, for the message after it.
     """
 
     def __init__(
@@ -472,7 +472,7 @@ class Loop:
         return self._result(None)
 
     def _turn(self) -> None:
-        """One model call and the programs it wrote; raises BudgetError after recording what was done."""
+        """One model call and the programs of its reply; raises BudgetError after recording what was done."""
         with operation("turn") as current:
             self._budget.start_iteration()
             completion, prompt_chars, prompt_tokens = self._ask()
@@ -525,7 +525,7 @@ class Loop:
         return completion, sum(len(message.content) for message in messages), prompt_tokens
 
     def _reply(self, step: LoopStep, completion: Completion, error: Exception | None) -> None:
-        """Append the turn and what is said back to the model."""
+        """Append the turn and the message that answers it."""
         self._shown.add(step.output)
         self._shown.add(step.error or "")
         limit = self._budget.limits.iterations
@@ -550,7 +550,7 @@ class Loop:
         self._conversation.add(Turn(completion.text, answer, summary))
 
     def _result(self, stopped_by: str | None, *, handed_over: bool = False) -> LoopResult:
-        """The run as it stands."""
+        """The result of the run so far."""
         final = self._session.final
         return LoopResult(
             answer=None if final is None else final.answer,
@@ -568,7 +568,7 @@ class Loop:
 
 def output_limit(config: Config, context_tokens: int) -> int:
     """Most characters of output that go back to a model for one turn, all its programs together."""
-    # A quarter of the window: the output, the program and the instructions have to fit together.
+    # A quarter of the window, at 3 characters a token: output, program and instructions have to fit together.
     return max(400, min(config.sandbox.max_output_chars, context_tokens * 3 // 4))
 
 
@@ -583,7 +583,7 @@ def _observe(current: ObservedOperation, step: LoopStep) -> None:
 
 
 class RepeatedReply(SandboxViolation):
-    """A reply that was not run because it is the one that failed just before."""
+    """A reply that was not run because it repeats the one that just failed."""
 
 
 def _repeated_reply() -> RepeatedReply:

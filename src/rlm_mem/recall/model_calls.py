@@ -1,4 +1,4 @@
-"""Calls of a model: bounded, charged to one locked budget, and left behind when the run is cancelled."""
+"""Model calls: bounded, charged to one locked budget, and abandoned when the run is cancelled."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ MAX_PROMPT_CHARS = 400_000
 
 @dataclass(frozen=True, slots=True)
 class AdmittedCall:
-    """A call that the budget has admitted: what is set aside for it, and the longest reply that fits, in tokens."""
+    """A call that the budget has admitted: its reservation, and the longest reply that fits, in tokens."""
 
     held: Reservation
     answer_tokens: int
@@ -66,12 +66,12 @@ def complete(
     prompt_tokens: int = 0,
     json_schema: Mapping[str, Any] | None = None,
 ) -> Completion:
-    """Make a call, bound its reply, and settle what it cost; a call that fails gives back what was set aside.
+    """Make a call, bound its reply, and charge its cost; a failed call releases its reservation.
 
     Args:
         timeout: seconds.
-        prompt_tokens: about how many the prompt has, booked when the model reports no usage; 0 leaves it at that.
-        json_schema: what the reply has to be, for models that can be held to it.
+        prompt_tokens: estimated tokens of the prompt, charged when the model reports no input tokens; 0: none.
+        json_schema: schema of the reply, for models that support one.
     """
     began = time.monotonic()
     options: Options = {"max_tokens": call.answer_tokens, "timeout": timeout}
@@ -93,28 +93,28 @@ def complete(
     budget.add_usage(
         completion.usage, completion.cost, model=completion.model or model.name, reservation=call.held
     )
-    # Scripted and foreign models may not measure themselves.
+    # Scripted and foreign models may not measure their time.
     return completion if completion.seconds else replace(completion, seconds=time.monotonic() - began)
 
 
 def _estimated(completion: Completion, prompt_tokens: int) -> Usage:
-    """The usage of a call whose model did not report its prompt."""
+    """The usage of a call whose model did not report its input tokens."""
     said = completion.usage.output_tokens or estimate_usage("", completion.text).output_tokens
     return replace(completion.usage, input_tokens=prompt_tokens, output_tokens=said, estimated=True)
 
 
 def in_parallel(function: Callable[..., T], items: Sequence[tuple[Any, ...]], most: int) -> list[T]:
-    """Call a function with each of several sets of arguments, some at a time; the results in their order.
+    """Call a function with each of several sets of arguments, some in parallel; return the results in order.
 
-    The threads are daemons: a batch that nobody waits for any longer must not hold up the end of the process.
+    The threads are daemons, so that an abandoned batch does not keep the process alive.
 
     Args:
         function: what to call; it runs in a copy of the caller's context.
         items: the arguments of each call.
-        most: calls at a time.
+        most: largest number of calls at a time.
 
     Raises:
-        BaseException: what the first call that failed raised; calls that had not begun by then are not made.
+        BaseException: the error of the first call that failed; calls not begun by then are not made.
     """
     results: list[Any] = [None] * len(items)
     waiting = list(reversed(range(len(items))))
@@ -141,7 +141,7 @@ def in_parallel(function: Callable[..., T], items: Sequence[tuple[Any, ...]], mo
         for thread in threads:
             thread.join()
     except BaseException as error:
-        # Ctrl-C while waiting: what has not begun is left out.
+        # Ctrl-C while waiting: calls that have not begun are left out.
         failures.append(error)
         raise
     if failures:
@@ -156,7 +156,7 @@ class ModelCalls:
         client: a model, a callable, an object with ``complete()``, a name, or None for the configured one.
         budget: charged for every call; shared by everything a run does.
         config: for the model's name and limits.
-        counts_iterations: a call also counts as an iteration, for a session on its own.
+        counts_iterations: also count each call as an iteration, for a session without a shared budget.
     """
 
     def __init__(
@@ -190,7 +190,7 @@ class ModelCalls:
         """Answer one prompt.
 
         Args:
-            seconds: how long the program that asks may still take.
+            seconds: time left for the program that asks.
 
         Raises:
             InputError: the prompt is not text, or too long.
@@ -203,7 +203,7 @@ class ModelCalls:
     def ask_all(self, prompts: Any, seconds: float) -> list[str]:
         """Answer several prompts at once, in their order.
 
-        A prompt is text, ``{"prompt": …, "context": …}`` or a pair of both. One that fails yields a text that
+        A prompt is text, ``{"prompt": …, "context": …}`` or a pair of both. A prompt that fails yields a text that
         begins with ``ERROR:``; the others are answered.
 
         Raises:
@@ -226,7 +226,7 @@ class ModelCalls:
             for text in texts:
                 calls.append(self._admit(text))
         except BaseException:
-            # Terminal: give back what was set aside, so that the account shows what was spent.
+            # Terminal: release the reservations, so that the budget shows what was spent.
             for call in calls:
                 self._budget.cancel(call.held)
             raise
@@ -255,12 +255,12 @@ class ModelCalls:
 
 
 class StoppableModel:
-    """A model whose calls can be left behind.
+    """A model whose calls can be abandoned.
 
     Args:
         model: an LLM.
-        call: calls a function as ``call(function, *args, **keywords)``, and raises SessionCancelled when it has to be
-            left behind.
+        call: calls a function as ``call(function, *args, **keywords)``, and raises SessionCancelled once the call is
+            abandoned.
     """
 
     def __init__(self, model: LLM, call: Callable[..., Any]) -> None:
@@ -272,7 +272,7 @@ class StoppableModel:
         """Answer as the model does.
 
         Raises:
-            SessionCancelled: the call was left behind.
+            SessionCancelled: the call was abandoned.
         """
         completion: Completion = self._call(self._model.complete, messages, **options)
         return completion
@@ -282,7 +282,7 @@ class StoppableModel:
 
 
 class SubModel:
-    """The model of sub-calls, with a budget of its own beside that of the run.
+    """The model of sub-calls, with its own budget besides the run's.
 
     Args:
         model: an LLM.
@@ -303,7 +303,7 @@ class SubModel:
         """Answer as the model does.
 
         Raises:
-            ModelRefused: the budget of sub-calls is used up; the program is told, and may go on without.
+            ModelRefused: the budget of sub-calls is used up; the program gets the error and may go on without it.
         """
         expected = sum(len(one.content) for one in as_messages(messages)) // 4
         expected += options.get("max_tokens") or self._answer_tokens
@@ -344,7 +344,7 @@ class SubModel:
 
 
 def bounded_reply(completion: Completion) -> Completion:
-    """The completion with at most 100,000 characters of well-formed text, which says where it was cut."""
+    """The completion with at most 100,000 characters of well-formed text; a note marks a text that was cut."""
     return replace(
         completion,
         text=clipped(well_formed(completion.text), MAX_REPLY_CHARS),

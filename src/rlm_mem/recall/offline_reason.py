@@ -1,8 +1,8 @@
 """REASON without a model: a program that walks the links from the best hits and quotes what it finds.
 
-It takes the model's seat in the loop, so budgets, sandbox, trajectory and replay are the same as with a model.
-It is extractive and says so: its conclusion consists of sentences of the chunks, newer facts before superseded
-ones, and it weighs chunks only by shared words, links and dates.
+It takes the model's place in the loop, so budgets, sandbox, trajectory and replay are the same as with a model.
+It is extractive: its conclusion consists of sentences of the chunks, current facts before superseded ones, and it
+weighs chunks only by shared words, links and dates.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from rlm_mem.models.base import Completion, Options, Prompt, Usage, as_messages
 __all__ = ["LINK_WEIGHTS", "OfflineReasoner", "reason_program"]
 
 LINK_WEIGHTS = {kind.name: kind.weight for kind in LINK_TYPES if kind.weight is not None}
-"""How much of a chunk's weight a link of this type hands on; types that a user registered hand on 0.9."""
+"""Share of a chunk's weight that a link of this type passes on; for types that a user registered it is 0.9."""
 _FOR, _AGAINST = (
     tuple(kind.name for kind in LINK_TYPES if kind.stance == stance) for stance in ("for", "against")
 )
@@ -193,7 +193,7 @@ FINAL({{"conclusion": "\\n".join(lines), "path": path, "supports": supports, "co
 
 
 def reason_program(question: str, now: datetime) -> str:
-    """The program for ``question``; ``now`` tells facts that ended from those that hold."""
+    """The program for ``question``; ``now`` separates facts that have ended from those that still hold."""
     return _PROGRAM.format(
         question=question,
         now=now.strftime("%Y-%m-%dT%H:%M:%S"),
@@ -204,7 +204,7 @@ def reason_program(question: str, now: datetime) -> str:
 
 
 class OfflineReasoner:
-    """Writes :func:`reason_program` whatever it is shown; free, deterministic, no network."""
+    """Returns :func:`reason_program` for every prompt; free, deterministic, no network."""
 
     name = "offline"
 

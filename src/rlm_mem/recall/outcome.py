@@ -4,7 +4,7 @@
 ``answered``       a program concluded with an answer
 ``closest only``   a program concluded without an answer, and named the memories that come closest
 ``not held``       a program concluded that the memory does not hold the answer
-``stopped``        a budget, or whoever asked, ended the run first; its memories are the best found until then
+``stopped``        a budget or the caller ended the run first; its memories are the best found by then
 ``failed``         an error ended the run
 =================  ==========================================================================================
 """
@@ -17,8 +17,8 @@ from typing import Literal, get_args
 __all__ = ["ENDINGS", "OUTCOMES", "Method", "OutcomeWord", "confidence_words", "ending_of", "outcome_word"]
 
 Method = Literal["programs", "scaffolded", "offline"]
-"""How an answer was found: by programs that the model wrote; by built-in programs, from what the model read in their
-passages; or by the offline model in the place of a model that could do neither."""
+"""How an answer was found: by programs that the model wrote; by the model, from passages that built-in programs found;
+or by the offline model, in place of a model that could do neither."""
 
 
 OutcomeWord = Literal["answered", "closest only", "not held", "stopped", "failed"]
@@ -30,7 +30,7 @@ ENDINGS: dict[OutcomeWord, str] = {
     "not held": "The memory does not hold an answer.",
     "stopped": "The search was stopped before it found an answer.",
 }
-"""What is shown to people in the place of an answer."""
+"""What people are shown in place of an answer."""
 
 _GIVEN_UP = frozenset(
     {
@@ -42,11 +42,11 @@ _GIVEN_UP = frozenset(
         "GeneratorExit",
     }
 )
-"""Exceptions by which whoever asked ends a run; records name them as ``TYPE: message``."""
+"""Exceptions by which the caller ends a run; records contain them as ``TYPE: message``."""
 
 
 def confidence_words(outcome: OutcomeWord, confidence: float) -> str:
-    """What a confidence is about: the answer, or that there is none; empty where nobody said how sure.
+    """A confidence in words, in the answer or in its absence; empty if none was given.
 
     Args:
         outcome: the word for the end of the run.
@@ -72,7 +72,7 @@ def outcome_word(
 
     Args:
         content: the answer or conclusion; None or blank for none.
-        chunk_ids: the memories that were handed out.
+        chunk_ids: the memories that were returned.
         concluded: FINAL was called, or a host finished its session.
         error: the exception that ended the run, as ``TYPE: message``.
     """

@@ -1,13 +1,12 @@
 """The programs in a reply: fenced blocks, replies that are a program without a fence, and lines that call FINAL.
 
 Models are asked for a ```repl block. Small ones forget the fence, use another label, leave it open, or write
-``FINAL(answer)`` alone in prose. All of that is run in the session, so that names resolve; nothing is ever read as
-text. What stands in a quotation (``> ``) or in a block of another language is not a program. The work is linear in
-the length of the reply: each line is looked at a bounded number of times, and the parser is called a bounded number
-of times.
+``FINAL(answer)`` alone in prose. All of that is run in the session, so that names resolve; an answer is never taken
+from the text itself. Text in a quotation (``> ``) or in a block of another language is not a program. The work is
+linear in the length of the reply: each line is examined, and the parser called, a bounded number of times.
 
-What a model quotes is kept apart from what it wrote. A remembered text may hold a program that ends the run with a
-forged answer, and a model that quotes the text would run it. Breaking the fences in shown data
+Text that a model quotes is kept apart from text that it wrote. A remembered text may contain a program that ends the
+run with a forged answer, and a model that quotes the text would run it. Breaking the fences in shown data
 (:mod:`rlm_mem.models.base`) is not enough, since a model may restore them and a program needs none. So each program
 is compared with all data that the model was shown in this run.
 """
@@ -37,7 +36,7 @@ __all__ = [
 
 
 MAX_REPLY_CHARS = 100_000
-"""Longest reply of a model that is looked at, kept and recorded, in characters; the rest is cut off."""
+"""Characters of a reply that are examined, kept and recorded; the rest is cut off."""
 
 _LANGUAGES = frozenset(
     [
@@ -55,11 +54,11 @@ _LANGUAGES = frozenset(
     ]
 )
 _UNSURE = frozenset(("", "code", "tool", "program", "script"))
-"""Labels that say nothing: such a block is a program when it parses and calls a function of the session."""
+"""Labels that name no language: such a block is a program when it parses and calls a function of the session."""
 
 _MAX_NESTING = 100
 _MAX_BARE_CHARS = (
-    16_000  # of text without fences: no honest program is longer, and parsing holds every other thread up
+    16_000  # of text without fences: no honest program is longer, and parsing blocks every other thread
 )
 _MAX_PARSES = 12
 _MAX_FINAL_LINES = 100
@@ -80,7 +79,7 @@ _FINAL = re.compile(
 )
 _ORNAMENT = re.compile(r"[`*_.;:!\s]*+(?:#.*)?")
 _REPEATS = re.compile(r"(?:async |def |class |from |[ \t]*+(?:[-*+][ \t]++)?[A-Za-z_]\w*+\()")
-"""Lines that could define or repeat what the session provides; without one there is nothing to look for."""
+"""Lines that may define or repeat a function of the session; a program without such a line needs no check."""
 _SIGNATURE = re.compile(r"[ \t]*+(?:[-*+][ \t]++)?([A-Za-z_]\w*+)\(.*\)[ \t]*+(?:->|:[ \t]*+\w|$)")
 
 
@@ -92,7 +91,7 @@ def parsed(code: str) -> ast.Module | None:
 
 
 def _nesting(code: str) -> int:
-    """How deep brackets are open at most; more than the truth where strings hold brackets."""
+    """Deepest nesting of brackets; inexact where strings contain brackets."""
     depth = most = 0
     for mark in re.findall(r"[()\[\]{}]", code):
         depth += 1 if mark in "([{" else -1
@@ -125,13 +124,12 @@ def programs_in(reply: str, functions: Collection[str] = FUNCTIONS) -> list[str]
     """Return the programs of a reply in their order.
 
     Blocks labelled ``repl`` or ``python`` (``python3``, ``py``, ``tool_code``, …) are programs; so is a block
-    without a label that parses and calls one of ``functions``. A reply without any is searched for a program that
-    stands in it bare: text that parses and calls a function, or a line ``FINAL(…)`` that stands alone. Beside a
-    block, a bare ``FINAL(…)`` is run only when it names variables: a ready-made answer was written before the
-    output of the block was seen.
+    without a label that parses and calls one of ``functions``. A reply without such a block is searched for bare
+    programs: text that parses and calls a function, or a line with nothing but ``FINAL(…)``. After a block, such a
+    line is run only if it uses variables: a literal answer was written before the output of the block was seen.
 
     Args:
-        reply: the model's text; what lies beyond ``MAX_REPLY_CHARS`` is not looked at.
+        reply: the model's text; anything beyond ``MAX_REPLY_CHARS`` is ignored.
         functions: names that the session provides.
     """
     pieces = list(_pieces(reply[:MAX_REPLY_CHARS].replace("\r\n", "\n").split("\n")))
@@ -148,7 +146,7 @@ def programs_in(reply: str, functions: Collection[str] = FUNCTIONS) -> list[str]
         if piece.label is not None:
             made += programs
         elif fenced:
-            # Only after a block that was run: before it there is nothing that such a line could refer to.
+            # Only after a block that was run: before it, the line has nothing to refer to.
             made += [code for _, _, code in _final_lines(piece.lines) if made and _names(code)]
         else:
             made += _bare(piece.lines, functions)
@@ -233,7 +231,7 @@ def _dedented(code: str) -> str:
 
 
 def _without_prompts(lines: list[str]) -> str:
-    """The input lines of an interactive transcript, or nothing when it is none."""
+    """The input lines of an interactive transcript; empty for other text."""
     if not any(line.lstrip().startswith(">>> ") for line in lines):
         return ""
     return "\n".join(line.lstrip()[4:] for line in lines if _PROMPT.match(line)) + "\n"
@@ -267,7 +265,7 @@ def _code_spans(lines: list[str], functions: Collection[str]) -> Iterator[tuple[
                 break
             tree = parsed(code)
             if tree is None:
-                # The line at fault is prose: what stands before it may be a program, and so may what follows.
+                # The line at fault is prose: the lines before it may be a program, and so may the lines after it.
                 bad = first + max(1, min(syntax_error_line(code), last - first)) - 1
                 head = _dedented("\n".join(lines[first:bad]).rstrip())
                 if bad > first and _calls(parsed(head), functions):
@@ -320,7 +318,7 @@ def _final_lines(lines: list[str]) -> Iterator[tuple[int, int, str]]:
 
 
 def _closing(text: str) -> int | None:
-    """The end of the bracket that the text opens first, strings skipped; None where it stays open."""
+    """The end of the first bracket in the text, strings skipped; None if it is not closed."""
     depth = 0
     quote = ""
     for token in re.finditer(r"\\.|\"\"\"|'''|[\"'()\[\]{}\n]", text, re.DOTALL):
@@ -348,10 +346,10 @@ def _names(code: str) -> bool:
 
 
 def without_definitions(code: str, functions: Collection[str]) -> tuple[str, list[str]]:
-    """Return the program without its own versions of what the session provides, and the names that were left out.
+    """Return the program without its own versions of the session's functions, and the names that were left out.
 
-    Left out are definitions and imports of such names at the top level, and lines that repeat their signatures.
-    The lines become empty, so that the numbers of the others stay.
+    Top-level definitions and imports of such names are left out, and so are lines that repeat their signatures.
+    These lines become empty, so that the others keep their numbers.
     """
     if not any(_REPEATS.match(line) for line in code.split("\n")):
         return code, []
@@ -381,7 +379,7 @@ def without_definitions(code: str, functions: Collection[str]) -> tuple[str, lis
 
 
 def _provided(node: ast.stmt, functions: Collection[str]) -> list[str]:
-    """The names of the session that a statement defines or imports, and nothing else."""
+    """The session's names that a statement defines or imports; empty if it imports others as well."""
     if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
         return [node.name] if node.name in functions else []
     if isinstance(node, ast.ImportFrom):
@@ -391,7 +389,7 @@ def _provided(node: ast.stmt, functions: Collection[str]) -> list[str]:
 
 
 class QuotedProgram(SandboxViolation):
-    """A program that was not run because it stands in data that the model was shown."""
+    """A program that was not run because it occurs in data that the model was shown."""
 
 
 _SPENDING = frozenset(("FINAL", *MODEL_FUNCTIONS))
@@ -403,10 +401,10 @@ _TABLE = {**_REMOVED, **_QUOTES}
 class ShownData:
     """The data that a model was shown in one run.
 
-    A program that stands in it word for word is refused, unless it only looks: nothing that reads and prints does
-    harm, and honest programs of that kind are short enough to stand in a memory about programs by chance. What
-    assigns a name or asks a model is refused as a whole. A statement that names FINAL is refused by itself wherever
-    it stands, when it brings its answer along: with variables of this program only if these, too, stand in the data.
+    A program that occurs in it word for word is refused, unless it only reads and prints: that does no harm, and
+    honest programs of this kind are short enough to occur by chance in a memory about programs. A program that assigns
+    a name or asks a model is refused as a whole. A statement that names FINAL is refused by itself if it occurs in the
+    data; if it uses variables of the program, only when the statements that set them occur there, too.
     Spaces, line breaks, quotation marks, list and quote marks and escapes make no difference.
 
     Args:
@@ -451,7 +449,7 @@ class ShownData:
         return None
 
     def _given(self, tree: ast.Module | None, statement: ast.stmt, lines: list[bytes]) -> bool:
-        """Whether all that a quoted statement needs is quoted with it: what it names was not set by the model."""
+        """Whether everything that a quoted statement uses is quoted, too: the model set none of its names itself."""
         names = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and node.id != "FINAL"}
         if not names:
             return True
@@ -475,7 +473,7 @@ def _refused(what: str) -> SandboxViolation:
 
 
 def _squeezed(text: str) -> str:
-    """The text without what a quotation may change: letter forms, space, quotation marks, marks of lists and quotes."""
+    """The text without anything that quoting may change: letter forms, space, quotation marks, list and quote marks."""
     for escape in ("\\r", "\\n", "\\t"):
         text = text.replace(escape, " ")
     if not text.isascii():
@@ -509,7 +507,7 @@ def _finals(tree: ast.Module | None) -> Iterator[ast.stmt]:
 
 
 def _only_concludes(tree: ast.Module | None) -> bool:
-    """Whether a program is one statement that names FINAL: then what it needs decides, not its text alone."""
+    """Whether a program is one statement that names FINAL; then the names that it uses are checked, too."""
     return tree is not None and len(tree.body) == 1 and any(one is tree.body[0] for one in _finals(tree))
 
 

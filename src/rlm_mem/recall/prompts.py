@@ -1,8 +1,7 @@
 """The prompts: the instructions, the question with the best snippets, and the output of programs.
 
-Everything that comes out of the store reaches the model between tags that stored text cannot close, and is
-named as data. The messages of a run are kept inside the model's window: older turns are condensed, newer ones stay
-whole.
+All text from the store reaches the model between tags that the text cannot close, and is marked as data. The messages
+of a run are kept within the model's window: older turns are condensed, newer ones stay whole.
 """
 
 from __future__ import annotations
@@ -87,15 +86,15 @@ _FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself)\b", re.IGNORECASE)
 _HEADING = re.compile(r"(?:#{1,6} |\*\*)[^\n]{0,80}+\s*+\Z")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z][\w-]{1,30}")
 _FEWEST_WORDS = 5
-"""Least number of words of a line without a speaker; shorter ones are left out of chunks above ``_NOTE`` tokens."""
+"""Fewest words of a line without a speaker; chunks of more than ``_NOTE`` tokens are shown without shorter lines."""
 _NOTE = 20
-"""Tokens of a chunk up to which short lines and headings are shown too."""
+"""Most tokens of a chunk whose short lines and headings are shown, too."""
 _MOST_UNSAID = 4
-"""Most lines without a speaker that are shown of one chunk: the items of a list share its words."""
+"""Most lines without a speaker that are shown of one chunk, since the items of a list share its words."""
 _ECHO_SHARE = 0.4
-"""Least share of the words of an assistant's line that the user's lines of the chunk have if it is a repetition."""
+"""An assistant's line is a repetition if the user's lines in the chunk have at least this share of its terms."""
 _ECHO_TERMS = 8
-"""Least number of terms of a repetition; a shorter line is an answer that shares words: "Take the blue one."."""
+"""Fewest terms of a repetition; a shorter line is an answer that shares words, such as "Take the blue one."."""
 _OPENING_BYTES = 2_800
 """Most bytes of the snippets of an opening: some 700 tokens of English."""
 _HEAD_BYTES = 40
@@ -124,7 +123,7 @@ def _function_lines(model: bool) -> str:
 
 
 SYSTEM_PROMPT = instructions()
-"""The language in under 900 o200k tokens, with short worked programs (small models need them)."""
+"""The instructions in under 900 o200k tokens, with short worked programs (small models need them)."""
 
 
 def fenced(tag: str, text: str) -> str:
@@ -133,9 +132,9 @@ def fenced(tag: str, text: str) -> str:
 
 
 def clip(text: str, limit: int, what: str = "output") -> tuple[str, bool]:
-    """Return ``text`` cut to about ``limit`` characters, a notice in place of the middle, and whether it was.
+    """Return ``text`` cut to about ``limit`` characters, a notice replacing the middle, and whether it was cut.
 
-    The beginning keeps two thirds: programs print what matters first, errors and totals stand at the end.
+    The beginning gets two thirds: programs print what matters first, errors and totals at the end.
     """
     if len(text) <= limit:
         return text, False
@@ -154,7 +153,7 @@ class Opening:
         question: as the user wrote it.
         store: counts, tags and the time span.
         hits: the ranker's chunks for the raw question, best first, one mapping each: ``id``, ``type``, ``at``,
-            ``tokens``, ``score``, ``lines`` (the snippets, speaker first), and tags and so on where there are any.
+            ``tokens``, ``score``, ``lines`` (the snippets, speaker first), and tags and the like if it has any.
         task: a sentence on what kind of answer is wanted, or empty.
     """
 
@@ -199,7 +198,7 @@ def build_opening(
     """Gather the opening of a run: figures, and the best snippets for the raw question, each once.
 
     Args:
-        limit: chunks at most; their snippets together have some 700 tokens at most.
+        limit: most chunks; their snippets have some 700 tokens at most in all.
         figures: a recent result of :func:`store_figures`; None: it is called.
 
     Raises:
@@ -244,8 +243,8 @@ def _best_lines(store: ChunkStore, question: str, limit: int) -> list[Hit]:
     """The segments that fit a question best.
 
     In a chat with an assistant, and for a question in the first person, segments of the user alternate with the others:
-    an assistant says so much more that its words would crowd out those of the user. If hardly any segment has a name
-    of the question, segments found by the names alone alternate with the rest.
+    an assistant says so much more that its words would crowd out those of the user. Names of the question that
+    fewer than a quarter of the segments have are searched for alone, and what is found alternates with the rest.
     """
     users = users_of(store) if _FIRST_PERSON.search(question) else ()
     speaker = {"speaker": min(users)} if users else None
@@ -336,7 +335,7 @@ def store_figures(store: ChunkStore) -> dict[str, Any]:
 
 
 _MOST_READ = 2_000
-"""Chunks read by one program that are checked for trust."""
+"""Most chunks read by one program that are checked for trust."""
 _NAMED = 10
 
 
@@ -362,7 +361,7 @@ def feedback(
     """Return the message to the model after a program: the output and the error, both marked as data.
 
     Args:
-        ended: why no program follows, in place of the turns that are left.
+        ended: why no program follows; replaces the line about the turns left.
     """
     parts = []
     if output.strip() or error is None:
@@ -417,7 +416,7 @@ _LEAST_OUTPUT = 400  # characters of the newest output that are kept however sma
 
 @dataclass(frozen=True)
 class Turn:
-    """One reply of the model and what went back to it.
+    """One reply of the model and the message that answered it.
 
     Args:
         reply: the model's text.
@@ -452,7 +451,7 @@ class Conversation:
 
     @property
     def answer_tokens(self) -> int:
-        """Longest reply that fits the window beside a full prompt."""
+        """Longest reply, in tokens, that fits the window beside a full prompt."""
         return self._answer_tokens
 
     def add(self, turn: Turn) -> None:
@@ -484,10 +483,10 @@ class Conversation:
         return messages
 
     def estimate(self, messages: list[Message]) -> int:
-        """About how many tokens a prompt has: exact o200k where the window is near, cheap otherwise."""
+        """Estimated tokens of a prompt: counted with o200k when the window is nearly full, else from its bytes."""
         size = sum(len(message.content.encode("utf-8", "replace")) for message in messages)
         rough = int(size / _BYTES_PER_TOKEN) + 4 * len(messages)
-        # Loading the token tables takes a third of a second: not for a prompt that fits anyway.
+        # Loading the token tables takes a third of a second; a prompt that fits anyway does not need them.
         if rough < self._room * 0.6:
             return rough
         return sum(self._count(message.content) + 4 for message in messages)

@@ -55,12 +55,12 @@ class ReasoningResult:
     """A conclusion and the way to it (docs/spec/operations.md, REASON).
 
     Attributes:
-        conclusion: in words; empty when nothing was concluded (``stopped_by``) or the memory is silent.
-        path: the steps in order. As the model gave it; else observed: what its programs read, and the links
-            of the store between those chunks.
-        confidence: 0 to 1, as given to FINAL, else derived from the chunks (``recall.grounding``).
-        supports: ids of the chunks that carry the conclusion.
-        contradicts: ids of chunks that speak against it and still hold.
+        conclusion: in words; empty when nothing was concluded (``stopped_by``) or the memory has no answer.
+        path: the steps in order, as the model gave them, else as observed: the chunks that its programs read, and the
+            links between them.
+        confidence: 0 to 1, as given to FINAL, else derived from the chunks (``confidence_of``).
+        supports: ids of the chunks that support the conclusion.
+        contradicts: ids of chunks that contradict it and still hold.
         superseded: ids of chunks met on the way that no longer hold.
         chunk_ids: the chunks the conclusion rests on; without one, the best evidence found.
         iterations_used, trajectory, usage, cost, stopped_by, evidence, concluded, seconds, sources: as in
@@ -100,7 +100,7 @@ class ReasoningResult:
 
 
 class ReasonOperation(RunOperation):
-    """Reasons over a store; made as :class:`~rlm_mem.recall.recall.RunOperation` says.
+    """Reasons over a store; arguments as for :class:`~rlm_mem.recall.recall.RunOperation`.
 
     With the offline model a fixed program walks the links (:mod:`rlm_mem.recall.offline_reason`).
     """
@@ -195,7 +195,7 @@ def _ids(value: Any) -> list[str]:
 
 
 def _given_path(store: ChunkStore, value: Any) -> list[ReasoningStep]:
-    """The path of the model, without steps that name no chunk of the store."""
+    """The path that the model gave, without steps whose chunk is not in the store."""
     if not isinstance(value, list):
         return []
     entries = [item for item in value if isinstance(item, dict) and isinstance(item.get("chunk_id"), str)]
@@ -212,7 +212,7 @@ def _given_path(store: ChunkStore, value: Any) -> list[ReasoningStep]:
 
 
 def _observed_path(store: ChunkStore, run: Run, cited: Sequence[str], conclusion: str) -> list[ReasoningStep]:
-    """What the programs did: each chunk read, by a link where one joins it to a chunk read before."""
+    """The path that the programs took: each chunk read, by a link if one connects it with a chunk read before."""
     path: list[ReasoningStep] = []
     hits = set(run.opening.hit_ids)
     before: set[str] = set()
@@ -230,7 +230,7 @@ def _observed_path(store: ChunkStore, run: Run, cited: Sequence[str], conclusion
 
 
 def _against(store: ChunkStore, cited: Iterable[str], known: dict[str, Chunk]) -> list[str]:
-    """Chunks with a link against one that is cited, where they still hold."""
+    """Chunks that still hold and have a contradicting link with a cited chunk."""
     cited = list(cited)
     linked = dict.fromkeys(
         link.chunk_id

@@ -1,6 +1,6 @@
 """RECALL: answer a question from the memory by programs that the model writes (docs/spec/operations.md, RECALL).
 
-A run of the loop puts session, budget, sub-questions and trajectory together; REASON uses the same run.
+A :class:`Runner` combines session, budget, sub-questions and trajectory into a run; REASON uses it as well.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ __all__ = [
 
 
 _OFFLINE_SECONDS = 5.0
-"""Wall clock that the offline model gets at least, where a slow model used up the time of the run."""
+"""Least seconds that the offline model gets, even if a slow model has used up the time of the run."""
 
 _MAX_QUERY = 10_000
 _FIGURES_SECONDS = 5.0
 MAX_SUB_SESSIONS = 4
 """Sub-questions of a batch that are answered at the same time."""
 _REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd", "repetition")
-"""Ends of a run after which the offline model can still take over from a model whose replies did not all run."""
+"""Values of ``stopped_by`` after which the offline model takes over from a model with replies that did not run."""
 
 OnText = Callable[[str], None] | None
 
@@ -109,7 +109,7 @@ def check_query(query: str) -> str:
     """Return the question without surrounding space.
 
     Raises:
-        InvalidQuery: empty, not a text, no valid Unicode, or longer than 10,000 characters.
+        InvalidQuery: empty, not text, not valid Unicode, or longer than 10,000 characters.
     """
     if not isinstance(query, str) or not query.strip():
         raise InvalidQuery("the question is empty", hint="ask in words: recall('what did Ana decide?')")
@@ -128,7 +128,7 @@ def check_query(query: str) -> str:
 
 
 def _plain_number(value: Decimal | float | None) -> float | str | None:
-    # As the trajectory's file holds it: exact.
+    # Decimals stay exact as text, as in the trajectory file.
     return str(value) if isinstance(value, Decimal) else value
 
 
@@ -136,8 +136,8 @@ class Runner:
     """Runs questions against one store with one model.
 
     Args:
-        store: what is searched; nothing a program calls can write to it.
-        llm: an LLM, a name, a callable, or an object whose ``complete(prompt)`` returns a str; None: configured.
+        store: the store that is searched; programs cannot write to it.
+        llm: an LLM, a name, a callable, or an object whose ``complete(prompt)`` returns a str; None: as configured.
         limits: budgets of one run; None: ``config.recall``.
         config: settings; None: the store's.
         functions: further read-only host functions by name.
@@ -178,22 +178,22 @@ class Runner:
         on_step: Callable[[LoopStep], None] | None = None,
         on_text: OnText = None,
     ) -> Run:
-        """Drive one question to its end.
+        """Run one question to its end.
 
         Args:
             query: the question.
             operation: ``recall`` or ``reason``.
             llm: writes the programs instead of the runner's model.
-            limits: budgets of this run.
+            limits: budgets of this run; None: the runner's.
             task: what kind of answer is wanted.
-            form: what an answer has to fit.
+            form: the form that an answer must fit.
             fallback: takes over from a model whose replies do not run; None: the offline model.
             on_step: called after each turn.
             on_text: called with each piece of the model's replies.
 
         Raises:
             InvalidQuery: the question is empty.
-            ModelError: the model failed; what was done until then is in the trajectory.
+            ModelError: the model failed; the steps so far are in the trajectory.
         """
         query = check_query(query)
         llm = llm or self.llm
@@ -216,7 +216,7 @@ class Runner:
                 account,
                 answers,
                 lambda question: sub_question(question, depth + 1),
-                # Nested batches are answered one by one: each session of a run holds a worker.
+                # Nested batches are answered one by one: each session of a run occupies a worker.
                 lambda questions: in_parallel(
                     lambda question: sub_question(question, depth + 1),
                     [(question,) for question in questions],
@@ -234,7 +234,7 @@ class Runner:
             with session, session.driven() as call_apart:
                 return Loop(
                     session,
-                    # Where somebody may end the run, the wait for the model can be left, too.
+                    # If the run can be cancelled, waiting for the model can be abandoned, too.
                     writer if stop_of_context() is None else StoppableModel(writer, call_apart),
                     opening,
                     budget=account,
@@ -249,8 +249,8 @@ class Runner:
         def read(
             opening: Opening, depth: int, taken: list[LoopStep], on_text: OnText
         ) -> tuple[LoopResult | None, str]:
-            """The answer of a scaffolded run, or None and why there is none."""
-            from rlm_mem.recall.scaffold import Scaffold  # of use for weak models only
+            """The result of a scaffolded run, or None and the reason why there is none."""
+            from rlm_mem.recall.scaffold import Scaffold  # needed for weak models only
 
             session = open_session(budget, sub_model, depth)
             session.shown(opening.hit_ids)
@@ -314,7 +314,7 @@ class Runner:
                         )
                 except (BudgetError, ModelTimeout) as error:
                     note = str(error)
-            # Nothing of this costs anything but a little time.
+            # The offline model costs nothing but a little time.
             limits = Limits(
                 iterations=10,
                 depth=self.limits.depth,
@@ -354,7 +354,7 @@ class Runner:
         return Run(loop, opening, first_ids(evidence), budget.spent(), recorder)
 
     def opening(self, query: str, task: str = "") -> Opening:
-        """What the model sees first; figures of the store may be some seconds old, hits never are."""
+        """What the model sees first; figures of the store may be up to 5 seconds old, hits are always current."""
         now = time.monotonic()
         if self._figures is None or now - self._figures[0] > _FIGURES_SECONDS:
             self._figures = (now, store_figures(self.view))
@@ -364,7 +364,7 @@ class Runner:
         )
 
     def recorder(self, query: str, operation: str, model: str, limits: Limits) -> TrajectoryRecorder:
-        """Begin a trajectory, and let those go that are older than the settings keep."""
+        """Begin a trajectory, and delete those older than ``recall.keep_trajectory_days``."""
         settings = self.config.recall
         recorder = TrajectoryRecorder(
             self.store,
@@ -382,7 +382,7 @@ class Runner:
         return recorder
 
     def sub_model(self, writer: LLM) -> LLM:
-        """Who answers ``llm_query`` of the programs of ``writer``: the setting ``llm.sub_model``, else ``writer``."""
+        """The model that answers ``llm_query`` in programs of ``writer``: ``llm.sub_model`` if set, else ``writer``."""
         settings = self.config
         named = settings.llm.sub_model if writer.name != "offline" else ""
         model = adapt(named, settings) if named else writer
@@ -399,14 +399,14 @@ class Runner:
         accept: Callable[[Any], Any] | None = None,
         kind: type[SandboxSession] = SandboxSession,
     ) -> SandboxSession:
-        """A sandbox session of this runner's kind that spends from ``budget``.
+        """A sandbox session with this runner's settings that spends from ``budget``.
 
         Args:
             llm: answers ``llm_query``.
             sub_question: answers ``rlm_query``.
             sub_questions: answers ``rlm_query_batched``; None: one by one.
-            accept: raises InputError for an answer that has not the form that is wanted.
-            kind: its class.
+            accept: raises InputError for an answer that does not have the required form.
+            kind: class of the session.
         """
         calls = ModelCalls(llm, budget, self.config)
         return kind(
@@ -425,13 +425,13 @@ class Runner:
 
 
 class RunOperation:
-    """What RECALL and REASON are made of: a store, a model, budgets and an engine.
+    """The common base of RECALL and REASON: a store, a model, budgets and an engine.
 
     Args:
         store: the memory.
         llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
             returns a str. None: the configured model, which is the offline one by default (no key needed).
-        llm_client: the same under another documented name.
+        llm_client: another documented name of ``llm``.
         limits: budgets of one recall; None: ``config.recall``.
         config: settings; None: the store's.
         functions: further read-only host functions for the programs, by name.
@@ -467,23 +467,23 @@ class RunOperation:
 
 
 _SHOWN = 5
-"""Sources that a printed result names."""
+"""Most sources that a printed result names."""
 _EXCERPTS = 10
-"""Sources of a result with the stretch that bears on the question."""
+"""Most sources of a result that get an excerpt."""
 _LINE = 160
-"""Characters of a source's line."""
+"""Most characters of a source's line."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A memory behind an answer, or one of the closest where there is none.
+    """A memory behind an answer; without an answer, one of the closest.
 
     Attributes:
-        chunk_id: the memory.
+        chunk_id: id of the chunk.
         at: when it was said or happened (ISO 8601).
-        line: its first words on one line.
-        excerpt: the stretch of it that bears most on the question, on one line of at most 1,000 characters; of a
-            result's sources the first ten have one, of others it is ``line``.
+        line: its first words, on one line of at most 160 characters.
+        excerpt: the part most relevant to the question, on one line of at most 1,000 characters; only the first ten
+            sources of a result have one, for others it is ``line``.
         origin: how it came: person, agent, tool, import, web.
         trust: how far it is trusted: untrusted, ordinary, trusted.
     """
@@ -505,10 +505,11 @@ class Standing:
     """How far a memory can be relied on.
 
     Attributes:
-        chunk_id: the memory.
+        chunk_id: id of the chunk.
         tier: of a tiered memory, None for a plain chunk.
         reliability, confidence: 0 to 1.
-        usage_count: how often it was used; ``success_rate`` how many of these went well, 0 to 1, or None.
+        usage_count: how often it was used.
+        success_rate: share of the uses that went well, 0 to 1; None: not known.
     """
 
     chunk_id: str
@@ -526,7 +527,7 @@ class RecallResult:
     Attributes:
         content: the answer; None when the memory does not hold it (``concluded``) or a budget ended the run.
         chunk_ids: the chunks the answer rests on; without an answer, the best evidence found.
-        confidence: 0 to 1. As the model gave it to FINAL, else derived from the chunks (``recall.grounding``);
+        confidence: 0 to 1. As the model gave it to FINAL, else derived from the chunks (``confidence_of``);
             0 when nothing was concluded. With ``content`` None: how sure the model is that it is not there.
         iterations_used: turns of the run, sub-questions included.
         trajectory: every step; ``trajectory.path`` is the file.
@@ -537,12 +538,12 @@ class RecallResult:
         evidence: ids of the chunks that the programs read, in order.
         concluded: FINAL was called.
         seconds: wall clock of the run.
-        standing: how far each of ``chunk_ids`` that is there can be relied on.
-        sources: each of them with its date, its first words, and the stretch that bears on the question.
-        method: ``programs`` that the model wrote; ``scaffolded``: it read what built-in programs found; ``offline``:
+        standing: how far each of ``chunk_ids`` that still exists can be relied on.
+        sources: the same chunks with date, first words, and the part most relevant to the question.
+        method: ``programs``: the model wrote them; ``scaffolded``: it read what built-in programs found; ``offline``:
             the offline model took over, since the model could do neither.
         note: why ``method`` is not ``programs``; else empty.
-        value: the answer in the form that was asked for with ``result``; None without one.
+        value: the answer in the form requested with ``result``; None if none was requested.
     """
 
     content: str | None
@@ -579,7 +580,7 @@ class RecallResult:
         return outcome_word(content=self.content, chunk_ids=self.chunk_ids, concluded=self.concluded)
 
     def within(self, max_tokens: int) -> RecallResult:
-        """The same with the first sources whose excerpts together have at most so many tokens, the last one cut."""
+        """The result with only the first sources whose excerpts fit ``max_tokens`` together, the last one cut."""
         texts = texts_within([one.excerpt for one in self.sources], max_tokens)
         kept = [
             one if text == one.excerpt else replace(one, excerpt=text, line=min(one.line, text, key=len))
@@ -589,7 +590,7 @@ class RecallResult:
 
 
 class RecallOperation(RunOperation):
-    """Answers questions from a store; made as :class:`~rlm_mem.recall.recall.RunOperation` says."""
+    """Answers questions from a store; arguments as for :class:`~rlm_mem.recall.recall.RunOperation`."""
 
     @observed("recall", record_recall)
     def recall(
@@ -613,7 +614,7 @@ class RecallOperation(RunOperation):
 
         Raises:
             InvalidQuery: the question is empty.
-            InputError: ``result`` is no form of answers.
+            InputError: ``result`` is not a supported form.
             ModelError: the model failed.
         """
         form = None if result is None else ResultSchema(result)
@@ -624,7 +625,7 @@ class RecallOperation(RunOperation):
 
 
 def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None) -> RecallResult:
-    """Make the result of a finished run: text, chunks, confidence; and close its trajectory."""
+    """Make the result of a finished run (text, chunks, confidence), and close its trajectory."""
     content, named = answer_text(run.loop.answer)
     chunks = existing(store, [*run.loop.chunk_ids, *named])
     if content is not None and not chunks:
@@ -634,7 +635,7 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         confidence = confidence_of(store, content, chunks) if content is not None else 0.0
     handed_out = list(chunks)
     if not run.loop.concluded:
-        # The best there is: what was read, else what the ranker would read first.
+        # The best evidence: the chunks that were read, else the ranker's first hits.
         handed_out = list(run.evidence) or run.opening.hit_ids
         confidence = 0.0
     values: dict[str, Any] = {
@@ -690,7 +691,7 @@ def described(
 
 
 def log_reading(store: ChunkStore, trajectory: Trajectory, chunk_ids: list[str]) -> None:
-    """Write the chunks that were handed out into the audit log; a read-only store keeps none."""
+    """Record the returned chunks in the audit log; a read-only store has none."""
     if not store.backend.read_only:
         store.record_event(
             trajectory.operation, chunk_ids=chunk_ids, trajectory=trajectory.id, query=trajectory.query

@@ -27,12 +27,12 @@ class REPLSession(SandboxSession):
         chunk_store: the memory, bound to one namespace; programs only read it.
         llm_client: answers ``llm_query`` and writes the programs of :meth:`retrieve`: an object with
             ``complete()``, a callable, a model name, or None for the configured model.
-        max_iterations: recursive model calls allowed, when ``budget`` is not given.
+        max_iterations: turns and model calls allowed when ``budget`` is not given.
         timeout_seconds: wall clock for one program.
-        max_depth: nesting of ``rlm_query``.
+        max_depth: deepest nesting of ``rlm_query``.
         functions, engine, on_event, config: as for :class:`~rlm_mem.sandbox.session.SandboxSession`.
         budget: account of the whole run, shared with other sessions.
-        depth: nesting of this session.
+        depth: nesting of this session, 0 for the first.
         query: the question, for :meth:`retrieve`.
         on_step: called after each turn of :meth:`retrieve` and of nested sessions.
         accept: as for :class:`~rlm_mem.sandbox.session.SandboxSession`.
@@ -98,7 +98,7 @@ class REPLSession(SandboxSession):
             max_iterations: turns and model calls allowed, instead of the session's.
 
         Returns:
-            The answer, or None when the iterations ran out first, or the memory does not hold it.
+            The answer, or None when the iterations ran out first or the memory does not hold it.
 
         Raises:
             InputError: there is no question.
@@ -138,7 +138,7 @@ class REPLSession(SandboxSession):
         self._open_account(self.max_iterations)
 
     def next_question(self, query: str, budget: Budget, llm_client: Any) -> None:
-        """Take another question with the names of the earlier programs, under a budget of its own.
+        """Take another question under its own budget; names that earlier programs defined stay.
 
         Raises:
             SessionBusy: a program runs.
@@ -167,7 +167,7 @@ class REPLSession(SandboxSession):
     def _answer_nested(self, question: str) -> dict[str, Any]:
         """Answer a sub-question in a session of its own."""
         depth = self.depth + 1
-        # Terminal like every budget: a model that is merely told so asks again and again.
+        # Terminal, like every budget: a model that only gets an error asks again and again.
         self.budget.enter(depth)
         if depth > self.max_depth:
             raise BudgetError(

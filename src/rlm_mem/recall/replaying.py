@@ -42,7 +42,7 @@ class ReplayStep:
 
     Attributes:
         then, now: the step as it was recorded and as it went today.
-        same: output, error and chunks read agree.
+        same: output, error, chunks read and ``final`` agree.
         diff: lines of a unified diff of the outputs, without headers; empty where they agree.
         chunks_missing: read then, but not today.
         chunks_new: read today, but not then.
@@ -61,7 +61,7 @@ class Replay:
     """A whole run, then and now.
 
     Attributes:
-        same: every step and the answer agree.
+        same: every step, the number of steps and the answer agree.
         content_then, content_now: the answers; None where there was none.
         chunk_ids_then, chunk_ids_now: the chunks that FINAL named.
         stopped_by: the budget that ended the replay, or None.
@@ -107,13 +107,13 @@ def replay(
         final = replayer.play(recorded.query, 0)
     except BudgetError as error:
         final, stopped_by = replayer.final, error.stopped_by
-    # A sub-question's steps end before those of the turn that asked it, as they did when it was recorded.
+    # A sub-question's steps come before the turn that asked it, as in the recording.
     steps = tuple(replayer.steps)
     outcome = recorded.outcome
     then = (outcome.content, outcome.chunk_ids) if outcome is not None else (None, ())
     content, named = answer_text(_conclusion(final.answer) if final is not None else None)
     cited = tuple(dict.fromkeys([*(final.chunk_ids if final is not None else ()), *named]))
-    # Chunks that the host derived or that no longer exist are not the program's: compare what FINAL said.
+    # Only the text given to FINAL is compared: recorded chunks may be derived by the host, or no longer exist.
     content = redact(content) if content is not None else None
     return Replay(
         trajectory=recorded,
@@ -131,7 +131,7 @@ def replay(
 
 
 class RecordedReplies:
-    """A model that answers a prompt with what was recorded for the same prompt."""
+    """A model that answers a prompt with the reply recorded for the same prompt."""
 
     name = "recorded"
 
@@ -158,7 +158,7 @@ class RecordedReplies:
 
 
 class Replayer:
-    """The state of one replay; subclasses open other sessions and look at each turn.
+    """The state of one replay; subclasses can open other sessions and inspect each turn.
 
     Attributes:
         steps: then and now, in the order in which they ended.
@@ -203,7 +203,7 @@ class Replayer:
         with self.open_session(lambda question: self._sub_question(question, depth + 1), accept) as session:
             for then in steps:
                 self.before(session, then)
-                # Ids that stand in an accepted program were taken from an opening, which is not built again.
+                # Ids in a program that was accepted may be from an opening, which is not built again.
                 session.shown(_ID.findall("\n".join(then.programs)) if then.error is None else ())
                 ran = run_programs(session, then.programs)
                 now = make_step(
@@ -236,7 +236,7 @@ class Replayer:
         """Called before the programs of a turn run."""
 
     def after(self, session: SandboxSession, then: LoopStep, now: LoopStep) -> None:
-        """Called when they have run."""
+        """Called after the programs of a turn have run."""
 
     def _sub_question(self, question: str, depth: int) -> dict[str, Any]:
         final = self.play(question.strip(), depth)
@@ -263,14 +263,14 @@ def compare(then: LoopStep, now: LoopStep) -> ReplayStep:
     error = None if now.error is None else redact(now.error)
     missing = tuple(item for item in then.chunks_read if item not in now.chunks_read)
     new = tuple(item for item in now.chunks_read if item not in then.chunks_read)
-    # A program that was not run at all left nothing to compare with.
+    # A program refused as quoted was not recorded, so it cannot fail today.
     expected = None if then.error_kind == QuotedProgram.__name__ else then.error
     same = not (diff or missing or new) and expected == error and then.final == now.final
     return ReplayStep(then, now, same, tuple(diff), missing, new)
 
 
 def _differences(before: list[str], after: list[str]) -> list[str]:
-    """The lines that went and came, each change with the line before and after it."""
+    """The removed and the added lines, each change with the lines around it."""
     found: list[str] = []
     for kind, a, b, c, d in opcodes(before, after):
         if kind == "equal":
@@ -286,5 +286,5 @@ def _differences(before: list[str], after: list[str]) -> list[str]:
 
 
 def _conclusion(answer: Any) -> Any:
-    """REASON gives FINAL a mapping; its conclusion is what was recorded as the content."""
+    """The part of an answer that is recorded as content: of the mapping that REASON gives FINAL, ``conclusion``."""
     return answer["conclusion"] if isinstance(answer, dict) and "conclusion" in answer else answer

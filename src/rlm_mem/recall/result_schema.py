@@ -1,4 +1,4 @@
-"""The form that a caller wants an answer in: a type or a JSON Schema, what a model is told of it, and the check.
+"""The form of answer that a caller asks for: a type or a JSON Schema, the instruction for the model, and the check.
 
 ``recall(question, result=…)`` takes a msgspec Struct, a dataclass, a pydantic model or a JSON Schema as a dict. An
 answer that does not fit goes back to the program that gave it, with the reason.
@@ -77,14 +77,14 @@ class ResultSchema:
     """A form of answers.
 
     Args:
-        wanted: a msgspec Struct, dataclass, TypedDict or other type that msgspec knows; a pydantic model; or a JSON
+        wanted: a msgspec Struct, dataclass, TypedDict or other type that msgspec supports; a pydantic model; or a JSON
             Schema as a dict.
 
     Attributes:
-        json_schema: it as a JSON Schema.
+        json_schema: the form as a JSON Schema.
 
     Raises:
-        InputError: nothing of the kind, or a schema that is too large or uses what cannot be checked.
+        InputError: ``wanted`` is none of these, or its schema is too large or has parts that cannot be checked.
     """
 
     def __init__(self, wanted: Any) -> None:
@@ -107,12 +107,12 @@ class ResultSchema:
             check_schema(self.json_schema)
             self._checkable = True
         except InputError:
-            # A type may say more than is checked here; it is converted all the same.
+            # A type's schema may have keywords that are not checked here; answers are converted all the same.
             self._checkable = False
 
     @property
     def task(self) -> str:
-        """What a model is told."""
+        """The instruction for the model."""
         schema = json.dumps(self.json_schema, ensure_ascii=False, separators=(",", ":"))
         return f"FINAL takes an answer that fits this JSON Schema, or None if the memory does not hold it: {schema}"
 
@@ -120,7 +120,7 @@ class ResultSchema:
         """The answer in the form that was asked for.
 
         Args:
-            answer: plain data; a text that holds JSON is read as such where the text itself does not fit.
+            answer: plain data; a text that does not fit is also tried as JSON.
 
         Raises:
             InputError: it does not fit; the message says where and why.
@@ -128,7 +128,7 @@ class ResultSchema:
         try:
             return self._converted(answer)
         except (ValueError, TypeError, RecursionError) as error:
-            # msgspec.ValidationError, pydantic.ValidationError and InputError of our own are ValueErrors.
+            # msgspec.ValidationError, pydantic.ValidationError and our own InputError are ValueErrors.
             if isinstance(answer, str):
                 try:
                     return self._converted(json.loads(answer))
@@ -141,7 +141,7 @@ class ResultSchema:
             ) from None
 
     def _converted(self, value: Any) -> Any:
-        # The schema first, even of a type: a replay has nothing else, and says the same.
+        # The schema is checked first, even for a type: a replay has only the schema, and must give the same errors.
         if self._checkable:
             check_value(value, self.json_schema)
         return self._convert(value)
@@ -151,7 +151,7 @@ def check_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return a JSON Schema that answers can be checked against.
 
     Raises:
-        InputError: it is no JSON, too large, or uses a keyword that would be passed over.
+        InputError: it is not JSON, too large, or uses a keyword that would be ignored.
     """
     try:
         text = json.dumps(schema)
@@ -215,7 +215,7 @@ class _Checker:
         self._left = _MAX_CHECKS
 
     def check(self, value: Any, schema: Any, where: str, depth: int) -> None:
-        # A schema that refers to itself, or alternatives of alternatives, must come to an end.
+        # A bound for schemas that refer to themselves, and for alternatives of alternatives.
         self._left -= 1
         if depth > _MAX_DEPTH or self._left < 0:
             raise InputError("the schema is too deep or has too many alternatives to check an answer against")
@@ -347,8 +347,8 @@ def _mapping(part: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _pattern(pattern: Any) -> Callable[[str], object]:
-    """A pattern of a schema, as RE2 understands it: linear in the text, whatever the pattern."""
-    import re2  # of use for schemas with patterns only
+    """A pattern of a schema, compiled by RE2: its time is linear in the text, whatever the pattern."""
+    import re2  # needed for schemas with patterns only
 
     if not isinstance(pattern, str) or len(pattern) > _MAX_PATTERN:
         raise InputError(f"a pattern of a schema is a text of at most {_MAX_PATTERN} characters")

@@ -1,9 +1,9 @@
 """The scaffolded run: built-in programs find passages, and the model is asked only to answer from them.
 
-For models that cannot write programs. The model names the numbers of the passages that its answer rests on, held to a
-JSON Schema where its server takes one, and may ask for another search. What it says is checked: the numbers, and that
-the words of the answer stand in the passages. What does not hold is not accepted, and the caller falls back on the
-offline model.
+For models that cannot write programs. The model replies with an answer and the numbers of the passages that it rests
+on, in a JSON Schema where its server supports one, or asks for another search. The numbers must exist, and the words of
+the answer must occur in these passages. Otherwise the answer is not accepted, and the caller falls back on the offline
+model.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ MAX_ANSWER_CHARS = 2_000
 _LEAST_SHARE = 0.5
 """Share of the words of an answer that must be in the passages that it names, or in the question."""
 _MOST_ATTRIBUTED = 3
-"""Passages: where more of them have every word of an answer, it is not known which one was meant."""
+"""If more passages than this have every word of an answer, it is not known which one was meant."""
 
 READING_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -49,7 +49,7 @@ READING_SCHEMA: dict[str, Any] = {
     "required": ["passages", "answer", "search"],
     "additionalProperties": False,
 }
-"""What a reply has to be."""
+"""JSON Schema of a reply."""
 
 _SYSTEM = """\
 You answer a question from numbered passages of a memory. Reply with one JSON object and nothing else:
@@ -78,7 +78,7 @@ _CALENDAR = (
     "january february march april may june july august september october november december monday tuesday wednesday "
     "thursday friday saturday sunday year month week day hour minute ago before after yes no"
 )
-"""Words that an answer may hold though no passage does: they come with a date that was worked out."""
+"""Words that an answer may contain though no passage does: they belong to dates that were worked out."""
 _NUMBER = re.compile(r"\d{1,4}")
 _NOTHING = re.compile(
     r"(?:null|none|n/?a|unknown|no answer|not (?:held|found|mentioned|stated|given|specified|known|available)|"
@@ -95,9 +95,9 @@ class ModelReading:
     """What a model read in the passages.
 
     Attributes:
-        answer: its answer, a text unless another form was asked for; None when it says that they do not hold it.
+        answer: the answer, a text unless another form was asked for; None if the passages do not hold it.
         passages: numbers of the passages that the answer rests on.
-        search: words that it wants to have looked for, or None.
+        search: words for another search, or None.
         error: why the reply cannot be used, or None.
     """
 
@@ -111,13 +111,13 @@ class Scaffold:
     """One scaffolded run in a fresh session.
 
     Args:
-        session: spends from the same ``budget``, and has the settings.
-        llm: only reads.
-        opening: holds the question.
+        session: spends from the same ``budget``; its settings are used.
+        llm: reads the passages and answers; it writes no programs.
+        opening: gives the question.
         first_turn: number of the first turn, for the record.
         on_step: called after each turn.
         on_text: called with each piece of the model's reply as it arrives.
-        form: what the answer has to fit; None: a short text.
+        form: the form that the answer must fit; None: a short text.
     """
 
     def __init__(
@@ -166,10 +166,10 @@ class Scaffold:
         self.steps: list[LoopStep] = []
 
     def run(self) -> str | None:
-        """Run to the end; the answer is then the session's.
+        """Run to the end; an accepted answer is then in ``session.final``.
 
         Returns:
-            Why there is no answer that holds, or None when there is one.
+            The reason why no answer was accepted, or None if one was.
 
         Raises:
             BudgetError: a budget ended the run.
@@ -212,14 +212,14 @@ class Scaffold:
                 return "the model found no answer in the passages"
 
     def _told(self, completion: Completion, why: str) -> list[Message]:
-        """What goes on after a reply that cannot be used."""
+        """The messages that follow a reply that cannot be used."""
         return [
             Message("assistant", completion.text[:1_000] or "(empty reply)"),
             Message("user", f"That reply cannot be used: {why}. Reply with one JSON object."),
         ]
 
     def _search(self, queries: Sequence[str], completion: Completion, tokens: int = 0) -> str:
-        """Run the built-in program; what it printed."""
+        """Run the built-in program and return its output."""
         limit = max(4, min(12, self._output_chars // 500))
         room = max(80, self._output_chars // limit - 60)
         program = _PROGRAM.format(queries=list(queries), limit=limit, chars=room * 3 // 4, before=room // 4)
@@ -229,7 +229,7 @@ class Scaffold:
         return step.output
 
     def _ask(self, shown: str, talk: Sequence[Message]) -> tuple[Completion, int]:
-        """One reading of the passages, and about how many tokens its prompt had."""
+        """The model's reply to the passages, and the estimated tokens of its prompt."""
         self._budget.start_iteration()
         messages = [
             Message("system", _SYSTEM),
@@ -244,7 +244,7 @@ class Scaffold:
             try:
                 return self._complete(messages, tokens, self._schema), tokens
             except ModelRefused:
-                # Some servers refuse what they cannot hold a reply to; the reply is checked in any case.
+                # Some servers refuse a schema that they cannot enforce; the reply is checked in any case.
                 self._takes_schema = False
         return self._complete(messages, tokens, None), tokens
 
@@ -261,7 +261,7 @@ class Scaffold:
         )
 
     def _checked(self, reading: ModelReading) -> ModelReading:
-        """The reading, with an error where it names no passage, or says what the passages do not."""
+        """The reading, or an error if it names no passage, or its words are not in the passages."""
         if reading.error is not None or reading.answer is None:
             return reading
         count = len(self._found)
@@ -277,7 +277,7 @@ class Scaffold:
         return reading
 
     def _passages_of(self, answer: str) -> tuple[int, ...]:
-        """Numbers of the passages with every word of an answer, for a model that names none; () where they are many."""
+        """Numbers of the passages with every word of an answer whose model names none; () if more than 3 have them."""
         words = set(self._analyser.terms(answer))
         numbers = tuple(
             number
@@ -368,7 +368,7 @@ def _text_of(value: Any) -> str:
 
 
 def _json_object(text: str) -> dict[str, Any] | None:
-    """The first JSON object in a text; what stands around it does not matter."""
+    """The first JSON object in a text; the text around it is ignored."""
     decoder = json.JSONDecoder()
     for start in [found.start() for found in _OBJECT.finditer(text)][:20]:
         try:
@@ -393,13 +393,13 @@ def _numbers(value: Any) -> tuple[int, ...]:
 
 
 def _said_in(passage: Mapping[str, Any]) -> str:
-    """Everything of a passage that an answer can rest on."""
+    """All text of a passage that an answer can rest on."""
     parts = (passage["date"], passage["speaker"] or "", passage["text"], *passage["before"])
     return " ".join(map(str, parts))
 
 
 def _rests_on(answer: str, said: str, analyser: Analyser) -> bool:
-    """Whether the words of an answer stand in what was said; numbers and dates may be worked out from it."""
+    """Whether at least half of the words of an answer are in ``said``; numbers and dates may be worked out."""
     words = {term for term in analyser.terms(answer) if not any(letter.isdigit() for letter in term)}
     if not words:
         return True

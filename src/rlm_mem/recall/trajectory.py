@@ -1,8 +1,8 @@
 """Trajectories: one JSONL file per recall, reason or host-driven session; written, listed, loaded and pruned.
 
-The first line says what was asked and how, then each turn and each sub-call has a line of its own, the last
-line holds the outcome. Lines are appended as the run goes, so a crash leaves a readable beginning. Their files are
-``trajectories/YYYY-MM/ID.jsonl`` of the store; keys of model providers are redacted before anything is written.
+The first line has the question and the settings, then each turn and each sub-call has a line of its own, and the last
+line is the outcome. Lines are appended during the run, so a crash leaves a readable beginning. The files are
+``trajectories/YYYY-MM/ID.jsonl`` in the store; keys of model providers are redacted before anything is written.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ __all__ = [
 
 
 FORMAT = 1
-"""Version of the lines, in the first one."""
+"""Version of the line format, recorded in the first line."""
 FOLDER = "trajectories"
 _ID = re.compile(r"traj-(\d{4})(\d{2})\d{2}T\d{6}-[0-9a-f]{8}")
 _FILE = re.compile(rf"{FOLDER}/\d{{4}}-\d{{2}}/({_ID.pattern})\.jsonl")
@@ -78,10 +78,10 @@ class SubCall:
     """A model call that a program made (``llm_query``, ``llm_query_batched``).
 
     Attributes:
-        turn: of the run, from 1, during which it was made.
+        turn: number of the turn, from 1, during which it was made.
         key: fingerprint of the prompt; replay answers an equal prompt with ``reply``.
-        prompt: its first characters.
-        prompt_chars: its whole length.
+        prompt: the first 400 characters of the prompt.
+        prompt_chars: length of the whole prompt.
         reply: the answer, or empty when the call failed with ``error``.
     """
 
@@ -102,7 +102,7 @@ class Outcome:
     """How a run ended; money in US dollars, ``cost`` None when a call had no known price.
 
     ``error`` names an exception that ended the run (a model that failed), ``stopped_by`` a budget.
-    ``detail`` holds what only some operations have: the path of a REASON, for example.
+    ``detail`` has what only some operations record, such as the path of a REASON.
     """
 
     content: str | None
@@ -138,8 +138,8 @@ class Trajectory:
         operation: ``recall``, ``reason`` or ``session``.
         hits: what the model saw first: the best chunks, with their snippets.
         steps: turns in the order in which they ended; those of sub-questions have a ``depth`` above 0.
-        result_schema: what the answer had to fit, as a JSON Schema, or None.
-        as_of: the time of which it was asked, or None: the present.
+        result_schema: the JSON Schema that the answer had to fit, or None.
+        as_of: the run answered from what held at this time; None: at present.
         path: the file; None when nothing is recorded, or where records are rows of a database.
     """
 
@@ -167,7 +167,8 @@ class TrajectoryInfo:
 
     Attributes:
         outcome: ``answered``, ``closest only``, ``not held``, ``stopped`` or ``failed``; None when no end is
-            recorded: the run goes on, or its process was killed. Then ``concluded`` is None too, and figures are 0.
+            recorded: the run goes on, or its process was killed. Then ``concluded`` and ``cost`` are None too,
+            ``iterations`` counts the recorded turns, and the other figures are 0.
         answer: the answer or conclusion, or None.
         chunk_ids: the memories that the answer rests on; without one, the closest or best found.
     """
@@ -210,7 +211,7 @@ def list_trajectories(
     Args:
         operation: only ``recall``, ``reason`` or ``session``.
         since, until: bounds of ``started_at``, as ``YYYY-MM-DD`` or a longer time; a date alone includes its day.
-        limit: at most so many; None for all.
+        limit: most trajectories to return; None: all.
     """
     found: list[TrajectoryInfo] = []
     for trajectory in trajectories(store, since=since, until=until):
@@ -228,7 +229,7 @@ def trajectories(
     stored = store.backend.files(store.namespace)
     oldest = "traj-" + re.sub(r"[-:]", "", since or "")[:15]
     for name in _newest_first(stored):
-        # The id begins with the time: nothing after this one can be young enough.
+        # The id begins with the time: all that follow are too old as well.
         if PurePosixPath(name).name[: len(oldest)] < oldest:
             return
         trajectory = _read(stored, name)
@@ -240,9 +241,9 @@ def trajectories(
 
 
 def recent(store: ChunkStore, limit: int) -> list[tuple[str, int]]:
-    """Ids and sizes of the newest records, without reading them: what a watcher looks at.
+    """Ids and sizes in bytes of the newest trajectory files, for watchers; the files are not read.
 
-    In a brain folder those of other namespaces are among them.
+    In a brain folder, files of other namespaces are included.
     """
     found = store.backend.files(store.namespace).last(FOLDER, limit)
     return [(PurePosixPath(name).stem, one.size) for name, one in found.items() if _FILE.fullmatch(name)]
@@ -257,8 +258,8 @@ def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
     """Return one trajectory; ``"last"`` names the newest.
 
     Raises:
-        InvalidQuery: the id is not one.
-        NotFoundError: there is none of that id in the store's namespace.
+        InvalidQuery: it is not a trajectory id.
+        NotFoundError: the store's namespace has no such trajectory.
     """
     if trajectory_id == "last":
         trajectory = next(trajectories(store), None)
@@ -277,7 +278,7 @@ def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
 
 
 def prune_trajectories(store: ChunkStore, days: int) -> int:
-    """Delete trajectories that started more than ``days`` days ago; 0 keeps all. Returns how many went."""
+    """Delete trajectories that started more than ``days`` days ago; 0 keeps all. Returns how many were deleted."""
     if not days:
         return 0
     stored = store.backend.files(store.namespace)
@@ -293,7 +294,7 @@ def trajectory_file(trajectory_id: str) -> str:
 
 
 def _newest_first(stored: BrainFiles, before: str | None = None) -> Iterator[str]:
-    """Trajectory files, a few at a time: mostly the first ones will do."""
+    """Names of trajectory files, listed a few at a time: callers mostly need only the first ones."""
     lot = 8
     while True:
         found = stored.last(FOLDER, lot, before=before)
@@ -304,7 +305,7 @@ def _newest_first(stored: BrainFiles, before: str | None = None) -> Iterator[str
 
 
 def _lines(stored: BrainFiles, name: str) -> Iterator[dict[str, Any]]:
-    """The records of a file; a last line that a crash cut off is left out."""
+    """The records of a file; a line that is not JSON, such as a last line cut off by a crash, is left out."""
     try:
         text = (stored.read(name) or b"").decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -347,9 +348,9 @@ def _info(trajectory: Trajectory) -> TrajectoryInfo:
 
 
 def _read(stored: BrainFiles, name: str) -> Trajectory | None:
-    """Read one file, leaving out what is damaged.
+    """Read one file, leaving out damaged records.
 
-    None when not even its first line can be used, or when it is another namespace's.
+    None if its first line cannot be used, or if it belongs to another namespace.
     """
     trajectory: Trajectory | None = None
     for record in _lines(stored, name):
@@ -392,20 +393,20 @@ def stamp(moment: datetime) -> str:
 
 
 MAX_RECORD_BYTES = 8_000_000
-"""Of the steps and sub-calls of one run; what comes after is counted and left out. With the first and the last line,
-which are bounded by themselves, a file stays below 16 MB."""
+"""Most bytes of the steps and sub-calls of one run; later ones are counted and left out. With the first and the last
+line, which are bounded separately, a file stays below 16 MB."""
 
 MAX_PROMPT_PREVIEW = 400
-"""Characters of the prompt of a sub-call that are recorded."""
+"""Characters of a sub-call's prompt that are recorded."""
 
 
 class TrajectoryRecorder:
     """Collects one run in memory and in its file; safe from many threads.
 
-    A store that is full or cannot be written ends the recording with a warning, never the recall.
+    If the store is full or cannot be written, the recording ends with a warning and the recall goes on.
 
     Args:
-        store: whose files, namespace, clock and settings hold.
+        store: gives the files, the namespace and the clock.
         operation: ``recall``, ``reason`` or ``session``.
         enabled: False records in memory only.
     """
@@ -441,7 +442,7 @@ class TrajectoryRecorder:
         self._bytes = 0
         self._left_out = 0
         self.recording = enabled and not store.backend.read_only and self._begun()
-        """Whether what happens is written down."""
+        """Whether records are still written to the file."""
 
     def begin(self, store: Mapping[str, Any], hits: Iterable[Mapping[str, Any]]) -> None:
         """Record what the model sees first."""
@@ -465,7 +466,7 @@ class TrajectoryRecorder:
                 self._turn += 1
 
     def call(self, **values: Any) -> None:
-        """Record a sub-call; takes the fields of :class:`SubCall` but ``turn``."""
+        """Record a sub-call; takes the fields of :class:`SubCall` except ``turn``."""
         with self._lock:
             call = SubCall(turn=self._turn, **values)
         if self._write({"kind": "call", **asdict(call)}, bounded=True):
@@ -539,7 +540,7 @@ class TrajectoryRecorder:
 
 def _clean(record: dict[str, Any]) -> dict[str, Any]:
     """The record without keys of providers."""
-    # One look at all texts together tells the usual case, that there is nothing to hide, at a tenth of the cost.
+    # Checking all texts together finds the usual case, nothing to hide, at a tenth of the cost.
     texts = "\n".join(_texts(record))
     return record if redact(texts) == texts else _redacted(record)
 
@@ -571,7 +572,7 @@ def _redacted(value: Any) -> Any:
 
 
 def error_text(error: BaseException) -> str:
-    """Kind and message of an error, as records hold it."""
+    """Type and message of an error, in the form that records use."""
     return clipped(well_formed(f"{type(error).__name__}: {error}"), MAX_ERROR_CHARS)
 
 
@@ -584,7 +585,7 @@ class RecordedLLM:
         self.name = llm.name
 
     def complete(self, messages: Prompt, **options: Unpack[Options]) -> Completion:
-        """Answer as the model does; its errors pass through after they were recorded."""
+        """Answer as the model does; its errors are recorded and raised again."""
         asked = as_messages(messages)
         prompt = render_prompt(asked)
         record = {

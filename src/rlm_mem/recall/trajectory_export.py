@@ -1,4 +1,4 @@
-"""Recorded runs as data for training: chosen fields, one record a run, with keys and passwords hidden."""
+"""Recorded runs as data for training: chosen fields, one record per run, with keys and passwords hidden."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ __all__ = ["FIELDS", "ExportedRun", "export_trajectories"]
 
 
 class ExportedRun(dict[str, Any]):
-    """One run: the fields of :data:`FIELDS` that were chosen, as JSON takes them."""
+    """One run: the fields of :data:`FIELDS` that were chosen, as JSON values."""
 
 
 def _messages(run: Trajectory) -> list[dict[str, str]]:
-    """The run as a conversation: instructions, opening, and each reply with what went back.
+    """The run as a conversation: instructions, opening, and each reply with the message that answered it.
 
-    Sub-questions and what the offline model did in a model's place are left out; where the agent wrote the programs
-    itself, they stand as its replies.
+    Sub-questions and turns in which the offline model replaced another one are left out; where the agent wrote the
+    programs itself, they appear as its replies.
     """
     talk = [
         {"role": "system", "content": instructions(model=run.model != "host")},
