@@ -2,8 +2,8 @@
 
 ``base`` has the protocol, its types and the budget of a run; ``opening`` finds a model by name; ``apis`` has a record
 for each provider; ``scripted`` answers from a queue; ``cli_models`` runs command-line agents; ``providers`` reaches
-APIs and local servers (extra ``llm``); ``pricing`` turns usage into cost; ``secrets`` finds keys and hides them.
-What to ask and what to do with an answer belongs to ``sandbox`` and ``recall``.
+APIs and local servers (extra ``llm``); ``pricing`` turns usage into cost; ``keys`` finds the keys of
+providers. Prompts and the use of answers belong to ``sandbox`` and ``recall``.
 """
 
 from __future__ import annotations

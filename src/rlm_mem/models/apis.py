@@ -1,6 +1,6 @@
-"""The providers whose API can be called: one record each, with all that differs between them.
+"""The providers whose API can be called: one record each, with everything specific to it.
 
-A further provider that ``pydantic_ai`` supports is a further record here; any other is a package of its own
+To add a provider that ``pydantic_ai`` supports, add a record here; any other needs a package of its own
 (docs/extending.md, A model provider).
 """
 
@@ -119,7 +119,7 @@ def _profile() -> OpenAIModelProfile:
 
 def _local_profile() -> OpenAIModelProfile:
     profile = _profile()
-    # All local servers support the older name of the limit, some of them the newer one, too.
+    # All local servers support the older name of the limit, but only some the newer one.
     profile["openai_chat_supports_max_completion_tokens"] = False
     return profile
 

@@ -135,7 +135,7 @@ class Completion:
 
 
 class Options(TypedDict, total=False):
-    """What a caller may ask of one completion; a model ignores what it cannot do.
+    """Options of one completion; a model ignores those that it does not support.
 
     ``max_tokens``: limit of the answer. ``temperature``: 0 and up. ``stop``: texts that end the answer.
     ``timeout``: seconds for the whole call, retries and their waits included. ``on_text``: called with each
@@ -204,7 +204,7 @@ def as_messages(prompt: Prompt) -> list[Message]:
 def render_prompt(prompt: Prompt) -> str:
     """Return ``prompt`` as one text, for models that read a single string.
 
-    Instructions of the system come first, without a heading; turns are marked ``[user]`` and ``[assistant]``
+    System messages come first, without a heading; turns are marked ``[user]`` and ``[assistant]``
     only when there is more than one, so that a plain question stays exactly as it was.
     """
     messages = as_messages(prompt)
@@ -288,7 +288,7 @@ class ModelSpending:
 
 @dataclass(frozen=True)
 class Spent:
-    """A reading of a budget.
+    """What a budget has spent so far.
 
     Args:
         usage: tokens of all calls.
@@ -389,9 +389,9 @@ class Budget:
         """Count one model call that is about to be made.
 
         Args:
-            expected_tokens: what the call may cost at most, when known (prompt plus longest answer);
-                held back until :meth:`add_usage` settles it, so that parallel calls cannot overshoot.
-            expected_usd: the same in US dollars; without it, that of the most expensive call so far.
+            expected_tokens: most tokens of the call, when known (prompt plus longest answer);
+                reserved until :meth:`add_usage` settles the call, so that parallel calls cannot overshoot.
+            expected_usd: most US dollars of the call; None: the cost of the most expensive call so far.
 
         Raises:
             BudgetError: the call would exceed a budget; it must not be made.
@@ -459,7 +459,7 @@ class Budget:
                 self._highest_cost = max(self._highest_cost, cost)
 
     def cancel(self, reservation: Reservation) -> None:
-        """Release what was reserved for a call that failed at no cost; it still counts as a call."""
+        """Release the reservation of a call that failed at no cost; it still counts as a call."""
         with self._lock:
             self._release(reservation)
 

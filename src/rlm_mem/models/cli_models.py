@@ -40,7 +40,7 @@ class Agent:
 
     Attributes:
         argv: the command that reads the prompt from standard input.
-        read: turns what it printed into a completion; raises ModelError for a failure it reports.
+        read: turns its output into a completion; raises ModelError if it reports a failure.
         login: the remedy when it is not logged in.
     """
 
@@ -149,7 +149,7 @@ def _read_claude(outcome: CommandResult) -> Completion:
     models = _mapping(result.get("modelUsage"))
     model = max(models, key=lambda name: _count(_mapping(models[name]), "outputTokens"), default="")
     cost = result.get("total_cost_usd")
-    # For models of other vendors, behind a server of the user's own, the agent guesses a price.
+    # For models of other vendors behind the user's own server, the agent guesses a price.
     known = isinstance(cost, (int, float)) and not isinstance(cost, bool) and "claude" in model
     return Completion(
         text,

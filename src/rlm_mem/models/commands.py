@@ -37,7 +37,7 @@ _LINGER_SECONDS = 2.0
 
 @dataclass(frozen=True)
 class CommandResult:
-    """How a command ended: exit status (negative: ended by that signal), its output, the end of its errors."""
+    """How a command ended: exit status (negative: ended by that signal), its output, the end of its error output."""
 
     status: int
     output: str
@@ -59,7 +59,7 @@ def run_command(
     Args:
         argv: the program and its arguments.
         text: written to standard input as UTF-8, which is then closed.
-        name: its name in messages.
+        name: name of the model in messages.
         timeout: seconds until it is ended, or None.
         cwd: its working folder; None: that of this process.
         on_text: called in this thread with each piece of output as it comes.

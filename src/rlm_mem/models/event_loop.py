@@ -72,7 +72,7 @@ class LoopThread:
         return self._wait(future, _left(deadline))
 
     def close(self) -> None:
-        """Stop the loop; what still runs on it is cancelled. May be called twice."""
+        """Stop the loop; coroutines still running on it are cancelled. May be called twice."""
         with self._lock:
             loop, thread = self._loop, self._thread
             self._loop = self._thread = None

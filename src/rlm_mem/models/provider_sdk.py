@@ -132,7 +132,7 @@ def text_of(response: ModelResponse) -> str:
 
 
 def usage_of(response: ModelResponse) -> Usage:
-    """The SDK layer's figures: input includes what was cached, for every provider."""
+    """The SDK layer's figures: input includes cached tokens, for every provider."""
     usage = response.usage
     return Usage(
         input_tokens=usage.input_tokens,
@@ -286,7 +286,7 @@ def _innermost(error: BaseException) -> str:
 
 
 def _message_in(body: object) -> str:
-    """Find the message in the shapes of error bodies that providers use."""
+    """Find the message in an error body of any of the shapes that providers use."""
     for _ in range(3):
         if isinstance(body, dict):
             inner = body.get("message") or body.get("error") or body.get("detail")

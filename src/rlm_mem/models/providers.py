@@ -181,7 +181,7 @@ class ProviderLLM:
                 hint="raise llm.max_tokens: reasoning counts, too",
             )
         if streamed and response.finish_reason is None:
-            # A connection closed cleanly in the middle of an answer differs from an end only by the missing reason.
+            # Only the missing finish reason distinguishes an answer cut off by a clean close from a complete one.
             cut = ModelOverloaded(f"{self.name} broke off in the middle of its answer", hint="ask again")
             if delivered:
                 raise cut

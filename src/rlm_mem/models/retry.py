@@ -70,7 +70,7 @@ def call_with_retries(
         timeout: seconds for everything together, or None.
 
     Raises:
-        ModelError: the last attempt's, or the one after which waiting would exceed a limit.
+        ModelError: the error of the last attempt, or of the one after which waiting would exceed a limit.
     """
     deadline = None if timeout is None else policy.clock() + timeout
     number = 0

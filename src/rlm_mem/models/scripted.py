@@ -30,7 +30,7 @@ class ScriptedLLM:
 
     Args:
         replies: the queue.
-        default: answer to every call after the queue is used up; None makes such a call a ModelError.
+        default: answer to every call after the queue is used up; None: such a call raises ModelError.
         name: of the model, in completions and messages.
 
     Attributes:
