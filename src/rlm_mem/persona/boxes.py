@@ -47,7 +47,7 @@ def fixed_width(text: str) -> str:
     """The text on one line, with nothing in it whose width depends on the terminal.
 
     Terminals disagree about joined emoji, skin tones, flags and variation selectors: families become their first
-    member, skin tones and selectors go, flags become their two letters, what Unicode has not assigned becomes U+FFFD.
+    member, skin tones and selectors go, flags become their two letters, unassigned characters become U+FFFD.
     """
     flat = " ".join(printable(text).split())
     if flat.isascii():

@@ -52,7 +52,7 @@ class Section:
         return found
 
     def rows(self) -> list[tuple[int, list[str]]]:
-        """Rows of the tables, without the lines under their headings; each cell stripped of space."""
+        """Rows of the tables with their line numbers, without the rules under headings; cells stripped of space."""
         found = []
         for number, text in self.lines:
             bare = text.strip()
@@ -80,7 +80,7 @@ class Document:
     fences: list[tuple[str, int, list[str]]] = field(default_factory=list)
 
     def section(self, *titles: str) -> Section | None:
-        """The first of the sections with such a title (lower case)."""
+        """The first section found under these titles (lower case), tried in order; None if there is none."""
         return next((self.sections[title] for title in titles if title in self.sections), None)
 
     def quoted(self, label: str) -> str | None:
@@ -115,7 +115,7 @@ def parse_document(text: str) -> Document:
         elif heading and len(heading[1]) <= 2:
             title, _, value = heading[2].rstrip("# ").partition(":")
             current = Section(flat(title), flat(value), number)
-            # Of two sections with the same title the first one counts.
+            # Of two sections with the same title, the first counts.
             document.sections.setdefault(current.title.lower(), current)
         elif current is not None:
             current.lines.append((number, line))

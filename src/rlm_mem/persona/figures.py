@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["KEYS", "SCHEMA", "SLIDER_KEYS", "RecordedRun", "Spending", "figures_of", "paths"]
 
 SCHEMA = "livehud/1"
-"""The first key of every set of figures; the number rises when a key changes its meaning or is removed."""
+"""Value of the key ``schema``; its number rises when a key changes its meaning or is removed."""
 
 KEYS: Mapping[str, str] = {
     "schema": "name and number of this schema",
@@ -143,7 +143,7 @@ def figures_of(
         store: the memory.
         persona: mode and sliders.
         last_run: the latest recall or reasoning, None when there was none.
-        spent_today: what recalls cost today, by line.
+        spent_today: today's costs of recalls, one line per model and operation.
     """
     now = store.clock().astimezone(UTC)
     state = store.backend.status(store.namespace)
@@ -242,7 +242,7 @@ def _future(store: ChunkStore, chunk_id: str | None, at: str | None, state: Stor
 
 
 def _words(beginning: str, text: str) -> str:
-    """Nine words at most, of bounded length: a text in a script without spaces counts as one word."""
+    """At most nine words, of bounded length: a text in a script without spaces counts as one word."""
     room = WORDS - len(beginning.split())
     words = fixed_width(re.sub(r"[#*_`>|]+", " ", text[:2000])).split()
     kept = " ".join(words[:room])
@@ -333,7 +333,7 @@ def _health(state: StoreStatus) -> dict[str, Any]:
 
 
 def _tiers(store: ChunkStore) -> dict[str, int]:
-    """Tiered memories by the tags of their chunks; parts of another memory, and what went into one, do not count."""
+    """Number of memories per tier, by the tags of chunks; parts of other memories and superseded ones do not count."""
 
     def count(tier: str) -> int:
         ids = store.list_chunks(tags=[TIER_TAG + tier])

@@ -60,7 +60,7 @@ def parse_gauge(text: str, name: str, where: str = "") -> Gauge:
     """Read a gauge file: Markdown with the template in a fenced block named ``gauge`` (or in its only block).
 
     Raises:
-        InvalidConfig: there is no such block, or its template is malformed; names the line.
+        InvalidConfig: there is no such block, or its template is malformed; the message names the line.
     """
     where = where or name
     document = parse_document(text)

@@ -1,4 +1,4 @@
-"""Find personalities, sliders and gauges: the files of a brain over the defaults of the package."""
+"""Find personalities, sliders and gauges: the files of a brain replace the defaults of the package."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ __all__ = ["BASE", "KINDS", "Library", "load_personality", "load_slider", "locat
 
 BASE = "BASE"
 KINDS = ("personalities", "sliders", "gauges")
-"""The folders of a brain."""
+"""Folders of a brain with such files."""
 ORDER = (
     *("verbosity", "humor", "creativity", "morality", "directness", "technicality"),
     *("soul", "identity", "tools", "user"),
 )
-"""Sliders of the package as they are shown; those of a brain follow by name."""
+"""Order in which the package's sliders are shown; those of a brain follow, sorted by name."""
 _NAME = re.compile(r"\w(?:[\w -]{0,62}\w)?")
 
 
@@ -49,7 +49,7 @@ class _Source:
     brain: BrainFiles | None = None
 
     def text(self) -> str:
-        """Its text; raises InvalidConfig where it has none."""
+        """Its text; raises InvalidConfig if it cannot be read."""
         try:
             data = self.brain.read(self.name) if self.brain else Path(self.name).read_bytes()
         except OSError as error:
@@ -108,7 +108,7 @@ class Library:
         return self._sliders
 
     def gauges(self) -> list[str]:
-        """Names of the gauges, LIVEHUD first; those of other packages are among them."""
+        """Names of the gauges, LIVEHUD first; those of other packages are included."""
         names = {*self._files("gauges"), *(_upper(one.name) for one in extensions(GAUGES))}
         return sorted(names, key=lambda name: (name != "LIVEHUD", name))
 
@@ -147,7 +147,7 @@ class Library:
         return made
 
     def find_mode(self, mode: str) -> str:
-        """The full name of a mode: in any letter case, or by words of it that are unambiguous (``research``).
+        """The full name of a mode: given in any letter case, or by some of its words if unambiguous (``research``).
 
         Raises:
             InvalidConfig: the name is invalid or ambiguous. NotFoundError: there is no such mode.
@@ -206,7 +206,7 @@ class Library:
         return found
 
     def copy_defaults(self) -> list[str]:
-        """Copy the package's files into the brain where it has none of the name; returns the names written."""
+        """Copy the package's files into the brain unless it has a file of the same name; returns the names written."""
         if self.brain is None:
             raise InvalidConfig("there is no brain to copy the defaults to")
         written = []
@@ -258,7 +258,7 @@ class _Opening:
 
     @contextmanager
     def begin(self) -> Iterator[FileTransaction]:
-        """A transaction of the store, which is closed after it."""
+        """A transaction of the store, which is closed afterwards."""
         with ChunkStore(self._folder / "memory") as store:
             try:
                 with store.backend.transaction(DEFAULT_NAMESPACE) as transaction:

@@ -52,7 +52,7 @@ def parse_personality(text: str, name: str, where: str = "") -> Personality:
 
     The first: ``## Configuration`` with ``- Creativity: 75``, ``## Description``. The other: ``> Activated when: …``
     and ``## Slider Adjustments``, a table Slider | Adjustment | Reason, where an adjustment is ``→ 55%``, ``↓ 25%`` or
-    ``↑ 75-90%``; of a span the middle is taken.
+    ``↑ 75-90%``; a span means its middle.
 
     Args:
         name: the mode, usually the file's name without its ending.
@@ -83,7 +83,7 @@ def parse_personality(text: str, name: str, where: str = "") -> Personality:
 
 
 def _settings(document: Document, where: str) -> Iterator[tuple[int, str, int]]:
-    """(line, slider, value)."""
+    """Yield (line, slider, value) for each setting."""
     listed = document.section("configuration")
     if listed is not None:
         yield from _listed(listed, where)

@@ -76,7 +76,7 @@ def compose_prompt(
     Args:
         mode: the mode; ``base``: the personality it is applied over.
         values: slider → value; sliders without a value are left out.
-        sliders: what the values mean.
+        sliders: the sliders by name, which define what the values mean.
         context: facts about the session, and remembered texts.
 
     Raises:

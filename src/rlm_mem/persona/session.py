@@ -34,7 +34,7 @@ class Persona:
         brain: the files of an open store (``Backend.files``), or a brain folder; None: the package's defaults, not
             kept.
         session: name of the session.
-        mode: the mode to begin with where nothing is kept.
+        mode: the initial mode if none is kept.
         keep: write every change to ``persona/SESSION.json`` of the brain, and read it at the start.
 
     Raises:

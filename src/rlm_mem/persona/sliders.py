@@ -12,7 +12,7 @@ from rlm_mem.persona.documents import Document, Section, flat, parse_document, w
 __all__ = ["Level", "Slider", "parse_slider"]
 
 LARGEST = 1_000_000
-# For texts whose runs of white space were reduced: their running time stays linear.
+# For texts with runs of white space reduced to one space, so that matching takes linear time.
 _RANGE = re.compile(r"(?<!\d)(\d{1,9}+) ?+%?+ ?+(?:\([^()]{0,200}\))? ?(?:-|–|—|−|→|->|\.\.|…|to) ?(\d{1,9})")
 _EXAMPLE = re.compile(r"\*{0,2} ?(\d{1,9}) ?%? ?\*{0,2} ?(?::|—|–|-|=) ?\*{0,2} ?(.+)$")
 
@@ -59,7 +59,7 @@ class Slider:
             where: what is being set, for the message; empty names the slider.
 
         Raises:
-            InvalidConfig: it does not.
+            InvalidConfig: it lies outside.
         """
         if not self.low <= value <= self.high:
             raise InvalidConfig(
@@ -105,7 +105,7 @@ def parse_slider(text: str, name: str, where: str = "") -> Slider:
 
     The first: ``## Range``, ``## Default``, ``## Description``, ``## Examples`` with ``- 50: …``. The other:
     ``> Slider Range: 0% (…) → 100% (…)``, ``## Core Function``, ``## Calibration Levels``, ``## Default: 55%``. A file
-    that is prose without a range goes from 0 to 100.
+    without a range gets the range from 0 to 100.
 
     Args:
         name: the dimension, usually the file's name without its ending.
@@ -169,7 +169,7 @@ def _inside(value: int, low: int, high: int, what: str) -> int:
 
 
 def _examples(document: Document, where: str) -> list[tuple[int, int, str]]:
-    """(line, value, meaning)."""
+    """(line, value, meaning) of each example."""
     section = document.section("examples")
     if section is None:
         return []
