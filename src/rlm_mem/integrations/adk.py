@@ -24,7 +24,7 @@ _DELETED = {"deleted": True}
 
 
 class RlmMemService(BaseMemoryService):
-    """The text of sessions as memories of a brain, apart for each application and user.
+    """The text of sessions as memories of a brain, separate for each application and user.
 
     Example::
 
@@ -32,12 +32,12 @@ class RlmMemService(BaseMemoryService):
             runner = Runner(agent=agent, app_name="shop", session_service=sessions,
                             memory_service=RlmMemService(memory))
 
-    Adding a session again adds its new events only. Parts that are no text (images, function calls) are not kept.
+    Adding a session again adds its new events only. Parts other than text (images, function calls) are not kept.
     A memory that was deleted does not come back with a later session.
 
     Args:
         memory: an open memory, which the caller closes.
-        limit: most memories that a search gives.
+        limit: most memories that a search returns.
     """
 
     def __init__(self, memory: AsyncMemory, *, limit: int = _LIMIT) -> None:
@@ -125,7 +125,7 @@ class RlmMemService(BaseMemoryService):
         return SearchMemoryResponse(memories=[_entry(record) for record in found])
 
     async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
-        """Delete a memory for good, with its history; without an id all memories of the user."""
+        """Delete a memory for good, with its history; without an id, all memories of the user."""
         await self._memory.run(self._delete, (app_name, user_id), memory_id)
 
     def _delete(self, memory: Memory, path: tuple[str, str], memory_id: str | None) -> None:
@@ -137,7 +137,7 @@ class RlmMemService(BaseMemoryService):
         with memory.batch():
             for record in wanted:
                 self._records.delete(record.path, record.name)
-        with memory.batch():  # what stays is that they were deleted, since their session may be added again
+        with memory.batch():  # a record of each deletion stays, since the session may be added again
             for record in wanted:
                 self._records.put(record.path, record.name, _DELETED, text="")
 

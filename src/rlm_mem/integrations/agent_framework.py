@@ -17,19 +17,19 @@ _SPEAKERS = {"user": "User", "assistant": "Assistant"}
 
 
 class RlmMemContextProvider(ContextProvider):
-    """Gives an agent the memories that bear on what it is asked, and remembers what was said.
+    """Gives an agent the memories relevant to the messages of a run, and remembers what was said.
 
     Example::
 
         async with await AsyncMemory.open("brain") as memory:
             agent = Agent(client=client, context_providers=[RlmMemContextProvider(memory)])
 
-    What is given is marked as stored data, keeps a budget and is empty where nothing fits.
+    The text is marked as stored data, stays within ``max_tokens`` and is left out if no memory fits.
 
     Args:
         memory: an open memory, which the caller closes.
-        source_id: names this provider among those of the agent.
-        max_tokens: most tokens that are given with one run.
+        source_id: name of this provider, unique within the agent.
+        max_tokens: most tokens of memories in one run.
         remember: keep what user and agent say.
     """
 

@@ -1,6 +1,6 @@
 """Hooks for programs on the Claude Agent SDK (extra ``claude-agent``).
 
-They show and capture the same as the hooks of Claude Code (docs/capture.md), as functions within the program.
+They show and capture the same as the hooks of Claude Code (docs/capture.md), but run within the program.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def memory_hooks(
         options = ClaudeAgentOptions(hooks=memory_hooks())
 
     Args:
-        brain: its folder or DSN; None: the default of the command line.
+        brain: folder or DSN of the brain; None: the default of the command line.
         namespace: namespace of the memories; None: derived from the repository that the agent works in.
     """
     hooks = _Hooks(locate(brain), namespace)

@@ -63,14 +63,14 @@ class RlmMemStore(BaseStore):
         self.ttl_config = ttl
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
-        """Carry operations out: reads in order, then writes, of which all are stored or none."""
+        """Carry out operations: reads in order, then writes, which are stored all or none."""
         given = list(ops)
         for op in given:
             validate_op_namespace(op)
         results: list[Result] = [None if isinstance(op, PutOp) else self._read(op) for op in given]
         writes = {
             (op.namespace, op.key): op for op in given if isinstance(op, PutOp)
-        }  # the last of a key counts
+        }  # the last write to a key counts
         if writes:
             with self._memory.batch():
                 for write in writes.values():

@@ -16,7 +16,7 @@ from rlm_mem.text.tokens import count_tokens
 __all__ = ["RlmMemBlock"]
 
 _ASKED = 3
-"""Newest messages that say what the block is asked for."""
+"""Number of newest messages whose user texts form the query."""
 
 
 class RlmMemBlock(BaseMemoryBlock[str]):
@@ -60,7 +60,7 @@ class RlmMemBlock(BaseMemoryBlock[str]):
             await self._memory.remember(said, conversation_id=session)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
-        """Leave out the last memories until the text is as much shorter as asked; None when none would be left."""
+        """Drop the last memories until the text is shorter by ``tokens_to_truncate``; None if none would be left."""
         head, *lines = content.splitlines()
         most = count_tokens(content) - tokens_to_truncate
         while lines and count_tokens("\n".join([head, *lines])) > most:

@@ -26,13 +26,13 @@ class RlmMemSession(SessionABC):
         async with await AsyncMemory.open("brain") as memory:
             await Runner.run(agent, "Where do my bees live?", session=RlmMemSession("ana-1", memory))
 
-    Several processes may add to one session; what each adds stays together. Keys and passwords in items are redacted
-    as in any memory, unless ``secrets.action`` is ``keep``.
+    Several processes may add to one session; items added in one call stay together. Keys and passwords in items are
+    redacted as in any memory, unless ``secrets.action`` is ``keep``.
 
     Args:
         session_id: names the session.
         memory: an open memory, which the caller closes.
-        session_settings: defaults, such as how many items are given.
+        session_settings: defaults, such as how many items are returned.
     """
 
     def __init__(
@@ -44,12 +44,12 @@ class RlmMemSession(SessionABC):
         self._records = Records(memory.memory, "openai-agents")
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The items, the oldest first; with a limit the newest of them."""
+        """The items, oldest first; with a limit, only the newest."""
         most = resolve_session_limit(limit, self.session_settings)
         return await self._memory.run(lambda _: self._items(most))
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:
-        """Add items at the end: all of them or, where one is refused, none."""
+        """Append items: all of them, or none if one is refused."""
         if items:
             await self._memory.run(self._add, cast("Sequence[Mapping[str, Any]]", items))
 
@@ -68,7 +68,7 @@ class RlmMemSession(SessionABC):
         return (self.session_id,)
 
     def _count(self) -> int:
-        """How many items were ever added, less those that were popped since."""
+        """The number of the next item: how many were added, less those popped since."""
         record = self._records.get(self._path, _COUNT, touch=False)
         return int(record.value) if record is not None else 0
 
@@ -76,7 +76,7 @@ class RlmMemSession(SessionABC):
         self._records.put(self._path, _COUNT, count, text=f"Items of the session {self.session_id}: {count}")
 
     def _newest(self) -> Iterator[tuple[int, Any]]:
-        """Numbers and values, the newest first; items that were deleted as memories are passed over."""
+        """Numbers and values, the newest first; items that were deleted as memories are skipped."""
         end = self._count()
         while end > 0:
             start = max(0, end - _LOT)
@@ -120,7 +120,7 @@ class RlmMemSession(SessionABC):
 
 
 def _text(item: Mapping[str, Any]) -> str:
-    """What search reads of an item: who says what, or the name of a call."""
+    """The text of an item for search: speaker and words, or type and name of a call."""
     content = item.get("content")
     if isinstance(content, list):
         parts = [part.get("text") for part in content if isinstance(part, Mapping)]

@@ -68,7 +68,7 @@ def memory_toolset(
 
 
 async def _refused(work: Any) -> Any:
-    """The result of a call; what the model can say better is given back to it."""
+    """The result of a call; an error in its arguments goes back to the model, which can correct them."""
     try:
         return await work
     except InputError as error:

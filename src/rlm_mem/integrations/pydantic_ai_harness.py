@@ -38,8 +38,8 @@ class NotebookStore:
         async with await AsyncMemory.open("brain") as memory:
             agent = Agent("openai:gpt-5", capabilities=[Memory(store=NotebookStore(memory), namespace="ana")])
 
-    Several processes may write: a version that is out of date is refused, and an operation that is repeated is not
-    carried out again. Former contents stay in the history of their chunk until a file is deleted.
+    Several processes may write: an outdated version is refused, and a repeated operation is not carried out
+    again. Former contents stay in the history of their chunk until a file is deleted.
 
     Args:
         memory: an open memory, which the caller closes.
@@ -50,7 +50,7 @@ class NotebookStore:
         self._records = Records(memory.memory, "pydantic-ai")
 
     async def read(self, path: str, *, max_chars: int) -> MemoryFile | None:
-        """The file, or None; of a longer one the first characters."""
+        """The file, cut to ``max_chars`` characters, or None."""
         place = _place(path)
         if max_chars <= 0:
             raise ValueError("max_chars must be positive")
@@ -67,7 +67,7 @@ class NotebookStore:
         )
 
     async def get_operation(self, operation: MemoryOperation) -> MemoryMutation | None:
-        """What an operation did, when it was carried out before; of the newest 1,024."""
+        """The result of an operation carried out before, or None; the newest 1,024 are kept."""
         return await self._memory.run(lambda memory: _replayed(_receipts(memory), operation))
 
     async def write(
@@ -92,7 +92,7 @@ class NotebookStore:
         metadata: Mapping[str, str] | None,
         operation: MemoryOperation | None = None,
     ) -> MemoryMutation:
-        """The same, with texts that are kept beside this version."""
+        """Like :meth:`write`, with metadata that is kept with this version."""
         _place(path)
         value: dict[str, Any] = {"content": content}
         if metadata:
@@ -151,7 +151,7 @@ class NotebookStore:
     async def search(
         self, prefix: str, query: str, *, limit: int, max_files: int, max_chars: int, max_file_chars: int
     ) -> MemorySearchResult:
-        """Files right below a folder that fit a query, the best first; at most ``limit`` and ``max_files``."""
+        """Files directly in a folder that match a query, best first; at most ``limit`` and at most ``max_files``."""
         _checked_prefix(prefix)
         if not query.strip() or min(limit, max_files, max_chars, max_file_chars) <= 0:
             return MemorySearchResult(matches=[], scanned=0, truncated=False)
@@ -177,7 +177,7 @@ class NotebookStore:
 
 
 def _place(path: str) -> tuple[tuple[str, ...], str]:
-    """Folder and name; raises ValueError for a path with a part that is no plain name."""
+    """Folder and name; raises ValueError if a part of the path is not a plain name."""
     *folder, name = path.split("/")
     if not all(_SEGMENT.fullmatch(part) for part in (*folder, name)):
         raise ValueError(f"invalid memory path: {path!r:.300}")
@@ -194,7 +194,7 @@ def _path(record: Record) -> str:
 
 
 def _receipts(memory: Memory) -> dict[str, Any]:
-    """Operation → fingerprint, version and whether there was a file; the oldest first."""
+    """Operation → fingerprint, version and whether the file existed; oldest first."""
     data = memory.store.backend.files(memory.store.namespace).read(_RECEIPTS)
     try:
         read = json.loads(data) if data else {}
@@ -217,7 +217,7 @@ def _replayed(receipts: Mapping[str, Any], operation: MemoryOperation) -> Memory
 
 
 def _around(content: str, query: str, most: int) -> str:
-    """A part of a file in which a word of the query is."""
+    """At most ``most`` characters of a file, around the first place with a word of the query."""
     lower = content.lower()
     places = [place for word in query.lower().split() if (place := lower.find(word)) >= 0]
     start = max(0, min(places, default=0) - most // 3)

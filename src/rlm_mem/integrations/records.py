@@ -133,7 +133,7 @@ class Records:
                 chunk = self._store.update_chunk(
                     chunk_id, content, extra, tags=self._tags(path, temporary=minutes is not None)
                 )
-                self._store.get_chunk(chunk_id)  # a write restarts its lifetime, even without a difference
+                self._store.get_chunk(chunk_id)  # a write restarts its lifetime, even if nothing changes
             assert chunk is not None
         record = _record(chunk)
         assert record is not None
@@ -146,7 +146,7 @@ class Records:
     # --- many --------------------------------------------------------------------------------------------
 
     def named(self, path: Sequence[str], names: Iterable[str]) -> dict[str, Record]:
-        """The records of these names in a path, by name; those that are not there are left out."""
+        """The records of these names in a path, by name; missing ones are left out."""
         ids = {self._id(path, name): name for name in names}
         chunks = self._store.get_many(list(ids), track=False)
         found = {name: self._live(chunks.get(chunk_id)) for chunk_id, name in ids.items()}
@@ -305,7 +305,7 @@ def _plain(value: Any) -> Any:
 
 
 def text_of(value: Any) -> str:
-    """The texts and numbers of plain data, one to a line, with their names before them."""
+    """The texts and numbers of plain data, one per line, each after its name."""
     return "\n".join(_lines(value, ""))
 
 

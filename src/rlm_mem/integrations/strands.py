@@ -19,7 +19,7 @@ _LIMIT = 10
 
 
 class StrandsStore(MemoryStore):
-    """The memories of a brain's namespace for Strands: found by search, and added as any other memory.
+    """The memories of a brain's namespace for Strands: found by search, and added like any other memory.
 
     Example::
 
@@ -29,8 +29,8 @@ class StrandsStore(MemoryStore):
     Args:
         name: unique among the stores of an agent.
         memory: an open memory, which the caller closes.
-        description: for the model: what is in it.
-        max_search_results: of a search that names no number.
+        description: describes its contents to the model.
+        max_search_results: most results of a search that gives no number.
         writable: the agent may add to it.
         extraction: as Strands describes it; facts that its model extracts are added.
     """
