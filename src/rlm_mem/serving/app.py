@@ -52,12 +52,13 @@ def create_app(
     """Build the ASGI application.
 
     Args:
-        state: what all parts share.
+        state: the state that all parts share.
         keys: the credentials that clients may use.
-        port: that it will be served on.
-        mcp: makes the server of ``/mcp`` when that is first asked.
+        port: the port that the application will be served on.
+        mcp: makes the MCP server on the first request to ``/mcp``; None: MCP is not served.
         api: serve ``/api/v1``. ``dashboard``: serve pages, and let browsers log in.
-        rate: sustained requests a second of one client of MCP and the HTTP interface; 0: no limit. ``burst``: at once.
+        rate: requests a second that one client of MCP and the HTTP interface may sustain; 0: no limit. ``burst``: most
+            requests at once.
         site: the addresses of the server; by default those of the loopback interface.
         metrics: counts requests, for ``/metrics``.
     """
@@ -66,7 +67,7 @@ def create_app(
     where = site or Site(port)
     routes: list[BaseRoute] = [Route("/metrics", _metrics(counting))]
     if keys.oauth is not None:
-        # RFC 9728: the path of the resource follows the well-known part; clients also ask without it.
+        # RFC 9728: the resource's path follows the well-known prefix; clients also request the prefix alone.
         described = _resource(where, keys.oauth.issuer)
         well_known = "/.well-known/oauth-protected-resource"
         routes += [Route(well_known, described), Route(f"{well_known}/mcp", described)]
@@ -93,7 +94,7 @@ def create_app(
             yield
 
     async def missing(request: Request, _: Exception) -> Response:
-        # An address that matches no route, such as one with a line break; mounted applications handle their own.
+        # An address that matches no route, such as one with a line break; mounted applications handle their own 404s.
         if not request.url.path.startswith(API):
             return PlainTextResponse("Not Found", 404)
         from rlm_mem.http.app import nothing_there

@@ -1,8 +1,8 @@
-"""Handing a server over to the next one: it inherits the listening socket, so that no connection is refused.
+"""Handing over to a new server process, which inherits the listening socket, so that no connection is refused.
 
-The server starts the new one with the same arguments, sends it what is in memory only (the logins of browsers, and
-a token that was made at its start), waits until it is ready, and then drains. A new one that does not become ready
-changes nothing: the present one goes on.
+The old server starts the new one with the same arguments, sends it the state that exists only in memory (the logins of
+browsers, and a token made at start), waits until it is ready, and then drains. If the new server does not become ready,
+the old one keeps running unchanged.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ class Predecessor:
     """The server that started this one to take its place.
 
     Args:
-        listening: the socket, which both share.
-        channel: to the predecessor.
-        state: what it told.
+        listening: the listening socket, which both servers share.
+        channel: the socket to the predecessor.
+        state: the state that the predecessor sent.
     """
 
     def __init__(self, listening: socket.socket, channel: socket.socket, state: dict[str, Any]) -> None:
@@ -49,7 +49,7 @@ class Predecessor:
         """The predecessor that the environment names; None for a server that was started in the usual way.
 
         Raises:
-            StorageError: it has gone away meanwhile.
+            StorageError: the predecessor ended meanwhile, or the variable is malformed.
         """
         named = os.environ.pop(_VARIABLE, "")
         if not named:
@@ -71,17 +71,17 @@ class Predecessor:
 
     def ready(self) -> None:
         """Tell the predecessor to drain."""
-        with contextlib.suppress(OSError):  # it was stopped meanwhile: its socket is here
+        with contextlib.suppress(OSError):  # the predecessor ended meanwhile; this process has the socket
             self._channel.sendall(_READY)
             self._channel.close()
 
 
 async def start_successor(listening: socket.socket, state: dict[str, Any]) -> bool:
-    """Start a server with the arguments of this one; True as soon as it answers.
+    """Start a server with the arguments of this one; True once it is ready, False if it does not start.
 
     Args:
-        listening: the socket that it inherits.
-        state: what it has to know, as JSON.
+        listening: the listening socket, which the new server inherits.
+        state: the state to send to it, as plain data for JSON.
     """
     ours, theirs = socket.socketpair()
     with ours, theirs:

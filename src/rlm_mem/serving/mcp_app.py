@@ -1,4 +1,4 @@
-"""MCP over HTTP, started by its first request: its library takes as long to load as all the rest of a server."""
+"""MCP over HTTP, started by its first request: its library takes as long to load as the rest of the server."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class McpApp:
     """The ASGI application at ``/mcp``.
 
     Args:
-        make: makes the server; called in a worker thread, once, unless it fails.
+        make: makes the server; called once, in a worker thread, and again only after a failure.
     """
 
     def __init__(self, make: Callable[[], McpServer]) -> None:
@@ -33,7 +33,7 @@ class McpApp:
 
     @contextlib.asynccontextmanager
     async def run(self) -> AsyncIterator[None]:
-        """Ends the sessions when left."""
+        """A context that ends the sessions on exit."""
         try:
             yield
         finally:
@@ -44,7 +44,7 @@ class McpApp:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self._started is None:
             self._started = asyncio.get_running_loop().create_future()
-            # In a task of its own: sessions end in the task in which they began, and outlive this request.
+            # In a separate task: sessions must end in the task in which they began, and outlive this request.
             self._serving = asyncio.create_task(self._serve(self._started))
         answer = await asyncio.shield(self._started)
         body = (
@@ -54,7 +54,7 @@ class McpApp:
 
     async def _serve(self, started: asyncio.Future[ASGIApp]) -> None:
         try:
-            # In a thread: requests for other addresses are answered meanwhile.
+            # In a thread, so that requests for other addresses are answered meanwhile.
             server = await asyncio.to_thread(self._loaded)
         except Exception as error:  # noqa: BLE001 - whoever waits for it raises it
             self._started = None  # the next request tries again
@@ -62,7 +62,7 @@ class McpApp:
             return
         from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 
-        # Stateless: what lasts from call to call has a handle, so any connection may continue it.
+        # Stateless: whatever outlasts a call has a handle, so any connection can continue it.
         manager = StreamableHTTPSessionManager(
             server.protocol, stateless=True, max_request_body_size=MAX_BODY_BYTES
         )
@@ -77,7 +77,7 @@ class McpApp:
 
 
 async def _mended_body(receive: Receive) -> Receive:
-    """What receives a body without half surrogate pairs, which the library refuses; one that is too large as it is."""
+    """A ``receive`` that mends half surrogate pairs, which the library refuses; a body that is too large is kept."""
     from rlm_mem.mcp.messages import mended
 
     parts: list[bytes] = []

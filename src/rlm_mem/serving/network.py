@@ -1,4 +1,4 @@
-"""Where a server listens, and what it demands before it listens to other machines."""
+"""Where a server listens, and what it requires before it accepts connections from other machines."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ class Network:
     """How clients reach a server.
 
     Attributes:
-        port: 0 takes a free one.
-        host: address that it listens on; any but a loopback address needs tokens, and TLS or a proxy.
+        port: port to listen on; 0 takes a free one.
+        host: address to listen on; any but a loopback address needs tokens, and TLS or a proxy.
         public_url: its address for other machines, such as ``https://memory.example``.
         tls_cert, tls_key: PEM files with the certificate chain and its key.
         proxies: addresses or networks of the reverse proxies that end TLS.
-        oauth_issuer: the authorization server whose tokens are accepted, too.
+        oauth_issuer: an authorization server whose tokens are accepted as well.
     """
 
     port: int = 0
@@ -45,13 +45,13 @@ class Network:
         return is_loopback(self.host)
 
     def check(self, tokens: TokenFile | None) -> None:
-        """Refuse what would let other machines in without protection.
+        """Refuse settings that would let other machines connect without protection.
 
         Args:
             tokens: the named tokens.
 
         Raises:
-            InvalidConfig: it would; the message says what is missing.
+            InvalidConfig: they would; the message names what is missing.
         """
         self.site(self.port)
         self._check_certificate()
@@ -74,7 +74,7 @@ class Network:
         """The addresses of the server on this port.
 
         Raises:
-            InvalidConfig: the public address or a proxy is not one.
+            InvalidConfig: the public URL is malformed or lacks https://, or a proxy is no IP address or network.
         """
         return Site(
             port,
@@ -116,9 +116,9 @@ class Network:
 
 @contextlib.contextmanager
 def listening(network: Network) -> Iterator[socket.socket]:
-    """A socket that listens: from here on clients may connect and wait.
+    """A listening socket: clients may connect from now on, and wait until they are served.
 
-    A service manager, or the server before this one, may have opened it: ``LISTEN_FDS`` and ``LISTEN_PID`` then say so.
+    A service manager may have opened it and passed it on by ``LISTEN_FDS`` and ``LISTEN_PID``.
 
     Raises:
         StorageError: the port cannot be used.
@@ -128,8 +128,8 @@ def listening(network: Network) -> Iterator[socket.socket]:
         with inherited:
             yield inherited
         return
-    # asyncio sets TCP_NODELAY only on a socket with an explicit protocol: without it each answer waits 40 ms for
-    # the client's acknowledgement of its headers.
+    # asyncio sets TCP_NODELAY only on a socket with an explicit protocol; without TCP_NODELAY each answer waits 40 ms
+    # for the client to acknowledge its headers.
     host = LOOPBACK if network.host == "localhost" else network.host
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as made:
@@ -145,7 +145,7 @@ def listening(network: Network) -> Iterator[socket.socket]:
         yield made
 
 
-#: Connections that wait for a server that restarts.
+#: Most connections that queue while a server restarts.
 _BACKLOG = 2048
 _FIRST_INHERITED = 3
 

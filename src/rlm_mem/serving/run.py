@@ -31,14 +31,14 @@ if TYPE_CHECKING:
 
 __all__ = ["TOKEN_VARIABLE", "serve_all", "serve_http", "serve_stdio", "token_from"]
 
-#: Environment variable with the token, for clients whose configuration must not change with every start.
+#: Environment variable with the token, so that the configuration of clients need not change with every start.
 TOKEN_VARIABLE = "RLM_MEM_TOKEN"
 
 _MIN_TOKEN_LENGTH = 16
 
 _SWITCH_SECONDS = 0.0005
-"""How long a thread may keep the interpreter while others wait. Python's default of 5 ms adds up to a third of a
-second over the about twenty steps of a request beside busy recalls (benchmarks/stalls.py)."""
+"""How long a thread may keep the interpreter while others wait. Python's default of 5 ms adds up to a
+third of a second over the twenty or so steps of a request while recalls are busy (benchmarks/stalls.py)."""
 
 
 def serve_stdio(settings: Settings) -> None:
@@ -91,11 +91,11 @@ def serve_all(
     """Serve MCP, the HTTP interface and the dashboard until interrupted; prints addresses and login to stderr.
 
     Args:
-        network: where clients reach it.
+        network: how clients reach the server.
         token_file: contains the token; a missing file is created with a new token, readable by this user only.
-        api, dashboard: serve them, too.
+        api, dashboard: whether to serve the HTTP interface and the dashboard.
         open_browser: open the dashboard with a link that logs in once.
-        rate: sustained requests a second of one client; 0: no limit.
+        rate: requests a second that one client may sustain; 0: no limit.
         drain_seconds: how long requests may take to end when the server is stopped.
 
     Raises:
@@ -103,7 +103,7 @@ def serve_all(
         StorageError: the port is taken.
     """
     _log_to_stderr()
-    if hasattr(signal, "SIGUSR2"):  # asked to hand over before it serves: there is nothing to hand over
+    if hasattr(signal, "SIGUSR2"):  # a request to hand over before the server is ready is ignored
         signal.signal(signal.SIGUSR2, signal.SIG_IGN)
     _start_telemetry(settings)
     predecessor = Predecessor.of_environment()
@@ -174,7 +174,7 @@ def serve_all(
 
 
 def _owner_token(network: Network, path: Path | None, before: Mapping[str, Any]) -> tuple[str | None, str]:
-    """The token of the owner and its source; a server for other machines has one only where it is named."""
+    """The owner's token and its source; a server open to other machines has one only if a file or variable gives it."""
     if before:
         return before["token"], before["source"]
     if network.local_only or path is not None or os.environ.get(TOKEN_VARIABLE):
@@ -183,10 +183,10 @@ def _owner_token(network: Network, path: Path | None, before: Mapping[str, Any])
 
 
 def token_from(path: Path | None) -> tuple[str, str]:
-    """The token, and a description of its source: the file, else the environment, else a new one.
+    """The token, and a description of its source: the file, else the environment, else newly made.
 
     Raises:
-        InvalidConfig: it is too short, or others can read the file. StorageError: the file cannot be used.
+        InvalidConfig: the token is too short, or others can read the file. StorageError: the file cannot be used.
     """
     if path is not None:
         return _token_from_file(path), f"the token in {path}"
@@ -227,7 +227,7 @@ def _checked_token(token: str, where: str) -> str:
 
 
 def _start_telemetry(settings: Settings) -> None:
-    """Switch telemetry on before the first request: the memory, which does it too, is opened later."""
+    """Start telemetry before the first request: opening the memory starts it too, but that happens later."""
     telemetry.start(Config.load(locate(settings.brain)).telemetry)
 
 

@@ -1,4 +1,4 @@
-"""The running server: it serves until a signal, then drains, so that no request that came in is lost."""
+"""The running server: it serves until a signal, then drains, so that no received request is lost."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 __all__ = ["Running"]
 
 _LINGER_SECONDS = 2.0
-"""How long a connection without a request stays open while the server drains: a request that is on its way is
-answered, and the client told to connect again."""
+"""How long, in seconds, a connection without a request stays open while the server drains: a request already on its way
+is still answered, and its connection then closed."""
 _STEP = 0.02
 _TICKS = 10
-"""The server looks at waiting connections every so many tenths of a second."""
+"""Ticks, of a tenth of a second each, between two checks of waiting connections."""
 _HEAD_SECONDS = 30.0
-"""How long a connection may take to send the head of a request, and to send what is left of one that was answered."""
+"""How long, in seconds, a connection may take to send the head of a request, or the rest of an answered request."""
 
 _log = logging.getLogger(__name__)
 
@@ -39,9 +39,9 @@ class Running(uvicorn.Server):
 
     Args:
         app: the application.
-        network: for the certificate.
-        metrics: counts running requests, and records that the server drains.
-        state: of the server.
+        network: provides the certificate and its key.
+        metrics: counts running requests, and records that the server is draining.
+        state: the server's state.
         drain_seconds: how long running requests may take to end.
     """
 
@@ -56,7 +56,7 @@ class Running(uvicorn.Server):
             timeout_graceful_shutdown=3,
             ssl_certfile=network.tls_cert,
             ssl_keyfile=network.tls_key,
-            # The guard alone judges what a proxy says.
+            # Only the guard decides whether to trust the headers of a proxy.
             proxy_headers=False,
             server_header=False,
         )
@@ -67,18 +67,18 @@ class Running(uvicorn.Server):
         self._handing_over: asyncio.Task[None] | None = None
         self._waiting: dict[Any, tuple[Any, float]] = {}
         self.on_replace: Callable[[], Awaitable[bool]] | None = None
-        """Starts a new server; True when it has taken over."""
+        """Starts a new server; returns True when the new server has taken over."""
         self.on_ready: Callable[[], None] = lambda: None
-        """Called when requests are answered."""
+        """Called once the server answers requests."""
 
     async def on_tick(self, counter: int) -> bool:
-        """Called ten times a second: whether to end."""
+        """Whether to end; called ten times a second."""
         if counter % _TICKS == 0:
             self._close_waiting()
         return await super().on_tick(counter)
 
     def _close_waiting(self) -> None:
-        """Close connections that have sent no request for too long; the library only closes those that send nothing
+        """Close connections that take too long to send a request; the library closes only those that send nothing
         after an answer.
         """
         now, waiting = time.monotonic(), {}
@@ -113,7 +113,7 @@ class Running(uvicorn.Server):
             self._handing_over = None
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Accept no connection any more, answer the requests that have come in, then end."""
+        """Stop accepting connections, answer the requests that have arrived, then end."""
         self._metrics.draining = True
         for server in self.servers:
             server.close()
@@ -130,5 +130,5 @@ class Running(uvicorn.Server):
                 break
             await asyncio.sleep(_STEP)
         await super().shutdown(None)
-        # The process ends by itself, after it has closed the memory.
+        # Do not raise SIGTERM again: the process ends by itself, after it has closed the memory.
         self._captured_signals = [one for one in self._captured_signals if one != signal.SIGTERM]
