@@ -1,4 +1,4 @@
-"""The ASGI application of the HTTP interface: the rate limit, the headers of every answer, and the addresses."""
+"""The ASGI application of the HTTP interface: routes, rate limit, and the headers of every answer."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def api_app(state: ServerState, limits: ClientLimits, *, most_bytes: int = MAX_B
     """The HTTP interface of a server, to be mounted at ``/api/v1`` behind the guard.
 
     Args:
-        limits: of one client.
-        most_bytes: limit of a JSON body.
+        limits: the limits of each client.
+        most_bytes: most bytes of a JSON body.
     """
     by_path: dict[str, list[Operation]] = {}
     for operation in ROUTES:

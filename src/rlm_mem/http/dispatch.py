@@ -36,9 +36,9 @@ class Resource:
     """All methods of one address, as an ASGI application.
 
     Args:
-        operations: those with the same path.
+        operations: the operations at this path.
         state: the server's state.
-        most_bytes: limit of a body, where the operation has no limit of its own.
+        most_bytes: most bytes of a body, unless the operation sets its own limit.
     """
 
     def __init__(self, operations: Sequence[Operation], state: ServerState, *, most_bytes: int) -> None:
@@ -69,7 +69,7 @@ class Resource:
         state = self._state
         if operation.writes and state.read_only:
             raise StoreReadOnly("this server was started to read only", hint="start it without --read-only")
-        # Before anything of the request is read: what the client may not do costs the server nothing.
+        # Before any of the body is read: a request that the client may not make costs the server nothing.
         opened = await state.admit(client_of(request.scope), operation.needs, everywhere=operation.everywhere)
         path = {name: part(name, value) for name, value in request.path_params.items()}
         given: Any = None

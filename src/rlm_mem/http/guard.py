@@ -41,21 +41,21 @@ __all__ = ["API", "LOOPBACK", "NAMESPACE_HEADER", "Guard", "Keys", "login_routes
 
 #: Path prefix of the HTTP interface.
 API = "/api/"
-#: Names the namespace that a request concerns, for tokens that reach several.
+#: Header that names the namespace of a request, for tokens that reach several.
 NAMESPACE_HEADER = "RLM-MEM-Namespace"
 
 _LEFT = 499
-"""The status in the log where a client left before there was an answer."""
+"""The status in the log when a client disconnects before it is answered."""
 _SAFE = {"GET", "HEAD", "OPTIONS"}
 _LONGEST_FORM = 4096
 _SMALL = 1 << 20
-"""Bytes of an answer that is sent whole, even where its token is revoked while it is written."""
+"""Most bytes of an answer that is sent whole even if its token is revoked while it is sent."""
 _LONGEST_TOKEN = 8192
 _MOST_LOGINS = 1000
 _OPEN = ("/login", "/static/")
 """Path prefixes that a browser may request before it has logged in."""
 _PUBLIC = "/.well-known/oauth-protected-resource"
-"""Says where tokens come from, to clients that have none yet."""
+"""Path of the metadata by which clients without a token find the authorization server."""
 
 _log = logging.getLogger("rlm_mem.access")
 
@@ -63,14 +63,15 @@ _log = logging.getLogger("rlm_mem.access")
 class Keys:
     """The credentials of a server: its token, named tokens, login codes that work once, and the cookies of logins.
 
-    A cookie is independent of its token, but ends with it; no cookie outlives the server.
+    A cookie does not contain its token, but stops working when the token does. Cookies end with the server, unless it
+    hands over to a new one.
 
     Args:
-        token: of the owner, for `Authorization: Bearer …`; None: there is none.
-        port: cookies are shared by all ports of a host, so the port is part of their name.
+        token: the owner's, for `Authorization: Bearer …`; None: there is none.
+        port: part of the cookie's name, since all ports of a host share their cookies.
         tokens: the named tokens; None: there are none.
-        oauth: reads the tokens of an authorization server; None: there is none.
-        secure: browsers send the cookie over TLS only.
+        oauth: verifies the tokens of an authorization server; None: there is none.
+        secure: whether browsers send the cookie over TLS only.
     """
 
     def __init__(
@@ -88,19 +89,19 @@ class Keys:
         self._token = None if token is None else token.encode()
         self._secure = secure
         self._logins: OrderedDict[str, str | None] = OrderedDict()
-        """The id of the token of each login by its cookie; None: the owner."""
+        """Cookie → id of the token that logged in; None: the owner's."""
         self._codes: set[str] = set()
         self._guard = threading.Lock()
 
     def new_code(self) -> str:
-        """A code for one login of the owner, for a link that is opened in a browser."""
+        """A code that logs the owner in once, for a link to open in a browser."""
         code = secrets.token_urlsafe(24)
         with self._guard:
             self._codes.add(code)
         return code
 
     def use_code(self, code: str) -> bool:
-        """Whether the code is valid; it is then used up."""
+        """Whether the code is valid; this uses it up."""
         with self._guard:
             valid = code in self._codes
             self._codes.discard(code)
@@ -111,7 +112,7 @@ class Keys:
         return self._token is not None and hmac.compare_digest(given.encode("utf-8", "replace"), self._token)
 
     async def access_of(self, given: str) -> Access | None:
-        """What a token permits; None for one that is wrong, expired or revoked.
+        """What a token permits; None if it is wrong, expired or revoked.
 
         Raises:
             StorageError: the named tokens cannot be read.
@@ -127,7 +128,7 @@ class Keys:
         return None if access is None or self._refuses(access.name) else access
 
     def is_current(self, given: str, name: str) -> bool:
-        """Whether a token that was accepted, with what name, is still in force.
+        """Whether a token that was accepted under this name is still in force.
 
         Raises:
             StorageError: the named tokens cannot be read.
@@ -140,7 +141,7 @@ class Keys:
         return self.tokens is not None and self.tokens.refuses(subject)
 
     def login_of(self, headers: Headers) -> Access | None:
-        """What the cookie of a request permits; None without one that is valid.
+        """What the cookie of a request permits; None without a valid cookie.
 
         Raises:
             StorageError: the named tokens cannot be read.
@@ -159,7 +160,7 @@ class Keys:
         return None if record is None else record.access
 
     def log_in(self, response: Response, given: str) -> Response | None:
-        """Set a cookie on a response, for a code or a token; None where it is neither.
+        """Set a login cookie on a response in exchange for a code or token; None if it is neither.
 
         Raises:
             StorageError: the named tokens cannot be read.
@@ -181,7 +182,7 @@ class Keys:
         return response
 
     def logins(self) -> dict[str, str | None]:
-        """The logins by cookie, for the server that takes over."""
+        """The token id of each login by cookie, for the server that takes over."""
         with self._guard:
             return dict(self._logins)
 
@@ -205,14 +206,14 @@ class Guard:
     the Host header must name this server, and so must an Origin header if there is one. Browsers send a cookie with
     requests of any page, so a request with a cookie alone may only write if the browser marks it as same-origin.
 
-    An answer that goes on, such as a stream, ends as soon as its token is revoked.
+    A long answer, such as a stream, ends at the next part after its token is revoked.
 
     Args:
-        app: the guarded application, all of its paths.
+        app: the application, guarded on all its paths.
         keys: the accepted credentials.
         site: the addresses of the server.
         metrics: counts requests.
-        login_page: shown to a browser that has not logged in; None: it is refused like any client.
+        login_page: shown to a browser that has not logged in; None: the browser is refused like any client.
     """
 
     def __init__(
@@ -225,20 +226,20 @@ class Guard:
         self._login_page = login_page
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve the request, or refuse it: 421 foreign Host, 403 foreign Origin, 401 no token."""
+        """Serve the request, or refuse it with 421 (foreign Host), 403 (foreign Origin) or 401 (no valid token)."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
         began, status, name = time.perf_counter(), _LEFT, ""
         still_valid: Callable[[], bool] | None = None
-        sized: int | None = None  # bytes of the answer, where it has said how many
+        sized: int | None = None  # bytes of the answer, if it has a Content-Length
         body = TimedBody(receive)
 
         async def counted(message: Message) -> None:
             nonlocal status, sized
             if body.too_slow and status == _LEFT:
-                return  # nobody has been answered yet: the guard does it
+                return  # no answer has begun: the guard sends 408 below
             if message["type"] == "http.response.start":
                 status = message["status"]
                 needed = scope.get(NEEDED)
@@ -250,7 +251,7 @@ class Guard:
                 declared = Headers(raw=message.get("headers", [])).get("content-length", "")
                 sized = int(declared) if declared.isdigit() else None
             elif still_valid is None or (sized is not None and sized <= _SMALL):
-                pass  # a short answer is on its way already
+                pass  # a short answer is sent whole
             elif not still_valid():
                 raise _Revoked
             await send(message)
@@ -275,7 +276,7 @@ class Guard:
                     await _refused(scope, status, why, {"Connection": "close"})(scope, receive, send)
             except _Revoked:
                 _log.warning("an answer to %s ends early: its token is revoked", name)
-                if sized is not None:  # the client must not take it for the whole
+                if sized is not None:  # fail, so that the client does not take the answer for complete
                     raise
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
             finally:
@@ -292,7 +293,7 @@ class Guard:
                 )
 
     def _checks(self, scope: Scope, client: Caller) -> Callable[[], bool]:
-        """Whether what the client came with is still in force."""
+        """A function that returns whether the token or login of the client is still in force."""
         headers = Headers(scope=scope)
         given = _bearer(headers)
 
@@ -307,7 +308,7 @@ class Guard:
         return check
 
     async def _client(self, scope: Scope, receive: Receive) -> tuple[Caller | None, Response | None]:
-        """Who sent a request, or the refusal; neither for what everybody may see."""
+        """The client of a request, or its refusal; neither for paths that are open to everybody."""
         headers = Headers(scope=scope)
         origin = headers.get("origin")
         own = origin is not None and self._site.is_own_origin(origin)
@@ -353,7 +354,7 @@ class Guard:
 
 
 class _Revoked(Exception):
-    """The token of a client was revoked while it was answered."""
+    """A client's token was revoked while its request was being answered."""
 
 
 def _bearer(headers: Headers) -> str:
@@ -363,7 +364,7 @@ def _bearer(headers: Headers) -> str:
 
 
 def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
-    """The routes by which a browser logs in, with a one-time link, its code, or the token, and logs out."""
+    """The routes by which a browser logs in (with a one-time link, its code, or a token) and logs out."""
 
     async def login(request: Request) -> Response:
         if request.method == "POST":
@@ -394,14 +395,14 @@ def login_routes(keys: Keys, page: LoginPage) -> list[Route]:
 
 
 async def _form(request: Request) -> str | None:
-    """The code or token of the login form; None where there is none, or the form is too large."""
+    """The code or token of the login form; None if it has none, or is too large."""
     try:
         body = await read_body(request, _LONGEST_FORM)
     except BodyTooLarge:
         return None
     fields = parse_qs(body.decode("latin-1"))
     given = (fields.get("code") or fields.get("token") or [""])[0].strip()
-    # Of a pasted link, the code in it.
+    # If the whole link was pasted, only its code.
     return given.rpartition("login?code=")[2] or None
 
 

@@ -34,7 +34,7 @@ __all__ = [
 
 _MOST_BUCKETS = 1024
 BODY_SECONDS = 30.0
-"""How long the server waits for the body of a request, in all, besides a second for each kilobyte that has come."""
+"""Total seconds to wait for the body of a request, plus one for each kilobyte received."""
 _BODY_RATE = 1000
 
 
@@ -50,9 +50,9 @@ class Buckets:
     """A token bucket for each client: allows bursts, limits the sustained rate. Safe for threads.
 
     Args:
-        rate: sustained requests a second; 0: no limit.
-        burst: requests at once.
-        clock: seconds, monotonic.
+        rate: requests a second that a client may sustain; 0: no limit.
+        burst: most requests at once.
+        clock: returns monotonic seconds.
     """
 
     def __init__(self, rate: float, burst: int, clock: Callable[[], float] = time.monotonic) -> None:
@@ -66,7 +66,7 @@ class Buckets:
         """Count one request; 0 when it is allowed, else the whole seconds after which to retry.
 
         Args:
-            own_rate: of this client, in place of the common one; four times as many are allowed at once.
+            own_rate: this client's rate, in place of the common one; its burst is four times that rate.
         """
         rate = self.rate if own_rate is None else own_rate
         burst = self.burst if own_rate is None else max(1, round(4 * own_rate))
@@ -84,11 +84,11 @@ class Buckets:
 
 
 class ClientLimits:
-    """What one client may ask of a server at a time; the interface and MCP share it.
+    """Limits the rate and the concurrency of each client, over the HTTP interface and MCP together.
 
     Args:
-        buckets: the rate of each client.
-        concurrent: most requests of a client that are answered at the same time.
+        buckets: limit the rate of each client.
+        concurrent: most requests of one client that are answered at the same time.
     """
 
     def __init__(self, buckets: Buckets, concurrent: int = 64) -> None:
@@ -98,7 +98,7 @@ class ClientLimits:
 
     @contextlib.contextmanager
     def request(self, client: Caller) -> Iterator[Problem | None]:
-        """Count a request while it is answered; gives the refusal where it is one too many."""
+        """Count a request while it is answered; yields the refusal if it exceeds a limit, else None."""
         access = client.access
         # All clients with one token are one user; a browser with its login has a bucket of its own.
         name = f"{access.actor} in a browser" if client.browser else access.actor
@@ -120,10 +120,10 @@ class ClientLimits:
 
 
 class TimedBody:
-    """What a request receives, as if its client had left once its body has taken too long.
+    """A ``receive`` that reports the client as disconnected once the body has taken too long.
 
     Args:
-        receive: of the request.
+        receive: the request's own.
     """
 
     def __init__(self, receive: Receive) -> None:
@@ -150,11 +150,11 @@ class TimedBody:
 
 
 class Limited:
-    """An application within the limits of each client.
+    """Applies the limits of each client to an application.
 
     Args:
         inner: the application.
-        limits: of one client.
+        limits: the limits of each client.
     """
 
     def __init__(self, inner: ASGIApp, limits: ClientLimits) -> None:
@@ -171,7 +171,7 @@ async def body_parts(request: Request, limit: int) -> AsyncIterator[bytes]:
     """The body in parts, as they arrive.
 
     Raises:
-        BodyTooLarge: its declared or actual length exceeds the limit.
+        BodyTooLarge: its declared or actual length exceeds the limit, in bytes.
     """
     declared = request.headers.get("content-length", "")
     if declared.isascii() and declared.isdigit() and (len(declared) > 18 or int(declared) > limit):
@@ -185,5 +185,5 @@ async def body_parts(request: Request, limit: int) -> AsyncIterator[bytes]:
 
 
 async def read_body(request: Request, limit: int) -> bytes:
-    """The whole body; raises as ``body_parts`` does."""
+    """The whole body; raises the same errors as ``body_parts``."""
     return b"".join([part async for part in body_parts(request, limit)])

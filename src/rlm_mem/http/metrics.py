@@ -16,7 +16,7 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 METHODS = {"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
-#: Most names of tokens that are counted separately: those of an authorization server may be any number.
+#: Most token names that are counted separately, since an authorization server may issue any number.
 _MOST_NAMES = 1000
 
 
@@ -24,7 +24,7 @@ class Metrics:
     """Counts requests by token, route and status; safe for threads.
 
     Args:
-        clock: seconds since 1970.
+        clock: returns seconds since 1970.
     """
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
@@ -36,7 +36,7 @@ class Metrics:
         self._sums: defaultdict[str, float] = defaultdict(float)
         self._running = 0
         self.draining = False
-        """The server ends as soon as its last request is answered; connections are closed after their answer."""
+        """Whether the server ends once its last request is answered; each answer then closes its connection."""
         #: Further figures: name, help, and a function that returns the value.
         self.gauges: list[tuple[str, str, Callable[[], float]]] = []
 
@@ -60,7 +60,8 @@ class Metrics:
         """Count one answer.
 
         Args:
-            name: of the token; empty: none. ``route``: the path with the names of its parameters, or empty.
+            name: name of the token, or empty. ``route``: the path with the names of its parameters, or empty.
+            seconds: how long the request took.
         """
         method = method if method in METHODS else "other"
         with self._guard:
@@ -75,7 +76,7 @@ class Metrics:
             self._sums[route] += seconds
 
     def text(self) -> str:
-        """Everything, as a scraper reads it."""
+        """All figures in the text format that scrapers read."""
         with self._guard:
             requests = sorted(self._requests.items())
             routes = [(route, list(counts), self._sums[route]) for route, counts in self._buckets.items()]

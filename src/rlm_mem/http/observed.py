@@ -42,7 +42,7 @@ class Observed:
             try:
                 await self._app(scope, receive, answer)
             finally:
-                # The router has set it by now.
+                # The router has set the route by now.
                 route = route_of(scope)
                 if route is not None:
                     current.label("http.route", route)
@@ -51,7 +51,7 @@ class Observed:
 def route_of(scope: Scope) -> str | None:
     """The path with the names of its parameters in place of their values; None where no route matched.
 
-    An attribute of a metric must have few values: there are few routes, but any number of addresses.
+    An attribute of a metric must have few values: routes are few, addresses are not.
     """
     if scope.get("endpoint") is None:
         return None

@@ -51,7 +51,7 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
 
     Args:
         types: the chunk and link types of a memory; None: the built-in ones.
-        task_types: further task types from its settings.
+        task_types: further task types from the settings of the memory.
     """
     names = {
         "chunk-types": list(types.chunk_types if types else CHUNK_TYPES),
@@ -105,7 +105,7 @@ def document(types: TypeRegistry | None = None, task_types: Sequence[str] = ()) 
 
 
 def _kinds() -> dict[str, Any]:
-    """Every type in the document, by a key for its schema."""
+    """Every type in the document, by the key of its schema."""
     kinds: dict[str, Any] = {}
     for operation in ROUTES:
         for kind in (operation.response, operation.request, *operation.others.values()):
@@ -121,7 +121,7 @@ def _key(kind: Any) -> str:
 
 
 def _queries() -> set[str]:
-    """Names of parameter types: their fields are inlined where they are used, not listed among the components."""
+    """Names of parameter types, whose fields are inlined where they are used instead of listed as components."""
     return {operation.parameters.__name__ for operation in ROUTES if operation.parameters is not None}
 
 
@@ -176,7 +176,7 @@ def _parameters(
 
 
 def _parameter(name: str, place: str, schema: Mapping[str, Any], *, required: bool) -> dict[str, Any]:
-    """A parameter; an optional one is left out instead of sent as null, so its schema does not allow null."""
+    """A parameter; clients leave out an optional one instead of sending null, so its schema does not allow null."""
     shown = dict(schema)
     if shown.get("default", 0) is None:
         del shown["default"]

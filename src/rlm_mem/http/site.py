@@ -1,4 +1,4 @@
-"""The addresses of a server: the names that it answers to, and which connections count as safe."""
+"""The addresses of a server: the host names it answers to, and the connections it accepts as safe."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class Site:
     """The addresses of a server.
 
     Attributes:
-        port: that it listens on.
-        public_url: its address for clients of other machines, such as ``https://memory.example``; None: it has none.
+        port: the port it listens on.
+        public_url: its address for clients on other machines, such as ``https://memory.example``; None: it has none.
         proxies: networks of the reverse proxies that end TLS before it.
-        local_only: it listens on the loopback interface alone.
-        oauth: an authorization server gives out tokens for it.
+        local_only: whether it listens on the loopback interface alone.
+        oauth: whether an authorization server issues tokens for it.
     """
 
     port: int
@@ -58,7 +58,7 @@ class Site:
 
     @cached_property
     def address(self) -> str:
-        """The address that links begin with."""
+        """The base address of links: scheme, host and port."""
         return self.public_url or f"http://{LOOPBACK}:{self.port}"
 
     @property
@@ -76,7 +76,7 @@ class Site:
         return origin.lower() in self._origins
 
     def refusal(self, scope: Scope, headers: Headers) -> tuple[int, str] | None:
-        """Status and reason for a request that does not come by one of its addresses; None for one that does."""
+        """Status and reason to refuse a request that did not come by one of the server's addresses; None if it did."""
         host = headers.get("host", "").lower()
         peer = _address(scope)
         if host in self._local_hosts:
@@ -107,7 +107,7 @@ class Site:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address.
+    """Whether only this machine can reach an address.
 
     Raises:
         InvalidConfig: it is not an IP address.
@@ -126,7 +126,7 @@ def proxy_networks(proxies: Iterable[str]) -> tuple[Network, ...]:
     """The networks of proxies named by address or network (``10.0.0.0/24``).
 
     Raises:
-        InvalidConfig: one is neither.
+        InvalidConfig: one of them is neither an address nor a network.
     """
     found: list[Network] = []
     for one in proxies:

@@ -50,7 +50,7 @@ _T = TypeVar("_T")
 
 
 def wants_events(request: Request) -> bool:
-    """Whether the client accepts an event stream, rather than one document at the end."""
+    """Whether the client accepts an event stream instead of one document at the end."""
     accepted = [
         part.partition(";")[0].strip().lower() for part in request.headers.get("accept", "").split(",")
     ]
@@ -75,8 +75,8 @@ async def run_events(
 
     Args:
         after: number of the last event that the client has received.
-        owned: the run was started for this client alone: when it disconnects, the run ends.
-        max_tokens: limit of the answer in the last event; None: no limit.
+        owned: whether the run was started for this client alone, so that it ends when the client disconnects.
+        max_tokens: most tokens of the answer in the last event; None: no limit.
     """
     try:
         async for one in run.follow(after):
@@ -116,7 +116,7 @@ class Exchange:
     """A request to an endpoint whose response is not one JSON document.
 
     Attributes:
-        opened: the memory as the client may use it.
+        opened: the memory, with the access of the client.
     """
 
     state: ServerState
@@ -131,7 +131,7 @@ class Exchange:
         return self.state.runs.of(self.opened)
 
     async def work(self, task: Callable[[Memory], _T]) -> _T:
-        """Run a function of the client's memory in a worker thread."""
+        """Run a function with the client's memory in a worker thread."""
         return await self.state.run_in_worker(lambda: task(self.opened.memory))
 
 
