@@ -1,4 +1,4 @@
 """The memory for agents over the Model Context Protocol: tools, resources, prompts, and installation into clients.
 
-Only `server` needs the extra `server`; `clients`, `hooks` and `doctor` serve the command.
+Only the module `server` needs the extra `server`; `clients`, `hooks` and `doctor` serve the command line.
 """

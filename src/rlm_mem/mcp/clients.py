@@ -1,8 +1,9 @@
 """MCP clients: where each keeps its configuration, the format of the server entry, and writing it with a backup.
 
-Places and forms are those that the clients document: code.claude.com/docs/en/mcp, modelcontextprotocol.io (Claude
-Desktop), cursor.com/docs/mcp, code.visualstudio.com/docs, developers.openai.com/codex/mcp, zed.dev/docs/ai/mcp,
-docs.windsurf.com/windsurf/cascade/mcp, geminicli.com/docs/tools/mcp-server, docs.cline.bot/mcp.
+File locations and formats follow the documentation of the clients: code.claude.com/docs/en/mcp,
+modelcontextprotocol.io (Claude Desktop), cursor.com/docs/mcp, code.visualstudio.com/docs,
+developers.openai.com/codex/mcp, zed.dev/docs/ai/mcp, docs.windsurf.com/windsurf/cascade/mcp,
+geminicli.com/docs/tools/mcp-server, docs.cline.bot/mcp.
 """
 
 from __future__ import annotations
@@ -64,7 +65,8 @@ def read_text(path: Path) -> str:
 
 
 def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:
-    """The JSON text with the entry in one of its objects, or (entry None) without it; comments stay.
+    """The JSON text with the entry in one of its objects, or (entry None) without it; comments are kept. None when
+    nothing changes.
 
     Raises:
         InvalidConfig: the text is not a JSON object, or the entry has a form that cannot be replaced.
@@ -80,7 +82,7 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
         raise InvalidConfig(f"{where} has another shape than expected: {table} is not an object")
     if (
         servers.get(name) == entry
-    ):  # an entry is never null: so this also says that there is nothing to remove
+    ):  # an entry is never null, so this also covers that there is nothing to remove
         return None
     servers = {key: value for key, value in servers.items() if key != name or entry is not None}
     if entry is not None:
@@ -102,7 +104,8 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
 
 
 def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:
-    """The TOML text with the table `[table.name]`, or without it; all other lines are unchanged.
+    """The TOML text with the table `[table.name]`, or (entry None) without it; all other lines are unchanged. None when
+    nothing changes.
 
     Raises:
         InvalidConfig: the text is not TOML, or the entry has a form that cannot be replaced by lines.
@@ -155,7 +158,7 @@ def write_with_backup(path: Path, text: str, now: datetime) -> Path | None:
         The copy, or None when there was no file.
 
     Raises:
-        StorageError: it cannot be written; the file is unchanged.
+        StorageError: the file cannot be written; it is unchanged.
     """
     path = path.resolve()  # a link to a file in a dotfiles folder stays a link
     backup = None
@@ -199,15 +202,15 @@ class Client:
     """A client and its files.
 
     Attributes:
-        name: as `--client` takes it.
-        user: where the settings of the user are, from home folder and environment.
-        project: where the settings of a project are, below its folder; None: it has none.
-        table: the object or table that holds the servers.
+        name: the name that `--client` takes.
+        user: finds the user's settings file, from home folder and environment.
+        project: path of a project's settings file in its folder; None: the client has none.
+        table: the object or table with the servers.
         form: json or toml.
-        folder: the project's folder in an entry, with a trailing slash; empty: paths are relative to it.
+        folder: how an entry writes the project's folder, with a trailing slash; empty: paths are relative to it.
         program: the client's own command.
-        fixed: what every entry says beside the command.
-        in_project: it starts the server of the user's settings in the folder of the project, too.
+        fixed: fields of every entry besides the command.
+        in_project: whether the client starts servers of the user's settings in the project's folder as well.
         next_step: what the user has to do after the installation.
     """
 
@@ -239,7 +242,7 @@ def _application(folder: str, file: str) -> Place:
 
 
 def _zed(home: Path, environ: Mapping[str, str]) -> Path:
-    """Zed keeps its settings in ~/.config on macOS, too."""
+    """Zed's settings file, which is in ~/.config on macOS too."""
     if sys.platform == "win32":
         return Path(environ.get("APPDATA") or home / "AppData" / "Roaming") / "Zed" / "settings.json"
     root = environ.get("XDG_CONFIG_HOME") if sys.platform != "darwin" else None
@@ -247,7 +250,7 @@ def _zed(home: Path, environ: Mapping[str, str]) -> Path:
 
 
 def _cline(home: Path, environ: Mapping[str, str]) -> Path:
-    """Extension and command share one file since Cline 4.0; the extension before it kept its own within VS Code."""
+    """The file that extension and command share since Cline 4.0; earlier extensions kept their own within VS Code."""
     if environ.get("CLINE_MCP_SETTINGS_PATH"):
         return Path(environ["CLINE_MCP_SETTINGS_PATH"])
     file = Path("settings") / "cline_mcp_settings.json"
@@ -341,7 +344,7 @@ NAMES = tuple(client.name for client in CLIENTS)
 
 
 def client_named(name: str) -> Client:
-    """The client of that name.
+    """The client with this name.
 
     Raises:
         InputError: the name is unknown.
@@ -356,7 +359,7 @@ def client_named(name: str) -> Client:
 
 
 def launcher() -> list[str]:
-    """The command that starts this installation: an absolute path, since a client's PATH may differ."""
+    """The command that starts this installation, by its absolute path, since a client's PATH may differ."""
     if ".cache/uv" in sys.prefix.replace("\\", "/") or "/uv/archive" in sys.prefix.replace("\\", "/"):
         # Run by uvx: its environment is temporary, so the entry starts uvx.
         return [shutil.which("uvx") or "uvx", "--from", "rlm-mem[server]", "rlm-mem"]
@@ -380,11 +383,11 @@ def place_in_project(client: Client, brain: Path, project: Path) -> str | None:
 
 
 def project_arguments(client: Client, *, committed: bool) -> list[str]:
-    """The options by which the server serves the project that a client starts it in; none where that is not known.
+    """The options that make the server serve the project in which a client starts it; none if the project is unknown.
 
     Args:
-        committed: the entry is in the settings of a project, whose servers clients start in its folder, unless its
-            entries have to name that.
+        committed: whether the entry is in the settings of a project. Clients start these servers in its folder, except
+            those whose entries have to name the folder.
     """
     if client.in_project:
         return ["--project"]
@@ -401,14 +404,14 @@ def is_here(client: Client, home: Path, environ: Mapping[str, str]) -> bool:
 
 
 def entry_of(client: Client, command: list[str]) -> dict[str, Any]:
-    """The server's entry in the client's configuration; settings are arguments, since some clients drop
-    environments.
+    """The server's entry in the client's configuration; settings are passed as arguments, since some clients drop the
+    environment.
     """
     return {**client.fixed, "command": command[0], "args": command[1:]}
 
 
 def planned(client: Client, path: Path, entry: dict[str, Any] | None) -> Edit:
-    """The new text of the file with the entry, or without it (None); None when nothing changes.
+    """The new text of the file with the entry, or (entry None) without it; None when nothing changes.
 
     Raises:
         InvalidConfig: the file cannot be edited safely.

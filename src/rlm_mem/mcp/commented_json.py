@@ -1,6 +1,6 @@
-"""JSON with comments and trailing commas, as in settings of editors: reading it, and changing it in place.
+"""JSON with comments and trailing commas, as in the settings of editors: reading it, and changing it in place.
 
-What does not change stays as it is written: comments, order, indentation.
+Everything else in the text is kept: comments, order, indentation.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def read_commented(text: str) -> Any:
     """The value of the text.
 
     Raises:
-        ValueError: it is not JSON, even without comments and trailing commas, or nested too deeply.
+        ValueError: it is not JSON even after comments and trailing commas are removed, or is nested too deeply.
     """
     try:
         return _DECODER.decode(_without_trailing_commas(_without_comments(text)))
@@ -51,7 +51,7 @@ def rewritten(text: str, wanted: Any) -> str:
     """The text, changed where its value differs from ``wanted``.
 
     Args:
-        wanted: what the text is to say; differs from its value in few places.
+        wanted: the value that the result must have; it should differ in few places.
 
     Raises:
         ValueError: the text is not JSON with comments, or nested too deeply.
@@ -62,10 +62,10 @@ def rewritten(text: str, wanted: Any) -> str:
 
 
 def without_empty(text: str, *path: str) -> str:
-    """The text without the member at the path, where that is an empty object or list without a comment in it.
+    """The text without the member at the path, if that is an empty object or list without a comment in it.
 
     Args:
-        path: the keys that lead to it; each but the last is that of an object.
+        path: the keys that lead to the member; each but the last must name an object.
 
     Raises:
         ValueError: there is no such member.
@@ -81,7 +81,7 @@ def without_empty(text: str, *path: str) -> str:
 
 
 def _with_one_change(text: str, wanted: Any) -> str | None:
-    """The text, one change nearer to the value; None where it has that value."""
+    """The text with one more change towards the value; None if it already has that value."""
     plain = _without_comments(text)
     position, unit = _after_space(plain, 0), "  "
     if plain[position : position + 1] == "{":
@@ -138,19 +138,19 @@ class _Member:
 
 @dataclass(frozen=True)
 class _Container:
-    """An object or a list: where its bracket opens, where it closes, and what is in it."""
+    """An object or a list: the positions of its brackets, and its members."""
 
     start: int
     end: int
     members: list[_Member]
 
     def by_key(self) -> dict[str, _Member]:
-        """The members; of a repeated key the last one, as it is read."""
+        """The members by key; of a repeated key the last one, as a parser reads it."""
         return {member.key: member for member in self.members}
 
 
 def _without_comments(text: str) -> str:
-    """The text with a space for each character of a comment, ends of lines within it included."""
+    """The text with a space in place of each character of a comment, including line ends within it."""
     parts: list[str] = []
     position = 0
     while found := _NEXT.search(text, position):
@@ -209,7 +209,7 @@ def _decoded(plain: str, position: int) -> tuple[Any, int]:
 
 
 def _written(value: Any, unit: str, key: str | None = None) -> str:
-    """A value, or a member of an object, in lines."""
+    """A value, or a member of an object, as indented JSON."""
     written = json.dumps(value, ensure_ascii=False, indent=unit)
     return written if key is None else f"{json.dumps(key, ensure_ascii=False)}: {written}"
 
@@ -220,7 +220,7 @@ def _after_space(plain: str, position: int) -> int:
 
 
 def _indent_of(plain: str, within: _Container) -> str:
-    """The space before the first member where it begins a line."""
+    """The white space before the first member, if that begins a line; else empty."""
     if not within.members:
         return ""
     first = within.members[0].start
@@ -229,13 +229,13 @@ def _indent_of(plain: str, within: _Container) -> str:
 
 
 def _indent_at(text: str, position: int) -> str:
-    """The space at the beginning of a line."""
+    """The indentation of the line with this position."""
     line = text[text.rfind("\n", 0, position) + 1 :]
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
 def _inserted(text: str, plain: str, within: _Container, written: str, unit: str, index: int = 0) -> str:
-    """The text with a new member on lines of its own; the rest of the line before it stays there."""
+    """The text with a new member on its own lines; the rest of the line before it, such as a comment, stays there."""
     outer = _indent_at(text, within.start)
     indent = _indent_of(plain, within) or outer + unit
     written = written.replace("\n", "\n" + indent)
@@ -249,24 +249,24 @@ def _inserted(text: str, plain: str, within: _Container, written: str, unit: str
     if line >= 0 and not plain[after:line].strip() and line < within.end:
         before, after = before + text[after:line], line
     comma = "," if index < len(within.members) else ""
-    # An object on one line closes on a line of its own from now on, one step further out.
+    # An object that was on one line now closes on its own line, indented one step less.
     closing = "" if "\n" in text[after : within.end] else "\n" + outer
     return f"{before}\n{indent}{written}{comma}{closing}{text[after:]}"
 
 
 def _removed(text: str, plain: str, within: _Container, member: _Member) -> str:
-    """The text without a member, its comma and, where it stood alone on its lines, these lines."""
+    """The text without a member and its comma, and without its lines if nothing else was on them."""
     end = _after_space(plain, member.end)
     has_comma = plain[end : end + 1] == ","
     end = end + 1 if has_comma else member.end
     start = member.start
     line = text.rfind("\n", 0, start)
     rest = text.find("\n", end)
-    # The end of a line may be the end of a comment: it is removed only where another one follows the member.
+    # A line end may end a comment before it, so it is removed only if another line end follows the member.
     if line > within.start and not text[line:start].strip() and rest >= 0 and not text[end:rest].strip():
         start = line
     before = [one for one in within.members if one.end <= member.start]
-    if before and not has_comma:  # the last one: the comma before it goes, too
+    if before and not has_comma:  # the last member: remove the comma before it
         comma = plain.find(",", before[-1].end, member.start)
         return text[:comma] + text[comma + 1 : start] + text[end:]
     return text[:start] + text[end:]

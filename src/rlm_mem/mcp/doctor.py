@@ -35,7 +35,7 @@ _EXTRAS = {
 class Diagnosis:
     """The result of one check: `state` is ok, warning or wrong; `remedy` is what to do about it.
 
-    For an engine of the sandbox, `guarantees` has the results of its probes.
+    `guarantees` has the results of the probes of a sandbox engine; None for other checks.
     """
 
     subject: str
@@ -48,8 +48,8 @@ class Diagnosis:
 def examine(brain: Path | str | None = None, namespace: str | None = None) -> Iterator[Diagnosis]:
     """Check the environment, the brain, its index, the model, the sandbox and the clients; changes nothing.
 
-    Clients are those of this machine, with the settings of the user and of the project in the working folder; each
-    server that they name is started as they start it.
+    The clients checked are those on this machine, with the settings of the user and of the project in the working
+    folder; each server that they name is started in the way the client starts it.
 
     Args:
         brain: the folder, or a DSN; None: the default of the command line.
@@ -141,7 +141,7 @@ def _extras() -> Iterator[Diagnosis]:
 
 
 def _clients(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[Diagnosis]:
-    """Each client that is here, and whether the server starts as it starts it; the same command only once."""
+    """Check that the server starts as each installed client starts it; the same command is tried only once."""
     tried: dict[Hashable, Started] = {}
     for client in CLIENTS:
         own, shared = client.user(home, environ), project / client.project if client.project else None
@@ -181,7 +181,7 @@ def _start(
 
     again = _again(client, shared)
     if shared and not is_our_command(entry):
-        # Whoever wrote a file of a project may have put any command there.
+        # Whoever wrote a project's file may have put any command in it.
         return Diagnosis(subject, WARN, f"{entry.file} starts another command, which was not tried", again)
     handed_on = {**environ, "RLM_MEM_BRAIN": "", "XDG_DATA_HOME": "", **entry.environ}
     try:

@@ -1,6 +1,6 @@
 """Clients with hooks: the events of each, its settings file, and adding and removing the entries.
 
-The formats are those that the clients document: Claude Code (https://docs.claude.com/en/docs/claude-code/hooks),
+The formats follow the documentation of the clients: Claude Code (https://docs.claude.com/en/docs/claude-code/hooks),
 Codex (https://developers.openai.com/codex/hooks), Cursor (https://cursor.com/docs/agent/hooks), Gemini CLI
 (https://geminicli.com/docs/hooks/reference).
 """
@@ -28,7 +28,7 @@ SECONDS: dict[str, float] = {
     "session-start": 8, "user-prompt": 4, "stop": 15, "pre-compact": 20, "session-end": 20,
 }  # fmt: skip
 
-_MARGIN = 2  # seconds that the client's own limit is longer
+_MARGIN = 2  # seconds by which the client's own time limit is longer
 _OURS = re.compile(r"\brlm[-_]mem\b.{0,400}?\bhook (?:" + "|".join(SECONDS) + r")\b")
 
 
@@ -37,12 +37,12 @@ class HookClient:
     """A client that runs commands on events.
 
     Attributes:
-        name: as ``--client`` takes it.
+        name: the name that ``--client`` takes.
         events: this package's event → the client's.
-        user: the user's settings file, from home folder and environment. ``project``: the one of a project.
-        flat: an event has a list of commands instead of groups of commands.
-        milliseconds: times are in milliseconds.
-        only_hooks: the file contains nothing but hooks, and is deleted with the last one.
+        user: finds the user's settings file, from home folder and environment. ``project``: a project's settings file.
+        flat: whether an event has a list of commands instead of groups of commands.
+        milliseconds: whether time limits are in milliseconds instead of seconds.
+        only_hooks: whether the file contains nothing but hooks, and is deleted with the last of them.
     """
 
     name: str
@@ -54,7 +54,7 @@ class HookClient:
     only_hooks: bool = False
 
     def context(self, kind: str, text: str) -> str:
-        """The JSON that adds a text to the model's context; empty where the client accepts none at this event."""
+        """The JSON that adds a text to the model's context; empty if the client accepts no text at this event."""
         if self.flat:
             return json.dumps({"additional_context": text}) if kind == "session-start" else ""
         output = {"hookEventName": self.events[kind], "additionalContext": text}
@@ -124,10 +124,10 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
 
 
 def hook_client_named(name: str) -> HookClient:
-    """The client of that name.
+    """The client with this name.
 
     Raises:
-        InputError: it has no hooks, or is unknown.
+        InputError: the client has no hooks, or is unknown.
     """
     for client in HOOK_CLIENTS:
         if client.name == name:
@@ -141,7 +141,7 @@ def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] 
 
     Args:
         command: the command that starts this installation.
-        options: such as ``--brain PATH``.
+        options: further options of the hook command, such as ``--brain PATH``.
     """
     made: dict[str, Any] = {}
     for kind, event in client.events.items():
@@ -160,7 +160,7 @@ def _line(words: Sequence[str]) -> str:
 
 
 def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *, where: str) -> Edit:
-    """The settings with this package's hooks in place of its former ones, or (None) without them.
+    """The settings with this package's former hooks replaced by ``ours``, or removed (None).
 
     Other entries, their order, comments and the indent of the file are kept.
 
@@ -199,7 +199,7 @@ def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *,
 
 
 def _with_ours(groups: list[Any], ours: list[Any]) -> list[Any]:
-    """The groups of an event with this package's where its former ones were, else at the end."""
+    """The groups of an event, with this package's groups in place of its former ones, else at the end."""
     left = [_without_ours(group) for group in groups]
     first = next(
         (at for at, (group, rest) in enumerate(zip(groups, left, strict=True)) if rest != group), None
@@ -212,7 +212,7 @@ def _with_ours(groups: list[Any], ours: list[Any]) -> list[Any]:
 
 
 def _in_place(text: str, wanted: dict[str, Any], emptied: list[str]) -> str:
-    """Settings with comments, changed to what is wanted; what is empty then is removed, unless it contains comments."""
+    """Settings with comments, changed to the wanted value; parts left empty are removed unless they have comments."""
     hooks = {**wanted["hooks"], **{event: [] for event in emptied}}
     made = rewritten(text, {**wanted, "hooks": hooks})
     for event in emptied:
@@ -221,7 +221,7 @@ def _in_place(text: str, wanted: dict[str, Any], emptied: list[str]) -> str:
 
 
 def _without_ours(group: Any) -> Any:
-    """A group, or a bare command, without this package's commands; None where nothing is left."""
+    """A group, or a bare command, without this package's commands; None if nothing is left."""
     if not isinstance(group, dict):
         return group
     if _is_ours(group):

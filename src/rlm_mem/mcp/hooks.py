@@ -1,8 +1,9 @@
 """The hooks of coding agents: they add memories to the context of sessions and prompts, and capture sessions by rule.
 
-A client starts ``rlm-mem hook EVENT --client NAME``, writes the event as one JSON object to stdin and reads one from
-stdout; ``hook_clients`` has the fields and names of each client. A hook never blocks its client: on any error, and at
-its time limit, :func:`guarded` ends it with exit code 0 and nothing on stdout, and writes the reason to a log.
+A client starts ``rlm-mem hook EVENT --client NAME``, writes the event as one JSON object to stdin and reads a JSON
+object from stdout; ``hook_clients`` has the fields and names of each client. A hook never blocks its client: on any
+error, and at its time limit, :func:`guarded` ends it with exit code 0 and nothing on stdout, and writes the reason to
+a log.
 """
 
 from __future__ import annotations
@@ -32,8 +33,8 @@ __all__ = ["MOST_EVENT", "carry_out", "event_from", "guarded", "log_file"]
 #: Limit of an event, in bytes.
 MOST_EVENT = 16_000_000
 
-_MOST_LOG = 1_000_000  # bytes; then the log is rotated once
-_SESSIONS = 50  # sessions whose shown chunks are recorded
+_MOST_LOG = 1_000_000  # bytes; a larger log is renamed, and the one renamed before is dropped
+_SESSIONS = 50  # most sessions for which the shown chunks are recorded
 _TOLD = "workspace/told.json"
 
 Open = Callable[[str | None], "Memory"]
@@ -44,7 +45,7 @@ def event_from(data: bytes) -> dict[str, Any]:
     """Parse the event, a JSON object on stdin.
 
     Raises:
-        InputError: it is not one.
+        InputError: stdin is not a JSON object.
     """
     try:
         event = json.loads(data.decode("utf-8", "replace")) if data.strip() else {}
@@ -71,14 +72,14 @@ def carry_out(
         client: its name, which is recorded with captured memories.
         event: as the client wrote it.
         open_memory: opens the memory of a namespace; None means the shared one.
-        brain: its folder, which may contain the rules; None for a database.
-        namespace: namespace of the project's memories; None: derived from its repository.
+        brain: the folder of the brain, which may contain the rules; None for a database.
+        namespace: namespace of the project's memories; None: derived from the project's repository.
 
     Returns:
-        context for the model; empty where there is none.
+        context for the model; empty if there is none.
 
     Raises:
-        RlmMemError: the event is not what the client documents, or the memory cannot be used.
+        RlmMemError: the event is not as the client documents it, or the memory cannot be used.
     """
     rules = load_rules(brain)
     project = project_of(_folder(event))
@@ -139,7 +140,7 @@ def _context_for(
 
 
 def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
-    """Session → chunks that it was shown; empty where the file is damaged, since it only avoids repetitions."""
+    """Session → ids of the chunks that it was shown; empty if the file is damaged, since it only avoids repetition."""
     data = shared.store.backend.files(shared.store.namespace).read(_TOLD)
     try:
         known = json.loads(data) if data else {}
@@ -151,7 +152,7 @@ def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
 
 
 def _capture(event: Mapping[str, Any], session: Session, memory: Memory, rules: Rules) -> None:
-    """Capture the transcript of the event, else the messages in the event itself."""
+    """Capture the transcript that the event names, else the messages in the event itself."""
     path = _transcript(event)
     if path is not None:
         capture_transcript(memory, path, session, rules)
@@ -175,7 +176,7 @@ def _transcript(event: Mapping[str, Any]) -> Path | None:
 
 
 def _folder(event: Mapping[str, Any]) -> Path:
-    """The folder of the session: the project's folder where the client names one."""
+    """The folder of the session: the project's folder if the client names it, else the working folder."""
     roots = event.get("workspace_roots")
     if isinstance(roots, list) and roots and isinstance(roots[0], str):
         return Path(roots[0])
@@ -197,7 +198,7 @@ def guarded(what: str, seconds: float) -> Iterator[None]:
     """Run a hook so that it never raises and ends in time.
 
     After ``seconds`` the process ends with exit code 0. An incomplete write is completed or undone when the memory is
-    opened next, as after a crash.
+    next opened, as after a crash.
     """
 
     def give_up() -> None:

@@ -1,6 +1,6 @@
-"""Messages that the protocol's parser refuses: mended where that is possible; over stdio else answered with an error.
+"""Messages that the protocol's parser refuses: mended if possible, else (over stdio) answered with an error.
 
-There the parser drops such a message without a word, and the client would wait for an answer in vain.
+Over stdio the parser silently drops such a message, and the client would wait in vain for an answer.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ if TYPE_CHECKING:
 
 __all__ = ["AnsweredMessages", "mended", "request_id"]
 
-# A text that does not end is one as well: a second attempt from within it would take quadratic time.
+# An unterminated string is a token too: retrying from each character within it would take quadratic time.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.?)*+"?|[{\[]+|[}\]]+|[,:]|[^\s"{}\[\],:]+', re.DOTALL)
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,40}")
 
 
 class AnsweredMessages:
-    """A stream of messages without those that cannot be read.
+    """A stream of messages that mends, or answers with an error, those that cannot be read.
 
-    Half of a surrogate pair, as JavaScript writes a text that was cut within an emoji, is replaced by U+FFFD. Any other
-    message is answered with an error if it has the id of a request, such as one that is nested too deeply.
+    Half of a surrogate pair, which JavaScript writes for a text cut within an emoji, is replaced by U+FFFD. Any other
+    unreadable message, such as one nested too deeply, is answered with an error if it has the id of a request.
 
     Args:
-        received: what the client sends.
-        answers: takes the errors.
+        received: the messages of the client.
+        answers: the stream to which errors are sent.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class AnsweredMessages:
         self._answers = answers
 
     async def receive(self) -> SessionMessage | Exception:
-        """The next message, or the error of one that is no JSON."""
+        """The next message, or the parser's error if it cannot be read."""
         return await self._answered(await self._received.receive())
 
     async def aclose(self) -> None:
@@ -97,7 +97,7 @@ def _read(line: str) -> SessionMessage | None:
 
 
 def mended(message: str | bytes) -> str | None:
-    """The JSON with U+FFFD for each half of a surrogate pair; None where it has no surrogates, or is no JSON."""
+    """The JSON with U+FFFD in place of each half surrogate pair; None if it has no surrogates, or is not JSON."""
     lower = message.lower()
     if not ("\\ud" in lower if isinstance(lower, str) else b"\\ud" in lower):
         return None
@@ -108,9 +108,9 @@ def mended(message: str | bytes) -> str | None:
 
 
 def _id_in(refused: ValidationError) -> str | int | None:
-    """The id of a message that is JSON, but no request: a field is missing, or another one is not as it should be."""
+    """The id of a message that is JSON but not a valid request: a field is missing or invalid."""
     for one in refused.errors():
-        # With each field that is missing, of any kind of message, comes the whole message.
+        # The error for a missing field, of any kind of message, has the whole message as its input.
         message = one["input"] if one["type"] == "missing" and len(one["loc"]) == 2 else None
         if isinstance(message, dict) and message.keys().isdisjoint(("result", "error")):
             asked = message.get("id")
@@ -119,7 +119,7 @@ def _id_in(refused: ValidationError) -> str | int | None:
 
 
 def request_id(line: str) -> str | int | None:
-    """The id of a request that cannot be parsed, however deeply it is nested; None if it has none or is an answer."""
+    """The id of a request that cannot be parsed, however deeply nested; None if it has no id or is an answer."""
     depth, key, text, found = 0, "", "", None
     for token in _TOKEN.finditer(line):
         text, before = token[0], text

@@ -67,7 +67,7 @@ PROMPTS: tuple[PromptText, ...] = (
 
 
 def render(name: str, arguments: dict[str, str] | None) -> tuple[PromptText, str]:
-    """The prompt of that name, with its argument filled in.
+    """The prompt with this name, and its text with the argument filled in.
 
     Raises:
         NotFoundError: there is no such prompt.

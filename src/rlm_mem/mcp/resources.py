@@ -52,7 +52,7 @@ def read_resource(memory: Memory, uri: str) -> str:
 
     Raises:
         NotFoundError: the namespace has no such resource.
-        InputError: the id in it is malformed.
+        InputError: the id in the address is malformed.
     """
     scheme, separator, rest = uri.partition("://")
     kind, _, name = rest.partition("/")

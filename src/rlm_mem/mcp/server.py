@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 __all__ = ["McpServer"]
 
 _WORKERS = 4
-_PROGRESS_EVERY = 0.1  # seconds; a long text has thousands of chunks
+_PROGRESS_EVERY = 0.1  # least seconds between reports: a long text has thousands of chunks
 
 _R = TypeVar("_R")
 
@@ -44,11 +44,11 @@ class McpServer:
     """Answers MCP clients from a service.
 
     Tools run in a few worker threads that end with the server, so that the store keeps a bounded number of
-    connections. `initialize` needs none of them, and no memory.
+    connections. `initialize` needs neither a worker nor the memory.
 
     Args:
         service: the service to expose.
-        client_of: returns the client that sent a request, by the ASGI scope of the request; None: every client is the
+        client_of: returns the client that sent a request, from the request's ASGI scope; None: every client is the
             owner of the memory, as on stdin and stdout.
     """
 
@@ -59,7 +59,7 @@ class McpServer:
         self._closing = threading.Event()
         self._open: set[_CallStop] = set()
         fixed = CacheHint(ttl_ms=3_600_000, scope="public")
-        # Which tools there are depends on the token.
+        # The list of tools depends on the token.
         own = CacheHint(ttl_ms=3_600_000, scope="public" if client_of is None else "private")
         self.protocol: Server[dict[str, Any]] = Server(
             "rlm-mem",
@@ -196,7 +196,7 @@ class McpServer:
         )
 
     async def _asked(self, work: Callable[[], _R]) -> _R:
-        """Run it in a worker; an RlmMemError becomes an error of the protocol."""
+        """Run a function in a worker; an RlmMemError becomes an error of the protocol."""
         try:
             return await self._in_worker(work)
         except RlmMemError as error:
@@ -232,7 +232,7 @@ class McpServer:
 
 
 class _CallStop(Stop):
-    """Set when the client cancelled the call, or the server ends."""
+    """Set when the client cancels the call, or the server ends."""
 
     def __init__(self, closing: threading.Event) -> None:
         super().__init__()

@@ -46,10 +46,10 @@ class OfferedTool:
     """An operation as agents see it.
 
     Attributes:
-        operation: that it carries out.
+        operation: the operation that the tool carries out.
         tool: name, description and annotations.
         request, response, run: the tool's own, else those of the operation.
-        path: arguments that are part of the address over HTTP, with the names of these parts.
+        path: name of an argument → name of the part of the HTTP address that it fills.
     """
 
     operation: Operation
@@ -66,7 +66,7 @@ class OfferedTool:
 
     @property
     def read_only(self) -> bool:
-        """Whether it changes no memory (the call itself may be recorded)."""
+        """Whether the tool changes no memory (the call itself may be recorded)."""
         return not self.operation.writes
 
 
@@ -74,8 +74,8 @@ def tools_for(*, every: bool = False, read_only: bool = False) -> list[OfferedTo
     """The tools of a server: the default ones, then the others, both in the order of the operations.
 
     Args:
-        every: include those that are not offered by default.
-        read_only: leave out those that change a memory.
+        every: include tools that are not offered by default.
+        read_only: leave out tools that change a memory.
     """
     found = [(operation, operation.tool) for operation in OPERATIONS if operation.tool is not None]
     return [
@@ -112,7 +112,7 @@ def object_schema(kind: type[msgspec.Struct]) -> dict[str, Any]:
 def input_schema(tool: OfferedTool) -> dict[str, Any]:
     """The schema of a tool's arguments, without their aliases.
 
-    A model reads it with every request, so it is short: patterns are enforced, but only described in words.
+    A model reads the schema with every request, so it is short: patterns are enforced, but only described in words.
     """
     schema: dict[str, Any] = _without_patterns(object_schema(tool.request))
     schema["additionalProperties"] = False
@@ -143,7 +143,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class Answer:
-    """The outcome of a call: plain data and its text, or the text of an error."""
+    """The outcome of a call: plain data and the same as JSON text, or the text of an error."""
 
     text: str
     data: dict[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""The server as a client starts it: the entries in the settings of clients, and a first exchange with each server."""
+"""Starting the server as a client does: its entry in the client's settings, and a first exchange of messages."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _HANDED_ON = (
     if sys.platform == "win32"
     else ("HOME", "LOGNAME", "PATH", "SHELL", "TERM", "USER")
 )  # fmt: skip
-"""What clients built on the SDK of the protocol hand on to a server; others hand on more."""
+"""Environment variables that clients built on the protocol's SDK hand on to a server; others hand on more."""
 
 _SECONDS = 30.0
 _LONGEST_LINE = 16 * 1024 * 1024
@@ -52,9 +52,9 @@ class ServerEntry:
     """How a client starts the server.
 
     Attributes:
-        file: the settings that say so.
-        command: program and arguments, variables of the client replaced.
-        environ: what the entry adds to the environment.
+        file: the settings file with the entry.
+        command: program and arguments, with the client's variables replaced.
+        environ: variables that the entry adds to the environment.
         folder: the working folder.
     """
 
@@ -65,12 +65,12 @@ class ServerEntry:
 
     @property
     def start(self) -> Hashable:
-        """What distinguishes one start from another."""
+        """Key by which two entries start the server in the same way."""
         return self.command, tuple(sorted(self.environ.items())), self.folder
 
     @property
     def brain(self) -> str | None:
-        """The brain that it names."""
+        """The value of ``--brain`` in the command; None without it."""
         place = self.command.index("--brain") + 1 if "--brain" in self.command else len(self.command)
         return self.command[place] if place < len(self.command) else None
 
@@ -88,11 +88,11 @@ def entry_in(client: Client, file: Path, folder: Path) -> ServerEntry | None:
     """The entry of this memory in a settings file; None where there is none.
 
     Args:
-        folder: where the client starts it: the home folder, or that of the project.
+        folder: where the client starts the server: the home folder or the project's folder.
 
     Raises:
         StorageError: the file cannot be read.
-        ValueError: it is not what the client would understand.
+        ValueError: the file or the entry is malformed, so the client could not use it.
     """
     text = read_text(file)
     if not text.strip():
@@ -121,7 +121,7 @@ def entry_in(client: Client, file: Path, folder: Path) -> ServerEntry | None:
 
 
 def is_our_command(entry: ServerEntry) -> bool:
-    """Whether an entry that others may have written starts this package with a brain of this machine."""
+    """Whether an entry that others may have written starts this package with a brain on this machine."""
     ours = (launcher(), shared_launcher())
     known = any(list(entry.command[: len(start) + 1]) == [*start, "mcp"] for start in ours)
     return known and not entry.environ and not any("://" in word for word in entry.command)
@@ -131,8 +131,8 @@ def started(entry: ServerEntry, environ: Mapping[str, str], *, seconds: float = 
     """Start the server, ask for its tools as a client does, and end it.
 
     Args:
-        environ: of the user; of it only what every client hands on.
-        seconds: how long it may take to answer.
+        environ: the user's environment; only the variables that every client hands on are used.
+        seconds: how long the server may take to answer.
     """
     handed_on = {name: environ[name] for name in _HANDED_ON if name in environ} | dict(entry.environ)
     begun = time.monotonic()
@@ -161,7 +161,7 @@ def started(entry: ServerEntry, environ: Mapping[str, str], *, seconds: float = 
 
 
 def _tools(process: subprocess.Popen[bytes], deadline: float) -> int | str:
-    """The number of tools, or why there is none."""
+    """The number of tools, or why the server did not list them."""
     assert process.stdin is not None
     assert process.stdout is not None
     lines: queue.Queue[bytes] = queue.Queue()
@@ -170,7 +170,7 @@ def _tools(process: subprocess.Popen[bytes], deadline: float) -> int | str:
         process.stdin.write(b"".join(json.dumps(message).encode() + b"\n" for message in _MESSAGES))
         process.stdin.flush()
     except OSError:
-        pass  # it has ended: what it put out says more
+        pass  # the process has ended: its output tells more
     while True:
         try:
             line = lines.get(timeout=max(0.0, deadline - time.monotonic()))
@@ -201,7 +201,7 @@ def _read(stream: IO[bytes], lines: queue.Queue[bytes]) -> None:
 
 
 def _end(process: subprocess.Popen[bytes], *, by_force: bool) -> None:
-    """End it as clients do: its input closes; by force where it did not answer, or goes on."""
+    """End the process as clients do, by closing its input; kill it if it keeps running, sooner if it did not answer."""
     try:
         if process.stdin is not None:
             process.stdin.close()
