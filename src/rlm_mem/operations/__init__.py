@@ -1,8 +1,8 @@
 """What programs and agents can do with a memory: each operation with its types, its function and its description.
 
 Each subject has one module with its operations (`chunks`, `links`, `asking`, …); `registry` lists them. The package
-also has what all interfaces share: settings and the open memory (`context`, `state`), errors as problems
-(`problems`), live runs (`runs`), and change notices (`changes`). It makes no decisions about memory
-(:mod:`rlm_mem.memory` does), and is independent of protocols: :mod:`rlm_mem.mcp`, :mod:`rlm_mem.http` and
-:mod:`rlm_mem.dashboard` build on this package, which imports no framework.
+also contains what all interfaces share: settings and the open memory (`context`, `state`), errors as problems
+(`problems`), live runs (`runs`), and change notices (`changes`). Decisions about memory are made in
+:mod:`rlm_mem.memory`, not here. The package is independent of protocols and imports no framework: :mod:`rlm_mem.mcp`,
+:mod:`rlm_mem.http` and :mod:`rlm_mem.dashboard` build on it.
 """

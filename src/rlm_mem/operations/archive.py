@@ -1,4 +1,4 @@
-"""The archive over HTTP: deleted chunks, to list, to read and to bring back."""
+"""The archive over HTTP: listing, reading and restoring deleted chunks."""
 
 from __future__ import annotations
 

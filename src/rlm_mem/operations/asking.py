@@ -325,7 +325,7 @@ def _hit(hit: Hit) -> HitOut:
 
 
 def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
-    """The configured budgets, with the given ones in their place; None: as configured."""
+    """The configured budgets, overridden by the given ones; None if none is given."""
     given = {name: value for name, value in to_builtins(wanted).items() if value is not None}
     return replace(recall.limits_from(memory.config.recall), **given) if given else None
 
@@ -423,7 +423,7 @@ def _outside(origin: str, trust: str) -> dict[str, str | None]:
 
 
 def _reporting(context: Context) -> Callable[[LoopStep], None]:
-    """Report each turn of a run, and end the run when the client has given it up."""
+    """A callback that reports each turn of a run, and ends the run once the client no longer waits."""
     done = 0
 
     def report(step: LoopStep) -> None:

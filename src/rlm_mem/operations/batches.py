@@ -117,7 +117,7 @@ class BatchDone(Struct):
     steps: list[StepDone]
 
 
-#: Each step runs the function of its own address, so that the same rules apply to both.
+#: Each step runs the function of the corresponding HTTP address, so that the same rules apply to both.
 _RUNS: dict[type[Request], Callable[[Context, Any], Any]] = {
     Create: chunks.create, Update: chunks.change, Undo: chunks.undo,
     Delete: chunks.delete, Restore: chunks.restore, Link: links.link, Unlink: links.unlink,
@@ -140,7 +140,7 @@ def _batch(context: Context, request: BatchRequest) -> BatchDone:
 
 
 def _remember(context: Context, steps: Sequence[Remember], first: int) -> list[StepDone]:
-    """Remember the texts of steps that follow each other, as many at once."""
+    """Remember the texts of consecutive steps together."""
 
     def refuse(place: int, error: Exception) -> None:
         raise Refused(_of_step(error, first + place, steps[place])) from error
@@ -163,7 +163,7 @@ def _carry_out(context: Context, step: Step, done: list[StepDone]) -> StepDone:
     }
     wanted = getattr(step, "if_revision", None)
     answer = _RUNS[type(step)](
-        # A step has the fields of its address's body and parameters.
+        # A step has the same fields as the body and parameters of its address.
         replace(context, path=path, if_match=None if wanted is None else f'"{wanted}"'),
         step,
     )

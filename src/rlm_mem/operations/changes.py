@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 __all__ = ["TOPICS", "ChangeFeed", "ChangeNotice", "kept_alive"]
 
-#: What can change: chunks, tags and links; runs of recall and reason; tiers and their review; mode and sliders.
+#: Kinds of change: chunks, tags and links; runs of recall and reason; tiers and their review; mode and sliders.
 TOPICS = frozenset({"memories", "recalls", "tiers", "persona"})
 
 _RUNS = 8
-"""Newest runs whose growth is watched: more than run at the same time."""
+"""How many of the newest runs are watched for growth: more than run at the same time."""
 
 _PERSONA = ("persona", "personalities", "sliders", "gauges")
-"""Folders of a brain: the sessions' state, and files written by hand."""
+"""Folders of a brain with the state of sessions, and with files written by hand."""
 
 _KEEP_ALIVE = 15.0
 """Seconds of silence after which a stream sends a comment."""
@@ -39,9 +39,9 @@ class ChangeNotice:
     """Something was written, by this process or another one.
 
     Attributes:
-        seq: of this feed, rising by one.
-        at: when it was noticed (UTC).
-        topics: the affected ones of TOPICS.
+        seq: number of the notice in this feed, rising by one.
+        at: when the change was noticed (UTC).
+        topics: the members of TOPICS that are affected.
         events: new lines of the audit log, for listeners that asked for them.
         version: the store's change counter, comparable for equality only.
     """
@@ -65,11 +65,11 @@ class _Listener:
 class ChangeFeed:
     """Watches one memory by polling its cheap change counters.
 
-    Polling, since a plain file system has no notifications between processes, and LISTEN does not work through a
+    It polls because a plain file system has no notifications between processes, and LISTEN does not work through a
     connection pool.
 
     Args:
-        memory: returns the open memory; called with the first poll.
+        memory: returns the open memory; called at each poll.
         interval: seconds between polls.
     """
 
@@ -105,11 +105,11 @@ class ChangeFeed:
             self._thread = None
 
     async def follow(self, *, events: bool = False, ready: bool = False) -> AsyncIterator[ChangeNotice]:
-        """Yield what changes from now on, until the feed stops or the caller does.
+        """Yield notices of changes from now on, until the feed or the caller stops.
 
         Args:
             events: also read the new lines of the audit log.
-            ready: first yield a notice without topics, as soon as no later change can be missed.
+            ready: first yield a notice without topics, once no later change can be missed.
         """
         listener = _Listener(events)
         self._listeners.add(listener)
@@ -165,7 +165,7 @@ class ChangeFeed:
                 listener.waiting.append(ChangeNotice(self._seq, at, topics, events, version))
                 listener.ready.set()
 
-    # --- looking, in the thread of the feed -----------------------------------------------------------------
+    # --- polling, in the thread of the feed -----------------------------------------------------------------
 
     def _poll(
         self, seen: dict[str, object] | None, with_events: bool
@@ -213,7 +213,7 @@ async def kept_alive(parts: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def state_of(memory: Memory) -> dict[str, object]:
-    """For each topic a value that differs after a change; cheap enough to compute several times a second."""
+    """For each topic, a value that differs after a change; cheap enough to compute several times a second."""
     return {
         "memories": memory.store.backend.version(memory.store.namespace),
         "recalls": _runs(memory),

@@ -329,7 +329,7 @@ def _written(chunk: Chunk, found: list[Screened], **headers: str) -> Reply:
 
 
 def remember(context: Context, request: RememberRequest | RememberArguments) -> RememberResponse:
-    """Remember a text; also a step of a batch, as all of these."""
+    """Remember a text; batches use ``to_remember`` instead."""
     made = context.memory.remember(
         **to_remember(context, request),
         progress=lambda done, total: context.progress(done, total, f"stored {done} of {total} chunks"),
@@ -346,7 +346,7 @@ def remember(context: Context, request: RememberRequest | RememberArguments) -> 
 
 
 def to_remember(context: Context, request: RememberRequest | RememberArguments) -> dict[str, Any]:
-    """The arguments of ``Memory.remember``, or an item of ``remember_many``."""
+    """The request as arguments of ``Memory.remember``, or as an item of ``remember_many``."""
     given = structs.asdict(request)
     extra, given["chunk_type"] = given.pop("extra", None), given.pop("type")
     if isinstance(request, RememberRequest):
@@ -358,13 +358,13 @@ def to_remember(context: Context, request: RememberRequest | RememberArguments) 
 
 
 def _check_period(valid_from: str | None, valid_to: str | None) -> None:
-    """Two valid times may contradict each other, which a schema cannot express."""
+    """Refuse two valid times that contradict each other, which a schema cannot express."""
     if valid_from and valid_to and parse_time(valid_from) > parse_time(valid_to):
         raise Refused(problem(409, f"valid_from {valid_from} is after valid_to {valid_to}"))
 
 
 def _check_expiry(context: Context, expires: str | None, ttl: str | None) -> None:
-    """A time in the past, or two times, cannot be expressed in the schema either."""
+    """Refuse a time in the past, or both a time and a lifetime, which a schema cannot express either."""
     try:
         expiry(expires, ttl, context.memory.store.clock())
     except InvalidChunk as error:
@@ -522,7 +522,7 @@ def _forget_several(context: Context, request: IdsArguments) -> Forgotten:
 
 
 def _by_agent(context: Context, chunk_id: str) -> dict[str, str] | None:
-    """Origin and trust of text by an agent, where the replaced text was trusted more; else None."""
+    """Origin and trust of text by an agent, if the replaced text was trusted more; else None."""
     level = context.memory.store.trust_levels["agent"]
     for one in context.memory.store.summaries([chunk_id]):
         if rank(level) < rank(one.trust):

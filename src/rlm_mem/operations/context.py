@@ -40,13 +40,13 @@ class _Open:
 class Handles:
     """Open recalls by handle; safe for several threads.
 
-    An idle handle expires, and the least recently used one is dropped when there are too many: a client that does not
-    finish its recalls costs a bounded amount.
+    An idle handle expires, and the least recently used one is dropped when there are too many, so that the cost of a
+    client that does not finish its recalls is bounded.
 
     Args:
         limit: most handles at a time.
         idle_seconds: lifetime of an unused handle.
-        clock: seconds, monotonic.
+        clock: returns monotonic seconds.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Handles:
         """The recall behind a handle, which thereby counts as used.
 
         Raises:
-            NotFoundError: unknown, expired, or displaced by newer ones.
+            NotFoundError: the handle is unknown, has expired, or was displaced by newer ones.
         """
         with self._guard:
             ended = self._expired()
@@ -100,7 +100,7 @@ class Handles:
         return held.session
 
     def working(self, handle: str, change: int) -> None:
-        """Count programs that run under a handle (+1, -1), so that it is not displaced meanwhile."""
+        """Count a program in (+1) or out (-1) under a handle, so that the handle is not displaced meanwhile."""
         with self._guard:
             held = self._open.get(handle)
             if held is not None:
@@ -128,8 +128,9 @@ class Settings:
 
     Attributes:
         brain: the brain folder or a DSN; None: the default of the command line.
-        namespace: the only one that clients reach; None: the configured one, and those that a client's token names.
-        shared: read beside ``namespace``, never written: the namespace that all projects share.
+        namespace: the only namespace that clients reach; None: the configured one, and those that a client's token
+            names.
+        shared: the namespace that all projects share: read besides ``namespace``, never written.
         llm: the model that writes the programs of recall and reason; None: the configured model.
         read_only: offer only tools that change no memory.
         every_tool: offer all tools instead of the default ones.
@@ -151,21 +152,21 @@ class CallCancelled(Exception):
     """The client cancelled a call; raised between two steps of a recall."""
 
 
-#: Most views of a memory for clients that are kept; one that is used no more costs some kilobytes.
+#: Most client views of a memory that are kept; an unused view costs a few kilobytes.
 _MOST_VIEWS = 1024
 
 
 class OpenMemory:
     """One memory, confined to its namespace, and the open recalls on it; safe for several threads.
 
-    The memory is opened on first use, so that it does not delay the first response to a client. What a client may reach
-    of it, ``admit`` returns: no interface uses the memory of a server otherwise.
+    The memory is opened on first use, so that it does not delay the first response to a client. ``admit`` returns the
+    part of it that a client may reach; interfaces use the memory of a server only through ``admit``.
 
     Args:
-        settings: of the server.
-        handles: of open recalls; by default a new set.
-        access: whose it is.
-        whole: the memory of the server, of which this is the view of a client.
+        settings: the settings of the server.
+        handles: the handles of open recalls; by default a new set.
+        access: the access of the client that uses it; by default the owner's.
+        whole: the memory of the server, if this is a client's view of it; None: it is the server's memory itself.
     """
 
     def __init__(
@@ -190,17 +191,18 @@ class OpenMemory:
 
     @property
     def is_open(self) -> bool:
-        """Whether the memory was opened already, so that ``admit`` does not block."""
+        """Whether the memory is already open, so that ``admit`` does not block."""
         return self._memory is not None
 
     def admit(self, client: Caller, needed: Permission, *, everywhere: bool = False) -> OpenMemory:
         """The memory as this client may use it, for an operation that needs this permission.
 
         Args:
-            everywhere: the operation concerns every namespace.
+            everywhere: whether the operation concerns every namespace.
 
         Raises:
-            AccessDenied: its token lacks the permission. NamespaceError: it asks for a namespace that is not its own.
+            AccessDenied: the client's token lacks the permission, or does not reach every namespace.
+            NamespaceError: the client asks for a namespace that it may not reach.
             RlmMemError: the memory cannot be opened.
         """
         access = client.access
@@ -234,7 +236,7 @@ class OpenMemory:
 
     @property
     def reading(self) -> OpenMemory:
-        """The memory for operations that only read: with the shared namespace, where the settings name one.
+        """The memory for operations that only read, joined with the shared namespace if the settings name one.
 
         Raises:
             RlmMemError: it cannot be opened.
@@ -293,12 +295,12 @@ class OpenMemory:
 
 
 def in_words(error: RlmMemError) -> str:
-    """The message of an error and the remedy, as one text; what UTF-8 cannot encode is replaced."""
+    """The message and remedy of an error as one text; characters that UTF-8 cannot encode are replaced."""
     return error.sentence.encode("utf-8", "replace").decode()
 
 
 def storable(data: dict[str, Any]) -> dict[str, Any]:
-    """Plain data, with text that UTF-8 cannot encode replaced."""
+    """Plain data, with characters that UTF-8 cannot encode replaced."""
     try:
         json.dumps(data, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -20,7 +20,7 @@ from rlm_mem.operations.types import PARTS, TIME_PATTERN, Request
 
 __all__ = ["MAX_ARGUMENT_CHARS", "from_agent", "from_json", "from_parameters", "part", "unknown_parameter"]
 
-#: Most characters of text in all arguments of one call together; the limit of one memory is a setting, and lower.
+#: Most characters of text in all arguments of one call together; the limit of a single memory is a lower setting.
 MAX_ARGUMENT_CHARS = 10_000_000
 
 _MAX_DEPTH = 20
@@ -33,10 +33,10 @@ _R = TypeVar("_R", bound=Request)
 
 
 def from_json(kind: type[_R], content: bytes) -> _R:
-    """A request from a JSON body. JSON has one kind of number: 5.0 is accepted as an integer.
+    """A request from a JSON body. Since JSON has one kind of number, 5.0 is accepted as an integer.
 
     Raises:
-        Refused: it is not valid JSON, or does not fit.
+        Refused: the body is not valid JSON, or does not fit the type.
     """
     try:
         try:
@@ -52,10 +52,10 @@ def from_json(kind: type[_R], content: bytes) -> _R:
 
 
 def from_parameters(kind: type[_R], given: Iterable[tuple[str, str]]) -> _R:
-    """A request from the parameters of an address; one that may be repeated is a list.
+    """A request from the parameters of an address; a parameter that may be repeated becomes a list.
 
     Raises:
-        Refused: one is unknown, is repeated although it may not, or does not fit.
+        Refused: a parameter is unknown, is repeated although it is not a list, or does not fit its type.
     """
     types = {field.name: field.type for field in msgspec.structs.fields(kind)}
     found: dict[str, Any] = {}
@@ -81,10 +81,11 @@ def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None 
     Args:
         given: an object, that object as JSON text, or nothing. Numbers and lists may come as text; null, an empty text
             and (where no text is wanted) the word null leave an argument out.
-        aliases: other names of fields; one given beside the field itself is refused.
+        aliases: other names of fields; giving both an alias and its field is refused.
 
     Raises:
-        InputError: too large, or not an object. Refused: an unknown name, a wrong type or a value out of range.
+        InputError: the arguments are too large, nested too deep or not an object, or a name is unknown or given twice.
+        Refused: a wrong type, or a value out of range.
     """
     given = _parsed(given) if isinstance(given, str) else given
     if given is None:
@@ -115,10 +116,10 @@ def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None 
 
 
 def part(name: str, value: str) -> str:
-    """A part of an address, of its type.
+    """A part of an address, validated by its type.
 
     Raises:
-        Refused: it cannot be one.
+        Refused: the value does not fit the type.
     """
     try:
         return str(msgspec.convert(value, PARTS[name]))
@@ -143,7 +144,7 @@ def unknown_parameter(name: str, known: Iterable[str] = ()) -> Refused:
 
 
 def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refused:
-    """The decoder's message with the name of the field, and a pointer to it."""
+    """The refusal with the decoder's message, the name of the field, and a pointer to it."""
     what, _, where = str(error).partition(" - at ")
     if what.startswith(_REGEX):
         what = f"expected {_described(kind, what) or 'another form'}"
@@ -157,7 +158,7 @@ def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refus
 
 
 def _described(kind: Any, message: str) -> str:
-    """The description, from the types, of the pattern that a message quotes."""
+    """The description, from the types, of the pattern that a message quotes; empty without one."""
     for meta in getattr(kind, "__metadata__", ()):
         if meta.pattern is not None and message == f"{_REGEX}{meta.pattern!r}" and meta.description:
             example = f", such as {meta.examples[0]}" if meta.examples else ""
@@ -181,7 +182,7 @@ def _with_whole_numbers(data: Any) -> Any:
 
 
 def _typed(text: str, kind: Any) -> Any:
-    """The text as the number or boolean of its type, if it is one; else unchanged, for the decoder to refuse."""
+    """The text as a number or boolean, if the type asks for one; else unchanged, for the decoder to check."""
     if _is(bool, kind):
         return {"true": True, "false": False}.get(text, text)
     if _is(int, kind) and _WHOLE.fullmatch(text):
@@ -192,7 +193,7 @@ def _typed(text: str, kind: Any) -> Any:
 
 
 def _understood(value: Any, kind: Any) -> Any:
-    """A list given as JSON text, as `a, b` or as one word; a time in any ISO form; other values unchanged."""
+    """Convert a list given as JSON text, as `a, b` or as one word, and a time in any ISO form; keep other values."""
     if not isinstance(value, str):
         return value
     text = value.strip()
@@ -204,7 +205,7 @@ def _understood(value: Any, kind: Any) -> Any:
         try:
             return format_time(parse_time(text))
         except (InputError, ValueError, OverflowError):
-            return value  # the pattern refuses it with its description
+            return value  # the decoder refuses it with the description of the pattern
     return value
 
 
@@ -215,7 +216,7 @@ def _is_omitted(value: object, kind: Any) -> bool:
 
 
 def _is(wanted: type, kind: Any) -> bool:
-    """Whether a type, without its bounds, its `| None` and its list, is `wanted`."""
+    """Whether a type is `wanted`, apart from bounds, `| None` and an enclosing list."""
     return kind is wanted or get_origin(kind) is wanted or any(_is(wanted, one) for one in get_args(kind))
 
 

@@ -1,4 +1,4 @@
-"""Erasing over HTTP: a person or a source in every namespace, and whether anything of it is left."""
+"""Erasing over HTTP: a person or a source in every namespace, and checking whether anything is left."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _everything(context: Context) -> Memory:
     """The memory with every namespace.
 
     Raises:
-        AccessDenied: the server serves one namespace alone.
+        AccessDenied: the server serves only one namespace.
     """
     if context.opened.bound:
         raise AccessDenied(
@@ -75,7 +75,7 @@ def _everything(context: Context) -> Memory:
 
 @contextmanager
 def _stated() -> Iterator[None]:
-    """Refuse with 409 what a schema cannot express: one of two names, words that cannot be erased, a report."""
+    """Refuse with 409 what a schema cannot exclude: both names or none, words that cannot be erased, a bad report."""
     try:
         yield
     except InputError as error:

@@ -1,4 +1,4 @@
-"""Answers to requests, and answers within a number of tokens: the best of them that a caller has room for."""
+"""Answers to requests, cut to the number of tokens that the caller allows."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from rlm_mem.text.tokens import count_tokens, truncate_tokens
 __all__ = ["Bounded", "MayBeCut", "Reply", "answered", "fitted"]
 
 _WORD_CHARS, _NAME_CHARS = 40, 120
-"""Up to so many characters, a text counts as a word or (without a space) as an id, a time or an address, and is never
-shortened."""
+"""Texts up to the first length count as words; texts without a space up to the second length count as ids, times or
+addresses. Both are never shortened."""
 _CUT_MARK = " …"
 _TRIES = 8
 
@@ -46,7 +46,7 @@ class MayBeCut(Struct, kw_only=True):
 
 @dataclasses.dataclass(frozen=True)
 class Reply:
-    """A response with more to it than its data."""
+    """A response with a status and headers besides its data."""
 
     data: Any = None
     status: int | None = None
@@ -60,7 +60,7 @@ def answered(run: Callable[[Any], Any], request: Any) -> Any:
     earlier, with the cursor of the next item, but has at least one item.
 
     Args:
-        run: the operation, given the request; called again with a smaller limit where a page does not fit.
+        run: the function of the operation; called again with a smaller limit if a page does not fit.
     """
     result = run(request)
     room = getattr(request, "max_tokens", None)
@@ -77,7 +77,7 @@ def answered(run: Callable[[Any], Any], request: Any) -> Any:
 
 
 def fitted(data: Any, room: int | None) -> Any:
-    """Data of at most ``room`` tokens as JSON: unchanged where it fits, else plain data marked as truncated."""
+    """Plain data of at most ``room`` tokens as JSON, marked as truncated if cut; ``room`` None: the data unchanged."""
     if room is None:
         return data
     plain = msgspec.to_builtins(data, enc_hook=str)
@@ -89,7 +89,7 @@ def fitted(data: Any, room: int | None) -> Any:
         excess = _cost(cut) - room
         if excess <= 0 or aim <= 0:
             break
-        aim -= excess  # parts are counted one by one; together they may have a few tokens more
+        aim -= excess  # parts are counted separately; together they may have a few tokens more
     return cut
 
 
@@ -119,7 +119,7 @@ def _cut(data: Any, room: int) -> Any:
 
 
 def _cut_list(items: list[Any], room: int) -> list[Any]:
-    """The first items that fit; the first one may be cut itself."""
+    """The first items that fit; the very first may itself be cut."""
     kept: list[Any] = []
     for item in items:
         cost = _cost(item) + 1

@@ -1,4 +1,4 @@
-"""Links and what is counted over HTTP: links, neighbours, tags, conversations, timeline, figures."""
+"""Links and counts over HTTP: links, neighbours, tags, conversations, timeline, figures."""
 
 from __future__ import annotations
 

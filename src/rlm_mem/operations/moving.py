@@ -1,4 +1,4 @@
-"""Import of a file in the body, and export as a file; both streamed, both bounded."""
+"""Import of a file from the body, and export as a file; both are streamed and bounded."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def import_file(
 ) -> Imported:
     """Import a file that a client sent, into the namespace of the memory even if the file names others.
 
-    Nothing in it is trusted more than the settings allow for imports.
+    Nothing in the file is trusted more than the settings allow for imports.
 
     Raises:
-        InputError: it is not a valid archive, or the format is unknown.
+        InputError: the file is not a valid archive, or its format is unknown.
     """
     report = interchange.import_source(
         memory.store,
@@ -96,7 +96,7 @@ def import_file(
         keep_namespaces=False,
         replace=isinstance(wanted, ImportQuery) and wanted.replace,
         again=True,
-        # By name and content: the same file is recognised, a different one of that name replaces nothing.
+        # By name and content: the same file is recognised, a different one with that name replaces nothing.
         label=f"{path.name}~{_digest(path)}",
         trust=memory.store.trust_levels["import"],
         progress=progress,
@@ -215,7 +215,7 @@ def _sync_folder(context: Context, request: SyncFolderRequest) -> FolderSynced:
     try:
         allowed = [Path(one).resolve() for one in context.memory.config.ingest.folders]
         path = Path(request.path).resolve()
-    except (OSError, RuntimeError, ValueError) as error:  # too long, a circle of links
+    except (OSError, RuntimeError, ValueError) as error:  # a path too long, a loop of links
         raise InputError(f"{request.path!r:.200} is no path of a folder: {error}") from None
     if not any(path.is_relative_to(one) for one in allowed):
         raise InputError(

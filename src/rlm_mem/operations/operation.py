@@ -1,4 +1,4 @@
-"""Operations as data: the request, response and function of each, and how HTTP and agents reach it."""
+"""Operations as data: request, response and function of each, and how HTTP clients and agents call it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ class Context:
 
     Attributes:
         opened: the memory as the client may use it (``OpenMemory.admit``), with the handles of its open recalls.
-        path: the parts of the address by name, each of its declared type.
+        path: the parts of the address by name, each validated by its declared type.
         if_match, if_none_match: the header as received, or None.
-        kept_runs: runs in the namespace of the client; None where there are none, as with MCP over stdio.
-        progress: report (done, total, message).
+        kept_runs: runs in the namespace of the client; None where runs are not kept, as over MCP.
+        progress: called with (done, total, message).
         given_up: set when the client no longer waits.
     """
 
@@ -102,17 +102,17 @@ class Tool:
     """How an operation is offered to agents over MCP.
 
     Attributes:
-        name: verb, `[a-z_]`.
+        name: a verb of the characters `[a-z_]`.
         title: the name for people.
-        description: for the model: what it does, when to use it.
-        request, response, run: where an agent's view differs from the operation's own; None: the operation's.
-        path: arguments that are parts of the operation's address under another name; those of the same name are
-            parts too. The function always reads them from the path of the context.
-        destructive: it may remove or replace something.
-        idempotent: repeating the call changes nothing.
-        open_world: it may ask a model over the network, as configured.
+        description: tells the model what the tool does, and when to use it.
+        request, response, run: for agents, where they differ from the operation's own; None: the operation's.
+        path: name of an argument → part of the operation's address that it stands for; arguments named like a part need
+            no entry. The function always reads them from the path of the context.
+        destructive: whether it may remove or replace something.
+        idempotent: whether repeating the call changes nothing further.
+        open_world: whether it may ask a model over the network, as configured.
         aliases: other names of arguments.
-        default: offered without ``--tools all``.
+        default: whether it is offered without ``--tools all``.
     """
 
     name: str
@@ -134,27 +134,27 @@ class Operation:
     """One operation.
 
     Attributes:
-        method, path: of its address below ``/api/v1``; empty: HTTP does not offer it. The types of the
+        method, path: method and path of its address below ``/api/v1``; empty: HTTP does not offer it. The types of the
             ``{parts}`` are in ``types.PARTS``.
         name: its id in the OpenAPI document.
-        summary: what it does, one sentence.
+        summary: what it does, in one sentence.
         run: called in a worker thread with context and request; returns a value of type ``response`` or a Reply.
             None: ``http.streams`` answers the request.
-        request: type of the request: of the parameters with GET, DELETE and ``raw_body``, else of the body; None: there
-            is nothing to say.
+        request: type of the query parameters with GET, DELETE and ``raw_body``, else of the body; None: it takes
+            neither.
         response: type of the answer's body; None: there is none.
-        tool: how agents reach it; None: they do not.
-        status: of success. ``others``: further statuses of success with the type of their bodies.
-        writes: refused by a read-only server.
-        permission: that a client needs for it; None: write where it writes, read with GET, else admin.
-        everywhere: it concerns every namespace of the store, so that a client needs all of them.
-        conditional: honours If-Match with the ETag of the chunk named in the address.
-        tagged: gives an ETag and honours If-None-Match.
-        paged: gives a Link header when there is a further page.
-        media: of the answer, with the schema for the document, where it is not (only) JSON.
-        raw_body: media types of a body that is taken as it comes.
-        most_bytes: of the body; None: the server's limit.
-        links: by status: operations that may follow, with where their parameters come from in the answer.
+        tool: how it is offered to agents; None: it is not.
+        status: status of success. ``others``: further statuses of success with the type of their bodies.
+        writes: whether a read-only server refuses it.
+        permission: the permission that a client needs; None: write if it writes, read with GET, else admin.
+        everywhere: whether it concerns every namespace of the store, so that a client needs access to all of them.
+        conditional: whether it honours If-Match with the ETag of the chunk named in the address.
+        tagged: whether it sends an ETag and honours If-None-Match.
+        paged: whether it sends a Link header when there is a further page.
+        media: media types of the answer besides JSON, each with its schema in the document.
+        raw_body: media types of a body that is accepted unparsed.
+        most_bytes: most bytes of the body; None: the server's limit.
+        links: by status: operations that may follow, and where the answer has their parameters.
     """
 
     method: Method
@@ -182,7 +182,7 @@ class Operation:
 
     @property
     def needs(self) -> Permission:
-        """The permission that a client needs; that of the most trusted ones where the record leaves it open."""
+        """The permission that a client needs; ``admin`` if none is declared and it neither writes nor uses GET."""
         if self.permission is not None:
             return self.permission
         if self.writes:

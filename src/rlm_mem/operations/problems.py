@@ -9,7 +9,7 @@ from rlm_mem import errors
 __all__ = ["MEDIA_TYPE", "TYPE_BASE", "FieldError", "Problem", "Refused", "problem", "problem_of"]
 
 MEDIA_TYPE = "application/problem+json"
-#: A tag URI names the kind of a problem; it is an identifier, not an address.
+#: Beginning of the tag URI that names the kind of a problem; it is an identifier, not an address.
 TYPE_BASE = "tag:rlm-mem,2026:problem/"
 
 
@@ -55,7 +55,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
 
 
 class Refused(Exception):
-    """A request that is refused by the protocol layer, not by the memory."""
+    """A request is refused by the protocol layer, not by the memory."""
 
     def __init__(self, why: Problem) -> None:
         super().__init__(why.detail)
@@ -117,7 +117,7 @@ def problem(
 
 
 def problem_of(error: BaseException) -> Problem:
-    """The problem for an exception; an unexpected one becomes an internal error without details of the machine."""
+    """The problem for an exception; an unexpected one becomes an internal error that reveals nothing of the machine."""
     from rlm_mem.operations.context import CallCancelled
 
     if isinstance(error, Refused):
@@ -144,5 +144,5 @@ def problem_of(error: BaseException) -> Problem:
 
 
 def _encodable(text: str) -> str:
-    """The text with what UTF-8 cannot encode replaced: messages quote their input."""
+    """The text with characters that UTF-8 cannot encode replaced, since messages quote their input."""
     return text.encode("utf-8", "replace").decode()

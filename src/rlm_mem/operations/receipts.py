@@ -1,4 +1,4 @@
-"""Receipts: the answer of a run as text that can be kept, and verifying one."""
+"""Receipts: writing the answer of a run as text that can be kept, and verifying such a text."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Verified(MayBeCut):
 
 
 def verified(found: Verification) -> Verified:
-    """A verification as an answer."""
+    """A verification as a response."""
     receipt = found.receipt
     return shaped(
         Verified,

@@ -258,7 +258,7 @@ def _costs(context: Context, request: PeriodQuery) -> Costs:
 def _events(context: Context, request: EventsQuery) -> EventPage:
     since, skipped = utc(request.since), 0
     if request.cursor is not None:
-        # Lines are only appended, so a time and the number of its lines already returned is a stable position.
+        # Lines are only appended, so a time and the number of its lines returned so far are a stable position.
         since, skipped = decode_cursor("events", request.cursor, tuple[str, Annotated[int, Meta(ge=0)]])
     items: list[dict[str, Any]] = []
     same = 0
@@ -301,7 +301,7 @@ def _undo(context: Context, request: UndoChange) -> UndoneOut:
 
 
 def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
-    """Undo, unless it would release a chunk from quarantine: a person does that."""
+    """Undo, unless it would release a chunk from quarantine, which only a person may do."""
     store = context.memory.store
     hidden = {one.id for one in store.quarantined()}
     with context.memory.batch():  # a refusal leaves everything as it was

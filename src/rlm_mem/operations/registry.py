@@ -1,4 +1,4 @@
-"""Every operation, in the order of the OpenAPI document; a new group is registered here."""
+"""Every operation, in the order of the OpenAPI document; new groups are registered here."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ OPERATIONS: tuple[Operation, ...] = (
     *tokens.OPERATIONS,
 )
 
-#: Those that HTTP offers.
+#: The operations that HTTP offers.
 ROUTES: tuple[Operation, ...] = tuple(operation for operation in OPERATIONS if operation.method)
 
 _BY_NAME = {operation.name: operation for operation in OPERATIONS}
 
 
 def operation_named(name: str) -> Operation:
-    """The operation of this name, which must exist."""
+    """The operation with this name; raises KeyError if there is none."""
     return _BY_NAME[name]

@@ -163,7 +163,7 @@ def _one(context: Context, _: object) -> CaseOut:
 def _decided(
     context: Context, case_id: str, decision: Decision, request: DecideRequest
 ) -> tuple[Case, Change]:
-    """Write a decision down: the case after it, and the transition."""
+    """Record a decision; returns the case after it, and the transition."""
     review = context.memory.continuum.review
     case = review.case(case_id)
     who = {"reviewer": request.reviewer, "reason": request.reason}
@@ -172,7 +172,7 @@ def _decided(
         change = review.defer(case.id, **who, days=request.days)
     else:
         change = (review.approve if decision == "approve" else review.reject)(case.id, **who)
-    # A case of a chunk that left quarantine is not kept.
+    # The case of a chunk that has left quarantine is not kept.
     kept = (one for one in review.cases(None) if one.id == case.id)
     return next(kept, structs.replace(case, status=_STATUSES[decision])), change
 

@@ -1,4 +1,4 @@
-"""Running recalls: each in a worker thread, followed by any number of listeners, cancelled between two turns."""
+"""Running recalls: each runs in a worker thread, with any number of listeners, and can be cancelled."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ State = Literal["running", "done", "failed", "cancelled"]
 Kind = Literal["step", "text", "result", "error"]
 
 _TEXT_EVERY = 0.05
-"""Seconds between two text events: a model sends many pieces of a few characters."""
+"""Least seconds between two text events, since a model sends many pieces of a few characters."""
 _MOST_EVENTS = 5_000
-"""Most events of one run; further text is dropped, steps and the end never are."""
+"""Most events of one run; beyond that, text is dropped, but never steps or the end."""
 _log = logging.getLogger(__name__)
 
 
@@ -55,13 +55,14 @@ class RunEvent(msgspec.Struct, frozen=True):
 
 
 class LiveRun:
-    """One recall or reasoning that runs, or ran, in this server.
+    """One recall or reasoning that runs, or has run, in this server.
 
     Attributes:
         opened: the memory of the client that started it.
         id: unique while the server runs.
-        trajectory_id: of its record; None until it has ended.
-        result: its result; None before the end, and when it failed. ``failure``: the exception that ended it.
+        trajectory_id: id of its trajectory; None until it has ended with a result.
+        result: its result; None before the end, or if it failed or was cancelled. ``failure``: the exception that ended
+            it.
         error: the failure as a problem, or None.
     """
 
@@ -88,12 +89,12 @@ class LiveRun:
     # --- reading ---------------------------------------------------------------------------------------
 
     def cancel(self) -> None:
-        """End the run at once, with the program or the call of a model it waits for; does nothing once it has ended."""
+        """End the run and the program or model call it waits for, at once; does nothing once it has ended."""
         self._given_up.set()
 
     @property
     def namespace(self) -> str:
-        """Of the memory that it asks."""
+        """The namespace that the run reads."""
         return self.opened.memory.store.namespace
 
     @property
@@ -106,7 +107,7 @@ class LiveRun:
         return self._ended.wait(timeout)
 
     async def follow(self, after: int = 0) -> AsyncIterator[RunEvent]:
-        """Every event later than the one numbered ``after``, as they come, until the run has ended."""
+        """Every event after number ``after``, as it occurs, until the run has ended."""
         loop = asyncio.get_running_loop()
         woken = asyncio.Event()
 
@@ -140,7 +141,7 @@ class LiveRun:
         schema: Mapping[str, Any] | None = None,
         as_of: str | None = None,
     ) -> None:
-        """Run to the end, in the calling thread; an error becomes the last event."""
+        """Run to the end in the calling thread; an error becomes the last event."""
         try:
             self._check()
             memory = self.opened.memory
@@ -193,7 +194,7 @@ class LiveRun:
         data = storable(data)
         with self._guard:
             self.events.append(RunEvent(len(self.events) + 1, kind, data))
-            if last:  # together with the event, so that a listener that sees the end has seen the event
+            if last:  # under the same lock, so that a listener that sees the end also sees the event
                 self._ended.set()
             listeners = list(self._listeners)
         for wake in listeners:
@@ -215,9 +216,9 @@ class RunRegistry:
     """Keeps the latest runs of a server, so that several listeners can follow the same one.
 
     Args:
-        workers: how many run at the same time; further ones wait.
-        keep: how many are kept for a namespace after they have ended.
-        waiting: how many may wait; more are refused.
+        workers: most runs at the same time; further ones wait.
+        keep: most runs that are kept for a namespace; beyond that, the oldest that have ended are dropped.
+        waiting: most runs that may wait; more are refused.
     """
 
     def __init__(self, *, workers: int = 4, keep: int = 50, waiting: int = 32) -> None:
@@ -231,10 +232,10 @@ class RunRegistry:
         """Begin a run as soon as a worker is free, and keep it.
 
         Args:
-            arguments: of ``LiveRun.carry_out``.
+            arguments: the arguments of ``LiveRun.carry_out``.
 
         Raises:
-            ConflictError: too many wait already, of its client or of all.
+            ConflictError: too many runs are running or waiting, of this client or in all.
         """
         access = run.opened.access
         with self._guard:
@@ -263,7 +264,7 @@ class RunRegistry:
             return list(reversed(self._runs.values()))
 
     def close(self) -> None:
-        """Cancel running ones and wait until they have ended."""
+        """Cancel the runs and wait until they have ended."""
         for run in self.list():
             run.cancel()
         self._pool.shutdown(wait=True, cancel_futures=True)
@@ -273,8 +274,8 @@ class ClientRuns:
     """The runs of a server in the namespace of one client.
 
     Args:
-        registry: of the server.
-        opened: the memory of the client.
+        registry: the runs of the server.
+        opened: the memory as the client may use it.
     """
 
     def __init__(self, registry: RunRegistry, opened: OpenMemory) -> None:
@@ -293,20 +294,20 @@ class ClientRuns:
 
         Args:
             operation: ``recall`` or ``reason``.
-            question: in words.
-            limits: its budgets; None: as configured.
+            question: the question, in words.
+            limits: the budgets of the run; None: as configured.
             schema: the form of a recall's answer, as a JSON Schema.
             as_of: answer from what held at this time; None: at present.
 
         Raises:
-            ConflictError: too many wait already, of this client or of all.
+            ConflictError: too many runs are running or waiting, of this client or in all.
         """
         run = LiveRun(operation, question, self._opened)
         self._registry.start(run, limits, schema, as_of)
         return run
 
     def get(self, run_id: str) -> LiveRun:
-        """The run of this id; raises NotFoundError, also for one of another namespace."""
+        """The run with this id; raises NotFoundError if there is none in the client's namespace."""
         found = next((run for run in self.list() if run.id == run_id), None)
         if found is None:
             raise NotFoundError(

@@ -1,4 +1,4 @@
-"""The server and its store: version and model, figures, check and repair, checkpoint, sync, rebuild of the index."""
+"""The server and its store: version and model, figures, check and repair, checkpoint, sync, index rebuild."""
 
 from __future__ import annotations
 

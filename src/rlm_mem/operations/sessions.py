@@ -134,7 +134,7 @@ def _answer(result: Any) -> RecallAnswer:
 
 
 def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply:
-    # Programs of an agent have no model for sub-calls: the agent reads what they print.
+    # The programs of an agent have no model for sub-calls: the agent itself reads what they print.
     if request.handle is not None:
         if request.schema is not None:
             raise InputError(

@@ -169,9 +169,9 @@ _MISSING = object()
 
 
 def shaped(kind: type[_Shape], /, *sources: object, **given: Any) -> _Shape:
-    """A response: each field as given (UNSET: left out), else as the first of the sources has it under its name.
+    """A response: each field as given (UNSET: left out), else from the first source with an attribute of that name.
 
-    Fields that are structs, and lists of them, are made from attributes of the same names.
+    Fields that are structs, and lists of structs, are made from attributes of the same names.
     """
     for name in kind.__struct_fields__:
         if name in given:
@@ -206,7 +206,7 @@ def chunk_view(store: ChunkStore, chunk: Chunk) -> ChunkView:
 
 
 def _elsewhere(store: ChunkStore, chunk: Chunk) -> str | UnsetType:
-    """The namespace of a chunk, where it is not the store's own."""
+    """The namespace of a chunk; UNSET if it is the store's own."""
     return UNSET if chunk.namespace == store.namespace else chunk.namespace
 
 
@@ -319,7 +319,7 @@ def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusi
 
 
 def _of_run(result: RecallResult | ReasoningResult) -> dict[str, Any]:
-    """Fields that a response calls otherwise than the result."""
+    """Fields whose name or precision differs between a result and its response."""
     return {
         "iterations": result.iterations_used,
         "seconds": round(result.seconds, 3),
@@ -370,7 +370,7 @@ class CitedConclusion(ReasonedConclusion):
 def sources(
     store: ChunkStore, chunk_ids: list[str], excerpts: Mapping[str, str] | None = None
 ) -> list[CitedMemory]:
-    """The first few sources of an answer, so that the caller needs no `get`: their excerpts, else their beginning."""
+    """The first few sources of an answer with an excerpt or else their beginning, so that the caller needs no `get`."""
     wanted = chunk_ids[:_MAX_SOURCES]
     chunks = store.get_many(wanted)
     return [
@@ -387,7 +387,7 @@ def sources(
 
 
 def cited_answer(store: ChunkStore, result: RecallResult) -> CitedAnswer:
-    """The answer to a question with the beginnings of its sources, for agents."""
+    """The answer to a question with excerpts of its sources, for agents."""
     return shaped(
         CitedAnswer,
         result,

@@ -1,4 +1,4 @@
-"""ServerState: what all parts of a running server share: the memory, worker threads, live runs, change notices."""
+"""The state that all parts of a running server share: the memory, worker threads, live runs, change notices."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ _T = TypeVar("_T")
 _logger = logging.getLogger(__name__)
 
 _WORKERS = 6
-#: Most seconds that the start waits for ``_prepare``.
+#: Most seconds for which ``start`` waits for ``_prepare``.
 _PREPARATION = 1.0
 
 
 class ServerState:
     """The state of a server; safe for several threads.
 
-    Calls of the store block, so they run in a few worker threads that end with the server: the store keeps one
-    connection for each.
+    Calls of the store block, so they run in a few worker threads that end with the server; the store keeps one
+    connection for each thread.
 
     Args:
-        settings: of the server.
-        opened: the shared memory; by default opened by the settings.
+        settings: the settings of the server.
+        opened: the shared memory; by default opened from the settings.
     """
 
     def __init__(self, settings: Settings, *, opened: OpenMemory | None = None) -> None:
@@ -47,7 +47,7 @@ class ServerState:
         self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem-http")
         self._guard = threading.Lock()
         self._closed = False
-        #: Run once before the first request, so that no request waits for it.
+        #: Functions that run once before the first request, so that no request waits for them.
         self.at_start: list[Callable[[], object]] = [self._ask_once]
         self._feeds: dict[str, ChangeFeed] = {}
         self._starting: asyncio.Future[None] | None = None
@@ -105,7 +105,7 @@ class ServerState:
             _logger.info("the first search failed: %s", error)
 
     async def stop(self) -> None:
-        """Stop what ``start`` started."""
+        """Wait for the preparation of ``start`` to end, then end every stream."""
         if self._starting is not None:
             await self._starting
         await self.end_streams()

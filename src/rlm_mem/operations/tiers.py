@@ -423,7 +423,7 @@ def _skills(context: Context, request: SkillsQuery) -> Skills:
 def _journal(context: Context, request: JournalQuery) -> JournalPage:
     start = 0
     if request.cursor is not None:
-        # Steps are only appended, so their number is a stable position.
+        # Steps are only appended, so the number already returned is a stable position.
         (start,) = decode_cursor("journal", request.cursor, tuple[Annotated[int, Meta(ge=0)]])
     steps = list(context.memory.continuum.changes.journal(op=request.op))
     more = start + request.limit < len(steps)

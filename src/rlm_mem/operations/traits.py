@@ -35,12 +35,12 @@ _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
 
 class PreconditionFailed(RlmMemError):
-    """The chunk has another revision than the If-Match header names."""
+    """The chunk's revision is not one that the If-Match header names."""
 
 
 def etag(chunk: Chunk) -> str:
-    """The strong ETag of a chunk: its revision, which identifies the whole content, since reads are counted
-    elsewhere.
+    """The strong ETag of a chunk: its revision, which identifies the whole content, since read counts are not
+    part of it.
     """
     return f'"{chunk.revision}"'
 
@@ -60,10 +60,10 @@ def not_modified(context: Context, chunk: Chunk) -> bool:
 
 @contextlib.contextmanager
 def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Iterator[None]:
-    """Hold the write lock while the chunk has a revision of If-Match; does nothing without that header.
+    """Check that the chunk is at a revision of If-Match, and hold the write lock; does nothing without that header.
 
     Raises:
-        PreconditionFailed: it has another revision. NotFoundError: there is no such chunk.
+        PreconditionFailed: the chunk is at another revision. NotFoundError: there is no such chunk.
     """
     if context.if_match is None:
         yield
@@ -92,7 +92,7 @@ def encode_cursor(kind: str, *place: Any) -> str:
 
 
 def decode_cursor(kind: str, cursor: str, shape: Any) -> Any:
-    """The position of a cursor.
+    """The position that a cursor of the list ``kind`` encodes, as the type ``shape``.
 
     Raises:
         NotFoundError: it is not a cursor of this list.
@@ -110,7 +110,7 @@ def decode_cursor(kind: str, cursor: str, shape: Any) -> Any:
 def page_of(
     kind: str, items: Sequence[_T], key: Callable[[_T], Any], shape: Any, cursor: str | None, limit: int
 ) -> tuple[list[_T], str | None]:
-    """A page of a list that is sorted by ``key``, a tuple of plain data, and the cursor of the next one.
+    """A page of a list that is sorted by ``key``, a tuple of plain data, and the cursor of the next page or None.
 
     The position is the key of the last item returned, so it stays valid when that item is deleted.
     """

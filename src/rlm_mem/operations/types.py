@@ -1,7 +1,7 @@
 """Types of requests: their bounds apply to every interface and are part of the OpenAPI document.
 
 The schemas contain the rules of the store, so that the document does not allow what the store refuses. The description
-of a pattern explains it, also in the refusal.
+of a pattern explains it in the document and in refusals.
 """
 
 from __future__ import annotations
@@ -235,7 +235,7 @@ class DryRun(Request):
 
 
 def utc(time: str | None) -> str | None:
-    """A time in the format of records (UTC), for comparison with theirs; a day stays a day."""
+    """A time in the format of recorded times (UTC), for comparison with them; a day is unchanged."""
     return time if time is None or len(time) <= 10 else format_time(parse_time(time))
 
 
@@ -257,7 +257,7 @@ PARTS: dict[str, Any] = {
 }
 
 
-# Aliases that agents use for the same argument.
+# Other names that agents use for an argument.
 CONVERSATION_NAMES = dict.fromkeys(
     ("conversation", "conversationId", "session_id", "thread_id", "project"), "conversation_id"
 )
