@@ -1,6 +1,6 @@
 """The command ``rlm-mem``: arguments, tables, progress, exit codes.
 
-No decision about memory is taken here: every command calls the public interface of :mod:`rlm_mem.memory` and prints
+No decision about memory is made here: every command calls the public interface of :mod:`rlm_mem.memory` and prints
 the result. :mod:`rlm_mem.cli.catalogue` lists the commands; a command line loads only the module of its command.
 """
 
@@ -21,22 +21,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command.
 
     Args:
-        arguments: what follows ``rlm-mem``; None means ``sys.argv``: the process is that of the command.
+        arguments: what follows ``rlm-mem``; None: taken from ``sys.argv``, and the process belongs to the command.
 
     Returns:
-        0 when it worked, 1 when the operation failed, 2 for bad input, 130 when interrupted.
+        Exit code: 0 for success, 1 if the operation failed, 2 for bad input, 130 if interrupted.
     """
     if arguments is None:
         own_process.prepare()
     for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # closed by whoever started the command
+        if getattr(sys, name) is None:  # closed by the parent process
             setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8"))
     if not os.environ.get("COLUMNS", "1").strip("0"):
-        del os.environ["COLUMNS"]  # empty or 0 stands for unknown
+        del os.environ["COLUMNS"]  # empty or 0 means unknown
     try:
         return _run(list(sys.argv[1:] if arguments is None else arguments))
     except OSError as error:
-        # Python would try again to write what was printed, and fail again.
+        # At exit Python would flush the output again, and fail again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             return 0  # the reader closed the pipe (rlm-mem list | head): not an error
@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(given: list[str]) -> int:
-    """Run the command; raises OSError where its output cannot be written."""
+    """Run the command; raises OSError if its output cannot be written."""
     help_text = None if "_RLM_MEM_COMPLETE" in os.environ else help_for(given)
     if help_text is not None:
         sys.stdout.write(help_text)
@@ -55,5 +55,5 @@ def _run(given: list[str]) -> int:
     from rlm_mem.cli.app import main as run  # Typer takes 100 ms of CPU, and the help does not need it
 
     code = run(given)
-    # For the agents that run hooks, exit code 2 means that the user's prompt is refused.
+    # Agents take exit code 2 of a hook to mean that the user's prompt is refused.
     return 1 if code == 2 and given[:1] == ["hook"] else code

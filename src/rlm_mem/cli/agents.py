@@ -97,10 +97,10 @@ def _show_entry(call: Call, path: Path, data: Mapping[str, object], wanted: str)
 
 
 def _write(call: Call, path: Path, made: str | None, done: str) -> bool:
-    """Change a client's file, keeping a copy, and say so; an empty one is removed.
+    """Change a client's file, keep a copy of the former one, and report it; a file left empty is removed.
 
     Returns:
-        False where there is nothing more to print.
+        False if there is nothing more to print.
     """
     backup = None if made is None else write_with_backup(path, made, datetime.now())
     if made == "":
@@ -148,7 +148,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
 
 
 def _chosen_client(as_json: bool) -> clients.Client:
-    """The client that the user chooses from a list; without a terminal only the list is printed."""
+    """The client that the user chooses from a list; without a terminal, print the list and raise InputError."""
     here = {client.name: clients.is_here(client, Path.home(), os.environ) for client in clients.CLIENTS}
     asks = sys.stdin.isatty() and sys.stdout.isatty() and not as_json
     if as_json:
@@ -170,16 +170,16 @@ def _chosen_client(as_json: bool) -> clients.Client:
 
 
 def _own_brain(call: Where) -> str:
-    """The brain by its full path, since clients start the server in any folder."""
+    """The brain by its absolute path, since clients start the server in any folder."""
     place = call.place
     return place if isinstance(place, str) else str(place.expanduser().absolute())
 
 
 def _shared_brain(call: Where, client: clients.Client) -> str | None:
-    """The brain as a committed file may name it, inside the project; None: each user's own brain.
+    """The brain as a committed file may name it, inside the project or by DSN; None: each user's own brain.
 
     Raises:
-        InputError: its path is useless to others, or its DSN names a user or password.
+        InputError: its path is outside the project, or its DSN names a user or password.
     """
     named = call.named_brain
     if isinstance(named, str):
@@ -204,7 +204,7 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
 def _server_arguments(
     call: Where, client: clients.Client, brain: str | None, tools: str, read_only: bool, *, committed: bool
 ) -> list[str]:
-    """The arguments of the server."""
+    """The command-line arguments of the server."""
     arguments = ["mcp", *(("--brain", brain) if brain is not None else ())]
     if call.namespace:
         arguments += ["--namespace", call.namespace]

@@ -24,7 +24,7 @@ from rlm_mem.errors import InputError, RlmMemError
 FAILED = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
-#: Errors that name no file are those of the standard output.
+#: Errors with these numbers come from writing standard output if they name no file.
 _UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF)
 
 
@@ -37,7 +37,7 @@ class LazyGroup(TyperGroup):
         self.commands = {row.name: _shown(row) for row in catalogue.rows_of(entry)}
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002 - as Typer has it
-        """The command as help and completion show it; also by a former name."""
+        """The command with this name or former name, as help and completion show it."""
         if cmd_name in self.commands:
             return self.commands[cmd_name]
         found = self._found(cmd_name)
@@ -117,7 +117,7 @@ def main(arguments: Sequence[str]) -> int:
         arguments: what follows ``rlm-mem``.
 
     Returns:
-        0 when it worked, 1 when the operation failed, 2 for bad input, 130 when interrupted.
+        Exit code: 0 for success, 1 if the operation failed, 2 for bad input, 130 if interrupted.
 
     Raises:
         OSError: the output cannot be written.
@@ -142,7 +142,7 @@ def main(arguments: Sequence[str]) -> int:
         # Any other error: print one line instead of a traceback.
         if hasattr(error, "format_message"):
             message = error.format_message()
-            # Without a command the help has been printed, and the message is empty.
+            # Without a command, the help has already been printed and the message is empty.
             begin = message[:1].lower() + message[1:]
             return _end(BAD_INPUT, begin, _usage_hint(error)) if message else BAD_INPUT
         if os.environ.get("RLM_MEM_DEBUG"):

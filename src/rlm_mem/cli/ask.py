@@ -90,7 +90,7 @@ def recall(call: RecallCall, question: Question) -> None:
     with call.open(llm=call.llm) as memory:
         result = memory.recall(" ".join(question), **call.settings(console, memory))
         taken = time.perf_counter() - started
-        written = wanted.write(memory, result)  # a receipt has the sources whole
+        written = wanted.write(memory, result)  # before shortening: a receipt needs the whole sources
         if call.max_tokens is not None:
             result = result.within(call.max_tokens)
         if call.json:
@@ -127,12 +127,12 @@ def _result_json(
 def show_recall(
     console: rich.Console, memory: Memory, result: RecallResult, seconds: float, *, bounded: bool = False
 ) -> None:
-    """Print an answer, its sources, and its cost; ``bounded``: no text but that of the sources."""
+    """Print an answer, its sources, and its cost; ``bounded``: print no content besides the excerpts."""
     if result.outcome == "answered":
         console.print(long_text(result.content or "", "bold"))
     else:
         console.print(text(ENDINGS[result.outcome], "bold yellow"))
-    # Longer excerpts where there is no answer: then they are all there is to read.
+    # Longer excerpts without an answer: they are then all there is to read.
     longest = 240 if result.outcome == "answered" else 600
     excerpts = {one.chunk_id: one_line(one.excerpt, longest) for one in result.sources}
     show_evidence(console, memory, result.chunk_ids, excerpts, bounded=bounded)
@@ -156,7 +156,7 @@ def show_evidence(
     *,
     bounded: bool = False,
 ) -> None:
-    """Print the chunks that an answer rests on: id, day, and the excerpt, else the beginning of the content.
+    """Print the chunks that an answer rests on: id, day, and an excerpt or else the beginning of the content.
 
     Args:
         bounded: without an excerpt, print no content.

@@ -1,4 +1,4 @@
-"""Keeping a memory safe and small: backup, vacuum, and what ``restore`` does with a backup."""
+"""Keeping a memory safe and small: backup, vacuum, and restoring a backup."""
 
 from __future__ import annotations
 
@@ -110,5 +110,5 @@ def vacuum(
 
 
 def megabytes(size: int) -> str:
-    """``1.2 MB``."""
+    """A size in bytes as text, such as ``1.2 MB``."""
     return f"{size / 1e6:,.1f} MB"

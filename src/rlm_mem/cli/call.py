@@ -1,4 +1,4 @@
-"""Options of every command (brain, namespace, JSON) and opening the memory that they name."""
+"""The options of every command (brain, namespace, JSON), and opening the memory that they name."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ __all__ = ["BrainCall", "Call", "JsonCall", "Where", "shown_place", "with_shared
 
 @dataclass(frozen=True)
 class Where:
-    """Which memory: ``rlm-mem --brain PATH --namespace NAME search …``, before the command or after it.
+    """The memory that a command uses: ``rlm-mem --brain PATH --namespace NAME search …``; these options may also follow
+    the command.
 
     The first parameter of a command's function is of this class or a subclass. Fields that are annotated with an option
     are options of the command.
@@ -35,12 +36,12 @@ class Where:
 
     @property
     def named_brain(self) -> Path | str | None:
-        """The folder or the DSN that the options name, or None."""
+        """The folder or DSN that the options name, or None."""
         return None if self.brain is None else checked_place(self.brain)
 
     @property
     def place(self) -> Path | str:
-        """The folder, or the DSN of the database, that the command works on."""
+        """The folder or DSN of the memory that the command works on."""
         return locate(self.named_brain)
 
     def at(self, brain: Path | str | None = None, namespace: str | None = None) -> Self:
@@ -55,7 +56,7 @@ class Where:
         """Open the memory that the options name.
 
         Args:
-            create: make the folders when there is no memory yet; commands that only read do not.
+            create: make the folders if there is no memory yet; for commands that write.
             llm: the model that writes the programs; None means the configured one.
 
         Raises:
@@ -80,7 +81,7 @@ class Where:
 
 @dataclass(frozen=True)
 class Call(Where):
-    """Which memory, and whether to print JSON."""
+    """The memory that a command uses, and whether to print JSON."""
 
     json: options.Json = False
 
@@ -91,7 +92,7 @@ class Call(Where):
             yield memory, update
 
     def report(self, data: Any, sentence: str, style: str = "") -> None:
-        """Print the result of the command: the data as JSON where that is wanted, else the sentence."""
+        """Print the result of the command: the data with ``--json``, else the sentence."""
         if self.json:
             print_json(data)
         else:
@@ -100,20 +101,20 @@ class Call(Where):
 
 @dataclass(frozen=True)
 class BrainCall(Call):
-    """A command that concerns a brain with all of its namespaces."""
+    """The call of a command that concerns a brain with all its namespaces."""
 
     namespace: str | None = None
 
 
 @dataclass(frozen=True)
 class JsonCall(BrainCall):
-    """A command that concerns no memory."""
+    """The call of a command that concerns no memory."""
 
     brain: str | None = None
 
 
 def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
-    """The function in the form that Typer needs: with the shared options of its first parameter after its own."""
+    """The function in the form that Typer needs: its own options, then the shared ones of its first parameter."""
     signature = inspect.signature(function, eval_str=True)
     first, *own = signature.parameters.values()
     kind: type[Where] = first.annotation
@@ -144,5 +145,5 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
 
 
 def shown_place(place: Path | str) -> str:
-    """A folder or a DSN as messages may show it: without a password."""
+    """A folder or DSN as messages may show it, without a password."""
     return shown_dsn(place) if isinstance(place, str) else str(place)

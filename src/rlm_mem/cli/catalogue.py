@@ -1,8 +1,8 @@
-"""Every command: its name, its panel of the help, a summary, and its function.
+"""Every command: its name, its panel in the help, a summary, and its function.
 
 ``rlm-mem --help`` and the help of a group are printed from here, so they load neither a command nor Typer; a command
-line loads only the module of its command. Starting `rlm-mem --help` takes 30 ms of CPU this way; with
-Typer's own help, which needs Rich, it takes 400 ms. Nothing here imports `typing`, which takes as long as all the rest.
+line loads only the module of its command. This way `rlm-mem --help` takes 30 ms of CPU; Typer's own help, which needs
+Rich, takes 400 ms. Nothing here imports `typing`, which takes as long to load as everything else.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ class CommandRow:
     """A command.
 
     Args:
-        path: its full name, ``store check``.
-        target: module below ``rlm_mem.cli`` and function, ``maintenance:check``.
+        path: its full name, such as ``store check``.
+        target: module below ``rlm_mem.cli`` and function, such as ``maintenance:check``.
         summary: what it does, in at most 64 characters; the function's docstring has the details.
     """
 
@@ -36,7 +36,7 @@ class GroupRow:
     """Commands under a noun.
 
     Args:
-        default: the command that is called where at least three words follow and the first is no command of the group.
+        default: the command to call if at least three words follow and the first is not a command of the group.
     """
 
     def __init__(self, name: str, summary: str, default: str = "") -> None:
@@ -205,7 +205,7 @@ _PANELS = (
     ),
 )  # fmt: skip
 
-#: Names that commands had before they were grouped; they work, and no help shows them.
+#: Names that commands had before they were grouped; they still work, but no help shows them.
 FORMER: dict[str, str] = {
     **{name: f"chunk {name}" for name in ("update", "history")},
     "links": "link list",
@@ -233,12 +233,12 @@ PANELS: tuple[tuple[str, tuple[CommandRow | GroupRow, ...]], ...] = tuple(
 
 
 def find(path: str) -> CommandRow | GroupRow | None:
-    """The command or group of a name, also of a former name: ``check`` is now ``store check``."""
+    """The command or group with this name or former name: ``check`` is now ``store check``."""
     return _BY_PATH.get(FORMER.get(path, path))
 
 
 def rows_of(group: GroupRow | None) -> tuple[CommandRow | GroupRow, ...]:
-    """The rows of a group's help; None is the command itself."""
+    """The rows in the help of a group; None: in the help of ``rlm-mem`` itself."""
     if group is None:
         return tuple(row for _, rows in PANELS for row in rows)
     return tuple(row for path, row in _BY_PATH.items() if path.startswith(f"{group.name} "))

@@ -1,4 +1,4 @@
-"""`rlm-mem demo`: half a year of a small team's notes is remembered, then questioned."""
+"""`rlm-mem demo`: remembers half a year of a small team's notes, then answers questions about them."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def undo(
 
 
 def _report(done: dict[str, bool], verb: str, key: str, as_json: bool, *, missing: str = "not found") -> None:
-    """Print which succeeded; unknown ids make the command fail, after the others are done."""
+    """Print the ids that succeeded, then raise NotFoundError if others were not found."""
     if as_json:
         print_json(
             {

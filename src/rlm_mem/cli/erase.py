@@ -1,4 +1,4 @@
-"""`rlm-mem erase`: a person or a source, everywhere; and whether anything of it is left."""
+"""`rlm-mem erase`: erases a person or a source everywhere, or checks whether anything is left."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ def session_end(call: Where, client: Client = "claude-code") -> None:
 
 
 def _hook(call: Where, kind: str, client_name: str) -> None:
-    """Run a hook: always exit code 0, and one JSON object or nothing on stdout, so that an agent is never blocked."""
+    """Run a hook: it exits with 0 and prints one JSON object or nothing, so that it never blocks an agent."""
     output = ""
     with guarded(f"{kind} of {client_name}", SECONDS[kind]):
         client = hook_client_named(client_name)

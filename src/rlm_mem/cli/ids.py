@@ -1,4 +1,4 @@
-"""Ids as people type them: whole, or an unambiguous beginning of the id or of its last part."""
+"""Ids as people type them: in full, or by an unambiguous beginning of the id or of its last part."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _TYPED = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
 def full_id(memory: rlm_mem.Memory, given: str) -> str:
-    """The full id of a chunk, also of a deleted one.
+    """The full id of a chunk, which may be deleted.
 
     Args:
         given: an id, its beginning with or without ``chunk-``, or the beginning of its last part: ``chunk-2026-03``,
@@ -24,13 +24,13 @@ def full_id(memory: rlm_mem.Memory, given: str) -> str:
 
     Raises:
         NotFoundError: no chunk has such an id, and it is not a valid chunk id.
-        InputError: several match, and the message names them; or no id can match.
+        InputError: several ids match (the message names them), or the text cannot be part of an id.
     """
     return full_ids(memory, [given])[0]
 
 
 def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
-    """The same for several."""
+    """The full ids of several chunks; see `full_id`."""
     known: list[str] = []
     found = []
     for one in given:
@@ -46,19 +46,19 @@ def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
         except NotFoundError:
             if not is_chunk_id(one):
                 raise
-            found.append(one)  # a whole id: each command reports that it does not exist
+            found.append(one)  # a full id: each command reports that it does not exist
     return found
 
 
 def known_id(
     given: str, known: Iterable[str], noun: str, hint: str, about: Callable[[str], str] = str
 ) -> str:
-    """The one of the known ids that matches; see `full_id`.
+    """The one known id that matches; see `full_id`.
 
     Args:
         noun: the kind of object.
         hint: the command that lists the ids.
-        about: describes an id in a list of several.
+        about: describes an id where the message lists several.
     """
     if not _TYPED.fullmatch(given):
         raise InputError(f"{given!r:.60} is not an id, nor a part of one", hint=hint)

@@ -1,4 +1,4 @@
-"""Log lines of a command, set up by its options, else the environment, else the settings of the brain."""
+"""Logging of a command, set up by its options, else by the environment, else by the settings of the brain."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["log_lines"]
 
 
 def log_lines(brain: Path | str | None, level: str | None, form: str | None) -> None:
-    """Set up logging where it is configured; otherwise Python's default prints warnings.
+    """Set up logging if it is configured; otherwise Python's default prints warnings.
 
     Args:
-        brain: the folder named before the command; None: the default of the command.
-        level, form: the options, None for those not given.
+        brain: the brain named before the command; None: the default of the command.
+        level, form: values of the options; None: not given.
 
     Raises:
         InvalidConfig: an unknown level or format.

@@ -97,7 +97,7 @@ def _show(namespace: str, report: CopyReport | None, differences: list[Differenc
 
 
 def _databases() -> ModuleType:
-    """The functions for several databases: they need the extra psycopg, which `copy` between folders does not."""
+    """The module for several databases; it needs the extra ``postgres``, which `copy` between folders does not."""
     from rlm_mem.store.postgres import shards
 
     return shards

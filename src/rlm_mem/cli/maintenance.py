@@ -1,4 +1,4 @@
-"""Creating and maintaining a memory: init, check, repair, index, sync, checkpoint."""
+"""Creating and maintaining a memory: init, check, repair, rebuild, sync, checkpoint."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _init_database(call: Call, dsn: str) -> None:
 
 
 def _write_new(path: Path, content: str) -> None:
-    """Write a file, unless there is one."""
+    """Write a file, unless it exists."""
     with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
         file.write(content)
 

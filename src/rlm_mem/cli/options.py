@@ -1,4 +1,4 @@
-"""Declaring arguments and options, and the options that several commands share, so that a name has one meaning."""
+"""Declares arguments and options, and defines those that several commands share, so that a name has one meaning."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def option(names: str, metavar: str, help: str, panel: str | None = None, **more
     """An option with a value.
 
     Args:
-        names: separated by spaces, ``--limit -n``.
+        names: the names, separated by spaces, such as ``--limit -n``.
         metavar: the value, as the help shows it.
-        panel: of the help; None: the general one.
+        panel: title of its panel in the help; None: the general one.
         more: further arguments of ``typer.Option``.
     """
     return typer.Option(*names.split(), metavar=metavar, help=help, rich_help_panel=panel, **more)
@@ -37,7 +37,7 @@ def flag(names: str, help: str, panel: str | None = None) -> Any:
 
 
 def tokens(help: str) -> Any:
-    """The file with the named tokens of a server."""
+    """The option that names the file with the named tokens of a server."""
     return option("--tokens", "FILE", help, envvar="RLM_MEM_TOKENS")
 
 

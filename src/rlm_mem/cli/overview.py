@@ -16,7 +16,7 @@ _HELP = ("--help", "-h")
 
 
 def help_for(arguments: Sequence[str]) -> str | None:
-    """The help, if the command line asks for nothing else; otherwise None."""
+    """The help of ``rlm-mem`` or of a group, if the command line asks for nothing else; otherwise None."""
     words = [word for word in arguments if word not in _HELP]
     if not words:
         return overview()
@@ -34,10 +34,10 @@ def overview(
     """The help of a group of commands.
 
     Args:
-        group: which one; None: the whole command.
-        width: columns; None: of the terminal, 80 where there is none.
-        boxes: draw lines around panels; None: where the output can show them.
-        colours: None: on a terminal, unless ``NO_COLOR`` is set.
+        group: the group; None: the whole command.
+        width: columns; None: those of the terminal, or 80 without one.
+        boxes: draw lines around panels; None: if the output can show them.
+        colours: use colours; None: on a terminal, unless ``NO_COLOR`` is set.
     """
     width = max(_MIN_WIDTH, min(_MAX_WIDTH, width or _columns()))
     if boxes is None:
@@ -89,7 +89,7 @@ def _panel(
 
 
 def wrapped(text: str, width: int) -> list[str]:
-    """The text in lines of at most `width` characters, broken between words where that is possible."""
+    """The text in lines of at most `width` characters, broken between words; a longer word keeps its own line."""
     lines = [""]
     for word in text.split():
         if lines[-1] and len(lines[-1]) + 1 + len(word) > width:

@@ -26,7 +26,7 @@ def day_of(given: str, option: str, today: date) -> str:
     Args:
         given: "yesterday", "last week", "3 days ago", "monday", "2026-03", "12 May 2026".
         option: ``--since``, ``--until`` or ``--as-of``.
-        today: reference of relative dates.
+        today: the day to which relative dates refer.
 
     Raises:
         InvalidQuery: no date, or more than one.
@@ -35,7 +35,7 @@ def day_of(given: str, option: str, today: date) -> str:
     if _STAMP.fullmatch(words):
         return given.strip()
     ago = _AGO.fullmatch(words)
-    # "3 weeks ago" alone means the week around that day; a weekday or a month needs a word before it.
+    # `find_dates` reads "3 weeks ago" as the week around that day, and needs a word before a weekday or month.
     forms = (f"last {ago[1]}", words) if ago else (words, f"last {words}", f"in {words.capitalize()}")
     found = (
         next((one for form in forms if (one := _whole(form, today))), None)

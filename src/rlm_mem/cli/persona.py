@@ -179,7 +179,7 @@ def hud(
 def _drawing(
     persona: Persona, gauge: str, width: int | None, *, ascii_only: bool
 ) -> Callable[[dict[str, Any]], rich.Text]:
-    """A function that draws the gauge for some figures, in the current width of the terminal."""
+    """A function that draws the gauge with given figures, at the current width of the terminal."""
     console = screen()
     plain_frame = ascii_only or not _can_show("│─█░")
     template = persona.library.gauge(gauge)

@@ -28,8 +28,8 @@ from rlm_mem.cli.terminal import (
 )
 from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
 
-LINKS = 8  # shown below a chunk; rlm-mem link list has all
-PARTS = 8  # parts of a score that are shown, strongest first; --json has all
+LINKS = 8  # most links shown below a chunk; rlm-mem link list shows all
+PARTS = 8  # most parts of a score shown, strongest first; --json has all
 
 
 def search(
@@ -283,7 +283,7 @@ def namespaces(call: BrainCall) -> None:
         missing: ServerAway | None = None
         try:
             found = memory.store.namespaces()
-        except ServerAway as error:  # what the others hold is shown, and that it is not all
+        except ServerAway as error:  # show the namespaces of the others, then report what is missing
             found, missing = error.namespaces, error
     if call.json:
         print_json([{"namespace": name, "chunks": count} for name, count in found])

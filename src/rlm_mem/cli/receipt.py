@@ -85,7 +85,7 @@ class ReceiptWanted:
             check_key(self.sign, os.environ.get(PASSWORD))
 
     def write(self, memory: Memory, result: object) -> dict[str, str]:
-        """Write the files; returns their paths by name."""
+        """Write the files; returns their paths by kind, ``receipt`` and ``bundle``."""
         if self.receipt is None:
             return {}
         made = memory.receipt(

@@ -80,7 +80,7 @@ def trajectories_list(
 
 
 def _full(memory: rlm_mem.Memory, given: str) -> str:
-    """The id of a trajectory, also by its beginning; ``last`` stays."""
+    """The full id of a trajectory from its beginning; ``last`` is unchanged."""
     if given == "last" or is_trajectory_id(given):
         return given
     return known_id(
@@ -238,7 +238,7 @@ def costs(
 
 
 def _summed(lines: Sequence[CostLine], names: Sequence[str]) -> list[dict[str, Any]]:
-    """The lines added up by the named columns. A cost is None only where no call had a price."""
+    """The lines summed by the named columns. A cost is None only if no call had a price."""
     sums: dict[tuple[str, ...], dict[str, Any]] = {}
     for line in lines:
         key = tuple(getattr(line, name) for name in names)

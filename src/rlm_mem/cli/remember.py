@@ -164,7 +164,7 @@ class _Outcome:
         self.secrets.update(result.secrets.rules)
         self.replaced += result.replaced
         self.proposed += result.proposed
-        self.hidden = self.hidden or result.secrets.hidden  # one command has one action
+        self.hidden = self.hidden or result.secrets.hidden  # the action is the same for the whole command
 
     def add_folder(self, report: FolderReport) -> None:
         self.folders.append(report)
@@ -212,7 +212,7 @@ def _texts(
 def _from_lines(
     memory: rlm_mem.Memory, path: Path, named: dict[str, Any], outcome: _Outcome, *, quiet: bool
 ) -> None:
-    """Remember the lines of a file, in large transactions; the lines before one at fault are stored."""
+    """Remember the lines of a file, in large transactions; the lines before a faulty one are stored."""
     name = "stdin" if str(path) == "-" else clean(str(path))
     if name != "stdin":
         named = {"source": "import", "provenance": {"path": name}, **named}
@@ -304,7 +304,7 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool = False) -> None:
 
 
 def _show_folder(report: FolderReport) -> None:
-    """Print the result for the files of a folder: how many, and the first of each kind."""
+    """Print the result for the files of a folder: the counts, and the first files of each kind."""
     console = screen()
     console.print(text(f"would be done: {report}" if report.dry_run else str(report), "bold"))
     rows: list[tuple[str, list[str], str]] = [

@@ -1,4 +1,4 @@
-"""`rlm-mem review`: the queue before the core: look at a case, approve, defer or reject it."""
+"""`rlm-mem review`: the review queue: show a case, approve, defer or reject it."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def review_show(
 
 
 def _full(memory: rlm_mem.Memory, given: str) -> str:
-    """The id of a case, also by its beginning."""
+    """The full id of a case from its beginning."""
     known = (case.id for case in memory.continuum.review.cases(None))
     return known_id(given, known, "review case", "rlm-mem review list --status all shows the ids.")
 

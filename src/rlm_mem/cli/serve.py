@@ -23,14 +23,14 @@ NETWORK = "Other machines"
 
 @dataclass(frozen=True)
 class ServerCall(Where):
-    """Options of both commands."""
+    """Options of both `mcp` and `serve`."""
 
     tools: options.Tools = "default"
     read_only: options.ReadOnly = False
     llm: options.Llm = None
 
     def settings(self, actor: str, tokens: Path | None = None) -> Settings:
-        """The server's settings; writes are logged with the actor."""
+        """The server's settings; the audit log names the actor for each write."""
         return Settings(
             brain=self.named_brain,
             namespace=self.namespace,
@@ -79,14 +79,14 @@ def mcp(
 
 
 def _of_project(settings: Settings, folder: Path | None) -> Settings:
-    """The settings with the namespace of the project, and the configured one beside it; for a folder of no project
-    the configured one alone.
+    """The settings with the project's namespace, and the configured one as the shared one; unchanged if the folder
+    belongs to no project.
     """
     if settings.namespace is not None:
         raise InputError("--project and --namespace name two namespaces", hint="give one of the two")
     if folder is not None and not folder.is_dir():
         raise InputError(f"{folder} is not a folder", hint="give --folder a folder of the project")
-    # Claude Code names the folder of the project, whatever folder it starts the server in.
+    # Claude Code names the project's folder in this variable, whatever folder it starts the server in.
     project = project_of(folder or Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
     if project is None:
         return settings
@@ -181,7 +181,7 @@ def _tokens(call: ServerCall, named: Path | None) -> Path | None:
 
 
 def _server() -> ModuleType:
-    """The module that runs servers; it needs an extra, which `--help` does not."""
+    """The module that runs servers, loaded on use: it needs an extra, which `--help` does not."""
     # Loaded modules are never freed: scanning them for garbage would only cost time.
     gc.disable()
     try:

@@ -118,7 +118,7 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
 
 
 def _origins(config: Config, place: Path | str) -> dict[tuple[str, str], str]:
-    """The origin of each setting that is not the default."""
+    """The origin of each setting whose value is not the default, by section and name."""
     plain: dict[str, dict[str, Any]] = Config().to_dict()
     in_file = Config.load(place, environ={}).to_dict()
     found: dict[tuple[str, str], str] = {}
@@ -146,5 +146,5 @@ def settings_file() -> str:
 
 
 def _toml(value: Any) -> str:
-    # JSON writes strings, numbers, booleans and lists of them as TOML does.
+    # JSON and TOML write strings, numbers, booleans and lists of them alike.
     return json.dumps(list(value) if isinstance(value, tuple) else value)

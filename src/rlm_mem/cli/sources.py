@@ -40,7 +40,7 @@ def piped() -> str | None:
 
 
 def one_file(path: Path) -> InputText:
-    """A file named by the user; raises when it cannot be read."""
+    """A file named by the user; raises an error if it cannot be read."""
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint=f"rlm-mem remember --folder {path} takes a folder")
     try:
@@ -51,7 +51,7 @@ def one_file(path: Path) -> InputText:
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """A file named by the user, or stdin (``-``), to be read by lines."""
+    """A file named by the user, or stdin (``-``), opened in binary mode."""
     if str(path) == "-":
         yield sys.stdin.buffer
         return

@@ -18,7 +18,7 @@ def show_step(console: rich.Console, step: Mapping[str, Any], *, seen: set[str] 
     """Print one step (a ``LoopStep`` as plain data) below a rule.
 
     Args:
-        seen: lines of programs that were shown before; longer runs of them are left out, and new ones added.
+        seen: program lines that were shown before; longer runs of them are left out, and new lines are added to it.
     """
     console.print(rich.Rule(step_title(step), align="left", style="dim"))
     for part in step_parts(step, whole=False, seen=seen):
@@ -52,7 +52,7 @@ def step_parts(
 
 
 def cost_line(usage: Mapping[str, Any] | None, cost: Any) -> str:
-    """Tokens and dollars; empty where nothing was spent."""
+    """Tokens and US dollars; empty if nothing was spent."""
     if not usage or not (usage["input_tokens"] or usage["output_tokens"]):
         return ""
     if cost == 0 and usage["estimated"]:
@@ -62,7 +62,7 @@ def cost_line(usage: Mapping[str, Any] | None, cost: Any) -> str:
 
 
 def _program(code: str, seen: set[str] | None) -> rich.RenderableType:
-    """The program, highlighted; runs of lines in ``seen`` are replaced by their number."""
+    """The program, highlighted; long runs of lines in ``seen`` are replaced by their number."""
     lines = rich.Syntax("", "python", theme="ansi_dark").highlight(safe(code).strip("\n")).split("\n")
     known = set() if seen is None else seen
     shown: list[rich.RenderableType] = []

@@ -18,8 +18,8 @@ from rlm_mem.cli import rich
 # Remembered text is untrusted: its escape sequences must not reach the terminal.
 _VISIBLE = {code: chr(0x2400 + code) for code in range(0x20) if chr(code) not in "\n\t"}
 _VISIBLE |= {0x7F: "␡"} | dict.fromkeys(range(0x80, 0xA0), "�") | dict.fromkeys(range(0xD800, 0xE000), "�")
-# Direction marks and overrides can make a line read as something else; some terminals interpret the separators of lines
-# and paragraphs and the annotation characters.
+# Direction marks and overrides can make a line read as something else; some terminals interpret line and paragraph
+# separators and annotation characters.
 _FORMATTING = (
     *(0x061C, 0x200E, 0x200F, 0x2028, 0x2029),
     *range(0x202A, 0x202F),
@@ -31,10 +31,10 @@ _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *_FORMATTING
 
 
 MAX_SHOWN_CHARS = 20_000
-"""Characters of an answer that a terminal shows."""
+"""Most characters of an answer that a terminal shows."""
 FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
 RIGHT: dict[str, Any] = {"justify": "right"}
-"""Columns of a table: text that may take several lines, and figures."""
+"""Options of table columns: ``FOLDED`` for text that may take several lines, ``RIGHT`` for figures."""
 
 
 def safe(text: str) -> str:
@@ -43,13 +43,13 @@ def safe(text: str) -> str:
 
 
 def one_line(text: str, limit: int = 200) -> str:
-    """The text on one line, white space runs as one space, cut at ``limit`` characters with an ellipsis."""
+    """The text on one line, with each run of white space as one space, cut at ``limit`` characters with an ellipsis."""
     flat = " ".join(safe(text[: limit * 4]).split())
     return flat if len(flat) <= limit else flat[: limit - 1].rstrip() + "…"
 
 
 def screen() -> rich.Console:
-    """The console on stdout. Colours only on a terminal; ``NO_COLOR`` is respected."""
+    """The console on stdout. It uses colours only on a terminal, and respects ``NO_COLOR``."""
     return rich.Console(highlight=False, markup=False, emoji=False)
 
 
@@ -60,12 +60,12 @@ def messages() -> rich.Console:
 
 def text(content: str, style: str = "") -> rich.Text:
     """Remembered or typed text as Rich text: never markup, never a control sequence."""
-    # Style the content only: a style of the whole text would apply to appended text.
+    # Style the content only: a style of the whole text would also apply to text appended later.
     return rich.Text().append(safe(content), style or None)
 
 
 def long_text(content: str, style: str = "") -> rich.Text:
-    """Text of any length for a terminal: the first 20,000 characters, and how many there are."""
+    """Text of any length for a terminal: the first 20,000 characters, and the total if it is longer."""
     shown = text(content[:MAX_SHOWN_CHARS], style)
     if len(content) > MAX_SHOWN_CHARS:
         shown.append(f"\n… {MAX_SHOWN_CHARS:,} of {len(content):,} characters (--json prints all)", "dim")
@@ -73,7 +73,7 @@ def long_text(content: str, style: str = "") -> rich.Text:
 
 
 def indented(content: str, columns: int, style: str = "") -> rich.Padding:
-    """A paragraph that wraps behind an indent."""
+    """A paragraph in which every line is indented, wrapped ones included."""
     return rich.Padding(text(content, style), (0, 0, 0, columns), expand=False)
 
 
@@ -95,7 +95,7 @@ def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) 
 
 
 def pairs(rows: Iterable[tuple[str, object]]) -> rich.Table:
-    """Names and values, one a line."""
+    """A table of names and values, one pair a line."""
     made = table(("", {"style": "dim"}), ("", FOLDED))
     made.show_header = False
     for name, value in rows:
@@ -125,7 +125,7 @@ def plain(value: Any) -> Any:
         return str(value)
     if value is None or isinstance(value, str | int | float | bool):
         return value
-    if hasattr(value, "item"):  # a number of numpy
+    if hasattr(value, "item"):  # a numpy number
         return value.item()
     return str(value)
 
@@ -133,9 +133,10 @@ def plain(value: Any) -> Any:
 def print_json(value: Any) -> None:
     """Print the value as JSON on stdout: UTF-8, indented by 2.
 
-    Control characters, those that change the direction of writing, and text that UTF-8 cannot hold are escaped.
+    Control characters, characters that change the direction of writing, and text that the output cannot encode are
+    escaped.
     """
-    # These characters only occur within strings, where the escape is equivalent.
+    # These characters occur only within strings, where the escape is equivalent.
     made = json.dumps(plain(value), ensure_ascii=False, indent=2).translate(_ESCAPED)
     try:
         made.encode(sys.stdout.encoding or "utf-8")
@@ -145,7 +146,7 @@ def print_json(value: Any) -> None:
 
 
 def print_error(message: str, hint: str | None = None) -> None:
-    """Print the error on one line of stderr, and the remedy, if there is one, on another."""
+    """Print the error on one line of stderr, and the remedy, if any, on the next."""
     console = messages()
     line = text(" ".join(safe(message).split()))
     line.stylize("red")
@@ -203,7 +204,7 @@ def moment(stamp: str | None) -> str:
 
 
 def money(cost: Decimal | float | None) -> str:
-    """US dollars with the digits that matter, or ``unpriced``."""
+    """US dollars with 2 decimals (4 between 0 and 1), or ``unpriced``."""
     if cost is None:
         return "unpriced"
     return f"${cost:.2f}" if cost >= 1 or cost == 0 else f"${cost:.4f}"

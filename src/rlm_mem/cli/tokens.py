@@ -1,4 +1,4 @@
-"""`rlm-mem token`: the named tokens of a server: make, list, revoke; subjects of its OAuth issuer: revoke, readmit."""
+"""`rlm-mem token`: makes, lists and revokes a server's named tokens; revokes and readmits OAuth subjects."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Edits one setting in the text of a ``config.toml`` by lines; comments and all other lines are kept."""
+"""Edits one setting in the text of a ``config.toml`` line by line; comments and all other lines are kept."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def read_text(path: Path) -> str:
 def toml_with_value(text: str, section: str, name: str, value: Any, *, where: str) -> str:
     """The text with ``name = value`` in its section, or (None) without it.
 
-    The value replaces the former one; otherwise it is inserted below the commented default, or at the beginning of the
-    section, which is added where it is missing.
+    The value replaces the former one, if any; otherwise it is inserted below the commented default, or at the beginning
+    of the section, which is added if missing.
 
     Args:
         text: a whole TOML file.
         value: a string, number, boolean or list of them, which JSON and TOML write alike.
-        where: the name of the file for messages.
+        where: the name of the file, for messages.
 
     Raises:
         InvalidConfig: the text is not TOML, or the setting spans several lines.
@@ -108,7 +108,7 @@ def _sets(line: str, name: str) -> bool:
 
 
 def _comment_of(line: str) -> str:
-    """The comment after the value of a line, with two spaces before it; empty where there is none."""
+    """The comment after the value of a line, with two spaces before it; empty if there is none."""
     stripped = line.rstrip("\r\n")
     for found in re.finditer("#", stripped[:1000]):
         try:

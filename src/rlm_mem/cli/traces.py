@@ -1,4 +1,4 @@
-"""`rlm-mem trace` and `rlm-mem state`: logs and traces of work and their uses, and the state of work in progress."""
+"""`rlm-mem trace`, `tier` and `state`: logs and traces of work, their uses, tiered memories, the working state."""
 
 from __future__ import annotations
 
