@@ -1,4 +1,4 @@
-"""Segments of chunks, encoded before their transaction: by other processes, and outside of the write lock."""
+"""Segments of chunks, encoded before their transaction: outside the write lock, and in other processes if possible."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 __all__ = ["AHEAD", "Ahead", "LocalTerms", "local_terms", "segments_ahead", "texts_of"]
 
-_HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # of a segment blob, in words (store.core.records)
+_HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # layout of a segment blob, in words (store.core.records)
 
 
 class LocalTerms(msgspec.Struct, array_like=True):
-    """Encoded segments whose terms are numbered by their places in ``terms``, in the order of their first use.
+    """Encoded segments whose term numbers are positions in ``terms``, which lists terms in order of first use.
 
-    ``normalised`` is the normalised hash of their content, empty where it was not computed.
+    ``normalised`` is the normalised hash of their content, or empty if it was not computed.
     """
 
     blob: bytes
@@ -33,7 +33,7 @@ class LocalTerms(msgspec.Struct, array_like=True):
     normalised: str = ""
 
     def numbered(self, term: Callable[[str], int]) -> bytes:
-        """The blob with the numbers of the index's own dictionary: what ``encode_segments`` gives with ``term``."""
+        """The blob with term numbers of the index's dictionary: the result of ``encode_segments`` with ``term``."""
         numbers = list(map(term, self.terms))
         words = self._words()
         start = _HEAD + _PER_SEGMENT * words[1]
@@ -47,7 +47,7 @@ class LocalTerms(msgspec.Struct, array_like=True):
         return words.tobytes()
 
     def figures(self) -> tuple[int, int]:
-        """Length of all segments in terms, and how many segments there are."""
+        """Total length of the segments in terms, and the number of segments."""
         words = self._words()
         return sum(words[_HEAD + _LENGTH : _HEAD + _PER_SEGMENT * words[1] : _PER_SEGMENT]), words[1]
 
@@ -60,15 +60,15 @@ class LocalTerms(msgspec.Struct, array_like=True):
 
 
 Ahead = Mapping[tuple[str, int, str], LocalTerms]
-"""Segments that are encoded already, by content, length of the repeated prefix, and surroundings."""
+"""Encoded segments, by content, length of the repeated prefix, and surroundings."""
 
 AHEAD: ContextVar[Ahead] = ContextVar("AHEAD", default=MappingProxyType({}))
-"""Those that are taken by what is stored now."""
+"""The encoded segments available to the chunks being stored."""
 
 
 @contextlib.contextmanager
 def segments_ahead(found: Ahead) -> Iterator[None]:
-    """Let what is stored inside take segments that are encoded already; writers see another mapping each time."""
+    """Make encoded segments available to chunks stored inside the block; each block sets a new mapping."""
     token = AHEAD.set(MappingProxyType(dict(found)))
     try:
         yield
@@ -77,7 +77,7 @@ def segments_ahead(found: Ahead) -> Iterator[None]:
 
 
 def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
-    """Every entry of the dictionary that these segments need, in order of appearance."""
+    """Every dictionary entry (term or author) that these segments need, in order of appearance."""
     texts: dict[str, None] = {}
     for seg in segs:
         texts.update(dict.fromkeys(seg.terms))
@@ -87,7 +87,7 @@ def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
 
 
 def local_terms(content: str, skip_before: int, around: str, language: str) -> LocalTerms:
-    """The encoded segments of a content, with a numbering of terms of their own."""
+    """Encode the segments of a content, with term numbers of their own."""
     from rlm_mem.text.analysis import get_analyser
 
     segments = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)

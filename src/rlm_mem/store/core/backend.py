@@ -1,6 +1,6 @@
-"""What a ChunkStore asks of the place where its chunks live: one protocol, answered by files or by a database.
+"""The protocol between a ChunkStore and the place that stores its chunks: a folder of files or a database.
 
-The interface decides nothing about chunks: ids, revisions, validation and the audit log's words are the store's.
+A backend decides nothing about chunks: ids, revisions, validation and the audit log's wording belong to the store.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _T = TypeVar("_T")
 
 
 class IndexQueries(Protocol):
-    """Questions that the index alone answers, each for one namespace (see ``store.queries``)."""
+    """Queries that the index alone answers, each for one namespace (see ``store.local.queries``)."""
 
     def namespace_number(self, name: str) -> int: ...
     def namespaces(self) -> list[tuple[str, int]]: ...
@@ -74,14 +74,14 @@ class IndexQueries(Protocol):
 
 
 class Backend(Protocol):
-    """Where chunks live."""
+    """Stores chunks and answers index queries."""
 
     read_only: bool
-    is_far: bool  # whether each question takes a round trip to a server
+    is_far: bool  # whether each query takes a round trip to a server
 
     @property
     def location(self) -> str:
-        """What names the store in messages: its folder, or its DSN without the password."""
+        """The name of the store in messages: its folder, or its DSN without the password."""
         ...
 
     @property
@@ -90,7 +90,7 @@ class Backend(Protocol):
         ...
 
     def transaction(self, namespace: str) -> AbstractContextManager[WriteTransaction]:
-        """Hold the write lock of a namespace (or of the whole store); nests. An exception inside undoes everything."""
+        """Hold the write lock of a namespace (or of the whole store); nests. An exception rolls everything back."""
         ...
 
     @property
@@ -103,21 +103,21 @@ class Backend(Protocol):
         ...
 
     def locate(self, namespace: str, chunk_id: str) -> ChunkRow | None:
-        """The row of a chunk to repair: of a folder whatever its namespace, since its check looks at all of them."""
+        """The row of a chunk to repair; in a folder of any namespace, since its check covers all of them."""
         ...
 
     def held_elsewhere(self, namespace: str, chunk_id: str) -> bool:
-        """Whether a chunk of another namespace keeps this id from being used; never where ids are per namespace."""
+        """Whether a chunk of another namespace has this id; always False where each namespace has its own ids."""
         ...
 
     def read(self, row: ChunkRow) -> Chunk | None:
-        """The chunk of a row; None where it is gone or does not validate."""
+        """The chunk of a row; None if it is gone or does not validate."""
         ...
 
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
-        """Those of the chunks that are there with this status (None: any) and validate, by id, in the list's order."""
+        """The chunks that exist with this status (None: any) and validate, by id, in the order of ``chunk_ids``."""
         ...
 
     def id_taken(self, chunk: Chunk) -> bool:
@@ -125,7 +125,7 @@ class Backend(Protocol):
         ...
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:
-        """Note one read."""
+        """Count one read."""
         ...
 
     def former_versions(self, namespace: str, chunk_id: str, *, below: int) -> list[Version]:
@@ -145,17 +145,17 @@ class Backend(Protocol):
         chunk_id: str | None,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Lines of the audit log, oldest first; of more than ``limit`` the newest."""
+        """Lines of the audit log, oldest first; at most the newest ``limit``."""
         ...
 
     def latest_event(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
-        """The newest line of the audit log of these operations, as far back as is cheap to look; None: none."""
+        """The newest audit log line of one of these operations; None if a cheap search of recent lines finds none."""
         ...
 
     def files(
         self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None
     ) -> BrainFiles:
-        """The files of the namespace beside its chunks; what is written inside a transaction belongs to it.
+        """The files of the namespace other than its chunks; writes inside a transaction belong to it.
 
         Args:
             actor, clock: who changes them, and the time, for change records.
@@ -167,7 +167,7 @@ class Backend(Protocol):
         ...
 
     def version(self, namespace: str) -> int:
-        """A number that grows with every change of a chunk: cheap, for those who ask again and again."""
+        """A number that grows with every change of a chunk; cheap enough to poll."""
         ...
 
     def figures(self) -> dict[str, Any]:
@@ -175,11 +175,11 @@ class Backend(Protocol):
         ...
 
     def checkpoint(self) -> dict[str, Any]:
-        """Bring up to date what is written only now and then."""
+        """Write what ordinary writes defer, such as access counts."""
         ...
 
     def write_views(self, *, up_to: int | None = None) -> list[str]:
-        """Write the JSON views (of ``up_to`` chunks at most: else none); their names."""
+        """Write the JSON views, unless there are more than ``up_to`` chunks; returns their names."""
         ...
 
     def sync(self, *, full: bool = False) -> SyncReport:
@@ -187,15 +187,15 @@ class Backend(Protocol):
         ...
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:
-        """Rebuild the index: of this namespace at least, of the whole store where it is one."""
+        """Rebuild the index of this namespace, or of the whole store where all namespaces share one index."""
         ...
 
     def check(self, store: ChunkStore, progress: Progress | None) -> list[Finding]:
-        """What is wrong with chunks, links and index (see ``integrity.check``); changes nothing."""
+        """Find defects of chunks, links and index (see ``integrity.check``); changes nothing."""
         ...
 
     def mend(self, store: ChunkStore, finding: Finding) -> bool:
-        """Repair what only this kind of backend can have; False where there is nothing to be done about it."""
+        """Repair a defect that only this kind of backend can have; False if nothing can be done about it."""
         ...
 
     def back_up(
@@ -211,34 +211,34 @@ class Backend(Protocol):
         ...
 
     def vacuum(self, namespace: str, progress: Progress | None = None) -> Vacuumed:
-        """Free the space that is not needed, while others read and write."""
+        """Free unneeded space; others can read and write meanwhile."""
         ...
 
     def rewrite_events(
         self, namespace: str, rewrite: Callable[[dict[str, Any]], dict[str, Any] | None], *, dry_run: bool
     ) -> int:
-        """Put other lines in place of lines of the audit log (None: a line stays); how many."""
+        """Replace lines of the audit log by what ``rewrite`` returns (None: the line stays); returns how many."""
         ...
 
     def purge(self, namespace: str) -> None:
-        """Leave nothing of chunks that are gone in what is derived, nor in pages and rows that are free."""
+        """Remove all remains of erased chunks from derived data and from free pages and rows."""
         ...
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """The bytes of every file, or of every row of these namespaces, each with the name of its place."""
+        """The bytes of every file, or of every row of these namespaces, each after the name of its location."""
         ...
 
     def candidate_source(self, namespace: str) -> CandidateSource:
-        """What search asks, at this moment."""
+        """The index as search sees it at this moment."""
         ...
 
     def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
-        """Prepare, inside a transaction, for storing a new chunk: where each question takes a round trip, ask at once
-        what that needs and what ``reading`` asks, which is run with empty answers."""
+        """Prepare, inside a transaction, for storing a new chunk: where each query takes a round trip, send at once
+        the queries needed for it and those that ``reading`` makes, which runs with empty answers."""
         ...
 
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """What ``ask`` returns; asked again where a derived index turns out to be damaged in the middle of it."""
+        """The result of ``ask``, which is called again if a derived index turns out to be damaged meanwhile."""
         ...
 
     def close(self) -> None:

@@ -1,7 +1,7 @@
-"""Which backend serves a place: built-in ones by name, those of other packages by entry point.
+"""Finds the backend of a place: built-in ones by name, those of other packages by entry point.
 
-Named by dotted path, so that nothing of a backend is imported before one of its places is opened, and ``core`` depends
-on none of them.
+Built-in backends are named by dotted path, so that each is imported only when a place of its kind is opened, and
+``core`` depends on none of them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The file that a backup is: a compressed tar with a description first, the brain's files, and a manifest last.
+"""The format of a backup: a compressed tar of a description, the brain's files, and a manifest, in this order.
 
-Every file has the path that it has in a brain folder, so ``tar -xzf`` alone brings a memory back in an emergency. The
-manifest holds each file's size and SHA-256; it comes last because it is made while the files go by, once.
+Every file has its path within a brain folder, so ``tar -xzf`` alone restores a memory in an emergency. The manifest
+lists each file's size and SHA-256; it comes last because it is made while the files are written, in a single pass.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _MOST_HEAD = 1 << 20
 _DAMAGE = (tarfile.TarError, zlib.error, msgspec.MsgspecError, EOFError, ValueError, RecursionError)
 _MOST_RATIO = 300
 _ALWAYS = 256 << 20
-"""An archive may unpack to so many bytes, and to so many times its own size more; real ones to some ten times."""
-_ENTRY = 512  # bytes of a tar header: also empty files take room
+"""A backup may unpack to ``_ALWAYS`` bytes plus ``_MOST_RATIO`` times its own size; real ones reach some ten times."""
+_ENTRY = 512  # bytes of a tar header, which even an empty file takes
 _SAFE = re.compile(r"(?!/)(?!.*(?:^|/)\.\.?(?:/|$))(?!.*//)[^\\\x00-\x1f]+\Z")
 
 
@@ -45,12 +45,12 @@ class BackupInfo:
     """The description of a backup.
 
     Attributes:
-        made_at: the moment whose state it is, ISO 8601 UTC.
-        version: of the package that made it.
+        made_at: the time of the state that it contains, ISO 8601 UTC.
+        version: version of the package that made it.
         source: "local" or "postgresql".
-        chunks: active and archived ones.
+        chunks: number of active and archived chunks.
         namespaces: their names.
-        files, bytes: of everything, unpacked.
+        files, bytes: number and total size of the unpacked files.
     """
 
     made_at: str = ""
@@ -63,7 +63,7 @@ class BackupInfo:
 
 
 class Packer:
-    """Adds files to a backup that is being written; ``packing`` makes one."""
+    """Adds files to a backup that is being written; made by ``packing``."""
 
     def __init__(self, archive: tarfile.TarFile, info: BackupInfo) -> None:
         self._archive = archive
@@ -71,7 +71,7 @@ class Packer:
         self.info = info
 
     def add(self, name: str, source: IO[bytes], size: int, mtime: float) -> None:
-        """One file of the brain: ``size`` bytes of ``source`` (which may go on, as a log does)."""
+        """Add one file of the brain: the first ``size`` bytes of ``source``, which may be longer (a growing log)."""
         entry = tarfile.TarInfo(_ROOT + name)
         entry.size, entry.mtime, entry.mode = size, int(mtime), 0o644
         reader = _Hashing(source, size)
@@ -96,7 +96,7 @@ class Packer:
 
 
 class _Hashing(io.RawIOBase):
-    """Reads exactly ``size`` bytes and adds up their hash."""
+    """Reads exactly ``size`` bytes and hashes them."""
 
     def __init__(self, source: IO[bytes], size: int) -> None:
         super().__init__()
@@ -120,10 +120,10 @@ class _Hashing(io.RawIOBase):
 
 @contextmanager
 def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
-    """Write a backup; the file appears under its name when all of it is on the disk, or not at all.
+    """Write a backup; the file appears under its name only once all of it is on disk.
 
     Raises:
-        InputError: there is something at ``target``.
+        InputError: ``target`` exists already.
         StorageError: it cannot be written.
     """
     if target.exists():

@@ -1,8 +1,8 @@
-"""The files of a brain beside its chunks: tiered memories, trajectories, persona, import ledgers.
+"""The files of a brain other than its chunks: tiered memories, trajectories, persona, import ledgers.
 
 They are read and written through ``Backend.files(namespace)``, never by path: on a database the same files are rows.
-Names are relative, with forward slashes. The folder that a name begins with (``FOLDERS``) tells what the file is, and
-where it is in a brain folder (``place_of``).
+Names are relative, with forward slashes. The folder that a name begins with (``FOLDERS``) determines what the file
+is, and where it lies in a brain folder (``place_of``).
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ __all__ = [
 ]
 
 JOURNAL = "log/continuum.jsonl"
-"""Every step of tiered memories; in a brain folder one file for all namespaces (see ``own_lines``)."""
+"""Every change of tiered memories; in a brain folder one file for all namespaces (see ``own_lines``)."""
 LEDGER = "imports/ledger.jsonl"
-"""What was imported already."""
+"""Records of what was imported already."""
 
 
 class Folder(FrozenRecord, frozen=True):
-    """What holds for the files of a folder.
+    """Properties of the files in a folder.
 
     Attributes:
-        owner: whose they are in a brain folder: one namespace's, the whole brain's, or those of the store inside it.
-        undone: changes are recorded, and can be undone.
-        in_transactions: False: what is added belongs to no transaction.
-        by_hand: people work in the folder: no unfinished file may be beside the finished ones.
-        portable: files are exported and imported.
+        owner: who owns them in a brain folder: one namespace, the whole brain, or the store inside it.
+        undone: whether changes are recorded and can be undone.
+        in_transactions: False: additions belong to no transaction.
+        by_hand: whether people work in the folder, so that no unfinished file may appear in it.
+        portable: whether files are exported and imported.
     """
 
     owner: Literal["namespace", "brain", "store"]
@@ -87,7 +87,7 @@ FOLDERS = {
     "imports": Folder("store", undone=False, by_hand=False, portable=False),
     "index": Folder("store", undone=False, in_transactions=False, by_hand=False, portable=False),
 }
-"""Every folder that names of files begin with; for a name, the longest counts."""
+"""Every folder that a file name may begin with; the longest match counts."""
 
 
 def folder_of(name: str) -> Folder:
@@ -107,66 +107,66 @@ OF_BRAIN = owned_by("brain")
 """Folders that all namespaces of a brain folder share; on a database each namespace has its own."""
 OF_STORE = owned_by("store")
 RECORDS = (f"{TRANSITIONS}/", f"{UNDO}/")
-"""Change records."""
+"""Beginnings of the names of change records."""
 
 _KEPT, _SPARE = 100, 20
-"""Records in ``UNDO``: so many, and a few more, so that not every change has to remove one."""
+"""Records kept in ``UNDO``, and how many more may accumulate, so that not every change has to remove one."""
 
 
 class BrainFiles(Protocol):
     """The files of one namespace.
 
     Names begin with one of ``FOLDERS``. On a database everything belongs to the namespace; in a brain folder files
-    owned by the ``brain`` belong to all namespaces, and ``log`` and ``trajectories`` hold what concerns others, too.
+    owned by the ``brain`` belong to all namespaces, and ``log`` and ``trajectories`` also contain data of others.
 
     Raises:
-        InputError: a name leads elsewhere. StoreReadOnly, StorageError: a file cannot be written, or read.
+        InputError: a name lies outside these folders. StoreReadOnly, StorageError: a file cannot be written, or read.
     """
 
     namespace: str
     actor: str | None
     clock: Callable[[], datetime]
     transactional: bool
-    """False: a folder without a store, where each file changes by itself."""
+    """False: a folder without a store, where each file is changed separately."""
 
     def transaction(self) -> AbstractContextManager[WriteTransaction]:
-        """Change files, and chunks of the store with them, together or not at all; recorded, so that it can be undone.
+        """Change files and chunks of the store together or not at all, recorded so that the change can be undone.
 
-        Holds the write lock of the namespace, and nests. Inside, what was written is read. An exception undoes
-        everything. What is added to ``trajectories`` and ``index`` does not belong to it.
+        Holds the write lock of the namespace, and nests. Reads inside it see its writes. An exception rolls everything
+        back. Additions to ``trajectories`` and ``index`` do not belong to it.
         """
         ...
 
     def read(self, name: str) -> bytes | None:
-        """The whole file; None where there is none."""
+        """The whole file; None if it does not exist."""
         ...
 
     def contents(self, names: Sequence[str]) -> Iterator[tuple[str, bytes]]:
-        """Name and content of those files that are there, in this order, read a few at a time."""
+        """Name and content of the files that exist, in this order, read a few at a time."""
         ...
 
     def read_from(self, name: str, offset: int) -> bytes:
-        """From ``offset`` to the end, from the last ``-offset`` bytes where it is negative; empty without a file."""
+        """The bytes from ``offset`` on, or the last ``-offset`` bytes if it is negative; empty without a file."""
         ...
 
     def write(self, name: str, data: bytes, *, durable: bool = True) -> None:
-        """Write a whole file: a reader sees the old or the new one. ``durable`` False: it could be made again."""
+        """Write a whole file: readers see the old or the new one. ``durable`` False: no sync, as it can be remade."""
         ...
 
     def create(self, name: str, data: bytes) -> bool:
-        """Write a file that is not there yet; False, and nothing written, where one of that name is."""
+        """Write a new file; False, with nothing written, if the name is taken."""
         ...
 
     def append(self, name: str, data: bytes) -> None:
-        """Add to the end of a file, made if it is missing; what several writers add does not mix."""
+        """Append to a file, created if missing; data of concurrent writers is not interleaved."""
         ...
 
     def remove(self, name: str) -> bool:
-        """Remove a file; False where there was none."""
+        """Remove a file; False if there was none."""
         ...
 
     def rename(self, old: str, new: str) -> None:
-        """Give a file another name, taking the place of a file that has it."""
+        """Rename a file, replacing any file of the new name."""
         ...
 
     def exists(self, name: str) -> bool:
@@ -174,14 +174,14 @@ class BrainFiles(Protocol):
         ...
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
-        """Full names of the files in a folder, in order, without hidden ones. Empty without such a folder.
+        """Full names of the files in a folder, in order, without hidden ones; empty if there is no such folder.
 
-        The folder ``""`` with ``recursive`` is everything of the namespace that is not derived.
+        The folder ``""`` with ``recursive`` gives every file of the namespace that is not derived.
         """
         ...
 
     def signature(self, name: str) -> Signature | None:
-        """What tells a changed file from an unchanged one without reading it."""
+        """A value that shows whether a file changed, without reading it; None if there is no file."""
         ...
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
@@ -189,23 +189,23 @@ class BrainFiles(Protocol):
         ...
 
     def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
-        """The last files of a folder and those below it, by name, in falling order.
+        """The last files of a folder and its subfolders by name, in descending order.
 
         Args:
-            before: only names less than this one: where the former call ended.
+            before: only names that sort before this one, the last of the previous call.
         """
         ...
 
     def tidy(self) -> None:
-        """Remove what killed writers left unfinished; to be called under the write lock."""
+        """Remove unfinished files of killed writers; the caller must hold the write lock."""
         ...
 
     def path(self, name: str) -> Path | None:
-        """The file on a disk; None where files are no files."""
+        """The path of the file on disk; None where files are stored as rows."""
         ...
 
     def where(self, name: str) -> str:
-        """The file as a message to a person names it."""
+        """The name of the file in messages to people."""
         ...
 
 
@@ -257,7 +257,7 @@ def _record_of(files: BrainFiles, notes: ChangeNotes) -> ChangeRecord | None:
 
 
 def _joined(earlier: bytes | None, edits: list[Edit]) -> list[Edit]:
-    """The edits of a change whose earlier transactions are recorded: from the first former content to the last."""
+    """Edits merged with those that earlier transactions of the change recorded, from the first content to the last."""
     if earlier is None:
         return edits
     try:
@@ -291,19 +291,19 @@ def _write(files: BrainFiles, transaction: WriteTransaction, record: ChangeRecor
 
 
 def own_lines(namespace: str, journal: bytes) -> bytes:
-    """The lines of a journal that concern a namespace, whole ones only."""
+    """The complete lines of a journal that belong to a namespace."""
     lines = journal.splitlines(keepends=True)
     return b"".join(line for line in lines if namespace_in(line, "ns") == namespace and line.endswith(b"\n"))
 
 
 def namespace_in(line: bytes, key: str) -> str | None:
-    """The namespace that a line of JSON names under this key; None where it names none."""
+    """The namespace under this key of a line of JSON; None if there is none."""
     named = (parse_event(line) or {}).get(key)
     return named if isinstance(named, str) else None
 
 
 def checked_name(name: str) -> str:
-    """The name of a file; raises InputError for one that leads elsewhere, or into no folder of a brain."""
+    """Return the name of a file if it is safe and in a folder of a brain; else raises InputError."""
     parts = name.split("/")
     if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts) or not (
         parts[0] in FOLDERS or "/".join(parts[:2]) in FOLDERS
@@ -332,7 +332,7 @@ def place_of(namespace: str, name: str, *, alone: bool = False) -> str:
 
 
 def _slug(namespace: str) -> str:
-    """A namespace in a file name: readable, and different for every one. Ledgers have been called so from the first."""
+    """A namespace as part of a file name: readable and unique. Ledgers have had such names from the beginning."""
     from hashlib import sha256  # OpenSSL: opening does not need it
 
     text = re.sub(r"[^A-Za-z0-9_-]+", "-", namespace.removeprefix("chunk-")).strip("-_")[:60]
@@ -341,7 +341,7 @@ def _slug(namespace: str) -> str:
 
 
 def name_at(place: str) -> tuple[str | None, str] | None:
-    """Namespace and name of the file that lies there (see ``place_of``), or None where none of them would.
+    """Namespace and name of the file at a place (the inverse of ``place_of``), or None if no such file can be there.
 
     The namespace is None for the files that several namespaces share: ``log`` and ``trajectories``.
     """
@@ -366,7 +366,7 @@ def name_at(place: str) -> tuple[str | None, str] | None:
 
 
 def parse_event(line: bytes) -> dict[str, Any] | None:
-    """The object that a line of a log is; None for a line that is torn, or no object."""
+    """The JSON object of a log line; None if the line is torn or is not an object."""
     try:
         event = msgspec.json.decode(line)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a transaction changed, recorded so that it can be undone: chunks by the audit log, files by a change record.
+"""Records what a transaction changed, so that it can be undone: chunks in the audit log, files in a change record.
 
 Every line of the audit log about a change has the id of its transaction (``change``). Chunks are undone by
 their former versions and the archive. A transaction that changes other files of the brain also writes a change record
@@ -31,16 +31,16 @@ __all__ = [
 TRANSITIONS = "archive/transitions"
 """Records of changes of tier: kept until the archive is emptied."""
 UNDO = "archive/undo"
-"""Records of all other changes of files: the last ones."""
+"""Records of the latest other changes of files."""
 
 
 class Edit(msgspec.Struct, kw_only=True):
-    """Former and new content of one file, or of one block of it; None: there was, or is, none.
+    """Former and new content of one file, or of one block of it; None: it did not, or does not, exist.
 
     Attributes:
-        after_block: of a block, the one before it (None: the first), so that it can be put back in its place.
+        after_block: the block before this block (None: it is the first), so that it can be put back in its place.
         glue: line end that had to be added to the text before it.
-        base64: the contents are base64, since the file is not UTF-8.
+        base64: whether the contents are base64, since the file is not UTF-8.
     """
 
     file: str
@@ -80,9 +80,9 @@ class ChangeRecord(msgspec.Struct, kw_only=True):
     """One change of files with its reason.
 
     Attributes:
-        id: of the transaction.
+        id: id of the transaction.
         entry: what was changed, for people: a file, or the key of a tiered memory.
-        keep: a change of tier, whose record is kept.
+        keep: whether it is a change of tier, whose record is kept.
     """
 
     id: str
@@ -102,14 +102,14 @@ class ChangeRecord(msgspec.Struct, kw_only=True):
 
 
 class ChangeNotes(msgspec.Struct):
-    """What is noted about a transaction while it is open.
+    """Notes about a transaction while it is open.
 
     Attributes:
-        id: of the transaction, in the order of time.
+        id: id of the transaction; ids sort by time.
         undoes: id of the change that it undoes.
-        former: files that it changes, by namespace and name, with their contents before; None: not recorded.
-        record: the change record, where the caller makes it.
-        continues: earlier transactions of the same id belong to the same change.
+        former: former contents of the files that it changes, by namespace and name; None: not recorded.
+        record: the change record, if the caller makes it.
+        continues: whether earlier transactions of the same id belong to the same change.
     """
 
     id: str
@@ -130,22 +130,22 @@ class WriteTransaction(Protocol):
     events: list[dict[str, Any]]
     """Lines for the audit log, written once the transaction has been committed."""
     change: ChangeNotes
-    """Its id, and what is recorded of it."""
+    """Its id, and what is recorded about it."""
 
     def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
-        """Write a chunk, new or changed; the former version is kept unless told otherwise."""
+        """Write a chunk, new or changed; the former version is kept unless ``keep_version`` is False."""
         ...
 
     def expect(self, chunks: Sequence[Chunk]) -> set[str]:
-        """Be told of new chunks that are about to be put, to ask for all of them at once what each would ask.
+        """Announce new chunks that are about to be put, so that the queries for all of them are made at once.
 
         Returns:
-            Those of their conversations that no chunk is of yet.
+            Those of their conversations that have no chunk yet.
         """
         ...
 
     def keep(self, chunk: Chunk) -> None:
-        """Record a former version of a chunk as it is, in place of the one with its revision."""
+        """Store a former version of a chunk as it is, replacing one of the same revision."""
         ...
 
     def move(self, chunk: Chunk, row: ChunkRow, status: int) -> None:

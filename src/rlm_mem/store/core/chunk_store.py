@@ -61,7 +61,7 @@ def init_storage(base_path: str | Path) -> ChunkStore:
 def open_store(
     place: Path | str, *, namespace: str | None = None, read_only: bool = False, actor: str | None = None
 ) -> ChunkStore:
-    """Open the store of a brain folder, or of a database (a text: its DSN), with the settings that hold there."""
+    """Open the store of a brain folder (a Path) or of a database (its DSN as text), with the settings of that place."""
     folder = place if isinstance(place, str) else place / "memory"
     return ChunkStore(
         folder, config=Config.load(place), namespace=namespace, read_only=read_only, actor=actor
@@ -72,7 +72,7 @@ class ChunkStore(ChunkReader):
     """The chunks of one namespace, to read and to write; the arguments are those of ChunkReader."""
 
     on_secret: Callable[[str, Screened], None] = staticmethod(log_secrets)
-    """Called with a chunk id and what was found in its content; by default it says so in the log."""
+    """Called with a chunk id and the secrets found in its content; by default writes them to the log."""
 
     def __enter__(self) -> ChunkStore:
         return self
@@ -82,7 +82,7 @@ class ChunkStore(ChunkReader):
     ) -> None:
         self.close()
 
-    # --- what is there already, asked before a chunk is written -------------------------------------------
+    # --- queries before a chunk is written ----------------------------------------------------------------
 
     def find_same(self, content: str, conversation_id: str | None) -> str | None:
         """The chunk with exactly this content in this conversation, if any (docs/spec/operations.md, Duplicates)."""
@@ -106,10 +106,11 @@ class ChunkStore(ChunkReader):
         newest_first: bool = False,
         alone: tuple[str, str, str] | None = None,
     ) -> list[tuple[str, float, int]]:
-        """Ids with their places, time in epoch seconds and insertion, from ``start`` to ``end``, both included.
+        """Ids with their places (time in epoch seconds, insertion) from ``start`` to ``end``, both included.
 
         Args:
-            alone: of these, only those outside of any conversation with this origin and source, shown at this time.
+            alone: (origin, source, time): of these, only chunks without a conversation with this origin and source that
+                are shown at this time.
         """
         first = None if start is None else start.timestamp()
         last = None if end is None else end.timestamp() + 1e-6
@@ -166,9 +167,9 @@ class ChunkStore(ChunkReader):
             secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``,
                 in content, metadata, tags and links; None: ``config.secrets.action``.
             on_secret: called with what was found, if anything.
-            origin: how it came: person, agent, tool, import or web; None: what ``source`` stands for.
+            origin: how it came: person, agent, tool, import or web; None: derived from ``source``.
             trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
-            expires, ttl: from when on it is gone for everything that reads: a time, or how long it is kept (seconds,
+            expires, ttl: when it expires, after which no read returns it: a time, or how long it is kept (seconds,
                 ``30d``); not both.
 
         Returns:
@@ -204,7 +205,7 @@ class ChunkStore(ChunkReader):
         if isinstance(links, int) and not isinstance(links, bool):
             given.append(("tokens", links))
             links = None
-        # Everything is checked before the lock is taken: bad input costs nobody a wait.
+        # Everything is checked before the lock is taken, so that bad input makes nobody wait.
         fields, extra = given_fields(metadata, given)
         now = self.clock()
         chunk = self.draft(content, fields, extra, now, chunk_id=chunk_id, namespace=namespace)
@@ -224,14 +225,14 @@ class ChunkStore(ChunkReader):
         chunk_id: str | None = None,
         namespace: str | None = None,
     ) -> Chunk:
-        """A chunk without links that is not stored yet; its tokens are counted where they are not given.
+        """A chunk without links that is not stored yet; its tokens are counted unless given.
 
         Args:
             fields, extra: as ``writer.given_fields`` returns them.
             chunk_id: None: a fresh one.
 
         Raises:
-            InvalidChunk: the content or the id is at fault, or the type does not have these fields.
+            InvalidChunk: the content or the id is invalid, or the type is unknown or needs fields that are missing.
         """
         place = self.namespace if namespace is None else self._other(namespace)
         how = fields.get("origin") or ORIGIN_OF_SOURCE[fields.get("source", "interaction")]
@@ -256,12 +257,12 @@ class ChunkStore(ChunkReader):
         )
 
     def add(self, chunk: Chunk) -> Chunk:
-        """Store a draft. Its text was screened for secrets, and its links lead to chunks that exist."""
+        """Store a draft whose text was screened for secrets and whose links lead to chunks that exist."""
         self._written.set()
         return self._writer.add(chunk)
 
     def _screened(self, content: Any, action: SecretAction | None) -> tuple[Any, list[Screened]]:
-        """The text after secrets were dealt with; what is no text is refused later."""
+        """The text with secrets handled, and what was found; a value that is not text is refused later."""
         if not isinstance(content, str):
             return content, []
         seen = screen(content, self.config.secrets, action)
@@ -284,7 +285,7 @@ class ChunkStore(ChunkReader):
         """Write a complete chunk as it is: id, namespace, revision, times, access count and links (for imports).
 
         A chunk with this id in this namespace is replaced; its former version is kept. Links may lead to chunks that
-        are not there yet, types need not be registered here.
+        do not exist yet, and types need not be registered.
 
         Raises:
             InvalidChunk, InvalidLink: a field does not validate, or the id belongs to another namespace.
@@ -299,9 +300,9 @@ class ChunkStore(ChunkReader):
         return checked
 
     def agree(self, namespace: str, newer_id: str, older_id: str) -> bool:
-        """Record a replacement in both chunks that only one of them names; whether anything was changed.
+        """Record in both chunks a replacement that only one of them names; returns whether anything was changed.
 
-        Nothing is done where one of them is not there, they are the same, or another chunk replaced the older one.
+        Does nothing if one of them does not exist, they are the same, or another chunk replaced the older one.
 
         Raises:
             InvalidLink: the older one replaces the newer one, directly or by way of others.
@@ -368,11 +369,11 @@ class ChunkStore(ChunkReader):
         return self._writer.erase(chunk_id) if permanent else self._writer.archive(chunk_id)
 
     def settle(self, chunk_id: str) -> None:
-        """Bring the replacements of a chunk in line with its other ends, after an undo."""
+        """After an undo, make a chunk's replacements consistent with the chunks at their other ends."""
         self._writer.settle(chunk_id)
 
     def restore_chunk(self, chunk_id: str) -> Chunk | None:
-        """Bring a soft-deleted chunk back as it was; None where the archive has none."""
+        """Restore a soft-deleted chunk as it was; None if it is not in the archive."""
         self._written.set()
         return self._writer.restore(chunk_id)
 
@@ -395,9 +396,9 @@ class ChunkStore(ChunkReader):
     # --- quarantine and expiry --------------------------------------------------------------------------
 
     def quarantine(self, chunk_id: str, reason: str | None = None) -> Chunk:
-        """Hide a chunk from everything that reads until somebody releases it; what it had replaced holds again.
+        """Hide a chunk from every read until it is released; chunks that it had replaced hold again.
 
-        The reason and the former level of trust are kept with it. ``undo`` takes it back, as every change.
+        The reason and the former level of trust are stored with it. ``undo`` reverts it like any change.
 
         Args:
             reason: why, at most 1,000 characters of one line.
@@ -434,7 +435,7 @@ class ChunkStore(ChunkReader):
         """Release a chunk from quarantine.
 
         Args:
-            trust: how far it is trusted from now on; None: as far as before, untrusted where that is not known.
+            trust: its new level of trust; None: the former level, or untrusted if that is not known.
 
         Returns:
             The chunk as it is now.
@@ -469,9 +470,9 @@ class ChunkStore(ChunkReader):
         return made
 
     def sweep(self, limit: int = 10_000) -> list[str]:
-        """Archive or erase what has expired, as the setting ``trust.expired`` says; returns the ids.
+        """Archive or erase expired chunks, depending on the setting ``trust.expired``; returns their ids.
 
-        Nothing that reads shows it any more in any case.
+        Reads do not return expired chunks in any case.
         """
         gone = self.expired(limit)
         for start in range(0, len(gone), _LOT):
@@ -490,7 +491,7 @@ class ChunkStore(ChunkReader):
         strength: float = 0.5,
         reasoning: str | None = None,
     ) -> bool:
-        """Add a link, or change strength and reasoning of the one that is there.
+        """Add a link, or change strength and reasoning of the existing one.
 
         Raises:
             InvalidLink: unknown type, strength outside 0-1, missing chunk, or a chunk linked to itself.
@@ -504,22 +505,22 @@ class ChunkStore(ChunkReader):
     def supersede(
         self, old_id: str, new_id: str, reason: str | None = None, *, confidence: float = 1.0
     ) -> Chunk:
-        """Let one chunk replace another, in one transaction that ``undo`` takes back.
+        """Let one chunk replace another, in one transaction that ``undo`` reverts.
 
-        The older chunk gets ``superseded_by``, and ``valid_to`` where none was set before: the time of the newer one.
+        The older chunk gets ``superseded_by``, and as ``valid_to`` the time of the newer one, or its own earlier end.
         The newer chunk gets a link ``supersedes`` with the reason and, as its strength, the confidence.
 
         Args:
-            old_id: what does not hold any more.
-            new_id: what holds instead.
+            old_id: the chunk that does not hold any more.
+            new_id: the chunk that holds instead.
             reason: why, for people and models.
-            confidence: 0-1, how sure it is.
+            confidence: 0-1, how sure the replacement is.
 
         Returns:
             The older chunk as it is now.
 
         Raises:
-            NotFoundError: one of the two is not there.
+            NotFoundError: one of the two does not exist.
             ConflictError: another chunk replaced the older one already.
             InvalidLink: they are the same chunk, or the older one replaces the newer one.
         """

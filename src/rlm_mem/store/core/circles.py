@@ -13,23 +13,23 @@ if TYPE_CHECKING:
 
 __all__ = ["MAX_CYCLE_DEPTH", "ORDERED_LINKS", "find_cycle", "refuse_circles"]
 
-#: Link types that express an order (in time, by origin, of what holds): going round in a circle contradicts them. The
-#: others (shared tags, same conversation, similarity) hold both ways by nature.
+#: Link types that express an order (of time, derivation or replacement), which a circle contradicts. The others (shared
+#: tags, same conversation, similarity) are symmetric by nature.
 ORDERED_LINKS = ("follows", "derived_from", SUPERSEDES)
 MAX_CYCLE_DEPTH = 64
 _SHOWN = 8
-"""Most chunks that a refusal names."""
+"""Most chunks named in the error message."""
 
 
 def refuse_circles(
     former: Chunk | None, updated: Chunk, read: Callable[[Sequence[str]], Mapping[str, Chunk]]
 ) -> None:
-    """Refuse an ordered link of ``updated`` that ``former`` has not and that closes a circle of up to 64 chunks.
+    """Refuse an ordered link of ``updated`` that ``former`` lacks and that closes a circle of up to 64 chunks.
 
     Replacements have a rule of their own (``succession.ended``).
 
     Args:
-        read: the chunks with these ids, where they are there.
+        read: returns those of the chunks with these ids that exist.
 
     Raises:
         InvalidLink: there is such a link.
@@ -58,7 +58,7 @@ def refuse_circles(
 
 
 def _shown(closed_at: str, came_from: Mapping[str, str]) -> str:
-    """A circle as text, from and to the chunk at which it is closed."""
+    """A circle as text, which begins and ends with the chunk that closes it."""
     trail = [closed_at, came_from[closed_at]]
     while trail[-1] != closed_at:
         trail.append(came_from[trail[-1]])

@@ -1,8 +1,8 @@
-"""What a namespace contains, read in order from one store and written into another.
+"""Reads the contents of a namespace in order from one store and writes them into another.
 
 Copies, backups of databases, exports and imports read with ``NamespaceReader`` and write with ``NamespaceWriter``. Both
-leave out what is derived from the rest. A chunk is written with its former versions in one transaction, and what is
-there already is not written again: so whatever was interrupted can be repeated, and then adds what is missing.
+leave out derived data. A chunk is written with its former versions in one transaction, and what exists already is not
+written again, so an interrupted operation can be repeated and then adds what is missing.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class NamespaceReader:
 
     Args:
         store: open, on any namespace of its backend.
-        namespace: None: the store's own.
+        namespace: its name; None: the store's own.
     """
 
     def __init__(self, store: ChunkStore, namespace: str | None = None) -> None:
@@ -58,11 +58,11 @@ class NamespaceReader:
             after = page[-1].doc
 
     def states(self, ids: Sequence[str]) -> dict[str, ChunkState]:
-        """The states of those of the chunks that are there, by id."""
+        """The states of the chunks that exist, by id."""
         return {one.id: one for one in self._backend.queries.states(self.namespace, 0, len(ids), ids=ids)}
 
     def chunks(self, ids: Sequence[str]) -> dict[str, Chunk]:
-        """Those of the chunks that can be read, active or archived, by id."""
+        """The chunks that can be read, active or archived, by id."""
         return self._backend.chunks(self.namespace, ids, status=None)
 
     def former(self, chunk_id: str, below: int = _ANY_REVISION) -> list[Chunk]:
@@ -77,11 +77,11 @@ class NamespaceReader:
         return ({**event, "ns": self.namespace} for event in found)
 
     def file_names(self) -> list[str]:
-        """The names of all files beside the chunks."""
+        """The names of all files other than chunks."""
         return self.stored.names("", recursive=True)
 
     def file(self, name: str) -> bytes | None:
-        """A file; of the journal, which all namespaces of a brain folder share, the lines of this one."""
+        """The data of a file; of the journal, which all namespaces of a brain folder share, only this one's lines."""
         data = self.stored.read(name)
         return data if data is None or name != JOURNAL else own_lines(self.namespace, data)
 
@@ -90,7 +90,7 @@ class NamespaceWriter(NamespaceReader):
     """Adds to a namespace what it does not contain yet."""
 
     def transaction(self) -> AbstractContextManager[WriteTransaction]:
-        """What is written inside appears at the end, or not at all."""
+        """Writes inside it appear together at its end, or not at all."""
         return self._backend.transaction(self.namespace)
 
     def put(self, chunk: Chunk, status: int, former: Sequence[Chunk] = ()) -> None:
@@ -101,7 +101,7 @@ class NamespaceWriter(NamespaceReader):
                 transaction.keep(version)
 
     def lacks_version(self, former: Chunk) -> bool:
-        """Whether the chunk is there in a later revision, without this former version."""
+        """Whether the chunk exists in a later revision but lacks this former version."""
         row = self._backend.find(self.namespace, former.id)
         if row is None or row.revision <= former.revision:
             return False
@@ -113,7 +113,7 @@ class NamespaceWriter(NamespaceReader):
             transaction.keep(former)
 
     def erase(self, chunk_id: str) -> bool:
-        """Remove a chunk with its former versions; False where there is none."""
+        """Remove a chunk with its former versions; False if there is none."""
         with self.transaction() as transaction:
             row = self._backend.find(self.namespace, chunk_id)
             if row is not None:
@@ -121,7 +121,7 @@ class NamespaceWriter(NamespaceReader):
         return row is not None
 
     def lacks_event(self, event: Mapping[str, Any]) -> bool:
-        """Whether a line of an audit log is not there; as often as it is there, it is not asked for."""
+        """Whether a line is missing from the audit log; each call uses up one occurrence of the line."""
         digest = digest_of(event)
         self._logged[digest] -= 1
         return self._logged[digest] < 0
@@ -139,13 +139,13 @@ class NamespaceWriter(NamespaceReader):
         return count
 
     def missing_steps(self, journal: bytes) -> bytes:
-        """The lines of a journal whose steps are not in the one of this namespace."""
+        """The lines of a journal whose steps are missing from the journal of this namespace."""
         known = set(map(_step, (self.file(JOURNAL) or b"").splitlines()))
         return b"".join(line + b"\n" for line in journal.splitlines() if _step(line) not in known)
 
 
 def digest_of(event: Mapping[str, Any]) -> bytes:
-    """What is equal for equal lines of an audit log."""
+    """A hash of a line of an audit log, equal for equal lines."""
     return hashlib.blake2b(msgspec.json.encode(event, order="sorted"), digest_size=16).digest()
 
 

@@ -1,8 +1,8 @@
-"""Copying a namespace from one store to another, files or database alike: verified, and begun again where it stopped.
+"""Copies a namespace from one store to another, files or database alike, resumably, and compares the two.
 
-What is copied is the whole of it: active and archived chunks with their former versions, the audit log, and the
-brain's other files (tiered memories, traces, trajectories, personas). Chunks whose state is there already are passed
-over, so a copy that was interrupted, or that is repeated while the source is written to, only carries what is missing.
+Everything is copied: active and archived chunks with their former versions, the audit log, and the brain's other files
+(tiered memories, traces, trajectories, personas). Chunks that the target has in the same state are skipped, so a copy
+that was interrupted, or that is repeated while the source is written to, only transfers what is missing.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _MOST_DIFFERENCES = 1_000
 
 @dataclass(frozen=True)
 class Difference:
-    """Something that two stores do not hold alike; ``what`` is a chunk id, a file name or ``audit log``."""
+    """A difference between two stores; ``what`` is a chunk id, a file name or ``audit log``."""
 
     what: str
     message: str
@@ -46,8 +46,8 @@ class Difference:
 class CopyReport:
     """What a copy did, in numbers.
 
-    ``skipped`` names chunks that the source itself cannot read, ``kept_files`` personas of a brain folder that differ
-    and were left as they are.
+    ``skipped`` lists chunks that cannot be read in the source, ``kept_files`` files shared by the namespaces of a brain
+    folder (personas) that differ and were left as they are.
     """
 
     namespace: str
@@ -62,7 +62,7 @@ class CopyReport:
 
     @property
     def changes(self) -> int:
-        """How much was written: 0 when the target held everything."""
+        """Number of items written or removed: 0 if the target had everything."""
         return self.chunks + self.removed + self.versions + self.events + self.files
 
 
@@ -78,7 +78,7 @@ def copy_namespace(
 
     Args:
         source, target: open stores of any kind, bound to the same namespace.
-        overwrite: replace a chunk that the target has in another, not older state, and personas that differ.
+        overwrite: replace chunks that the target has in another, not older state, and personas that differ.
         mirror: also remove from the target what the source does not have.
         progress: called with (chunks done, chunks in all).
 
@@ -105,7 +105,7 @@ def copy_namespace(
 
 
 def compare(source: ChunkStore, target: ChunkStore, progress: Progress | None = None) -> list[Difference]:
-    """Read everything of both and list the differences (at most 1,000; none: equal).
+    """Read both namespaces completely and list the differences (at most 1,000; an empty list: equal).
 
     Access counts are not compared: reading changes them.
     """
@@ -148,7 +148,7 @@ def _same(one: ChunkState, other: ChunkState) -> bool:
 
 
 def _older(there: ChunkState, state: ChunkState) -> bool:
-    """Whether what is there may be a former state: an earlier revision, or the same one before it was archived."""
+    """Whether the target may have a former state: an earlier revision, or the same one before it was archived."""
     return there.revision < state.revision or (
         (there.revision, there.content_hash, there.modified_at)
         == (state.revision, state.content_hash, state.modified_at)
@@ -292,12 +292,12 @@ def back_up_copies(
 ) -> BackupInfo:
     """Back up namespaces by copying them into a brain folder, which is packed like any other.
 
-    So a backup of either kind can be restored into either kind.
+    A backup of a folder or of a database can therefore be restored into either.
 
     Args:
         store: open, on any of the namespaces.
         target: the new file.
-        snapshot: what is read of a namespace within is of one moment.
+        snapshot: context within which all reads of a namespace show one moment.
         progress: called with (done, in all) of the chunks of each namespace, then of files.
         source: the kind of store, for the description.
 

@@ -1,8 +1,8 @@
-"""Erasing a person or a source everywhere in a store, with a report by which anybody can verify it.
+"""Erases a person or a source everywhere in a store, with a report by which anybody can verify it.
 
-Order makes it safe to be killed: what was derived goes first (files beside the chunks, audit log, change records), then
-the chunks by which it is found, then the index. Run again, it goes on; a mark in ``system/`` says that the index still
-has to be cleaned.
+The order makes it safe to kill the process: derived data is erased first (files other than chunks, audit log, change
+records), then the chunks by which it is found, then the index. A second run continues; a mark in ``system/`` shows that
+the index still has to be cleaned.
 """
 
 from __future__ import annotations
@@ -43,29 +43,29 @@ _STEP = 64
 _PER_CHUNK = 50
 _LOT = 200
 _LONGEST = 200
-#: Stretches of content that stand the same way in JSON: no quote, backslash or control character.
+#: Stretches of content that JSON writes unchanged: no quote, backslash or control character.
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]{%d,}' % _WINDOW)
 _RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports")
 
 
 class Fingerprint(msgspec.Struct, frozen=True, array_like=True):
-    """32 bytes of erased content: sums by which places are found quickly, and a salted BLAKE2b hash that decides."""
+    """Of 32 bytes of erased content: sums to find places quickly, and a salted BLAKE2b hash to confirm them."""
 
     sums: int
     hash: str
 
 
 class ErasureReport(msgspec.Struct, kw_only=True):
-    """What was erased, or would be, and what it takes to verify it; it names the person or the source.
+    """What was erased, or would be, with the data needed to verify it; contains the name of the person or source.
 
     Attributes:
-        person, source: what was erased.
-        dry_run: nothing was changed.
+        person, source: the person or the source that was erased; the other is None.
+        dry_run: whether nothing was changed.
         chunk_ids: chunks that were removed with their versions and links.
-        files: files beside the chunks that were removed or rewritten, with their namespace.
-        events: lines of the audit log that were emptied.
-        remaining: where it may still be: nothing of that can be reached from here.
-        salt, fingerprints: of the content of the chunks.
+        files: files other than chunks that were removed or rewritten, each after its namespace.
+        events: number of lines of the audit log that were emptied.
+        remaining: places out of reach where erased content may still be.
+        salt, fingerprints: salt of the hashes, and fingerprints of the content of the chunks.
     """
 
     person: str | None = None
@@ -101,14 +101,14 @@ class _Needles:
         self._sums = np.array(sorted(self._known), np.int64)
 
     def names(self, data: bytes) -> bool:
-        """Whether the person or the source is named, in UTF-8 or as JSON writes it in ASCII."""
+        """Whether the person or the source is named, in UTF-8 or in the ASCII escapes of JSON."""
         text = data.decode("utf-8", "replace")
         if self.pattern.search(text):
             return True
         return "\\u" in text and self.pattern.search(_unescaped(text)) is not None
 
     def places(self, data: bytes) -> Iterator[Fingerprint]:
-        """The fingerprints of erased content in some bytes, at whatever place."""
+        """The fingerprints of erased content found anywhere in some bytes."""
         if len(data) < _WINDOW or not len(self._sums):
             return
         sums = _sums(data)
@@ -118,7 +118,7 @@ class _Needles:
                 yield found
 
     def found(self, data: bytes) -> bool:
-        """Whether anything of it is in these bytes."""
+        """Whether these bytes contain the name or erased content."""
         return self.names(data) or next(self.places(data), None) is not None
 
 
@@ -160,7 +160,7 @@ def erase(
     dry_run: bool = True,
     progress: Progress | None = None,
 ) -> ErasureReport:
-    """Erase a person, or what came from a source, in every namespace that the store may name.
+    """Erase a person, or what came from a source, in every namespace that the store can access.
 
     Every chunk, active or archived, that names the person now or in a former version is removed, with its versions,
     links and terms; in other files the name is replaced or the record removed. A source is a conversation, a word of
@@ -169,12 +169,12 @@ def erase(
     Args:
         person: the name, as a whole word in any case; at least two characters.
         source: the conversation, word or path, exactly.
-        dry_run: only say what would be erased.
+        dry_run: only report what would be erased.
         progress: called with (chunks looked at, chunks in all).
 
     Raises:
         InputError: neither or both are given, or the name is too short, too long or not one line.
-        StoreReadOnly, StorageError: the store cannot be written; run it again, it goes on.
+        StoreReadOnly, StorageError: the store cannot be written; a second run continues.
     """
     named = _checked(person, source)
     report = ErasureReport(
@@ -219,7 +219,7 @@ def erase(
 
 
 def _drop_undo_records(reader: NamespaceReader, needles: _Needles) -> None:
-    """Cleaning files was a change, whose record has their former content."""
+    """Remove records of the change that cleaned the files, since they have the former content."""
     for name in reader.file_names():
         if name.startswith(UNDO) and needles.found(reader.stored.read(name) or b""):
             reader.stored.remove(name)
@@ -238,7 +238,7 @@ def _checked(person: str | None, source: str | None) -> str:
 
 
 def _chosen(store: ChunkStore, namespace: str, report: ErasureReport, progress: Progress | None) -> list[str]:
-    """The chunks of a namespace that are to go; their fingerprints are added to the report."""
+    """Ids of the chunks of a namespace to erase; adds their fingerprints to the report."""
     reader, needles = NamespaceReader(store, namespace), _Needles(report)
     ids: list[str] = []
     prints: dict[Fingerprint, None] = dict.fromkeys(report.fingerprints)
@@ -272,7 +272,7 @@ def _matches(chunk: Chunk, needles: _Needles, report: ErasureReport) -> bool:
 
 
 def _keep_unique(store: ChunkStore, found: dict[str, list[str]], report: ErasureReport) -> None:
-    """Leave out fingerprints of words that other chunks say too: they stay, and are no trace of what is gone."""
+    """Drop fingerprints of text that remaining chunks contain too: it is no trace of the erased ones."""
     needles = _Needles(report)
     shared: set[Fingerprint] = set()
     for namespace, ids in found.items():
@@ -287,7 +287,7 @@ def _keep_unique(store: ChunkStore, found: dict[str, list[str]], report: Erasure
 def _clean_files(
     store: ChunkStore, namespace: str, needles: _Needles, gone: set[str], report: ErasureReport
 ) -> None:
-    """Remove records that name it, or that read erased chunks, and take it out of the other files."""
+    """Remove records with the name or erased content, or that mention erased chunks; redact the other files."""
     reader = NamespaceReader(store, namespace)
     marked = re.compile(rb"\bchunk-[A-Za-z0-9_-]+")
     for name in sorted(reader.file_names(), key=lambda one: one.startswith(UNDO)):
@@ -309,7 +309,7 @@ def _clean_files(
 
 
 def _cleaned(data: bytes, needles: _Needles, gone: set[str], *, by_line: bool) -> bytes:
-    """The text without it: records of one line are left out, of other text the name and the erased content."""
+    """The text without the name and erased content; ``by_line``: without every line that contains any."""
     kept = []
     for line in data.splitlines(keepends=True):
         if by_line:
@@ -324,7 +324,7 @@ def _cleaned(data: bytes, needles: _Needles, gone: set[str], *, by_line: bool) -
 
 
 def _emptied(event: dict[str, Any], needles: _Needles, gone: set[str]) -> dict[str, Any] | None:
-    """A line of the audit log without what it says of erased chunks; None: it stays as it is."""
+    """A line of the audit log without its data about erased chunks; None: the line stays as it is."""
     ids = [one for one in (event.get("chunk_id"), *(event.get("chunk_ids") or ())) if isinstance(one, str)]
     if not needles.found(msgspec.json.encode(event)) and (gone.isdisjoint(ids) or event.get("erased")):
         return None
@@ -351,7 +351,7 @@ def read_report(data: bytes) -> ErasureReport:
 
 
 def verify_erasure(store: ChunkStore, report: ErasureReport) -> list[str]:
-    """Where anything of it is still found, by the bytes of every file or row of the store; empty: nowhere.
+    """The files or rows of the store whose bytes still contain the name or erased content; empty: none.
 
     Raises:
         InputError: the report names neither a person nor a source.

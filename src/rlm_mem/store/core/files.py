@@ -1,4 +1,4 @@
-"""The few file operations a write is made of, each on its own so that faults can be injected at every boundary.
+"""The few file operations that make up a write, each a function, so that faults can be injected at every boundary.
 
 Unfinished files live in the store's ``.tmp`` folder, never among the chunks.
 """
@@ -45,7 +45,7 @@ _MANY = 4
 
 
 class Signature(Struct, frozen=True):
-    """What tells a changed file from an unchanged one without reading it; a rename always brings a new inode."""
+    """Shows whether a file changed without reading it; a rename always brings a new inode."""
 
     size: int
     mtime_ns: int
@@ -76,11 +76,11 @@ def names_below(
     links: bool = True,
     left_out: Collection[str] = (),
 ) -> Iterator[str]:
-    """Names of the files in a folder, in no order, hidden files and folders left out; none without such a folder.
+    """Names of the files in a folder, unordered, without hidden files and folders; none if there is no such folder.
 
     Args:
-        before: what names begin with.
-        links: also symbolic links to files; those to folders are never followed.
+        before: prefix of every name.
+        links: include symbolic links to files; those to folders are never followed.
         left_out: names of folders that are not entered.
 
     Raises:
@@ -116,7 +116,7 @@ def translate(error: OSError, what: str) -> NoReturn:
 
 
 def make_folder(path: Path) -> None:
-    """Create a folder and its parents; no error where it exists."""
+    """Create a folder and its parents; no error if it exists."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
@@ -178,7 +178,7 @@ def _sync_filesystem(path: StrPath) -> bool:
 
 
 def publish(source: StrPath, target: StrPath) -> None:
-    """Give a finished file its name; atomic, replaces what stood there."""
+    """Rename a finished file to its final name; atomic, replaces an existing file."""
     try:
         os.replace(source, target)
     except FileNotFoundError:
@@ -201,7 +201,7 @@ def sync_folder(path: StrPath) -> None:
 
 
 def link_or_copy(source: StrPath, target: Path) -> None:
-    """Keep ``source`` under a second name; a hard link where the file system has them."""
+    """Give ``source`` a second name: a hard link, or a copy where the file system has none."""
     make_folder(target.parent)
     remove(target)
     try:
@@ -213,7 +213,7 @@ def link_or_copy(source: StrPath, target: Path) -> None:
 
 
 def append_at(path: Path, data: bytes, size: int) -> None:
-    """Add ``data`` to a file that has ``size`` bytes; does nothing where it is there already, as it is or in part.
+    """Append ``data`` to a file of ``size`` bytes; does nothing if it is there already, and completes a part of it.
 
     The caller holds a lock that every other writer of this file takes.
     """
@@ -227,7 +227,7 @@ def append_at(path: Path, data: bytes, size: int) -> None:
         added = file.read(len(data))
         if added == data:
             return
-        at = size if data.startswith(added) and size <= end else end  # else somebody wrote here meanwhile
+        at = size if data.startswith(added) and size <= end else end  # else another writer appended meanwhile
         file.seek(at)
         view = memoryview(data)
         while view:

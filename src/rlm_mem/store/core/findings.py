@@ -102,7 +102,7 @@ CODES: dict[str, tuple[str, str]] = {
 
 
 class Finding(FrozenRecord, frozen=True):
-    """One thing that is not as it should be.
+    """One defect that a check reports.
 
     Attributes:
         code: one of CODES.

@@ -1,7 +1,7 @@
 """Integrity: what a check may find, and what a repair does about it; nothing here removes content.
 
-``check`` and ``repair`` are the same for every backend; how files or rows are read is the backend's
-(``Backend.check``, ``Backend.mend``).
+``check`` and ``repair`` are the same for every backend; how files or rows are read is up to the
+backend (``Backend.check``, ``Backend.mend``).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _logger = logging.getLogger("rlm_mem.store")
 
 _MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}
 _REINDEX = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}
-#: Mended after the index, which has to know both chunks.
+#: Repaired after the index, which must contain both chunks.
 _AGREE = "one-sided-replacement"
 _REBUILD = {"index-links", "index-terms", "index-damaged", "index-row", "index-counts"}
 
@@ -66,7 +66,7 @@ class Repair(FrozenRecord, frozen=True):
     Attributes:
         finding: what is wrong.
         action: what repair does about it, in words.
-        done: whether it was done; False in a dry run, and for what only a person can decide.
+        done: whether it was done; False in a dry run, and if only a person can decide.
         manual: whether only a person can decide.
         error: why it could not be done.
     """
@@ -79,10 +79,10 @@ class Repair(FrozenRecord, frozen=True):
 
 
 def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
-    """Mend what can be mended; every changed chunk keeps its former version.
+    """Repair what can be repaired; every changed chunk keeps its former version.
 
     Args:
-        dry_run: only say what would be done (the default).
+        dry_run: only report what would be done (the default).
         progress: as in ``check``.
     """
     findings = check(store, progress=progress)
@@ -145,7 +145,7 @@ def _refresh(store: ChunkStore, finding: Finding) -> bool:
         chunk.tokens, chunk.metadata.content_hash = tokens, digest
         return True
 
-    # Both findings of one edited file are mended by the first of them; the second finds nothing to change.
+    # An edited file has two findings: the first repairs both, so the second finds nothing to change.
     _rewrite(store, finding, change)
     return True
 
@@ -173,7 +173,7 @@ def _agree(store: ChunkStore, finding: Finding) -> bool:
 
 
 class Replacements:
-    """What active chunks say of replacing each other, noted one chunk at a time, and where two do not agree."""
+    """Collects, chunk by chunk, which active chunks replace each other, and finds pairs that may not agree."""
 
     def __init__(self) -> None:
         self._newer: dict[str, str] = {}
@@ -183,10 +183,10 @@ class Replacements:
     def note(
         self, chunk_id: str, superseded_by: str | None, has_end: bool, links: Iterable[tuple[str, str]]
     ) -> None:
-        """Note what one chunk says.
+        """Add the data of one chunk.
 
         Args:
-            has_end: whether it has ``valid_to``, as every chunk that was replaced.
+            has_end: whether it has ``valid_to``, as every replaced chunk should.
             links: its links as (target, type).
         """
         if superseded_by is not None and superseded_by != chunk_id:
@@ -198,7 +198,7 @@ class Replacements:
         )
 
     def doubtful(self) -> Iterator[tuple[str, str]]:
-        """The pairs (newer, older) that may not agree: others may have changed them since, or one is archived."""
+        """The pairs (newer, older) that may not agree; to be read again: they may have changed, or one is archived."""
         for older, newer in self._newer.items():
             if older not in self._ended or (newer, older) not in self._links:
                 yield newer, older
@@ -208,10 +208,10 @@ class Replacements:
 
 
 def wrong_replacement(newer: Chunk | None, older: Chunk | None, path: str | None) -> Iterator[Finding]:
-    """What two active chunks (None: there is none) that may replace each other do not agree about.
+    """Findings about two active chunks (None: it does not exist) that disagree on whether one replaces the other.
 
     Args:
-        path: the file of the newer one, where it has one.
+        path: the file of the newer one, if it has one.
     """
     if newer is None or older is None or newer.namespace != older.namespace:
         return
@@ -228,7 +228,7 @@ def wrong_replacement(newer: Chunk | None, older: Chunk | None, path: str | None
 
 
 def wrong_fields(store: ChunkStore, chunk: Chunk, path: str | None) -> Iterator[Finding]:
-    """What is wrong with a chunk by itself: its hash, its count of tokens, its type, the time for which it holds."""
+    """Findings about a single chunk: its hash, token count, type and period of validity."""
     from rlm_mem.text.tokens import count_tokens
 
     return wrong_values(
@@ -252,7 +252,7 @@ def wrong_values(
     hash_is_right: bool,
     holds: tuple[str | None, str | None],
 ) -> Iterator[Finding]:
-    """What is wrong with a chunk by itself, given its stored and its recounted values.
+    """Findings about a single chunk, given its stored and its recounted values.
 
     Args:
         tokens: as stored, and as counted.

@@ -27,23 +27,23 @@ _SUMMED = (
 
 
 class JoinedSource:
-    """The indexes of two namespaces, as far as a question is analysed with them.
+    """The queries of two namespaces' indexes by which a question is analysed.
 
-    Numbers of documents and terms are those of one index, so each is asked for its own candidates (``search.joined``).
+    Document and term numbers are only valid in one index, so each is asked for its own candidates (``search.joined``).
     """
 
     def __init__(self, sources: Sequence[CandidateSource]) -> None:
         self.sources = sources
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
-        """How many chunks of both hold each of ``terms``."""
+        """Number of chunks in both namespaces that contain each of ``terms``."""
         counts: Counter[str] = Counter()
         for source in self.sources:
             counts.update(source.term_counts(terms))
         return dict(counts)
 
     def authors(self) -> frozenset[str]:
-        """The names of those who speak in either."""
+        """The names of the authors in either namespace."""
         return frozenset(name for source in self.sources for name in source.authors())
 
 
@@ -54,12 +54,12 @@ class JoinedStore(ChunkStore):
     written to the other. No call reaches a third namespace. Closing it closes nothing.
 
     Args:
-        own: whose files and settings are used.
-        other: read beside it; on the same backend.
+        own: the store whose files and settings are used.
+        other: the store read together with it; on the same backend.
     """
 
     def __init__(self, own: ChunkStore, other: ChunkStore) -> None:
-        # A view, as `held_at` makes one: everything that is not overridden is that of its own namespace.
+        # A view, like that of `held_at`: everything that is not overridden belongs to its own namespace.
         self.__dict__.update(vars(own))
         self.confined = True
         self._parts = (own, other)
@@ -74,12 +74,12 @@ class JoinedStore(ChunkStore):
         return JoinedStore(*(part.held_at(as_of) for part in self._parts))
 
     def close(self) -> None:
-        """Do nothing: the store whose view this is stays open."""
+        """Do nothing: the stores that it reads stay open."""
 
     # --- single chunks ------------------------------------------------------------------------------------
 
     def get_many(self, chunk_ids: Sequence[str] | str, *, track: bool = False) -> dict[str, Chunk]:
-        """Those of the chunks that exist in either namespace, by id; reads count where the chunk is."""
+        """The chunks that exist in either namespace, by id; a read counts in the namespace of its chunk."""
         left = check_chunk_ids(chunk_ids)
         found: dict[str, Chunk] = {}
         for part in self._parts:
@@ -94,7 +94,7 @@ class JoinedStore(ChunkStore):
         return any(part.exists(chunk_id) for part in self._parts)
 
     def elsewhere(self, chunk_ids: Sequence[str] | str) -> dict[str, str]:
-        """Of these chunks those of the other namespace, with its name."""
+        """The ids of these chunks that are in the other namespace, each with its name."""
         other = self._parts[1]
         return {one.id: other.namespace for one in other.summaries(check_chunk_ids(chunk_ids))}
 
@@ -117,7 +117,7 @@ class JoinedStore(ChunkStore):
         chunk_type: str | None = None,
         **more: Unpack[MoreFilters],
     ) -> list[str]:
-        """Ids of both namespaces in order of time; archived ones of its own alone."""
+        """Ids of both namespaces in order of time; archived ones only of its own."""
         if more.get("namespace") is not None or more.get("archived"):
             return super().list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
         limit, offset = more.get("limit"), more.get("offset", 0)
@@ -200,7 +200,7 @@ class JoinedStore(ChunkStore):
         return self._first(lambda part: part.linked(chunk_id, link_type, direction, limit))
 
     def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
-        """Ids before and after a chunk in its conversation, both in reading order; of its namespace."""
+        """Ids before and after a chunk in its conversation, both in reading order, within its namespace."""
         for part in self._parts:
             earlier, later = part.neighbours(chunk_id, before, after)
             if earlier or later:
@@ -208,7 +208,7 @@ class JoinedStore(ChunkStore):
         return [], []
 
     def candidate_source(self) -> JoinedSource:  # type: ignore[override]
-        """What search asks of both, at this moment."""
+        """The indexes of both as search sees them at this moment."""
         return JoinedSource([part.candidate_source() for part in self._parts])
 
     # --- figures ------------------------------------------------------------------------------------------
@@ -230,12 +230,12 @@ class JoinedStore(ChunkStore):
         return _together(*(part.get_stats() for part in self._parts))
 
     def totals(self) -> dict[str, Any]:
-        """Those figures of ``get_stats`` that are quick at any size."""
+        """The figures of ``get_stats`` that are quick to compute at any size."""
         return _together(*(part.totals() for part in self._parts))
 
 
 def _together(own: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Figures of two namespaces as those of one."""
+    """The figures of two namespaces combined."""
     first, last = ([one[name] for one in (own, other) if one[name]] for name in ("first_at", "last_at"))
     by_type = Counter(own["by_type"])
     by_type.update(other["by_type"])

@@ -1,9 +1,8 @@
-"""What search asks of a backend's index: one protocol, answered from local postings or from SQL.
+"""The protocol by which search queries a backend's index, answered from local postings or from SQL.
 
-Everything here is bounded by the arguments: no call makes a pass over the whole store, and no call reads a chunk
-file. Documents are the index's own numbers (`doc`), terms are numbers of its dictionary; both are only meaningful
-within one backend. The ranker and the logic that gathers candidates are shared by every backend, so two backends that
-answer alike rank alike.
+Every call is bounded by its arguments: none scans the whole store or reads a chunk file. Documents are the index's own
+numbers (`doc`), terms are numbers of its dictionary; both are only meaningful within one backend. The ranker and the
+logic that gathers candidates are shared by every backend, so two backends with the same answers rank alike.
 """
 
 from __future__ import annotations
@@ -37,11 +36,11 @@ __all__ = [
     "Neighbourhood",
 ]
 
-#: The tuned BM25 that both stages use: term saturation and length correction (measured on dialogue memories).
+#: BM25 parameters of both stages: term saturation and length correction (tuned on dialogue memories).
 BM25_K1 = 0.9
 BM25_B = 0.4
 
-#: Terms that decide in which order `CandidateSource.holding` names chunks.
+#: Number of terms that decide the order in which `CandidateSource.holding` returns chunks.
 WEIGHED = 4
 
 
@@ -57,10 +56,10 @@ class Filters(FrozenRecord, frozen=True):
         end: latest time, a bare date including its whole day.
         speaker: an author of a segment of the chunk; case does not matter.
         include_superseded: rank chunks that a newer one has replaced like any other, not below it.
-        valid_at: only what held at this time (epoch seconds; set by `as_of` of `search`).
+        valid_at: only chunks that held at this time (epoch seconds; set by `as_of` of `search`).
         origin: how the chunk came (person, agent, tool, import, web), or several of which one must match.
-        trust: the least level of trust (untrusted, ordinary, trusted).
-        shown_at: leave out what is in quarantine, or has expired by this time (as stored; search sets it).
+        trust: the lowest level of trust (untrusted, ordinary, trusted).
+        shown_at: leave out chunks in quarantine or expired by this time (as stored; search sets it).
     """
 
     tags_all: tuple[str, ...] = ()
@@ -97,7 +96,7 @@ class Neighbourhood(Struct, frozen=True):
 
     Attributes:
         doc: documents, grouped by conversation and in its order within.
-        run: number of the unbroken stretch of a conversation that each belongs to; it grows along the arrays.
+        run: number of the unbroken stretch of a conversation that each is in; it increases along the arrays.
         near: whether the chunk is one of the asked ones or close enough to be a result itself.
         segments_before: segments of the same conversation before the chunk (`FAR` when there are many).
     """
@@ -113,7 +112,7 @@ FAR = 1_000_000
 
 
 class ChunkRows(Struct, frozen=True):
-    """What ranking wants to know of some chunks, from the index alone: one list per column.
+    """What ranking needs of some chunks, from the index alone: one list per column.
 
     `conversation` is -1 for none; `at` is in epoch seconds; the others are as in the chunk.
     """
@@ -130,12 +129,12 @@ class ChunkRows(Struct, frozen=True):
 
 
 class Held(Struct, frozen=True):
-    """A chunk that holds some terms.
+    """A chunk that contains some terms.
 
     Attributes:
         chunk_id: the chunk.
-        content_hash: of its text as it is now.
-        terms: those of the weighed terms that it holds.
+        content_hash: hash of its present text.
+        terms: the weighed terms that it contains.
     """
 
     chunk_id: str
@@ -148,7 +147,7 @@ HoldingQuestion: TypeAlias = tuple[Sequence[Collection[str]], Mapping[str, float
 
 
 class CandidateSource(Protocol):
-    """The index of one namespace as search sees it, at one moment: ask for a new one per search."""
+    """The index of one namespace as search sees it, at one moment: take a new one for each search."""
 
     def term_ids(self, terms: Sequence[str]) -> Ints:
         """The number of each term; -1 for one that the dictionary lacks."""
@@ -162,11 +161,11 @@ class CandidateSource(Protocol):
         ...
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
-        """How many chunks hold each of `terms`; terms that none holds are left out. Cheap for hundreds of terms."""
+        """Number of chunks that contain each of `terms`, without terms in none. Cheap for hundreds of terms."""
         ...
 
     def authors(self) -> Collection[str]:
-        """The names of those who speak in this namespace."""
+        """The names of the authors in this namespace."""
         ...
 
     def statistics(self, terms: Ints) -> CorpusStatistics:
@@ -177,24 +176,24 @@ class CandidateSource(Protocol):
         """The `limit` documents with the highest weighted BM25 over whole chunks, best first, and their scores.
 
         Exact: the same as scoring every chunk that passes `filters`. Equal scores are ordered newest first. Documents
-        that hold none of the terms are not returned.
+        that contain none of the terms are not returned.
         """
         ...
 
     def holding(
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
     ) -> list[Held]:
-        """Chunks that no other has replaced and that hold every term of one of `groups`; `limit` at most.
+        """At most `limit` chunks that are not superseded and contain every term of one of `groups`.
 
-        First come those whose terms in `weights` count the most: a term counts its weight divided by
-        `1 + log(1 + chunks that hold it)`, and only the `WEIGHED` rarest count. Of equal ones the newest comes first.
-        A weight of 0 does not count, but tells whether a chunk holds the term. Where the rarest term of a group is in
-        hundreds of chunks, only the newest hundreds need be looked at. Takes one statement.
+        Ordered by the sum over their terms in `weights`, highest first, then newest first: a term adds its weight
+        divided by `1 + log(1 + chunks that contain it)`, and only the `WEIGHED` rarest count. A term of weight 0 adds
+        nothing, but the result shows whether a chunk contains it. If the rarest term of a group is in hundreds of
+        chunks, only the newest hundreds need be examined. Takes one statement.
         """
         ...
 
     def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
-        """What `holding` answers to each of some dozens of questions, in their order. Takes one statement."""
+        """The answer of `holding` to each of some dozens of questions, in their order. Takes one statement."""
         ...
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
@@ -216,12 +215,12 @@ class CandidateSource(Protocol):
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
         """Documents with enough neighbours on each side to cover `near` and `reach` segments (near <= reach).
 
-        Those in `alone` come without neighbours of their own; they may be neighbours of others.
+        Those in `alone` come without their neighbours, but may be neighbours of others.
         """
         ...
 
     def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
-        """Rows and decoded segments of those documents that exist, in the order asked for."""
+        """Rows and decoded segments of the documents that exist, in the order of `docs`."""
         ...
 
     def author_names(self, ids: Ints) -> dict[int, str]:
@@ -234,5 +233,5 @@ class CandidateSource(Protocol):
 
 
 def has_surrogate(text: str) -> bool:
-    """Whether a text holds a lone surrogate: no database takes one as text, and no stored text has one."""
+    """Whether a text contains a lone surrogate, which no database accepts and no stored text has."""
     return any("\ud800" <= char <= "\udfff" for char in text)

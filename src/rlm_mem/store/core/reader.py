@@ -55,7 +55,7 @@ _Answer = TypeVar("_Answer")
 
 
 class Listing(TypedDict, total=False):
-    """The filters of list_chunks, as ``list_page`` takes them; ``start`` and ``end`` are its dates."""
+    """The filters of list_chunks, as ``list_page`` takes them; ``start`` and ``end`` are the dates."""
 
     conversation_id: str | None
     start: str | None
@@ -89,12 +89,12 @@ class ChunkReader:
         base_path: folder of the store, such as ``brain/memory``, made if it is missing; or the DSN of a database,
             ``postgresql://…`` (extra ``postgres``).
         namespace: path such as ``agent/project/user``; None takes the configured one. Chunks of other
-            namespaces do not exist for this object: their ids answer None or False.
+            namespaces do not exist for this object: calls with their ids return None or False.
         config: settings; None loads them from the brain folder around ``base_path``.
         clock: returns the present time with a time zone; for tests.
         read_only: open for reading only; writes raise StoreReadOnly.
         actor: who writes, for the audit log.
-        chunk_types, link_types: custom types (docs/spec/chunk-format.md, Types), beside those of ``config.toml``.
+        chunk_types, link_types: custom types (docs/spec/chunk-format.md, Types), besides those of ``config.toml``.
         confined: refuse (NamespaceError) every call that names another namespace explicitly.
 
     Raises:
@@ -128,14 +128,14 @@ class ChunkReader:
             {**custom.chunk, **(chunk_types or {})}, {**custom.link, **(link_types or {})}
         )
         self.clock: Callable[[], datetime] = clock or partial(datetime.now, UTC)
-        """Returns the present time in UTC, of a view (``held_at``) its time."""
+        """Returns the present time in UTC; in a view (``held_at``), the time of the view."""
         self.as_of: datetime | None = None
-        """The time of which this is a view (``held_at``); None: the present."""
+        """The time of this view (``held_at``); None: the present."""
         telemetry.start(self.config.telemetry)
         self.backend: Backend = open_backend(place, self.config, read_only)
         self._writer = Writer(self.backend, self.namespace, self.types, self.clock, actor)
         self._written = Event()
-        """Set by a write, also by one of a store confined to another namespace that was made of this one."""
+        """Set by a write, also by one through a store that ``confined_to`` made."""
 
     def __repr__(self) -> str:
         place = str(self._folder) if self._folder else self.backend.location
@@ -156,21 +156,21 @@ class ChunkReader:
 
     @property
     def files(self) -> BrainFiles:
-        """The files of the namespace beside its chunks."""
+        """The files of the namespace other than its chunks."""
         return self.backend.files(self.namespace, actor=self.actor, clock=self.clock)
 
     def held_at(self, as_of: str | date | datetime) -> Self:
-        """A view of this store as of a time, for reading: what held then, in the state that it had then.
+        """A view of this store as of a time, for reading: the chunks that held then, in their state at that time.
 
-        Left out is what happened later, and what was outside of its validity: replaced already, or not valid yet. An
-        edited chunk is read in the version of that time, where it is kept; search looks for its present words.
-        ``clock`` tells the time of the view. Counts and figures are those of the store.
+        It leaves out chunks that happened later, had been replaced already or were not valid yet. An edited chunk is
+        read in its version of that time, if that is kept; search matches its present words. ``clock`` returns the time
+        of the view. Counts and figures are those of the store.
 
         Args:
-            as_of: a day (its end is meant), or a time, UTC where it has no offset.
+            as_of: a day (meaning its end) or a time; UTC if it has no offset.
 
         Raises:
-            InvalidQuery: that is no time.
+            InvalidQuery: ``as_of`` is not a time.
         """
         view = copy.copy(self)
         view.as_of = at = as_of_time(as_of)
@@ -184,7 +184,7 @@ class ChunkReader:
             actor: who writes, for the audit log.
 
         Raises:
-            NamespaceError: that is no namespace.
+            NamespaceError: ``namespace`` is not valid.
         """
         other = copy.copy(self)
         other.namespace, other.actor, other.confined = check_namespace(namespace), actor, True
@@ -193,18 +193,18 @@ class ChunkReader:
         return other
 
     def released(self) -> Self:
-        """This store, without being confined: for what concerns every namespace, where that is allowed."""
+        """This store, not confined: for operations on every namespace, where these are allowed."""
         other = copy.copy(self)
         other.confined = False
         return other
 
     @property
     def parts(self) -> tuple[ChunkReader, ...]:
-        """The stores that this one reads, each of one namespace: itself, unless two are read as one."""
+        """The stores that this one reads, one for each namespace: only itself, unless it is joined."""
         return (self,)
 
     def elsewhere(self, chunk_ids: Sequence[str] | str) -> dict[str, str]:  # noqa: ARG002 - that of two reads it
-        """Of these chunks those that are read from another namespace than its own, with its name."""
+        """The ids of these chunks that are read from a namespace other than its own, each with its name."""
         return {}
 
     def _other(self, namespace: str | None) -> str:
@@ -218,13 +218,13 @@ class ChunkReader:
 
     @telemetry.observed("read")
     def get_chunk(self, chunk_id: str, *, track: bool = True) -> Chunk | None:
-        """The chunk, or None where there is none or its file does not validate.
+        """The chunk, or None if it does not exist or does not validate.
 
         Args:
             track: count this read (``access_count``, ``accessed_at``); kept in the index, no file is written.
 
         Raises:
-            InvalidChunkId: ``chunk_id`` is not one.
+            InvalidChunkId: ``chunk_id`` is not a chunk id.
         """
         return self.get_many([chunk_id], track=track).get(chunk_id)
 
@@ -236,7 +236,7 @@ class ChunkReader:
 
     @telemetry.observed("read", lambda current, found: current.set("rlm_mem.chunks", len(found)))
     def get_many(self, chunk_ids: Sequence[str] | str, *, track: bool = False) -> dict[str, Chunk]:
-        """Those of the chunks that exist, by id."""
+        """The chunks that exist, by id."""
         found = self._shown(self.backend.chunks(self.namespace, check_chunk_ids(chunk_ids)))
         if self.as_of is not None:
             found = self._then(found)
@@ -246,7 +246,7 @@ class ChunkReader:
         return found
 
     def _shown(self, found: dict[str, Chunk]) -> dict[str, Chunk]:
-        """Those that are neither in quarantine nor expired."""
+        """The chunks that are neither in quarantine nor expired."""
         now = ""
         for chunk in list(found.values()):
             about = chunk.metadata
@@ -257,11 +257,11 @@ class ChunkReader:
         return found
 
     def _present(self) -> str:
-        """The present time, or that of the view, as it is stored."""
+        """The present time, or the time of the view, as stored."""
         return format_time(self.clock())
 
     def _then(self, found: Mapping[str, Chunk]) -> dict[str, Chunk]:
-        """Those that held at the time of the view, as they were."""
+        """The chunks that held at the time of the view, in their state at that time."""
         at = format_time(self.as_of or datetime.now(UTC))
         return {
             chunk_id: as_it_was(chunk, at, self.history)
@@ -270,7 +270,7 @@ class ChunkReader:
         }
 
     def _held(self, found: list[_Answer], chunk_id: Callable[[_Answer], str]) -> list[_Answer]:
-        """Of answers that name chunks, those whose chunk held at the time of the view."""
+        """The answers whose chunk held at the time of the view."""
         if self.as_of is None:
             return found
         there = self.get_many([chunk_id(one) for one in found])
@@ -300,12 +300,12 @@ class ChunkReader:
     def history(self, chunk_id: str) -> list[Version]:
         """Every kept version, oldest first, the present one last; empty where there is no such chunk.
 
-        Those of a chunk that has expired or is in quarantine are given too, for people who decide on it.
+        Versions of an expired or quarantined chunk are returned too, for people who decide about it.
         """
         return self._writer.history(chunk_id)
 
     def quarantined(self, limit: int | None = None) -> list[Chunk]:
-        """The chunks in quarantine, the oldest first; ``ChunkStore.release`` lets them out."""
+        """The chunks in quarantine, the oldest first; ``ChunkStore.release`` releases them."""
         wanted = ListFilter(trusts=("quarantined",), limit=None if limit is None else page(limit, "limit"))
         ids = self.backend.queries.list_ids(self.namespace, wanted)
         found = self.backend.chunks(self.namespace, ids)
@@ -345,7 +345,7 @@ class ChunkReader:
             archived: list soft-deleted chunks instead.
             limit, offset: a page of the answer.
             origin: how they came: person, agent, tool, import, web; or several of these.
-            trust: the least level of trust: untrusted, ordinary, trusted.
+            trust: the lowest level of trust: untrusted, ordinary, trusted.
 
         Raises:
             InvalidQuery: a filter cannot be understood.
@@ -361,7 +361,7 @@ class ChunkReader:
         return self._archived_with_tags(place, wanted)
 
     def _archived_with_tags(self, namespace: str, wanted: ListFilter) -> list[str]:
-        # Tags of archived chunks are not in the index (they must not count); the archive's files are asked.
+        # Tags of archived chunks are not in the index (they must not be counted), so the chunks are read.
         everything = ListFilter(
             wanted.conversation_id, wanted.start, wanted.end, (), (), wanted.chunk_type, True,
             None, 0, wanted.newest_first,
@@ -380,7 +380,7 @@ class ChunkReader:
     ) -> tuple[list[str], tuple[float, int] | None]:
         """A page of list_chunks, and the place to give as ``after`` for the next one (None: this was the last).
 
-        A place stays good whatever is written meanwhile: chunks that stay where they are come once each.
+        A place stays valid whatever is written meanwhile: each chunk that keeps its place is returned once.
         """
         places = self.places(page(limit, "limit") + 1, after=after, **filters)
         here = places[:limit]
@@ -425,7 +425,7 @@ class ChunkReader:
         return self._held([one for one in found if one.shown_at(now)], lambda one: one.id)
 
     def _first_shown(self, ask: Callable[[int], list[Summary]], limit: int) -> list[Summary]:
-        """The first that are shown; asked for more where some of them are not."""
+        """The first summaries that are shown; asks for more where hidden ones leave too few."""
         now, wanted = self._present(), limit
         while True:
             found = ask(wanted)
@@ -435,7 +435,7 @@ class ChunkReader:
             wanted *= 4
 
     def _those_shown(self, found: list[_Answer], chunk_id: Callable[[_Answer], str]) -> list[_Answer]:
-        """Of answers that name chunks, those whose chunk is shown, and held at the time of the view."""
+        """The answers whose chunk is shown, and held at the time of the view."""
         if not found:
             return found
         there = {one.id for one in self.summaries([chunk_id(one) for one in found])}
@@ -508,7 +508,7 @@ class ChunkReader:
         """Namespaces of the store with their chunk counts; a confined store sees only its own.
 
         Raises:
-            ServerAway: some servers of several could not be asked; the error has the namespaces of the others.
+            ServerAway: some of several servers could not be reached; the error lists the namespaces of the others.
         """
         if not self.confined:
             return self.backend.queries.namespaces()
@@ -521,7 +521,7 @@ class ChunkReader:
         return [pair for pair in found if pair[0] == self.namespace]
 
     def totals(self) -> dict[str, Any]:
-        """Those figures of ``get_stats`` that are quick at any size: not the number of links, which is counted."""
+        """The figures of ``get_stats`` that are quick at any size: not the numbers of tags and links."""
         queries = self.backend.queries
         count = queries.count_rows("conversations", self.namespace)
         return {**queries.stats(self.namespace), "conversations": count}
@@ -540,11 +540,11 @@ class ChunkReader:
     # --- search and audit -------------------------------------------------------------------------------
 
     def candidate_source(self) -> CandidateSource:
-        """What search asks of this store, at this moment."""
+        """The index of this store as search sees it at this moment."""
         return self.backend.candidate_source(self.namespace)
 
     def record_event(self, op: str, chunk_ids: Sequence[str] = (), **payload: object) -> None:
-        """Append an event that is no change of a chunk, such as a recall and the chunks it was handed."""
+        """Append an event that does not change a chunk, such as a recall with the chunks that it was given."""
         if self.backend.read_only:
             return
         line = audit_line(op, self.clock(), self.actor, self.namespace)
@@ -557,7 +557,7 @@ class ChunkReader:
         chunk_id: str | None = None,
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """The audit log of this namespace, oldest first; ``limit`` keeps the newest ones."""
+        """The audit log of this namespace, oldest first; with ``limit``, only the newest events."""
         newest = None if limit is None else page(limit, "limit")
         return self.backend.read_events(
             namespace=self.namespace, since=since, op=op, chunk_id=chunk_id, limit=newest

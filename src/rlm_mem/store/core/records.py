@@ -1,7 +1,6 @@
 """Records of the index, as plain data that is the same for every backend.
 
-What an index holds of one chunk, what questions to it are asked and answered with, and how far a chunk can be relied
-on.
+What an index stores about one chunk, the arguments and results of queries, and the reliability of a chunk.
 
 The analysed segments of a chunk are one compact blob, a row of little-endian unsigned 32-bit words, so that the blobs
 of many chunks can be decoded at once with array arithmetic and without a Python loop:
@@ -84,12 +83,12 @@ __all__ = [
 ]
 
 
-#: Characters of a path, and of all that a chunk stands below, that are indexed.
+#: Most characters that are indexed of a path, and of all surroundings of a chunk.
 _MOST_OF_PATH = 200
 _MOST_AROUND = 400
 
 Encode = Callable[[str, int, str, Callable[[str], int]], bytes]
-"""From content, the length of its repeated prefix and a numbering of terms to the encoded segments of a chunk."""
+"""Encodes a chunk's segments, from its content, repeated prefix and surroundings and a numbering of terms."""
 
 
 ACTIVE = 0
@@ -97,7 +96,7 @@ ARCHIVED = 1
 
 
 class ChunkRow(Struct, frozen=True):
-    """What the store needs to know of a chunk before it reads it; the last four only where chunks are files."""
+    """What the store needs to know of a chunk before reading it; the last four fields only if chunks are files."""
 
     doc: int
     id: str
@@ -120,7 +119,7 @@ class ChunkRow(Struct, frozen=True):
 
 
 class IndexEntry(msgspec.Struct, array_like=True):
-    """What the index holds of a chunk but for its place, its file and its segments; can travel between processes."""
+    """What the index stores about a chunk, except its place, file and segments; can be sent between processes."""
 
     namespace: str
     conversation_id: str | None
@@ -152,7 +151,7 @@ _LINK_FIELDS = attrgetter("target_id", "type", "strength", "created_at", "reason
 
 
 def entry_of(chunk: Chunk, normalised: str = "") -> IndexEntry:
-    """The entry of a chunk; ``normalised`` is the normalised hash of its content, where that is known."""
+    """The entry of a chunk; ``normalised`` is the normalised hash of its content, if known."""
     meta = chunk.metadata
     return IndexEntry(
         chunk.namespace, meta.conversation_id, chunk.id, chunk.type, parse_time(meta.at).timestamp(), meta.created_at,
@@ -175,16 +174,16 @@ def summary_of(chunk: Chunk, at: float) -> Summary:
 
 
 def repeated_prefix(chunk: Chunk) -> int:
-    """How many of a chunk's first characters repeat the chunk before it: they are not indexed twice."""
+    """Number of a chunk's first characters that repeat the chunk before it; they are not indexed twice."""
     overlap = chunk.metadata.provenance.get("overlap", 0)
     return overlap if isinstance(overlap, int) and 0 <= overlap < len(chunk.content) else 0
 
 
 def surroundings(provenance: Mapping[str, Any]) -> str:
-    """What a chunk stands below, as one line of text that is indexed with each of its segments.
+    """The headings, title and path above a chunk, as one line of text that is indexed with each of its segments.
 
     These are the headings in force where it begins, the title of its document and the end of its path, as far as its
-    provenance tells them.
+    provenance has them.
     """
     headings = provenance.get("headings")
     named = [one for one in headings if isinstance(one, str)] if isinstance(headings, list) else []
@@ -199,26 +198,26 @@ def surroundings(provenance: Mapping[str, Any]) -> str:
 
 
 def index_key(chunk: Chunk) -> tuple[str, int, str]:
-    """What the segments of a chunk are made of: its content, the length of its repeated prefix and its surroundings."""
+    """What determines a chunk's segments: its content, the length of its repeated prefix and its surroundings."""
     return chunk.content, repeated_prefix(chunk), surroundings(chunk.metadata.provenance)
 
 
 def audit_line(op: str, at: datetime, actor: str | None, namespace: str) -> dict[str, Any]:
-    """What every line of the audit log begins with."""
+    """The fields that every line of the audit log begins with."""
     return {"ts": format_time(at), "actor": actor, "op": op, "ns": namespace}
 
 
 # --- reads, counted in memory until a backend writes them to the rows ---------------------------------------------
 
 Reads = dict[str, tuple[int, str]]
-"""Reads by chunk id: how many, and when the last one was."""
+"""Reads by chunk id: their number, and the time of the last one."""
 
 _SECONDS = 1.0
 _COUNT = 100
 
 
 class ReadBuffer:
-    """Reads that the index does not know yet; safe to use from several threads."""
+    """Reads that are not in the index yet; safe to use from several threads."""
 
     def __init__(self) -> None:
         self._reads: Reads = {}
@@ -226,29 +225,29 @@ class ReadBuffer:
         self._taken_at = time.monotonic()
 
     def add(self, chunk_id: str, when: str) -> bool:
-        """Note one read; True when it is time to write the lot."""
+        """Count one read; True when it is time to write them all."""
         with self._guard:
             self._reads[chunk_id] = (self._reads.get(chunk_id, (0, ""))[0] + 1, when)
             return len(self._reads) >= _COUNT or time.monotonic() - self._taken_at > _SECONDS
 
     def of(self, chunk_id: str) -> tuple[int, str] | None:
-        """What is noted for one chunk."""
+        """Number and last time of the buffered reads of a chunk; None if there are none."""
         return self._reads.get(chunk_id)
 
     @property
     def size(self) -> int:
-        """How many chunks have reads noted."""
+        """Number of chunks with buffered reads."""
         return len(self._reads)
 
     def take(self) -> Reads:
-        """Everything noted; the buffer is empty then."""
+        """Return all buffered reads, and empty the buffer."""
         with self._guard:
             self._taken_at = time.monotonic()
             reads, self._reads = self._reads, {}
             return reads
 
     def put_back(self, reads: Reads) -> None:
-        """Note again what could not be written."""
+        """Add reads again that could not be written."""
         with self._guard:
             for chunk_id, (count, when) in reads.items():
                 more, latest = self._reads.get(chunk_id, (0, ""))
@@ -279,7 +278,7 @@ class Summary(FrozenRecord, frozen=True):
     namespace: str
 
     def shown_at(self, at: str) -> bool:
-        """Whether the chunk is there for readers at a time: not in quarantine, and not expired."""
+        """Whether reads return the chunk at a time: not in quarantine, and not expired."""
         return not hidden(self.trust, self.expires_at, at)
 
 
@@ -306,7 +305,7 @@ def strongest(links: list[LinkedChunk]) -> list[LinkedChunk]:
 
 
 class ConversationInfo(FrozenRecord, frozen=True):
-    """One conversation: how many chunks, and the time (``at``) of its first and last, in epoch seconds."""
+    """One conversation: its number of chunks, and the times (``at``) of the first and last, in epoch seconds."""
 
     id: str
     count: int
@@ -315,7 +314,7 @@ class ConversationInfo(FrozenRecord, frozen=True):
 
 
 class ChunkState(Struct, frozen=True):
-    """Enough to compare the state of a chunk in two stores without reading it; ``doc`` orders insertions."""
+    """The state of a chunk, to compare it in two stores without reading it; ``doc`` gives the order of insertion."""
 
     doc: int
     id: str
@@ -326,13 +325,13 @@ class ChunkState(Struct, frozen=True):
 
 
 class ListFilter(Struct, frozen=True):
-    """What list_chunks and iter_chunks take, checked; times in epoch seconds, ``end`` exclusive.
+    """The checked filters of list_chunks and iter_chunks; times in epoch seconds, ``end`` exclusive.
 
-    ``after`` is the place (time, insertion) of a chunk, active or not: only what comes after it in this order.
-    ``held_at`` keeps what held at a time, given in epoch seconds and in the written form. ``origins`` and ``trusts``
-    keep those of these; ``shown_at`` (written form) leaves out what is in quarantine or has expired by then,
-    ``expired_at`` keeps only what has. ``alone`` keeps, of the chunks that all this gives, those outside of any
-    conversation with this origin and source that are shown at this time.
+    ``after`` is the place (time, insertion) of a chunk, active or not: only chunks after it in this order pass.
+    ``held_at`` keeps chunks that held at a time, given in epoch seconds and as stored. ``origins`` and ``trusts`` keep
+    chunks with one of these values; ``shown_at`` (as stored) leaves out chunks in quarantine or expired by then,
+    ``expired_at`` keeps only expired ones. ``alone`` (origin, source, time) keeps, of all these, chunks without a
+    conversation that have this origin and source and are shown at this time.
     """
 
     conversation_id: str | None = None
@@ -371,7 +370,7 @@ class Version(FrozenRecord, frozen=True):
 
 @dataclass
 class SyncReport:
-    """What a sync found: relative paths."""
+    """What a sync found; files are given as relative paths."""
 
     added: list[str] = field(default_factory=list)
     changed: list[str] = field(default_factory=list)
@@ -389,7 +388,7 @@ class StoreStatus(Struct, frozen=True):
 
     Attributes:
         unreadable_files: chunk files that did not validate when last looked at.
-        unfinished_files: files on their way in or out: of writes at work, or of a killed process.
+        unfinished_files: temporary files of writes in progress, or of a killed process.
         unsaved_reads: chunks whose access count is not written yet (the next checkpoint writes it).
     """
 
@@ -400,21 +399,21 @@ class StoreStatus(Struct, frozen=True):
 
 @dataclass
 class Vacuumed:
-    """Sizes in bytes, by what they are of, before and after."""
+    """Sizes in bytes of each part of a store, before and after."""
 
     before: dict[str, int] = field(default_factory=dict)
     after: dict[str, int] = field(default_factory=dict)
 
     @property
     def freed(self) -> int:
-        """Bytes that are free now and were not; negative where merged postings take more than what waited did."""
+        """Bytes that were freed; negative if merged postings take more space than the unmerged ones did."""
         return sum(self.before.values()) - sum(self.after.values())
 
 
 def totals_of(
     counts: Sequence[tuple[int, str, int, int, int]], first: float | None, last: float | None
 ) -> dict[str, Any]:
-    """What ``stats`` answers, from each kind's status, type, chunks, tokens and bytes, and the first and last time."""
+    """The result of ``stats``, from rows of status, type, chunks, tokens and bytes, and the first and last time."""
     active = [row for row in counts if row[0] == ACTIVE]
     return {
         "chunk_count": sum(row[2] for row in active),
@@ -428,7 +427,7 @@ def totals_of(
 
 
 def as_of_time(value: object) -> datetime:
-    """The moment up to which "as of" looks: of a bare day its last second; raises InvalidQuery."""
+    """The moment meant by "as of": for a bare day its last microsecond; raises InvalidQuery."""
     try:
         moment = parse_time(value, "as_of")
     except InvalidChunk as error:
@@ -456,7 +455,7 @@ def query_time(text: str, what: str) -> tuple[float, float]:
 
 
 def time_range(start: str | None, end: str | None) -> tuple[float, float]:
-    """First moment, and the one past the last, in epoch seconds; a bare date at the end includes its whole day.
+    """Start and exclusive end in epoch seconds; a bare date at the end includes its whole day.
 
     Raises:
         InvalidQuery: a time is neither ``YYYY-MM-DD`` nor ISO 8601.
@@ -482,22 +481,22 @@ def day_bounds(text: str, what: str) -> tuple[float, float]:
     return moment.timestamp(), moment.timestamp()
 
 
-#: Chunks that mirror a tiered memory carry ``tier:mid`` and the like among their tags.
+#: Beginning of the tag that names the tier of a chunk that mirrors a tiered memory, such as ``tier:mid``.
 TIER_TAG = "tier:"
-#: Tag of those that are a part of another memory: they are found by themselves, and counted with it.
+#: Tag of chunks that are a part of another memory: found by themselves, and counted with it.
 COMPONENT = "component"
 
 _STEADY: Mapping[str, float] = {"high": 0.8, "medium": 0.95, "low": 1.0}
 
 
 def reliability(confidence: float, success_rate: float | None, volatility: str | None) -> float:
-    """One figure, 0 to 1: confidence, less for failures in use and for what changes often."""
+    """One figure, 0 to 1: the confidence, reduced for failures in use and for volatility."""
     proven = 1.0 if success_rate is None else 0.5 + 0.5 * success_rate
     return round(confidence * proven * _STEADY.get(volatility or "low", 1.0), 4)
 
 
 def tier_of(tags: list[str] | tuple[str, ...]) -> str | None:
-    """The tier that a chunk's tags name, None for a chunk that is no tiered memory."""
+    """The tier named by a chunk's tags; None for a chunk that mirrors no tiered memory."""
     return next((tag[len(TIER_TAG) :] for tag in tags if tag.startswith(TIER_TAG)), None)
 
 
@@ -519,7 +518,7 @@ def standing(chunk: Chunk) -> dict[str, Any]:
     }
 
 
-#: What turns an author's name into an entry of the term dictionary; a colon never occurs in an analysed term.
+#: Prefix of an author's name in the term dictionary; a colon never occurs in an analysed term.
 AUTHOR_PREFIX = "author:"
 
 #: A term counts at most this often within one segment and within one chunk; BM25 is saturated long before.
@@ -560,8 +559,8 @@ class DocumentTerms(Struct, frozen=True):
     Attributes:
         chunk: position of the chunk among those decoded.
         term: number in the term dictionary.
-        frequency: occurrences in the chunk, at most 255; for an author, the number of his or her segments.
-        segments: segments of the chunk that hold the term, at most 255.
+        frequency: occurrences in the chunk, at most 255; for an author, the number of their segments.
+        segments: number of the chunk's segments that contain the term, at most 255.
     """
 
     chunk: npt.NDArray[np.int64]
@@ -585,7 +584,7 @@ def encode_segments(segs: Sequence[AnalysedSegment], term_id: Callable[[str], in
         else:
             for number, count in zip(numbers, seg.terms.values(), strict=True):
                 words.extend((number,) * min(count, MAX_FREQUENCY))
-        # Author numbers are stored one higher, so that 0 can mean an unknown author.
+        # Author numbers are stored one higher, so that 0 can mean no author.
         author = 0 if seg.author is None else term_id(AUTHOR_PREFIX + seg.author) + 1
         head.extend((seg.start, seg.end, author, seg.flags & _WORD_LIMIT, seg.length, len(words) - before))
     head[2] = len(words)
@@ -638,7 +637,7 @@ def decode_many(blobs: Sequence[bytes]) -> DecodedSegments:
 
 
 def document_terms(decoded: DecodedSegments) -> DocumentTerms:
-    """Add segments up into chunks: the figures from which postings are made."""
+    """Add up segments to figures of whole chunks, from which postings are made."""
     import numpy as np
 
     segment_count = len(decoded.start)
@@ -676,7 +675,7 @@ def document_terms(decoded: DecodedSegments) -> DocumentTerms:
 
 
 def spans(starts: npt.NDArray[np.int64], lengths: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The numbers of all the ranges `starts[i] … starts[i] + lengths[i] - 1`, one after the other."""
+    """The numbers in all ranges `starts[i] … starts[i] + lengths[i] - 1`, concatenated."""
     import numpy as np
 
     total = int(lengths.sum())

@@ -52,32 +52,32 @@ Slots = npt.NDArray[np.int32]
 Scores = npt.NDArray[np.float32]
 Frequencies = npt.NDArray[np.uint8]
 
-#: A chunk that must not be returned starts so low that no sum of term scores lifts it up.
+#: First score of a chunk that must not be returned: too low for any sum of term scores to make up for.
 _OUT = np.float32(-1e30)
 #: Bounds are compared with a little slack, since sums of 32-bit numbers are rounded.
 _SLACK = 1.0 - 1e-5
-#: With this many chunks admitted, looking each up in every list is quicker than walking the lists.
+#: With at most this many chunks admitted, looking each up in every list is quicker than walking the lists.
 _FEW = 5_000
-#: A list this short is walked in any case.
+#: A list of at most this length is always walked.
 _SHORT = 2_000
-#: Among more scores than this the best of a part are found first, which has this many for each that is wanted.
+#: Above `_MANY` scores, the best of a sample are found first; it has `_PART` scores for each that is wanted.
 _MANY, _PART = 20_000, 20
-#: A score below this is none.
+#: A score below this counts as zero.
 LEAST = 1e-30
 _NOUGHT = np.float32(0)
 
 
 class TermPostings(Protocol):
-    """One term's chunks, as numbers of places (slots) that the backend chooses."""
+    """The chunks of one term, by slot: a number that the backend assigns."""
 
     @property
     def df(self) -> int:
-        """Number of chunks that hold the term."""
+        """Number of chunks that contain the term."""
         ...
 
     @property
     def max_frequency(self) -> int:
-        """The highest frequency in any chunk, or more."""
+        """An upper bound of the frequency in any chunk."""
         ...
 
     def whole(self) -> tuple[Slots, Frequencies]:
@@ -85,12 +85,12 @@ class TermPostings(Protocol):
         ...
 
     def find(self, slots: Slots) -> tuple[Ints, Frequencies]:
-        """Which of the sorted `slots` hold the term, and how often."""
+        """Which of the sorted `slots` contain the term, and how often."""
         ...
 
 
 class CorpusLengths(Struct, frozen=True):
-    """What BM25 wants to know of all chunks: the length of each slot's, their number and lengths added up."""
+    """What BM25 needs of all chunks: the length of the chunk in each slot, their number and total length."""
 
     length: npt.NDArray[np.int32]
     chunks: int
@@ -113,7 +113,7 @@ def scorers(
 ) -> list[Scorer[_Postings]]:
     """The terms that count, those with the highest weight first.
 
-    The order decides how sums are rounded: it depends on figures of the whole collection alone.
+    The order decides how sums are rounded: it depends only on figures of the whole collection.
     """
     found = []
     for postings, weight in zip(lists, weights, strict=True):
@@ -151,13 +151,13 @@ def best(
     gone: Slots | None = None,
     floor: np.float32 = _NOUGHT,
 ) -> tuple[Slots, Scores]:
-    """Slots and scores, in no order, among which are the `limit` best ones and all that are as good.
+    """Slots and scores, unordered, which include the `limit` best and all that equal the last of these.
 
     Args:
         collection: lengths and totals.
         terms: from `scorers`.
         limit: how many at most.
-        admitted: mask over slots of what may be returned; None for all.
+        admitted: mask of the slots that may be returned; None: all.
         gone: slots that must not be returned.
         floor: a score that at least `limit` chunks elsewhere reach.
     """
@@ -250,7 +250,7 @@ def kth(scores: Scores, limit: int, floor: np.float32) -> np.float32:
     if len(above) < limit:
         return floor
     if len(above) > _MANY:
-        # The last of the best of a part is reached by at least as many of all, and few are above it.
+        # At least `limit` of all scores reach the `limit`-th best of a sample, and few exceed it.
         some = above[:: len(above) // (limit * _PART) + 1]
         if len(some) >= limit:
             least = np.partition(some, len(some) - limit)[len(some) - limit]
@@ -261,7 +261,7 @@ def kth(scores: Scores, limit: int, floor: np.float32) -> np.float32:
 
 
 def top(scores: Scores, limit: int) -> Ints:
-    """Where the `limit` best scores stand, and all that equal the last of them; in no order."""
+    """Positions of the `limit` best scores and of all that equal the last of these, unordered."""
     floor = kth(scores, limit, _NOUGHT)
     return np.flatnonzero(scores >= max(float(floor), LEAST))
 
@@ -283,14 +283,14 @@ def distinct(values: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
 
 
 def changed_at(ordered: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-    """Where a sorted array takes a new value."""
+    """Positions at which a sorted array takes a new value."""
     if not len(ordered):
         return np.zeros(0, np.int64)
     return np.concatenate([[0], np.flatnonzero(ordered[1:] != ordered[:-1]) + 1])
 
 
 def union(first: npt.NDArray[_Number], second: npt.NDArray[_Number]) -> npt.NDArray[_Number]:
-    """What is in either, each value once, sorted."""
+    """The values in either array, each once, sorted."""
     return distinct(np.concatenate([first, second]))
 
 
@@ -306,23 +306,23 @@ def contained(values: npt.NDArray[_Number], among: npt.NDArray[_Number]) -> npt.
 
 
 def weighed(weights: Mapping[str, float], counts: Mapping[str, int]) -> dict[str, float]:
-    """What each term adds to the score of a chunk in `CandidateSource.holding`: 0 for those that are only looked at."""
+    """What each term adds to a chunk's score in `CandidateSource.holding`: 0 for terms that are only reported."""
     known = sorted((counts[term], term) for term, weight in weights.items() if weight and term in counts)
     parts = {term: weights[term] / (1 + log(1 + count)) for count, term in known[:WEIGHED]}
     return parts | {term: 0.0 for term, weight in weights.items() if not weight and term in counts}
 
 
-#: Chunks looked at on each side at most: enough when every chunk is a single turn.
+#: Most chunks examined on each side: enough when every chunk is a single turn.
 MOST = 12
 #: `segments_before` is exact for this many chunks at the beginning of a conversation.
 OPENING = 4
 
 
 class ConversationLine(Protocol):
-    """Chunks on one line on which every conversation is an unbroken stretch, as far as anybody walks there.
+    """Chunks arranged on one line, where every conversation is an unbroken stretch as far as it is walked.
 
-    Per asked chunk: its `place` on the line, and where its conversation begins and ends (one past the last). Places
-    that are not the same conversation's next ones are never side by side.
+    For each asked chunk: its `place` on the line, and where its conversation begins and ends (one past the last).
+    Adjacent places within a conversation are always consecutive chunks.
     """
 
     @property
@@ -344,14 +344,14 @@ class ConversationLine(Protocol):
 def walked(
     line: ConversationLine, asked: Ints, near: int, reach: int, most: int = MOST
 ) -> tuple[Neighbourhood, bool]:
-    """The neighbourhood on a line, and whether everybody got far enough in `most` steps to each side.
+    """The neighbourhood on a line, and whether `most` steps to each side covered `reach` for every chunk.
 
     Args:
         line: where the chunks stand.
-        asked: those of the line's asked chunks that get neighbours.
+        asked: indices of the line's asked chunks that get neighbours.
         near: segments on each side whose chunks may be results themselves.
-        reach: segments on each side that come along.
-        most: chunks looked at on each side.
+        reach: segments to cover on each side.
+        most: most chunks examined on each side.
     """
     place, is_near = line.place, np.ones(len(line.place), np.bool_)
     enough = True

@@ -1,7 +1,7 @@
 """One chunk replaces another: `superseded_by` and `valid_to` of the older, a link `supersedes` of the newer.
 
-The two always say the same. Whichever of them a write changes (an act, a link, a field, an undo), the other follows in
-the same transaction.
+The two always agree. Whichever of them a write changes (a supersession, a link, a field, an undo), the other is changed
+in the same transaction.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ if TYPE_CHECKING:
 
 __all__ = ["as_it_was", "ended", "held", "released", "replacement", "successions"]
 
-#: Replacements that are followed to find a circle.
+#: Most replacements that are followed to find a circle.
 _STEPS = 1_000
 
 
 def successions(chunk: Chunk | None) -> dict[str, ChunkLinks]:
-    """The links by which a chunk replaces others, by their ids."""
+    """The links by which a chunk replaces others, by the ids of those."""
     return {link.target_id: link for link in chunk.links if link.type == SUPERSEDES} if chunk else {}
 
 
 def replacement(new: Chunk, old_id: str, now: str) -> ChunkLinks:
-    """The link by which a chunk replaces another; added to its links where there is none.
+    """The link by which a chunk replaces another; added to its links if there is none.
 
     Args:
         now: the time of a link that is added.
@@ -42,10 +42,10 @@ def replacement(new: Chunk, old_id: str, now: str) -> ChunkLinks:
 
 
 def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
-    """The older chunk as it is once the newer one replaces it; ``link`` keeps the end that it had before.
+    """A copy of the older chunk as replaced by the newer one; ``link`` records the end that it had before.
 
-    It held until the newer one happened, never past an end that was set earlier. ``find`` knows archived chunks, too:
-    they come back with what they replaced.
+    It held until the newer one happened, but never past its own earlier end. ``find`` also returns archived chunks,
+    whose replacements count again when they are restored.
 
     Raises:
         ConflictError: another chunk replaced it.
@@ -80,7 +80,7 @@ def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
 
 
 def released(old: Chunk, link: ChunkLinks) -> Chunk:
-    """The older chunk as it is once nothing replaces it any more."""
+    """A copy of the older chunk that nothing replaces any more."""
     made = Chunk.from_dict(old.to_dict())
     made.metadata.superseded_by = None
     made.metadata.valid_to = link.extra.get("former_valid_to")
@@ -88,16 +88,16 @@ def released(old: Chunk, link: ChunkLinks) -> Chunk:
 
 
 def held(chunk: Chunk, at: str) -> bool:
-    """Whether a chunk held at a time, in the written form: it had happened, and its validity includes the time."""
+    """Whether a chunk held at a time (as stored): it had happened, and its validity includes the time."""
     about = chunk.metadata
     return (about.valid_from or about.at) <= at and (about.valid_to is None or about.valid_to > at)
 
 
 def as_it_was(chunk: Chunk, at: str, versions: Callable[[str], Sequence[Version]]) -> Chunk:
-    """The state that a chunk had at a time, of those that are kept; its successor then is not named.
+    """The kept state that a chunk had at a time; if that is a former state, without its successor.
 
     Args:
-        versions: every kept state of a chunk, the oldest first; asked only where the present state is later.
+        versions: returns every kept state of a chunk, oldest first; called only if the present state is later.
     """
     if chunk.metadata.modified_at > at:
         kept = [one.chunk for one in versions(chunk.id)]

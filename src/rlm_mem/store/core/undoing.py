@@ -1,4 +1,4 @@
-"""Undoing a whole change: found in the audit log, taken back in one transaction, chunks and other files together."""
+"""Undoes a whole change, found in the audit log, in one transaction: chunks and other files together."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _CHANGES = frozenset(
 
 @dataclass
 class LoggedChange:
-    """One change as the audit log tells it.
+    """One change as recorded in the audit log.
 
     Attributes:
-        id: of the transaction; None for lines of earlier versions, each of which counts as a change.
+        id: of the transaction; None for a line of an earlier version, which counts as a change by itself.
         undoes: the change that it undoes.
     """
 
@@ -116,7 +116,7 @@ def record_of(store: ChunkStore, change: LoggedChange) -> ChangeRecord | None:
 
 
 def undo_change(store: ChunkStore, change: LoggedChange) -> str:
-    """Take back what a change did to chunks and other files, in one transaction; the id of the undo.
+    """Revert what a change did to chunks and other files, in one transaction; returns the id of the undo.
 
     Tiered memories are undone by the continuum, which keeps their mirrors in step.
 
@@ -141,7 +141,7 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
         by_chunk = {chunk_id: list(lines) for chunk_id, lines in groupby(events, _chunk)}
         for chunk_id in reversed(change.chunk_ids):
             _undo_chunk(store, chunk_id, by_chunk[chunk_id])
-        for chunk_id in change.chunk_ids:  # each was put back by itself
+        for chunk_id in change.chunk_ids:  # each was restored separately
             store.settle(chunk_id)
         return transaction.change.id
 

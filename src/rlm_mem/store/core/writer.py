@@ -1,6 +1,6 @@
-"""From checked arguments to chunks, and their changes.
+"""Makes chunks from checked arguments, and changes them.
 
-Each change is a read-modify-write under the lock, with its former version and its line in the audit log.
+Each change is a read-modify-write under the lock that keeps the former version and adds a line to the audit log.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _split_metadata(metadata: object) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def check_fields(known: Mapping[str, Any]) -> dict[str, Any]:
-    """Metadata fields with every value checked and brought to its written form; raises InvalidChunk."""
+    """Metadata fields with every value checked and in its stored form; raises InvalidChunk."""
     checked: dict[str, Any] = {}
     for name, value in known.items():
         if name in _TIMES:
@@ -140,7 +140,7 @@ def check_links(links: object, types: TypeRegistry, now: str, own_id: str | None
             raise InvalidLink(f"{own_id} cannot link to itself")
         if not link.created_at:
             link.created_at = now
-        elif link.created_at != checked_time:  # automatic links are all of one moment
+        elif link.created_at != checked_time:  # automatic links all have the same time
             link.created_at = checked_time = check_time(link.created_at, "link created_at")
     return checked
 
@@ -159,7 +159,7 @@ def _merged(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 def given_fields(metadata: object, given: Iterable[tuple[str, Any]]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a new chunk, checked, and what goes into ``metadata.extra``; raises InvalidChunk.
 
-    A field may come as a keyword, inside ``metadata`` and by an older name (docs/spec/decisions.md, 13).
+    A field may be given as a keyword, inside ``metadata`` or by an older name (docs/spec/decisions.md, 13).
     """
     known, extra = ({}, {}) if metadata is None else _split_metadata(metadata)
     merged = _merged((*given, *known.items()))
@@ -201,7 +201,7 @@ def revise_chunk(
     now: datetime,
     max_bytes: int,
 ) -> Chunk:
-    """The chunk with changes applied: metadata merges, links and tags replace. Revision is not raised here."""
+    """A copy with changes applied: metadata is merged, links and tags are replaced; the revision stays."""
     known, extra = ({}, {}) if metadata is None else _split_metadata(metadata)
     # None inside metadata clears an optional field; elsewhere it means that the field is not given.
     cleared = {name: None for name, value in known.items() if value is None}
@@ -240,7 +240,7 @@ def revise_chunk(
 def screened_chunk(
     chunk: Chunk, settings: SecretsConfig, action: SecretAction | None = None
 ) -> tuple[Chunk, Screened]:
-    """A complete chunk after secrets in its content, metadata, tags and links were dealt with, and what was found.
+    """A complete chunk with secrets in its content, metadata, tags and links handled, and what was found.
 
     Raises:
         InvalidChunk: there is a secret, and secrets are refused.
@@ -264,7 +264,7 @@ def screened_chunk(
 
 
 def copied(chunk: Chunk) -> Chunk:
-    """A deep copy; raises InvalidChunk where free fields, written by hand, are nested too deeply."""
+    """A deep copy; raises InvalidChunk if free fields, written by hand, are nested too deeply."""
     try:
         return copy.deepcopy(chunk)
     except RecursionError:
@@ -275,7 +275,7 @@ def copied(chunk: Chunk) -> Chunk:
 
 def tokens_of(text: str) -> int:
     """The o200k tokens of a text."""
-    from rlm_mem.text.tokens import count_tokens  # loads its tables: the dearest part of a cold command
+    from rlm_mem.text.tokens import count_tokens  # loads its tables: the slowest part of a cold command
 
     return count_tokens(text)
 
@@ -287,7 +287,7 @@ class Writer:
     """Writes chunks of one namespace.
 
     Args:
-        backend: where they live.
+        backend: where they are stored.
         namespace: the only one whose chunks exist for this writer.
         types: which chunk and link types may be written.
         clock: the present time.
@@ -332,13 +332,13 @@ class Writer:
     # --- create and change -----------------------------------------------------------------------------
 
     def create(self, chunk: Chunk, *, fixed_id: bool) -> Chunk:
-        """Store a checked draft with links of the caller: their targets must exist."""
+        """Store a checked draft whose links come from the caller; their targets must exist."""
         with self._backend.transaction(chunk.namespace):
             self._check_targets(chunk.links, chunk.namespace)
             return self.add(chunk, fixed_id=fixed_id)
 
     def add(self, chunk: Chunk, *, fixed_id: bool = False) -> Chunk:
-        """Store a checked draft; a generated id that is taken is drawn again, a given one is refused."""
+        """Store a checked draft; a generated id that is taken is replaced, a given one is refused."""
         with self._backend.transaction(chunk.namespace) as transaction:
             while self._backend.id_taken(chunk):
                 if fixed_id:
@@ -353,7 +353,7 @@ class Writer:
         return chunk
 
     def adopt(self, chunk: Chunk, *, archived: bool) -> None:
-        """Store a complete chunk as it is, in place of the one with its id in its namespace."""
+        """Store a complete chunk as it is, replacing the one with its id in its namespace."""
         with self._backend.transaction(chunk.namespace) as transaction:
             row = self._backend.find(chunk.namespace, chunk.id)
             if row is None and self._backend.held_elsewhere(chunk.namespace, chunk.id):
@@ -375,7 +375,7 @@ class Writer:
         expected_revision: int | None = None,
         op: str = "update",
     ) -> Chunk | None:
-        """Replace a chunk by what ``revise`` makes of it; None where there is none, no write where nothing differs.
+        """Replace a chunk by the result of ``revise``; None if there is no chunk, no write if nothing differs.
 
         Raises:
             ConflictError: the chunk has another revision than ``expected_revision``.
@@ -417,13 +417,13 @@ class Writer:
     # --- succession ------------------------------------------------------------------------------------
 
     def _settle(self, transaction: WriteTransaction, former: Chunk | None, updated: Chunk) -> None:
-        """Bring the chunks that ``updated`` replaces, or is replaced by, in line with it (``succession``).
+        """Make the chunks that ``updated`` replaces, or is replaced by, agree with it (``succession``).
 
-        Undoing a whole change puts every chunk of it back by itself.
+        Does nothing while a whole change is undone, since that restores each of its chunks.
 
         Raises:
-            ConflictError: what it is to replace was replaced already.
-            InvalidLink: what it is to replace is not there, or replaces it; or a link closes a circle.
+            ConflictError: the chunk to replace was replaced already.
+            InvalidLink: the chunk to replace does not exist or replaces ``updated``; or a link closes a circle.
         """
         if transaction.change.undoes is not None:
             return
@@ -467,7 +467,7 @@ class Writer:
             self._put_next(transaction, old, released(old, link), "supersede", by=None)
 
     def _drop_replacement(self, transaction: WriteTransaction, new_id: str, old_id: str) -> ChunkLinks | None:
-        """Remove the link by which a chunk replaces another; None where it is gone, or has none."""
+        """Remove and return the link by which a chunk replaces another; None if the chunk or the link is gone."""
         new = self._read(self.row(new_id))
         link = successions(new).get(old_id)
         if new is None or link is None:
@@ -478,9 +478,9 @@ class Writer:
         return link
 
     def agree(self, namespace: str, newer_id: str, older_id: str) -> bool:
-        """Record a replacement in both chunks that one of them names, as it was adopted; whether anything was changed.
+        """Record in both chunks a replacement that only one of them names; returns whether anything was changed.
 
-        Nothing is done where one of them is not there, they are the same, or another chunk replaced the older one.
+        Does nothing if one of them does not exist, they are the same, or another chunk replaced the older one.
 
         Raises:
             InvalidLink: the older one replaces the newer one, directly or by way of others.
@@ -541,7 +541,7 @@ class Writer:
         self._put_next(transaction, source, updated, "unlink", target=target_id)
 
     def restore(self, chunk_id: str) -> Chunk | None:
-        """Bring a chunk back from the archive as it was, without links and replacements that are gone meanwhile."""
+        """Restore a chunk from the archive as it was, without links and replacements that no longer exist."""
         with self._backend.transaction(self._namespace) as transaction:
             row = self.row(chunk_id, ARCHIVED)
             chunk = self._read(row)
@@ -558,9 +558,9 @@ class Writer:
             return chunk
 
     def _without_stale(self, chunk: Chunk, *, undoing: bool) -> Chunk:
-        """A former state without links to what was erased and replacements that were taken back meanwhile.
+        """A former state without links to erased chunks and without replacements that were reverted meanwhile.
 
-        An undo brings back both chunks of a replacement, one after the other: ``_settle`` or ``settle`` follows it.
+        An undo restores both chunks of a replacement one after the other; ``_settle`` or ``settle`` follows it.
         """
         find = partial(self._backend.find, chunk.namespace)
         made = Chunk.from_dict(chunk.to_dict())
@@ -627,7 +627,7 @@ class Writer:
     def add_link(
         self, source_id: str, target_id: str, link_type: str, strength: float, reasoning: str | None
     ) -> bool:
-        """Add a link, or change the one of this type that is there."""
+        """Add a link, or change the existing one of this type."""
         self._types.check_link(link_type)
         strength = check_strength(strength)
         reasoning = check_reasoning(reasoning)
