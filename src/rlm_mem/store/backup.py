@@ -25,11 +25,11 @@ def back_up(
     """Write a whole brain to the new file ``target``.
 
     Args:
-        only: of a database, this namespace and no other; a folder is always backed up whole.
+        only: for a database, back up only this namespace; a folder is always backed up whole.
         progress: called with (done, in all) of chunks being copied, then of files being packed.
 
     Raises:
-        InputError: there is a file of that name; or two namespaces of a database have a chunk of the same id.
+        InputError: ``target`` exists already; or two namespaces of a database have a chunk of the same id.
         StorageError: something cannot be read or written.
     """
     return store.backend.back_up(store, checked_path(target), only=only, progress=progress)
@@ -42,11 +42,11 @@ def bring_back(
 
     Args:
         place: the folder, or the DSN.
-        replace: also where there are memories: a folder is renamed and stays; namespaces of a database are first
+        replace: restore even where there are memories: a folder is renamed and kept; namespaces of a database are first
             backed up to a file beside ``backup``. In a database each namespace is restored in one transaction.
 
     Raises:
-        InputError: ``backup`` is none, or there are memories and ``replace`` is False.
+        InputError: ``backup`` is not a backup, or there are memories and ``replace`` is False.
         CorruptStore: the backup is damaged. StorageError: it cannot be written.
     """
     if isinstance(place, Path):
@@ -98,5 +98,5 @@ def _copy_in(folder: Path, target: ChunkStore, progress: Progress | None) -> Non
 
 
 def vacuum(store: ChunkStore, *, progress: Progress | None = None) -> Vacuumed:
-    """Free the space that an index does not need; of a database, VACUUM of its tables."""
+    """Free the space that the index does not need; for a database, run VACUUM on its tables."""
     return store.backend.vacuum(store.namespace, progress)
