@@ -1,4 +1,4 @@
-"""ChunkingEngine: a text becomes typed chunks of bounded size that begin and end where a reader would.
+"""ChunkingEngine: cuts a text into typed chunks of bounded size at natural boundaries.
 
 A text below the minimum size is one chunk; where a longer one is cut is decided in `ingest/cuts.py`.
 """
@@ -22,11 +22,11 @@ from rlm_mem.text.tokens import count_many, count_tokens
 
 __all__ = ["AnalysedText", "ChunkResult", "ChunkingEngine", "analyse", "detect_content_type"]
 
-_UNITS_PER_TARGET = 10  # a chunk of target size is put together from about this many units …
-_UNITS_PER_CHUNK = 32  # … and the largest from no more than about this many, which bounds the time
+_UNITS_PER_TARGET = 10  # about this many units make up a chunk of target size …
+_UNITS_PER_CHUNK = 32  # … and at most about this many the largest, which bounds the time
 _ATTEMPTS = 4
 _KEEP_WHOLE = 8.0  # cost of cutting inside a paragraph when no target asks for it
-_SHORT = 8  # characters per token of the minimum size, up to which a text may be below it
+_SHORT = 8  # most characters, per token of the minimum size, of a text that may be below it
 
 
 @dataclass(frozen=True)
@@ -219,14 +219,14 @@ def _size(value: object, name: str, least: int) -> int:
     return value
 
 
-# --- of which type a text is -------------------------------------------------------------------------------
+# --- detecting the type of a text --------------------------------------------------------------------------
 
 # Rules over ordinary English, no model. A label at the start ("Decision: …") settles it. Otherwise each sentence is
 # read by itself: something decided, something liked or wanted, something that recurs, a plain statement about the
 # world, or none of these; where several apply, the earlier in this list wins ("we agreed to meet every Monday" is a
-# decision), but a sentence that opens with a condition ("Whenever we …") is about what recurs. The type of a longer
-# text is the one that most of its sentences have, the first one counting double; a conversation is a note unless one
-# type pervades it.
+# decision), but a sentence that opens with a condition ("Whenever we …") is a pattern. The type of a longer text is
+# the commonest one of its sentences, the first one counting double; a conversation is a note unless one type pervades
+# it.
 
 _MAX_TEXT = 1_200  # characters that are read
 _MAX_SENTENCE = 400  # characters of one sentence that are read
@@ -471,7 +471,7 @@ _OPENINGS = _words(
     i we it that this here there so
     """
 )
-"""The first words, before any apostrophe, of sentences that the rules for openings fit."""
+"""First words, up to any apostrophe, of the sentences that the rules for openings match."""
 _CUES = _DECISION_WORDS | _PREFERENCE_WORDS | _TENTATIVE_WORDS | _PATTERN_WORDS | _STATING_WORDS
 
 
@@ -480,7 +480,7 @@ _CUES = _DECISION_WORDS | _PREFERENCE_WORDS | _TENTATIVE_WORDS | _PATTERN_WORDS 
 
 @dataclass(frozen=True)
 class AnalysedText:
-    """A text ready to be stored: what is stored of it, its chunks, and the headings that each of them stands below."""
+    """A text ready to be stored: the screened text, its chunks, and the headings above each chunk."""
 
     screened: Screened
     pieces: list[ChunkResult]
@@ -493,11 +493,11 @@ _engine = lru_cache(maxsize=16)(ChunkingEngine)  # sizes are checked once
 def analyse(
     text: str, sizes: IngestConfig, secrets: SecretsConfig, action: SecretAction | None = None
 ) -> AnalysedText:
-    """Screen a text for secrets and cut it into chunks; asks no store.
+    """Screen a text for secrets and cut it into chunks; needs no store.
 
     Args:
         text: not empty, and within ``sizes.max_content_bytes``.
-        sizes: of the chunks.
+        sizes: sizes of the chunks.
         secrets, action: how to handle secrets; ``action`` None: as configured.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Where a text may be cut, and which cuts are made.
+"""Finds the places where a text may be cut, and chooses among them.
 
 First the places: a sequence of small units (sentences, lines of code, rows, pieces of an unbroken run), each with its
 exact token count and the cost of starting a chunk there. Then the cheapest choice among them: sizes within bounds
@@ -25,9 +25,9 @@ __all__ = ["CutCosts", "Cuts", "Sizes", "find_cuts", "pack"]
 
 @dataclass(frozen=True)
 class CutCosts:
-    """Costs of starting a chunk at a place, on the scale on which a chunk of maximum size costs 4.
+    """Costs of starting a chunk at a place, on a scale where a chunk of maximum size costs 4.
 
-    Cutting what should stay whole where it fits costs more than any size; a good beginning costs nothing.
+    Cutting something that should stay whole costs more than any size; a good beginning costs nothing.
     """
 
     heading: float = -1.0  # a section starts its own chunk, unless it would be far below the target
@@ -53,7 +53,7 @@ class CutCosts:
 
 @dataclass
 class Cuts:
-    """Parallel lists, one entry per unit; `text[start:end]` of all units contains every character but space."""
+    """Parallel lists, one entry per unit; the `text[start:end]` of all units contain every character except space."""
 
     start: list[int] = field(default_factory=list)
     end: list[int] = field(default_factory=list)
@@ -69,7 +69,7 @@ class Cuts:
 
 
 class _Atom(NamedTuple):
-    """The smallest piece that is never cut, unless it is too large by itself."""
+    """A smallest piece, which is only cut if it is too large by itself."""
 
     start: int
     end: int
@@ -96,7 +96,7 @@ def find_cuts(text: str, *, grain: int, largest: int, most: int, overlap: int, c
     Args:
         text: any text; empty gives no units.
         grain: tokens up to which neighbouring pieces are joined into one unit (keeps packing linear).
-        largest: tokens of the largest unit, where characters allow it.
+        largest: tokens of the largest unit, unless a single character has more.
         most: tokens of the largest chunk: a sentence beyond it is cut at no more cost than any other running text.
         overlap: tokens repeated when a chunk starts inside running text, at most.
         costs: the cost of each kind of cut.
@@ -129,7 +129,7 @@ def _may_join(following: _Sized, total: int, grain: int, apart: bool) -> bool:
 
 
 def _crowded(atoms: list[_Sized], grain: int) -> bool:
-    """Whether the text is thousands of sections of a few tokens (rules, say), each of which packing would consider."""
+    """Whether the text is over a thousand tiny sections (rules, say), each of which packing would consider."""
     sections = sum(1 for one in atoms if one.atom.cost < 0.0)
     return sections > _MANY_SECTIONS and sections * grain > sum(one.tokens + one.gap for one in atoms)
 
@@ -236,9 +236,9 @@ def _sized(text: str, atoms: list[_Atom], largest: int, most: int, costs: CutCos
 
 
 def _counts(text: str, atoms: list[_Atom]) -> list[int]:
-    """Token counts such that those of neighbours add up to the count of both together, nearly always.
+    """Token counts of the atoms, which nearly always add up to the count of the joined text.
 
-    A tokeniser takes a space together with the word after it, and a line break with the words before it.
+    A tokeniser joins a space to the word after it, and a line break to the words before it.
     """
     texts: list[str] = []
     for number, atom in enumerate(atoms):
@@ -256,7 +256,7 @@ def _breaks(text: str, end: int, following: int) -> bool:
 
 
 def _uncounted(text: str, end: int, following: int) -> str:
-    """The part of the space between two atoms that `_counts` gives to neither."""
+    """The part of the space between two atoms that `_counts` counts with neither."""
     if _breaks(text, end, following):
         return ""
     return text[end : following - 1] if text[following - 1] == " " else text[end:following]
@@ -290,7 +290,7 @@ def _repeat(text: str, atoms: list[_Sized], index: int, overlap: int) -> tuple[i
     return before.atom.end - len(tail), count_many((tail,))[0]
 
 
-# --- which cuts are made ------------------------------------------------------------------------------------
+# --- choosing the cuts --------------------------------------------------------------------------------------
 
 _AT_BOUND = 4.0  # cost of a chunk of exactly the maximum size
 _TOO_SMALL = 100.0  # more than any cut costs: bounds come before good places
@@ -321,7 +321,7 @@ class Sizes:
 
     @lru_cache(maxsize=64)  # noqa: B019
     def costs_by_sum(self) -> tuple[tuple[float, bool], ...]:
-        """The same by the sum of parts: near a bound the least that it may be, and that it is not sure."""
+        """The same by the sum of parts, each with whether it is exact; near a bound the lowest possible cost."""
         table, most, least = self.costs(), self.most, self.least
         at_most = min(table[max(0, most - 2 * _NEARLY) :])
         at_least = min(table[max(0, least - 2 * _NEARLY) : least + 2 * _NEARLY + 1])
@@ -336,7 +336,7 @@ class Sizes:
 def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tuple[int, int]]:
     """Chunks as ranges of units `[first, last)`, in order, all units covered.
 
-    `exact(first, last)` counts the tokens of such a chunk with what it repeats. A single unit is always allowed, so
+    `exact(first, last)` counts the tokens of such a chunk, repeated text included. A single unit is always allowed, so
     only a unit that cannot be cut any further exceeds `sizes.most`.
     """
     count = len(cuts.start)
@@ -346,13 +346,13 @@ def pack(cuts: Cuts, sizes: Sizes, exact: Callable[[int, int], int]) -> list[tup
     upto = list(
         accumulate(map(add, cuts.tokens, cuts.gap), initial=0)
     )  # tokens before each unit, gaps included
-    start = list(map(sub, map(add, upto, cuts.gap), repeat))  # tokens before what a chunk from a unit on has
+    start = list(map(sub, map(add, upto, cuts.gap), repeat))  # tokens before a chunk that starts with a unit
     before = [0.0] * (count + 1)  # cheapest cost of everything before a unit, the cut there included
     came_from = [0] * (count + 1)
     for last in range(1, count + 1):
         total = upto[last]
         cheapest, chosen = float("inf"), last - 1
-        doubtful: list[tuple[float, int]] = []  # what it costs at least, and where it starts
+        doubtful: list[tuple[float, int]] = []  # lowest possible cost, and first unit
         for first in range(last - 1, -1, -1):
             size = total - start[first]
             if size > largest:

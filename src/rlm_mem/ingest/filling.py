@@ -42,9 +42,9 @@ from rlm_mem.text.statements import Stated, statements_in
 __all__ = ["BATCH", "BatchIndex", "analyse_texts", "remember_many"]
 
 BATCH = 500
-"""Texts of one transaction, unless another number is given."""
+"""Most texts of one transaction, unless another number is given."""
 _MOST_CHARACTERS = 1_000_000
-"""Characters of one transaction, about."""
+"""Approximate most characters of one transaction."""
 _LONGEST_LOCK = 1.0
 """Seconds after which a transaction ends and the rest of its batch is left for the next, so that others can write."""
 _WORTH_PROCESSES = 600_000
@@ -52,9 +52,9 @@ _WORTH_PROCESSES = 600_000
 _WORTH_FORKS = 100_000
 """The same where processes are forks of this one, which have nothing to load."""
 _PER_TEXT = 100
-"""Characters that take as long to analyse as what every text takes, whatever its length."""
+"""Cost of analysing a text besides its length, as a number of characters that take as long."""
 _LOT, _LOT_CHARACTERS = 25, 40_000
-"""Most texts that are analysed by one call, and their characters, about."""
+"""Most texts that are analysed by one call, and approximately most characters."""
 _WORTH_STORING = 100
 """Least number of waiting texts to store while the next one is being analysed; with fewer, others are analysed."""
 _HELD = 64
@@ -68,7 +68,7 @@ _NEW = 1 << 53
 """First number of the chunks of a batch: greater than the numbers of all stored chunks."""
 
 
-# --- analysis, which asks no store -----------------------------------------------------------------------------------
+# --- analysis, which needs no store ----------------------------------------------------------------------------------
 
 
 class _Task(msgspec.Struct):
@@ -158,7 +158,7 @@ def _kind(value: object) -> str:
 
 
 def _for_analysis(item: _Text) -> str:
-    """ASCII, since a text may hold what no UTF-8 can; of the provenance only what is indexed."""
+    """A text as JSON: ASCII, since it may contain lone surrogates; of its provenance only what is indexed."""
     origin = item.options.get("provenance")
     named = {
         key: value
@@ -176,10 +176,10 @@ def _analysed_ahead(
     *,
     statements: bool,
 ) -> Iterator[tuple[_Text, _Analysed | _Refused]]:
-    """The texts with their analysis, in order; some ``ahead`` of the one that is asked for.
+    """The texts with their analysis, in order; about ``ahead`` texts are analysed in advance.
 
     Args:
-        otherwise: called while the next one is not there yet, with whether there is none left to analyse here.
+        otherwise: called while the next analysis is not ready, with whether there is no text left to analyse here.
     """
     rest = map(_given, items)
     first: list[_Text | _Refused] = []
@@ -242,11 +242,11 @@ def remember_many(
     stored: Callable[[int, RememberResult], None] | None = None,
     config: Config | None = None,
 ) -> list[RememberResult]:
-    """Store many texts, with the result of remembering one after the other, in transactions of many texts each.
+    """Store many texts, with the same result as one after the other, in transactions of many texts each.
 
     Texts are analysed outside of the write lock, and by other processes where there are many (``store.processes``).
     A transaction also ends after about a second, so that other writers get their turn. What a finished transaction
-    stored is durable: a process that is killed loses nothing but the batch that it is at.
+    stored is durable: a process that is killed loses only its current batch.
 
     Args:
         store: the store to write to.
@@ -344,7 +344,7 @@ class _Filling:
             try:
                 self._store_some(len(self.waiting))
             except _Refusal as refusal:
-                if self._store.backend.in_transaction:  # of the caller, whom the error makes undo it
+                if self._store.backend.in_transaction:  # the caller's, which the error rolls back
                     self.refuse(self.waiting[refusal.place].number, refusal.error)
                 while refusal.place:
                     refusal.place -= self._store_some(refusal.place)
@@ -438,7 +438,7 @@ class BatchIndex:
     """A link index for batches, kept in memory and up to date while the write lock is held.
 
     Args:
-        store: answers what is not in memory, within its transaction.
+        store: answers queries about chunks that are not in memory, within its transaction.
     """
 
     def __init__(self, store: ChunkStore) -> None:
@@ -458,7 +458,7 @@ class BatchIndex:
 
     @contextmanager
     def held(self, drafts: Sequence[Chunk], digests: Mapping[str, str] = _NONE) -> Iterator[None]:
-        """A transaction for some of these chunks; what others wrote since the last one is read again.
+        """A transaction for some of these chunks; if others wrote since the last one, nothing in memory is used.
 
         Args:
             digests: normalised hashes of contents, if the caller has them.
@@ -481,10 +481,10 @@ class BatchIndex:
             version = store.backend.version(store.namespace)
         self._version = version
 
-    # --- what becomes of chunks ------------------------------------------------------------------------
+    # --- changes of chunks -----------------------------------------------------------------------------
 
     def added(self, chunk: Chunk) -> None:
-        """A chunk was stored."""
+        """Note that a chunk was stored."""
         at, number = parse_time(chunk.metadata.at).timestamp(), next(self._numbers)
         self._repeated.add(self._digests.get(chunk.content) or normalised_hash(chunk.content))
         for key in {None, chunk.metadata.conversation_id}:
@@ -493,7 +493,7 @@ class BatchIndex:
         if chunk.metadata.trust == "quarantined":
             return
         summary = summary_of(chunk, at)
-        if chunk.metadata.expires_at is None:  # else the store says whether it is still there
+        if chunk.metadata.expires_at is None:  # else the store must check whether it has expired
             self._chunks[chunk.id], self._summaries[chunk.id] = chunk, summary
         for tag in (None, *chunk.tags):
             self._tag(tag, at, number, summary)
@@ -513,7 +513,7 @@ class BatchIndex:
                 self._bounded.add(tag)
 
     def changed(self, chunk_id: str) -> None:
-        """A chunk was changed."""
+        """Note that a chunk was changed."""
         self._forget(chunk_id)
         self._tagged.clear()
         self._bounded.clear()
@@ -522,7 +522,7 @@ class BatchIndex:
         self._chunks.pop(chunk_id, None)
         self._summaries.pop(chunk_id, None)
 
-    # --- what the linker asks --------------------------------------------------------------------------
+    # --- queries of the linker -------------------------------------------------------------------------
 
     def find_same(self, content: str, conversation_id: str | None) -> str | None:
         """As ``ChunkStore.find_same``."""

@@ -49,11 +49,11 @@ class KeptIndex(LinkIndex, Protocol):
     """A link index for a batch: it answers from memory and must be told of each chunk stored or changed meanwhile."""
 
     def added(self, chunk: Chunk) -> None:
-        """A chunk was stored."""
+        """Note that a chunk was stored."""
         ...
 
     def changed(self, chunk_id: str) -> None:
-        """A chunk was changed."""
+        """Note that a chunk was changed."""
         ...
 
 
@@ -61,8 +61,8 @@ class AutoLinker:
     """Links a new chunk to those before it (docs/spec/links.md, Automatic rules).
 
     ``context_of``: the same conversation, nearest first. ``follows``: at most five minutes earlier in the same
-    conversation or by the same author, the nearer the stronger; what was imported without times of its own follows
-    only what stands before it in the same text. ``related_to``: shared tags, strength = Jaccard of the tag sets.
+    conversation or by the same author, the nearer the stronger; a chunk imported without a time of its own
+    follows only chunks from the same file or address. ``related_to``: shared tags, strength = Jaccard of the tag sets.
     ``similar_to``: the same words except for case, space and punctuation. Of each type at most
     ``ingest.max_links_per_type`` links are stored, strongest first, then newest.
 
@@ -116,7 +116,7 @@ class AutoLinker:
         made_at = made_at or format_time(self._store.clock())
         moment = parse_time(chunk.metadata.at or made_at)
         said_before: dict[str, float] = {}
-        if chunk.metadata.conversation_id is not None:  # so far, newest first, as far as any rule looks back
+        if chunk.metadata.conversation_id is not None:  # newest first, as far back as any rule looks
             said_before = self._before(chunk, None, moment, limit + 1)
         links = [
             *self._context(chunk, moment, said_before, limit),
@@ -163,7 +163,7 @@ class AutoLinker:
         limit: int,
         alone: tuple[str, str, str] | None = None,
     ) -> dict[str, float]:
-        """The other chunks of its conversation with their times, newest first; ``alone`` if it has no conversation."""
+        """Earlier chunks of its conversation with their times, newest first; ``alone`` if it has no conversation."""
         found = self.index.list_between(
             since,
             moment,
@@ -183,7 +183,7 @@ class AutoLinker:
         if conversation_id is None:
             return []
         near = list(said_before)
-        if len(near) < limit:  # earlier than chunks that are stored already: an import out of order
+        if len(near) < limit:  # it may be earlier than stored chunks: an import out of order
             later = self.index.list_between(moment, None, limit + 1, conversation_id=conversation_id)
             near += map(_ID, later)
         links: list[ChunkLinks] = []
@@ -239,7 +239,7 @@ class AutoLinker:
                 if 2 * sum(tag in one.tags for one in newest) > len(newest):
                     continue  # most chunks have this tag: it does not relate two of them
             tagged |= {summary.id: summary for summary in found}
-        strengths: dict[Sequence[str], float] = {}  # most chunks have the tags of another one
+        strengths: dict[Sequence[str], float] = {}  # by tags, since most chunks share theirs with others
         scored: list[tuple[float, float, str]] = []
         best, last = 0, 0.0
         for summary in tagged.values():

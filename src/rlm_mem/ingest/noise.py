@@ -1,8 +1,8 @@
-"""Automatic links of earlier rules that today's rules would not make: found, and removed on request.
+"""Finds automatic links of earlier rules that today's rules would not make, and removes them on request.
 
 Only a link that the automatic linker certainly made counts. It has an automatic type and no reasoning, came with the
-first links of its chunk, has exactly the strength that a rule computes, and was made at the same instant as one whose
-strength nobody enters by hand, such as 0.729. What could have been made by hand stays.
+first links of its chunk, has exactly a strength that a rule computes, and was made at the same instant as one whose
+strength nobody enters by hand, such as 0.729. Links that could have been made by hand stay.
 """
 
 from __future__ import annotations
@@ -47,10 +47,10 @@ def noisy_links(store: ChunkStore, *, progress: Progress | None = None) -> Itera
 
 
 def prune_links(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
-    """Remove such links, each chunk as a new revision that ``undo`` takes back.
+    """Remove such links, with a new revision of each chunk, which ``undo`` reverts.
 
     Args:
-        dry_run: only say what would be removed.
+        dry_run: only report what would be removed.
         progress: as in ``noisy_links``.
     """
     steps = [Repair(one, one.remedy) for one in noisy_links(store, progress=progress)]
@@ -111,7 +111,7 @@ def _key(link: ChunkLinks) -> tuple[object, ...]:
 
 
 def _first_linked(store: ChunkStore, chunk: Chunk) -> Chunk | None:
-    """The chunk as it was when it got its first links; None where that version is not kept."""
+    """The chunk as it was when it got its first links; None if that version is not kept."""
     if chunk.revision == 1:
         return chunk
     versions = store.history(chunk.id)

@@ -173,7 +173,7 @@ def remember(
         tags: words to find it by; a single text is one tag.
         confidence: 0-1.
         chunk_type: preference, fact, pattern, decision, note or a registered type; None detects it per chunk.
-        source: its origin: interaction, import, derived, …
+        source: a word for its source: interaction, import, derived, …
         occurred_at: when it was said, if that is not now; for a text that spans time, a function from a
             character position to the time there.
         metadata: further fields for every chunk, kept in ``metadata.extra``.
@@ -181,11 +181,11 @@ def remember(
         secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``; None:
             ``config.secrets.action``.
         progress: called after each chunk with (done, total).
-        replaces: ids of chunks that the text replaces (``ChunkStore.supersede``): of a text of several chunks, the
-            first one does.
-        origin: how it came: person, agent, tool, import or web; None: what ``source`` stands for.
+        replaces: ids of chunks that the text replaces (``ChunkStore.supersede``); if it has several chunks, its first
+            one replaces them.
+        origin: how it came: person, agent, tool, import or web; None: derived from ``source``.
         trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
-        expires, ttl: from when on nothing reads it any more: a time, or a duration (seconds, ``30d``); not both.
+        expires, ttl: when it expires, after which no read returns it: a time, or a duration (seconds, ``30d``).
         again: store the text even if ``ingest.max_similar`` chunks say nearly the same already.
         finder: finds the chunks that the text replaces or contradicts.
         config: settings; None takes the store's.
@@ -225,7 +225,7 @@ def remember(
 def _read_ahead(
     store: ChunkStore, linker: AutoLinker, finder: LinkFinder | None, text: PreparedText
 ) -> list[Chunk]:
-    """Make the chunk of a text of one piece; where queries take a round trip, send those that storing needs at once."""
+    """Make the chunk of a text of one piece, and send all queries needed to store it at once, to save round trips."""
     ((piece, fields),) = text.pieces
     draft = store.draft(piece.content, fields, text.extra, store.clock())
 
@@ -278,7 +278,7 @@ class PreparedText(Struct):
 
 
 def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: TextOptions) -> PreparedText:
-    """Check the arguments given with a text, without a query of the index.
+    """Check the arguments given with a text, without querying the index.
 
     Raises:
         InvalidChunk, InputError: an argument is wrong.
@@ -470,7 +470,7 @@ def store_piece(
     draft: Chunk | None = None,
     alike: Sequence[str] | None = None,
 ) -> Chunk:
-    """Store one piece of a text with its automatic links, and further ones to chunks that exist.
+    """Store one piece of a text with its automatic links and ``links``, which lead to chunks that exist.
 
     Args:
         fields: type, tokens, provenance and what ``given_fields`` returns, ``extra`` included.
@@ -523,7 +523,7 @@ class RememberOperation:
         expires: str | datetime | None = None,
         ttl: Ttl | None = None,
     ) -> dict[str, Any]:
-        """As :func:`remember`, with the answer and the failures as a dictionary.
+        """Like :func:`remember`, but returns answers and failures as a dictionary.
 
         Returns:
             ``{"success": True, "chunk_ids": [str], "total_tokens": int, "chunks_created": int, "duplicates": [str]}``,
