@@ -1,4 +1,4 @@
-"""The chunk: its types, its validation and its JSON, one shape written and every older shape read.
+"""The chunk: its types, its validation and its JSON; one shape is written, every older shape is read.
 
 The format is docs/spec/chunk-format.md. Times are strings ``YYYY-MM-DDTHH:MM:SS.ffffffZ`` (UTC) everywhere.
 """
@@ -319,7 +319,7 @@ _MOVED_UP = ("type", "tags", "token_count")
 
 
 NEWER_VERSION = "written by a newer version of this program"
-"""Beginning of the message with which a chunk of a later major version is refused."""
+"""Beginning of the error message for a chunk of a later major version."""
 
 
 def _schema(given: object) -> str:
@@ -396,7 +396,7 @@ def _metadata_from_raw(raw: Mapping[str, Any]) -> tuple[ChunkMetadata, dict[str,
 
 
 def _set_aside(known: dict[str, Any], extra: dict[str, Any]) -> None:
-    """Move a value of an older file that has the name of a later field, but is not one, to the extra fields."""
+    """Move values to the extra fields where an older file uses the name of a later field for something else."""
     for name, values in _LATER.items():
         if name not in known:
             continue
@@ -422,8 +422,8 @@ def _complete(metadata: ChunkMetadata, content: str) -> ChunkMetadata:
 def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
     """Read links in any documented shape; raises InvalidLink or InvalidChunk.
 
-    A list of objects, a dict of type to ids, or outgoing and incoming lists (incoming links are answered by the
-    index and dropped here). A target that is no chunk id, such as a conversation id below ``context_of``, cannot
+    A list of objects, a dict of type to ids, or outgoing and incoming lists (incoming links come from the index
+    and are dropped here). A target that is not a chunk id, such as a conversation id below ``context_of``, cannot
     be a link between chunks: it is dropped too, since the conversation itself is in the metadata.
     """
     if raw is None:
@@ -487,7 +487,7 @@ def is_chunk_id(value: object) -> bool:
 
 
 def check_chunk_id(value: object) -> str:
-    """Return ``value`` if it is an acceptable chunk id; raises InvalidChunkId (path traversal stops here)."""
+    """Return ``value`` if it is an acceptable chunk id; raises InvalidChunkId (this prevents path traversal)."""
     if isinstance(value, str) and _CHUNK_ID.match(value):
         return value
     raise InvalidChunkId(f"{shown(value)} is not a chunk id: it must look like chunk-2026-02-10-a1b2c3d4")
@@ -610,7 +610,7 @@ def parse_time(value: object, what: str = "time") -> datetime:
 
 
 def from_epoch(seconds: float) -> datetime:
-    """The moment (UTC) so many seconds after 1970 began; outside of the years 1 to 9999 the nearest one within.
+    """The moment (UTC) of a time in epoch seconds, limited to the years 1 to 9999.
 
     Seconds are kept as floats, which round the last moment of the year 9999 to the year 10000.
     """
@@ -670,7 +670,7 @@ def normalised_hash(content: str) -> str:
     return sha256(folded.encode("utf-8")).hexdigest()
 
 
-# --- types of chunks and links -------------------------------------------------------------------------------------
+# --- expiry --------------------------------------------------------------------------------------------------------
 
 
 def expiry(expires: str | datetime | None, ttl: Ttl | None, now: datetime) -> str | None:

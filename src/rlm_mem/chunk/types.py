@@ -33,7 +33,7 @@ def shown(value: object) -> str:
 
 
 MAX_COUNT = 1_000_000_000
-"""Largest ``revision``, ``tokens`` and ``access_count``: every index stores it as it is, and sums of them."""
+"""Largest ``revision``, ``tokens`` and ``access_count``: every index can store it, and sums of such values."""
 
 
 def check_count(value: object, what: str) -> int:
@@ -57,7 +57,7 @@ def check_reasoning(value: object) -> str | None:
 
 
 def check_plain(value: Any, where: str, depth: int = 0) -> None:
-    """Only what JSON can hold, finite, and not deep: it must come back as it went in."""
+    """Check that a value is finite, shallow JSON, so that it is read back as written; raises InvalidChunk."""
     if depth > 32:
         raise InvalidChunk(f"{where} is nested more than 32 levels deep")
     if value is None or isinstance(value, bool | int):
@@ -97,10 +97,10 @@ CHUNK_TYPES = ["preference", "fact", "pattern", "decision", "note"]
 """The built-in chunk types; more are registered per store."""
 
 AUTO_LINK_TYPES = ["context_of", "follows", "related_to"]
-"""Links that the AutoLinker makes (docs/spec/links.md, Types); ``SIMILAR_TO`` besides."""
+"""Types of links that the AutoLinker makes besides ``SIMILAR_TO`` (docs/spec/links.md, Types)."""
 
 MANUAL_LINK_TYPES = ["supports", "contradicts"]
-"""Links that a person or a model makes; ALL_LINK_TYPES has more."""
+"""Types of links that a person or a model makes; ALL_LINK_TYPES has more."""
 
 SIMILAR_TO = "similar_to"
 """Equal after normalising case, space and punctuation."""
@@ -241,7 +241,7 @@ Origin = Literal["person", "agent", "tool", "import", "web"]
 TrustLevel = Literal["quarantined", "untrusted", "ordinary", "trusted"]
 
 ORIGINS: tuple[Origin, ...] = ("person", "agent", "tool", "import", "web")
-"""How a chunk came: a person or an agent wrote it; a tool or a page of the web gave it; a file was imported."""
+"""How a chunk came: written by a person or an agent, returned by a tool, read from a web page or imported."""
 
 TRUST_LEVELS: tuple[TrustLevel, ...] = ("quarantined", "untrusted", "ordinary", "trusted")
 """How far a chunk is trusted, the lowest first."""
@@ -254,7 +254,7 @@ DEFAULT_TRUST: dict[str, TrustLevel] = {
     "import": "untrusted",
     "web": "untrusted",
 }
-"""The trust of a chunk without one, by its origin; for new chunks the section ``[trust]`` of the settings decides."""
+"""The trust of a chunk that names none, by its origin; for new chunks, ``[trust]`` in the settings decides."""
 
 
 class _Origins(dict[str, Origin]):
@@ -272,7 +272,7 @@ ORIGIN_OF_SOURCE: Mapping[str, Origin] = _Origins(
         "web": "web",
     }
 )
-"""The origin of a chunk without one, by its ``source``; ``agent`` for a source that is not in the table."""
+"""The origin of a chunk that names none, by its ``source``; ``agent`` for a source that is not in the table."""
 
 Ttl = int | float | str | timedelta
 """How long a chunk is kept: seconds, a ``timedelta``, or a number with s, m, h, d or w, such as ``30d``."""
