@@ -1,6 +1,6 @@
 """Proposals: the earlier memories that a new one replaces or contradicts, found by the index and by rules.
 
-A replacement that the text itself states ("from A to B") is applied, the rest waits in the review queue
+A replacement that the text itself states ("from A to B") is applied; the others wait in the review queue
 (docs/spec/links.md, Proposals).
 """
 

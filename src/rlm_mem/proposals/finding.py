@@ -33,24 +33,24 @@ if TYPE_CHECKING:
 __all__ = ["Finder", "Proposal", "is_trusted_as_far"]
 
 _LOOKUPS = 3
-"""Sentences of one chunk that are looked up."""
+"""Most sentences of one chunk that are looked up."""
 _CHUNKS = 60
-"""Chunks of one text that are compared."""
+"""Most chunks of one text that are compared."""
 _ASKED, _READ, _SAYING_SO = 10, 5, 1
-"""For each sentence, the most chunks that the index returns, that are read, and, of those read, that already have the
-sentence's values: these mostly say the same."""
+"""For each sentence: most chunks that the index returns, most that are read, and most of those read that already have
+the sentence's values, which mostly say the same."""
 _KEPT = 5_000
 """Most chunks stored since the source was taken that later ones are compared with; also most known terms."""
 _KEPT_FILLING = 20_000
 """As ``_KEPT``, while many texts are stored at once."""
 _TEXTS = 2_000_000
-"""Characters of the texts whose statements are kept."""
+"""Most characters of the texts whose statements are cached."""
 _RECENT = 100
-"""Newest kept chunks with a stem that are compared."""
+"""Most chunks, the newest of those kept, that are compared for one stem."""
 _FRESH = 2.0
 """Seconds after which the index is queried again; a chunk of another process is found with at most this delay."""
 _AHEAD = 32
-"""Sentences that the index is asked about at once while many texts are stored."""
+"""Sentences that the index is queried about at once while many texts are stored."""
 _LONGEST = 4_000
 """Most characters of a chunk, new or earlier, that is compared."""
 _WHOLE = 600
@@ -58,9 +58,9 @@ _WHOLE = 600
 _MOST = 5
 """Most earlier chunks that one chunk replaces or contradicts by rule."""
 _WORDS = 24
-"""Words of a sentence that choose among the chunks that have its topic."""
+"""Most words of a sentence by which the chunks with its topic are ranked."""
 _ENOUGH = 8
-"""Words one of which is enough for a statement that names nothing."""
+"""Most words of a statement that names no topic; an earlier chunk needs one of them."""
 _SURE = 0.9
 _REASON = 500
 _OWN_SOURCE = "interaction"
@@ -79,10 +79,10 @@ class Proposal:
     Attributes:
         kind: ``replace`` or ``contradict``.
         newer_id, older_id: the chunks.
-        newer, older: the sentences.
+        newer, older: their sentences that differ.
         confidence: 0-1.
         reason: why, in words.
-        applied: the link is made; else a reviewer decides.
+        applied: whether the link is made; if not, a reviewer decides.
     """
 
     kind: str
@@ -96,7 +96,7 @@ class Proposal:
 
 
 class Finder:
-    """Finds the chunks that those of a text replace or contradict. Use one per thread, and :meth:`begin` for each text.
+    """Finds the earlier chunks that a text replaces or contradicts. Use one per thread; :meth:`begin` starts a text.
 
     Args:
         store: the store to write to.
@@ -129,17 +129,17 @@ class Finder:
         self.cases: list[str] = []
         self.replaced: list[str] = []
         self.stated: dict[str, Sequence[Stated]] = {}
-        """What texts state, also where that was read ahead."""
+        """Statements by text, including texts that were analysed ahead."""
 
     def begin(self, texts: Sequence[str], index: LinkIndex | None = None) -> None:
-        """Begin a text, given its chunks: before the transaction, where there is none yet.
+        """Begin a text, given its chunks: before the transaction, unless one has begun already.
 
-        A chunk without a word in common with any earlier one costs a question to the index and no more. What the index
-        knows is taken here once: within a transaction it would be brought up to date for each chunk. Where each
-        question takes a round trip, a text of one chunk asks with :meth:`ask`.
+        A chunk without a word in common with any earlier one costs a single query. The candidate source is taken here,
+        once: within a transaction it would be updated for each chunk. Where each query takes a round trip, a text of
+        one chunk uses :meth:`ask`.
 
         Args:
-            index: reads earlier chunks while many texts are stored; None: the store does.
+            index: reads earlier chunks while many texts are stored; None: they are read from the store.
         """
         self._read, self._proposals, self.cases, self.replaced = {}, [], [], []
         self._index = self._store if index is None else index
@@ -171,10 +171,10 @@ class Finder:
             self.refresh()
 
     def expect(self, texts: Sequence[str]) -> None:
-        """Name the chunks that one transaction is going to store, after :meth:`begin`, for the first of its texts.
+        """Announce the chunks that one transaction is going to store, after :meth:`begin` for the first of its texts.
 
-        Where each question takes a round trip, the index is asked about some dozens of their sentences at once. What it
-        had before the transaction is all that it answers: what is stored meanwhile is compared without it.
+        Where each query takes a round trip, the index is queried about some dozens of their sentences at once. Its
+        answers cover only chunks from before the transaction; those stored meanwhile are compared in memory.
         """
         backend = self._store.backend
         self._answers = {}
@@ -327,7 +327,7 @@ class Finder:
             self._texts_of[chunk.id] = content_hash(chunk.content), chunk.content
 
     def _named(self, text: str, told: Sequence[Stated]) -> list[Held]:
-        """As :meth:`_naming`, together with the sentences of the texts that are expected next."""
+        """Like :meth:`_naming`, but also queries the sentences of the texts that are expected next."""
         key = text, told[0].text
         questions: dict[tuple[str, str], HoldingQuestion] = {}
         if key not in self._answers:
@@ -345,7 +345,7 @@ class Finder:
         return self._naming(told) if found is None else found
 
     def _naming(self, told: Sequence[Stated]) -> list[Held]:
-        """The chunks that the index names for the statements of a sentence: those that have its topic, best first."""
+        """The chunks that the index returns for the statements of a sentence: those with its topic, best first."""
         source = self._source or self._take()
         groups, weights = self._question(told)
         return source.holding(groups, weights, _ASKED) if groups else []
@@ -357,7 +357,7 @@ class Finder:
         return groups, values | words
 
     def _just_stored(self, statements: Sequence[Stated]) -> Iterator[Held]:
-        """Chunks stored since the index was asked that share the most stems with a sentence, the newest first.
+        """Chunks stored since the source was taken that share stems with a sentence: most stems first, then newest.
 
         They come without their hashes.
         """
@@ -431,7 +431,7 @@ def _stems(verbs: tuple[str, ...]) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _terms_of(stem: str) -> tuple[str, ...]:
-    """The terms of the index for a stem of a statement: "follow-up" and "14:00" are two there."""
+    """The terms of the index for a stem of a statement: "follow-up" and "14:00" are two terms each."""
     return (stem,) if stem.isalnum() else tuple(get_analyser("english").terms(stem)) or (stem,)
 
 
@@ -447,7 +447,7 @@ def _comparable(statements: Sequence[Stated]) -> list[Stated]:
 
 
 def _by_sentence(statements: Sequence[Stated]) -> list[list[Stated]]:
-    """The statements of each of the first sentences."""
+    """The statements of the first sentences, grouped by sentence."""
     found: dict[str, list[Stated]] = {}
     for one in statements:
         found.setdefault(one.text, []).append(one)
@@ -455,10 +455,10 @@ def _by_sentence(statements: Sequence[Stated]) -> list[list[Stated]]:
 
 
 def _groups(statement: Stated, words: Collection[str]) -> list[Collection[str]]:
-    """The terms that a chunk must have to differ from a statement, all of a group: its topic, or the former value.
+    """Groups of terms; a chunk that differs from a statement has all of one group: the topic or the former value.
 
     Args:
-        words: of the sentence, one of which is enough for what names nothing.
+        words: words of the sentence, one of which is enough for a statement that names no topic.
     """
     groups: list[Collection[str]] = [_terms_of(stem) for stem in statement.former | statement.gone]
     if not (statement.value or statement.over):
@@ -477,9 +477,9 @@ def _groups(statement: Stated, words: Collection[str]) -> list[Collection[str]]:
 
 
 def _lookup_words(statements: Sequence[Stated], analyser: Analyser) -> list[str]:
-    """Terms of the index that an earlier statement about the same thing has: those of the sentence but its new values.
+    """Index terms of an earlier statement about the same thing: those of the sentence except its new values.
 
-    Other numbers are left out too: they belong to another day or another order.
+    Other numbers are left out too: they belong to another day or order.
     """
     words = dict.fromkeys(term for term in analyser.terms(statements[0].text) if not term[0].isdigit())
     topics = {term for one in statements for stem in one.topic for term in _terms_of(stem)}

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 __all__ = ["Verdict", "judged"]
 
 _LONGEST = 400
-"""Characters of each sentence that the model sees."""
+"""Most characters of each sentence that the model sees."""
 _ANSWER_TOKENS = 400
 _REASON = 300
 _TASK = (
