@@ -169,8 +169,7 @@ class ChunkStore(ChunkReader):
             on_secret: called with what was found, if anything.
             origin: how it came: person, agent, tool, import or web; None: derived from ``source``.
             trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
-            expires, ttl: when it expires, after which no read returns it: a time, or how long it is kept (seconds,
-                ``30d``); not both.
+            expires, ttl: when reads stop returning it: a time, or how long it is kept (seconds, ``30d``); not both.
 
         Returns:
             The stored chunk.

@@ -287,7 +287,7 @@ def _keep_unique(store: ChunkStore, found: dict[str, list[str]], report: Erasure
 def _clean_files(
     store: ChunkStore, namespace: str, needles: _Needles, gone: set[str], report: ErasureReport
 ) -> None:
-    """Remove records with the name or erased content, or that mention erased chunks; redact the other files."""
+    """Remove or redact files with the name or erased content, and records that mention erased chunks."""
     reader = NamespaceReader(store, namespace)
     marked = re.compile(rb"\bchunk-[A-Za-z0-9_-]+")
     for name in sorted(reader.file_names(), key=lambda one: one.startswith(UNDO)):
