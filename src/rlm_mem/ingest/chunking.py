@@ -22,8 +22,8 @@ from rlm_mem.text.tokens import count_many, count_tokens
 
 __all__ = ["AnalysedText", "ChunkResult", "ChunkingEngine", "analyse", "detect_content_type"]
 
-_UNITS_PER_TARGET = 10  # about this many units make up a chunk of target size …
-_UNITS_PER_CHUNK = 32  # … and at most about this many the largest, which bounds the time
+_UNITS_PER_TARGET = 10  # units in a chunk of target size, approximately
+_UNITS_PER_CHUNK = 32  # most units in a chunk, approximately: bounds the time
 _ATTEMPTS = 4
 _KEEP_WHOLE = 8.0  # cost of cutting inside a paragraph when no target asks for it
 _SHORT = 8  # most characters, per token of the minimum size, of a text that may be below it

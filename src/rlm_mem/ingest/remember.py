@@ -185,7 +185,7 @@ def remember(
             one replaces them.
         origin: how it came: person, agent, tool, import or web; None: derived from ``source``.
         trust: quarantined, untrusted, ordinary or trusted; None: as configured for the origin.
-        expires, ttl: when it expires, after which no read returns it: a time, or a duration (seconds, ``30d``).
+        expires, ttl: when reads stop returning it: a time, or a duration (seconds, ``30d``); not both.
         again: store the text even if ``ingest.max_similar`` chunks say nearly the same already.
         finder: finds the chunks that the text replaces or contradicts.
         config: settings; None takes the store's.
