@@ -60,7 +60,7 @@ _MOST = 5
 _WORDS = 24
 """Most words of a sentence by which the chunks with its topic are ranked."""
 _ENOUGH = 8
-"""Most words of a statement that names no topic; an earlier chunk needs one of them."""
+"""Most words looked up for a statement that names no topic; an earlier chunk needs one of them."""
 _SURE = 0.9
 _REASON = 500
 _OWN_SOURCE = "interaction"
