@@ -44,7 +44,7 @@ __all__ = ["BATCH", "BatchIndex", "analyse_texts", "remember_many"]
 BATCH = 500
 """Most texts of one transaction, unless another number is given."""
 _MOST_CHARACTERS = 1_000_000
-"""Approximate most characters of one transaction."""
+"""Most characters of one transaction, approximately."""
 _LONGEST_LOCK = 1.0
 """Seconds after which a transaction ends and the rest of its batch is left for the next, so that others can write."""
 _WORTH_PROCESSES = 600_000
@@ -54,7 +54,7 @@ _WORTH_FORKS = 100_000
 _PER_TEXT = 100
 """Cost of analysing a text besides its length, as a number of characters that take as long."""
 _LOT, _LOT_CHARACTERS = 25, 40_000
-"""Most texts that are analysed by one call, and approximately most characters."""
+"""Most texts that are analysed by one call, and most of their characters, approximately."""
 _WORTH_STORING = 100
 """Least number of waiting texts to store while the next one is being analysed; with fewer, others are analysed."""
 _HELD = 64
@@ -458,7 +458,7 @@ class BatchIndex:
 
     @contextmanager
     def held(self, drafts: Sequence[Chunk], digests: Mapping[str, str] = _NONE) -> Iterator[None]:
-        """A transaction for some of these chunks; if others wrote since the last one, nothing in memory is used.
+        """A transaction for some of these chunks; if others wrote since the last one, memory is cleared first.
 
         Args:
             digests: normalised hashes of contents, if the caller has them.
