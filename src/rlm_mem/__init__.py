@@ -5,7 +5,7 @@ from __future__ import annotations
 from rlm_mem.lazy import loader
 
 TYPE_CHECKING = False
-"""As in `typing`, which takes longer to import than all that `rlm-mem --help` needs."""
+"""Same as `typing.TYPE_CHECKING`; importing `typing` takes longer than all that `rlm-mem --help` needs."""
 
 if TYPE_CHECKING:
     from rlm_mem.aio import AsyncContinuum, AsyncMemory, AsyncRecallSession, RunStream

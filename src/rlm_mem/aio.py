@@ -1,8 +1,8 @@
-"""AsyncMemory: the methods of Memory for programs with an event loop, which they never block.
+"""AsyncMemory: the methods of Memory for programs with an event loop, without blocking it.
 
-Each method is that of the same name of :class:`~rlm_mem.memory.Memory`, carried out in a worker thread. Cancelling the
-task that waits for a call ends the call: a recall stops with the program or the model call under way, and a write is
-either whole or not there.
+Each method runs the method of :class:`~rlm_mem.memory.Memory` with the same name in a worker thread. Cancelling the
+task that waits for a call ends the call: a recall stops, together with the running program or model call, and a write
+is either complete or absent.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 _LISTING_BATCH = 100
-"""Items of a listing that are read at a time."""
+"""Number of items of a listing read at a time."""
 
 
 class _Threads:
@@ -427,7 +427,7 @@ class AsyncMemory(_OnThreads[Memory]):
     Arguments, results and errors are those of :class:`~rlm_mem.memory.Memory`. Callbacks (``on_step``, ``progress``,
     ``functions``, a model that is a function) are called in worker threads. Cancelling the waiting task stops the work:
     a recall or a program at once; long work with ``progress`` at its next report; shorter work completes first. A write
-    is made whole or not at all.
+    is made completely or not at all.
 
     Args:
         memory: an open memory; closed with this object.
@@ -486,7 +486,7 @@ class AsyncMemory(_OnThreads[Memory]):
     recall_session = _opens_session(Memory.recall_session)
 
     async def limits(self, **given: float | None) -> Limits:
-        """The configured limits of a run, with those given in their place; None means as configured."""
+        """The configured limits of a run, with those given changed; None leaves a limit as configured."""
         return await self._threads.run(self._wrapped.limits, **given)
 
     receipt = _threaded(Memory.receipt)
@@ -523,7 +523,7 @@ class AsyncMemory(_OnThreads[Memory]):
 
     @asynccontextmanager
     async def batch(self) -> AsyncIterator[AsyncMemory]:
-        """Group writes into one commit, all or nothing: those made through the object that the block receives.
+        """Group the writes made through the object that the block receives into one commit, all or nothing.
 
         Writes through any other object wait until the block is left; waiting for one of them inside the block
         deadlocks.

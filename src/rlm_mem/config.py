@@ -1,7 +1,7 @@
 """Settings: defaults < ``brain/config.toml`` < environment (``RLM_MEM_SECTION_NAME``) < arguments.
 
-Each section is a frozen record of plain fields. The range of a field stands in its annotation and is checked for
-every source of the value.
+Each section is a frozen record of plain fields. The range of a field is part of its annotation and is checked for every
+source of the value.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _FOLDERS_OF_BRAIN = ("memory", "personalities", "sliders", "gauges", "persona")
 
 
 class _Range(FrozenRecord, frozen=True):
-    """The least and the highest value of a setting."""
+    """The lowest and the highest value of a setting."""
 
     low: float
     high: float
@@ -72,7 +72,7 @@ class StoreConfig(FrozenRecord, frozen=True):
     )
     audit_reads: bool = False  # write an event line for every read too
     processes: Annotated[int, _Range(0, 64)] = (
-        0  # that read files when many are indexed; 0: one per core, 1: only this
+        0  # processes that index, check or import many files; 0: one per core, 1: only this one
     )
 
 
@@ -86,40 +86,40 @@ class PostgresConfig(FrozenRecord, frozen=True):
     reconnect_seconds: Annotated[float, _Range(0.0, 3600.0)] = (
         30.0  # how long to wait for a server that went away
     )
-    prepared_statements: bool = True  # not through a pooler, which is detected when a connection is opened
+    prepared_statements: bool = True  # not used through a pooler, which is detected on connecting
 
 
 class IngestConfig(FrozenRecord, frozen=True):
-    """From text to chunks; sizes in o200k tokens unless named otherwise."""
+    """How text becomes chunks; sizes in o200k tokens unless stated otherwise."""
 
     target_tokens: Annotated[int, _Range(1, 100_000)] = 250
     max_tokens: Annotated[int, _Range(2, 100_000)] = 500
     min_tokens: Annotated[int, _Range(1, 100_000)] = 100
     overlap_tokens: Annotated[int, _Range(0, 10_000)] = 40
-    max_content_bytes: Annotated[int, _Range(1, 1 << 30)] = 8_388_608  # largest text that one remember takes
+    max_content_bytes: Annotated[int, _Range(1, 1 << 30)] = 8_388_608  # largest text that remember accepts
     min_shared_tags: Annotated[int, _Range(1, 1000)] = 1
     max_links_per_type: Annotated[int, _Range(0, 10_000)] = 3
     follows_seconds: Annotated[float, _Range(0.0, 86_400.0)] = 300.0
     folders: tuple[
         str, ...
-    ] = ()  # that a server may keep in sync for its clients; not for the file of a brain
+    ] = ()  # folders that a server may keep in sync for its clients; refused in the file of a brain
     max_similar: Annotated[int, _Range(0, 1_000_000)] = (
-        3  # a text that is stored so often is not stored again; 0: no limit
+        3  # a text that this many chunks already say, nearly word for word, is not stored again; 0: no limit
     )
 
 
 class UpdatesConfig(FrozenRecord, frozen=True):
     """Which earlier memories a new one replaces or contradicts (docs/spec/links.md, Proposals)."""
 
-    find: Annotated[str, _OneOf("apply", "review", "off")] = "apply"  # apply: where the text itself says so
+    find: Annotated[str, _OneOf("apply", "review", "off")] = "apply"  # apply: if the text itself states it
     replace: tuple[
         str, ...
-    ] = ()  # attributes ("phone number") of which a later value replaces an earlier one
+    ] = ()  # attributes, such as "phone number", whose later value replaces an earlier one
     judge: Annotated[int, _Range(0, 50)] = (
-        3  # of the proposals of one text, that a configured model decides: one short call each
+        3  # most proposals of one text that a configured model decides, with one short call each
     )
     max_open: Annotated[int, _Range(0, 100_000)] = (
-        200  # proposals that wait for a reviewer; more are not queued
+        200  # most proposals that wait for a reviewer; more are not queued
     )
 
 
@@ -154,17 +154,17 @@ class RecallConfig(FrozenRecord, frozen=True):
     max_tokens: Annotated[int, _Range(0, 1_000_000_000)] = 0  # 0: no limit
     max_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0  # 0: no limit
     max_sub_calls: Annotated[int, _Range(0, 1_000_000)] = (
-        0  # of llm_query, beside the budget of the run; 0: no limit
+        0  # calls of llm_query, beside the budget of the run; 0: no limit
     )
     max_sub_tokens: Annotated[int, _Range(0, 1_000_000_000)] = 0
     max_sub_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0
     trajectories: bool = True
     keep_trajectory_days: Annotated[int, _Range(0, 36_500)] = 90  # 0: keep for good
     scaffold: Annotated[str, _OneOf("auto", "always", "never")] = (
-        "auto"  # who reads where a model cannot write programs
+        "auto"  # built-in programs search instead of the model's; auto: if it cannot write programs
     )
     first_hits: Annotated[int, _Range(0, 100)] = (
-        8  # chunks of which the model sees snippets before its first program
+        8  # chunks whose snippets the model sees before its first program
     )
 
 
@@ -191,16 +191,16 @@ _LEVELS = ("quarantined", "untrusted", "ordinary", "trusted")
 
 
 class TrustConfig(FrozenRecord, frozen=True):
-    """How far new chunks are trusted, by the way in which they come (docs/spec/chunk-format.md, Origin and trust)."""
+    """How far new chunks are trusted, by their origin (docs/spec/chunk-format.md, Origin and trust)."""
 
     person: Annotated[str, _OneOf(*_LEVELS)] = "trusted"
     agent: Annotated[str, _OneOf(*_LEVELS)] = "ordinary"
     tool: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"
     imported: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"
     web: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"
-    # Other levels for a namespace, by the same names:
+    # Levels that differ for a namespace, under the same names:
     namespaces: dict[str, Any] = field(default_factory=dict)
-    # What consolidation does with what has expired:
+    # What consolidation does with expired chunks:
     expired: Annotated[str, _OneOf("archive", "erase")] = "archive"
 
     def levels(self, namespace: str) -> dict[str, str]:
@@ -253,7 +253,7 @@ class TelemetryConfig(FrozenRecord, frozen=True):
     enabled: Annotated[str, _OneOf("auto", "on", "off")] = (
         "auto"  # auto: where the standard OTEL_ variables name an exporter
     )
-    endpoint: str = ""  # of a collector, OTLP over HTTP; empty: that of the standard variables
+    endpoint: str = ""  # address of a collector (OTLP over HTTP); empty: as in the standard variables
     service_name: str = "rlm-mem"
     content: bool = False  # put questions and answers into spans
 
@@ -311,10 +311,10 @@ class Config(FrozenRecord, frozen=True):
 
     @classmethod
     def of_file(cls, text: str, where: str) -> Config:
-        """The settings that a ``config.toml`` of a brain makes, alone.
+        """The settings that the ``config.toml`` of a brain makes by itself.
 
         Args:
-            text: of the file.
+            text: content of the file.
             where: its name for messages.
 
         Raises:
@@ -322,7 +322,7 @@ class Config(FrozenRecord, frozen=True):
         """
         if not text:
             return cls()
-        import tomllib  # 5 ms that most brains, which have no such file, save
+        import tomllib  # takes 5 ms; most brains have no such file
 
         try:
             layer = tomllib.loads(text)
@@ -337,7 +337,7 @@ class Config(FrozenRecord, frozen=True):
 
 
 def parse_setting(setting: str, text: str) -> Any:
-    """The value that a text means for a setting, of its type; the range is not checked.
+    """Convert a text to the type of a setting; the range is not checked.
 
     Args:
         setting: ``section.name``.

@@ -1,4 +1,4 @@
-"""Names of places: telling a DSN from a folder and from a mistake, and showing a DSN without its password."""
+"""Addresses of brains: tell a DSN from a folder or a mistake, and show a DSN without its password."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def scheme_of(place: str) -> str:
 def checked_place(place: Path | str) -> Path | str:
     """The place of a brain or a store: a DSN as text, a folder as a path.
 
-    A DSN is that of PostgreSQL, or has a scheme for which a package with a backend is installed. Another text that
-    looks like the address of something else would otherwise become a folder of that name.
+    A DSN names a PostgreSQL database, or has a scheme for which an installed package provides a backend. Any other text
+    that looks like an address is refused, since it would otherwise become a folder of that name.
 
     Raises:
         InvalidConfig: it is empty, or an address that no installed backend serves.
@@ -95,11 +95,11 @@ def _is_address(text: str) -> bool:
     if found is None:
         return False
     scheme = re.split(r"[+.]", found[1].lower())[0]
-    import difflib  # only an address that no database has comes this far
+    import difflib  # only needed here, where the text looks like a mistyped address
 
     if difflib.get_close_matches(scheme, ("postgresql", "postgres"), 1, 0.75):
         return True
-    # A path object has lost one of the two slashes: mysql:/server.
+    # A path object drops one of the two slashes: mysql:/server.
     return found[2] == ":" and (scheme in _OTHERS or text.startswith("/", found.end()))
 
 

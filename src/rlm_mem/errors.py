@@ -121,7 +121,7 @@ class InvalidLink(InputError):
 
 
 class InvalidMemory(InputError):
-    """A tiered memory breaks a rule of docs/spec/continuum.md; names the file, the field and the rule."""
+    """A tiered memory breaks a rule of docs/spec/continuum.md; the message names the file, field and rule."""
 
 
 class InvalidQuery(InputError):
@@ -141,10 +141,10 @@ class NotFoundError(RlmMemError, LookupError):
 
 
 class AccessDenied(RlmMemError):
-    """The token of a client does not permit what it asks for; nothing was done.
+    """The token of a client does not permit the request; nothing was done.
 
     Args:
-        needed: the permission that would.
+        needed: the permission that the token lacks.
     """
 
     def __init__(self, message: str = "", *, hint: str | None = None, needed: str = "") -> None:
@@ -177,10 +177,10 @@ class StoreClosed(StorageError):
 
 
 class ServerAway(StorageError):
-    """A server of several that hold the store cannot be reached; namespaces on the others can be used.
+    """One of several servers that hold the store cannot be reached; namespaces on the others can be used.
 
     Args:
-        namespaces: what a listing of namespaces found on the others: names and numbers of chunks.
+        namespaces: name and number of chunks of each namespace that a listing found on the other servers.
     """
 
     def __init__(

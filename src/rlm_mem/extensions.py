@@ -1,6 +1,6 @@
-"""Extensions by other packages, found by entry point (docs/extending.md).
+"""Extensions from other packages, found by entry point (docs/extending.md).
 
-A package is looked for only when a name is not built in: a scan reads the metadata of every installed package.
+Packages are scanned only for a name that is not built in: a scan reads the metadata of every installed package.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BACKENDS = "rlm_mem.backends"
 """Store backends, by the scheme of their places: ``Class(place, config, read_only=…)``, a ``Backend``."""
 
 GAUGES = "rlm_mem.gauges"
-"""Gauges, by name: the Markdown text of one."""
+"""Gauges, by name; the value is the Markdown text of the gauge."""
 
 IMPORTERS = "rlm_mem.importers"
 """Importers, by the name of their format: a ``rlm_mem.interchange.Format``."""

@@ -1,4 +1,4 @@
-"""Names of a package that are loaded when they are first used (PEP 562): importing the package alone costs nothing."""
+"""Load the names of a package when they are first used (PEP 562): importing the package alone costs nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def loader(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[st
 
     Args:
         package: its ``__name__``.
-        modules: named relative to the package, each with the names that it defines.
+        modules: names of modules relative to the package, each with the names to load from it.
     """
     module_of = {name: module for module, names in modules.items() for name in names}
 

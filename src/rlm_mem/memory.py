@@ -1,4 +1,4 @@
-"""Memory: the one object most users need.
+"""Memory: the only object that most users need.
 
 It opens a brain folder and offers remember, recall, reason, search and the maintenance of single chunks. Its methods
 only call the packages below.
@@ -61,7 +61,7 @@ class Memory:
             print(memory.recall("How does Dana like to travel?").content)
 
     One object serves any number of threads at the same time. A :meth:`batch` belongs to the thread that opened it, a
-    session of :meth:`recall_session` takes one call at a time, and :meth:`close` comes after the last call of all.
+    session of :meth:`recall_session` takes one call at a time, and :meth:`close` must be the last call.
     In a program with an event loop use ``AsyncMemory`` (:mod:`rlm_mem.aio`).
 
     Args:
@@ -91,16 +91,16 @@ class Memory:
         actor: str | None = None,
         confined: bool = False,
     ) -> Memory:
-        """Open the memory of a brain folder, made if it is missing, or of a PostgreSQL database.
+        """Open the memory of a PostgreSQL database, or of a brain folder, which is made if it is missing.
 
         Args:
             brain: the folder, or a DSN, ``postgresql://…`` (extra ``postgres``); None looks where the command line
                 does: ``RLM_MEM_BRAIN``, the nearest ``brain/`` upwards, else the user's data folder.
-            namespace: path such as ``agent/project/user`` that isolates; None takes the configured one.
+            namespace: path such as ``agent/project/user`` whose chunks are kept apart; None: the configured one.
             config: settings; None loads ``config.toml`` of the folder, if it is one, and the environment.
-            clock: present time with a time zone, for tests.
+            clock: returns the present time with a time zone; for tests.
             read_only: never write. ``actor``: who writes, for the audit log.
-            confined: refuse to name any other namespace.
+            confined: refuse calls that name another namespace.
 
         Raises:
             StorageError: the folder or the database cannot be used.
@@ -125,7 +125,7 @@ class Memory:
         self.close()
 
     def close(self) -> None:
-        """Write what is pending and close every file and connection."""
+        """Write pending changes, and close every file and connection."""
         self.store.close()
         # The caller closes a model that it passed as an object; one opened here by its name is closed here.
         close = getattr(self._llm, "close", None)
@@ -185,10 +185,10 @@ class Memory:
 
         The arguments are those of :func:`rlm_mem.ingest.remember.remember`; a single text given as ``tags`` is one tag,
         ``secrets`` is ``redact``, ``keep`` or ``refuse`` (None: as configured, by default ``redact``). ``replaces``
-        names chunks that the text replaces, in the same transaction (:meth:`supersede`); what its words replace ("we
-        moved from A to B") is found, and what they may replace or contradict waits for a reviewer (``updates.find``).
-        ``origin`` and ``trust`` say how it came and how far it is trusted; with ``expires`` (a time) or ``ttl``
-        (``30d``, seconds) it is gone from then on. ``again`` stores it however often it was said already.
+        names chunks that the text replaces, in the same transaction (:meth:`supersede`); memories that its wording
+        replaces ("we moved from A to B") are found, and those that it may replace or contradict wait for a reviewer
+        (``updates.find``). ``origin`` and ``trust`` say how it came and how far it is trusted; with ``expires`` (a
+        time) or ``ttl`` (``30d``, seconds) it expires then. ``again`` stores it however often the store has it already.
 
         Raises:
             InvalidChunk: there is nothing to remember, or an argument is wrong; nothing was changed.
@@ -210,12 +210,12 @@ class Memory:
         self, items: Iterable[str | Mapping[str, Any] | InputError], *, batch: int = 500,
         progress: Progress | None = None, refused: Callable[[int, RlmMemError], None] | None = None,
     ) -> list[RememberResult]:  # fmt: skip
-        """Store many texts, as one after the other, in transactions of ``batch`` texts and of about a second at most.
+        """Store many texts as if one after the other, in transactions of at most ``batch`` texts and about a second.
 
         An item is a text or a mapping of ``text`` and arguments of :meth:`remember`. A finished transaction is durable;
-        ``progress`` is then called with the texts stored and those read so far. Of a text that cannot be stored
-        ``refused`` is told number (from 0) and error, and the text is left out; without it the error is raised: those
-        before it are stored, within :meth:`batch` none. Others write in between. Raises as :meth:`remember` does.
+        ``progress`` is then called with the numbers of texts stored and read so far. ``refused`` is called with number
+        (from 0) and error of each text that cannot be stored, which is left out; without it the error is raised: the
+        texts before it are stored, within :meth:`batch` none. Others can write in between. Raises as :meth:`remember`.
         """
         from rlm_mem.ingest.filling import remember_many as fill
 
@@ -228,8 +228,8 @@ class Memory:
     ) -> FolderReport:
         """Remember the text files below a folder, and on each call bring the memory in line with them.
 
-        Changed files supersede, files that are gone are archived, renamed ones keep their chunks. ``options``
-        (patterns, tags, dry_run, …) are those of ``interchange.sync_folder``; ``undo(change=…)`` takes it back.
+        Changed files supersede their former chunks, removed files are archived, renamed ones keep their chunks.
+        ``options`` (patterns, tags, dry_run, …) are those of ``interchange.sync_folder``; ``undo(change=…)`` undoes it.
 
         Raises:
             NotFoundError: there is no such folder. StorageError: the memory cannot be written.
@@ -239,7 +239,7 @@ class Memory:
         return sync_folder(self.store, path, progress=progress, **options)
 
     def _finder(self) -> Finder:
-        """What looks for replaced and contradicted memories, one for each thread."""
+        """The finder of replaced and contradicted memories; each thread has its own."""
         from rlm_mem.proposals.finding import Finder
 
         found: Finder | None = getattr(self._own, "finder", None)
@@ -270,7 +270,7 @@ class Memory:
             engine: ``monty`` or ``cpython``; None: the configured one.
             functions: further read-only functions for the program, by name.
             on_step: called after each turn. ``on_text``: called with the text of the model as it arrives.
-            max_tokens: of the excerpts in ``sources`` together; ``limits`` bounds what the run itself may spend.
+            max_tokens: for all excerpts in ``sources`` together; ``limits`` bounds what the run itself may spend.
             as_of: answer from what held at this time (a day or a time), not from what holds now.
 
         Returns:
@@ -349,7 +349,7 @@ class Memory:
 
         Args:
             run: a result of recall or reason, or the id of a recorded run; ``"last"`` names the newest.
-            bundle: also what the receipt can be verified against without this memory (``Receipt.bundle``).
+            bundle: also make the bundle for verifying the receipt without this memory (``Receipt.bundle``).
             key: the file of an Ed25519 private key to sign with (extra ``sign``); ``password`` where it has one.
 
         Raises:
@@ -403,7 +403,7 @@ class Memory:
             by: ``chunk``, ``segment`` (the sentence or turn) or ``conversation``.
             as_of: rank by what was in force at that time.
             explain: return the parts of each score.
-            max_tokens: of all snippets and neighbours together: the best hits that fit, the last of them cut.
+            max_tokens: for all snippets and neighbours together: the best hits that fit, the last one cut.
             neighbours: turns or sentences on each side returned with each hit (`Hit.neighbours`), 0 to 10.
         """
         found = searching.search(
@@ -452,18 +452,18 @@ class Memory:
         expected_revision: int | None = None,
         secrets: SecretAction | None = None,
     ) -> Chunk | None:
-        """Change a chunk (see ``ChunkStore.update_chunk``) and keep the former version; None where there is none."""
+        """Change a chunk (see ``ChunkStore.update_chunk``) and keep the former version; None if there is no chunk."""
         return self.store.update_chunk(
             chunk_id, content, metadata, links, tags, confidence=confidence, chunk_type=chunk_type,
             expected_revision=expected_revision, secrets=secrets,
         )  # fmt: skip
 
     def quarantine(self, chunk_id: str, reason: str | None = None) -> Chunk:
-        """Hide a chunk from everything that reads until it is released (see ``ChunkStore.quarantine``)."""
+        """Hide a chunk from every read until it is released (see ``ChunkStore.quarantine``)."""
         return self.store.quarantine(chunk_id, reason)
 
     def release(self, chunk_id: str, trust: str | None = None) -> Chunk:
-        """Release a chunk from quarantine, trusted as before or as ``trust`` says (see ``ChunkStore.release``)."""
+        """Release a chunk from quarantine, with its former trust or ``trust`` (see ``ChunkStore.release``)."""
         return self.store.release(chunk_id, trust)
 
     def delete(self, chunk_id: str, permanent: bool = False) -> bool:
@@ -478,7 +478,7 @@ class Memory:
         dry_run: bool = True,
         progress: Progress | None = None,
     ) -> ErasureReport:
-        """Erase a person or a source in every namespace; by default only report what would go (see ``erasing.erase``).
+        """Erase a person or a source in every namespace; by default only report it (see ``erasing.erase``).
 
         Raises:
             InputError: neither or both are named, or the name cannot be erased. ConflictError: within a batch.
@@ -488,7 +488,7 @@ class Memory:
         return erase(self.store, person=person, source=source, dry_run=dry_run, progress=progress)
 
     def verify_erasure(self, report: ErasureReport) -> list[str]:
-        """The places where anything erased according to a report is still found, by the bytes of every file or row."""
+        """The places where anything that a report lists as erased is still found in the bytes of a file or row."""
         from rlm_mem.store.core.erasing import verify_erasure
 
         return verify_erasure(self.store, report)
@@ -511,7 +511,7 @@ class Memory:
         """Undo the last change of anything in the namespace, or of one chunk.
 
         Args:
-            chunk_id: bring back the former version of this chunk as a new revision, or the one of ``to_revision``.
+            chunk_id: restore the former version of this chunk, or that of ``to_revision``, as a new revision.
             change: undo the change of this id, which may be an undo, instead of the last one.
 
         Returns:
@@ -530,7 +530,7 @@ class Memory:
         """The last changes of the namespace, newest first: what ``undo`` can undo by id.
 
         Args:
-            limit: at most so many; None: all in the audit log.
+            limit: how many at most; None: all in the audit log.
         """
         return list(islice(self.continuum.recorded_changes(), limit))
 
@@ -573,7 +573,7 @@ class Memory:
         origin: Sequence[str] | str | None = None,
         trust: str | None = None,
     ) -> list[str]:
-        """Ids by filter, in order of time (see ``ChunkStore.list_chunks``); with ``as_of`` of what held then."""
+        """Ids by filter, in order of time (see ``ChunkStore.list_chunks``); ``as_of``: only chunks that held then."""
         return (self.store if as_of is None else self.store.held_at(as_of)).list_chunks(
             conversation_id, start_date, end_date, tags, chunk_type, any_tags=any_tags, namespace=namespace,
             archived=archived, limit=limit, offset=offset, newest_first=newest_first, origin=origin, trust=trust,
@@ -630,12 +630,12 @@ class Memory:
         return Persona(self.store.backend.files(self.store.namespace), session, mode=mode, keep=keep)
 
     def hud(self, persona: Persona | None = None) -> Hud:
-        """The figures of LIVEHUD; None: those of the kept default session."""
+        """The figures of LIVEHUD for a persona; None: the kept default session."""
         figures = self.hud_figures(persona)
         return results.Hud(**{**figures, "sliders": tuple(figures["sliders"])})
 
     def hud_figures(self, persona: Persona | None = None) -> Mapping[str, Any]:
-        """The same as plain data, for gauges and JSON (keys: ``rlm_mem.persona.figures.KEYS``)."""
+        """The figures of :meth:`hud` as plain data, for gauges and JSON (keys: ``rlm_mem.persona.figures.KEYS``)."""
         from rlm_mem.persona.figures import figures_of
         from rlm_mem.recall.trajectory import trajectories
 
@@ -659,7 +659,7 @@ class Memory:
         Args:
             operation: only ``recall``, ``reason`` or ``session``.
             since, until: ``YYYY-MM-DD`` or a longer time; a date alone includes its day.
-            limit: at most so many; None for all.
+            limit: how many at most; None: all.
         """
         from rlm_mem.recall.trajectory import list_trajectories
 

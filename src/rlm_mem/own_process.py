@@ -1,6 +1,6 @@
-"""What a process that is this package's own sets for itself: the command, its hooks and servers, and its workers.
+"""Settings of the package's own processes: the command, its hooks and servers, and its workers.
 
-Nothing of it happens in a program that imports the package.
+Importing the package into another program changes nothing.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import os
 __all__ = ["environment_of_programs", "prepare"]
 
 _ONE_THREAD = "OPENBLAS_NUM_THREADS"
-"""numpy comes with OpenBLAS, which starts a thread for each processor when it is loaded; these wait by spinning for
-longer than loading takes. There is no linear algebra here, which alone would use them. In a program that imports
-the package they belong to its own calculations."""
+"""numpy comes with OpenBLAS, which starts a thread for each processor when it is loaded; these spin for longer than
+loading takes. Only linear algebra uses them, and the package has none. A program that imports the package keeps them
+for its own calculations."""
 _COLLECTED = 50_000
-"""Objects made since the last search for garbage that cause the next one. Python's 700 cause some hundred of them while
-modules are loaded, which find nothing."""
+"""Number of new objects that triggers a garbage collection. With Python's default of 700, loading the modules triggers
+some hundred collections, which find nothing."""
 
 _ours: list[str] = []
-"""Variables that were not set before."""
+"""Environment variables that ``prepare`` set."""
 
 
 def prepare() -> None:
@@ -31,5 +31,5 @@ def prepare() -> None:
 
 
 def environment_of_programs() -> dict[str, str]:
-    """The environment for programs of the user that are started here, such as an editor: without what was set above."""
+    """The environment for the user's programs, such as an editor: without the variables that ``prepare`` set."""
     return {name: value for name, value in os.environ.items() if name not in _ours}

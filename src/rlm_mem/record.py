@@ -1,7 +1,7 @@
 """Frozen records that cost little to define: msgspec structs which the functions of `dataclasses` accept as well.
 
 Defining a frozen data class compiles six functions, half a millisecond each time a process starts; a struct takes a
-fortieth of that. Records are for the classes that every opening and every search load.
+fortieth of that. Records are for classes that are loaded by every opening of a store and every search.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _field(one: structs.FieldInfo) -> Any:
 
 
 class _DataclassFields:
-    """Makes `dataclasses.fields`, `replace` and `asdict` work on a record; made when one of them first asks."""
+    """Makes `dataclasses.fields`, `replace` and `asdict` work on a record; computed at the first call."""
 
     def __get__(self, instance: object, kind: type[Struct]) -> dict[str, dataclasses.Field[Any]]:
         return _dataclass_fields(kind)
