@@ -1,4 +1,4 @@
-"""The client of an ASGI request, as the guard of the server has found it."""
+"""The client of an ASGI request, as identified by the guard of the server."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from rlm_mem.access.grants import Caller
 __all__ = ["NEEDED", "client_of", "set_client"]
 
 _KEY = "rlm_mem.client"
-#: Where the permission stands that a refused request would have needed.
+#: Key of the ASGI scope for the permission that a refused request lacked.
 NEEDED = "rlm_mem.needed"
 
 
 def set_client(scope: MutableMapping[str, Any], client: Caller) -> None:
-    """Say who sent a request; the guard alone does."""
+    """Record who sent a request; only the guard calls this."""
     scope[_KEY] = client
 
 
 def client_of(scope: Mapping[str, Any]) -> Caller:
-    """Who sent a request; nobody, who may do nothing, where no guard has looked."""
+    """Who sent a request; without a guard, a caller that may do nothing."""
     found = scope.get(_KEY)
     return found if isinstance(found, Caller) else Caller()

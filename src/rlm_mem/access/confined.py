@@ -1,4 +1,4 @@
-"""Memories of the clients of a server, on its open store: confined to one namespace, or reading two as one."""
+"""Memories for the clients of a server, on its open store: confined to one namespace, or reading two as one."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ConfinedMemory(_View):
 
     Args:
         whole: the open memory; it stays open when this one is closed.
-        namespace: the only one that exists for it.
+        namespace: the only one that it can name.
         actor: who writes, for the audit log.
     """
 
@@ -44,7 +44,7 @@ class ConfinedMemory(_View):
 
 
 class JoinedMemory(_View):
-    """The memory of a project as it is read: with the namespace that all projects share.
+    """A project's memory for reading: joined with the namespace that all projects share.
 
     Args:
         whole: the open memory, whose namespace is the project's; it stays open when this one is closed.

@@ -41,9 +41,9 @@ class Access:
     Attributes:
         name: for the audit log, metrics and limits.
         namespaces: names; ``team/*`` stands for all below ``team``, ``*`` for all.
-        permissions: with those that they include.
-        rate: requests a second that it may go on with; None: that of the server.
-        owner: the person who runs the server: the token of its start, or a client on stdin and stdout.
+        permissions: those granted, and those that they include.
+        rate: sustained requests a second; None: the server's limit.
+        owner: whether it is the person who runs the server, by the token made at its start or on stdin and stdout.
     """
 
     name: str
@@ -62,7 +62,7 @@ class Access:
         return needed in self.permissions
 
     def check(self, needed: Permission) -> None:
-        """Raise unless it is permitted.
+        """Raise an error unless the permission is granted.
 
         Raises:
             AccessDenied: the token lacks the permission.
@@ -75,11 +75,11 @@ class Access:
             )
 
     def covers(self, namespace: str) -> bool:
-        """Whether the namespace is one of its own."""
+        """Whether one of its patterns covers the namespace."""
         return any(_covers(pattern, namespace) for pattern in self.namespaces)
 
     def includes(self, namespaces: Iterable[str], permissions: Iterable[Permission] = ()) -> bool:
-        """Whether patterns and permissions are all within its own."""
+        """Whether all of these patterns and permissions are within its own."""
         return self.permissions.issuperset(permissions) and all(map(self.covers, namespaces))
 
 
@@ -93,7 +93,7 @@ _VERBS: Mapping[Permission, str] = {
 
 #: The person who runs the server.
 OWNER = Access("server", ("*",), PERMISSIONS["admin"], owner=True)
-#: A client that has not shown who it is.
+#: A client that has not identified itself.
 NOBODY = Access("nobody")
 
 
@@ -104,7 +104,7 @@ class Caller:
     Attributes:
         access: what it may do.
         namespace: the one that it asks for; None: its default.
-        browser: it came with the cookie of a login.
+        browser: whether the request came with the cookie of a login.
     """
 
     access: Access = NOBODY
@@ -116,10 +116,10 @@ class Caller:
 
         Args:
             default: of the server; used where it is allowed, else the first that the token names.
-            served: patterns of those that the server gives to anybody.
+            served: patterns of the namespaces that the server offers at all.
 
         Raises:
-            NamespaceError: it is not the client's. InputError: it has to name one.
+            NamespaceError: the client does not reach it. InputError: the client has to name one.
         """
         allowed = self.access.covers
         server = Access("", tuple(served)).covers

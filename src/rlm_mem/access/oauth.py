@@ -1,7 +1,7 @@
 """Tokens of an OAuth 2.1 authorization server: this server is the protected resource (RFC 9068, RFC 8707).
 
 A token is accepted when the authorization server has signed it for this very server (``aud``), and it has not expired.
-What it permits stands in it: scopes ``rlm-mem:read``, ``rlm-mem:write``, …, and the claim ``rlm_mem_namespaces``.
+The token states what it permits: scopes ``rlm-mem:read``, ``rlm-mem:write``, …, and the claim ``rlm_mem_namespaces``.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ _SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@|:-]{0,63}\Z")
 _MOST_BYTES = 1_000_000
 _MOST_KNOWN = 2000
 _KNOWN_SECONDS = 60.0
-"""How long a verified token is not verified again; a key that is withdrawn is refused after that."""
+"""Seconds for which a verified token is not verified again; a withdrawn key is refused after that."""
 _KEYS_SECONDS = 600.0
 _RETRY_SECONDS = 5.0
-"""Least time between two looks for a key that is not known: anybody can send a token that names one."""
+"""Least seconds between two requests for the keys when one is not known: anybody can send a token that names one."""
 _LEEWAY = 30.0
 
 _log = logging.getLogger(__name__)
 
 
 class ResourceServer:
-    """Reads the tokens that an authorization server gives out for this server.
+    """Reads the tokens that an authorization server issues for this server.
 
     Args:
         issuer: its address, as the tokens name it in ``iss``.
         resource: the identifier of this server, which ``aud`` has to name.
         clock: seconds since 1970.
-        transport: by which the authorization server is asked; None: the network.
+        transport: HTTP transport to the authorization server; None: the network.
 
     Raises:
-        InvalidConfig: the issuer is not an https address; http is taken on the loopback interface only.
+        InvalidConfig: the issuer is not an https address; http is accepted on the loopback interface only.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class ResourceServer:
             )
             access = _access(claims)
         except (jwt.PyJWTError, InputError, ValueError, TypeError, RecursionError) as error:
-            # The class alone: messages may quote the token.
+            # Log the class alone: messages may quote the token.
             _log.info("a token of %s is refused: %s", self.issuer, type(error).__name__)
             return None
         self._known[mark] = (access, float(claims["exp"]), now + _KNOWN_SECONDS)
@@ -164,7 +164,7 @@ class ResourceServer:
 
 
 def _metadata_addresses(issuer: str) -> tuple[str, ...]:
-    """Where an authorization server describes itself: RFC 8414, then OpenID Connect."""
+    """Addresses of an authorization server's metadata: RFC 8414, then OpenID Connect."""
     parts = urlsplit(issuer)
     path = parts.path.rstrip("/")
     inserted = (

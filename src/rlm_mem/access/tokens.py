@@ -1,4 +1,4 @@
-"""The named tokens of a brain: made, listed, expired and revoked, in a file that holds their hashes only.
+"""The named tokens of a brain: made, listed, expired and revoked, in a file with their hashes only.
 
 A token has 256 random bits, so that its SHA-256 hash can be neither guessed nor looked up in a table: a salt or a slow
 hash, which passwords need, would add nothing here.
@@ -40,10 +40,10 @@ from rlm_mem.store.core.files import Signature, signature, write_atomic
 
 __all__ = ["OAUTH", "PREFIX", "TokenFile", "TokenRecord", "token_path"]
 
-#: Begins every token, so that scanners for secrets find one that leaked.
+#: Prefix of every token, so that scanners for secrets find leaked ones.
 PREFIX = "rlm_mem_token_"
 
-#: Begins the name of a subject of an authorization server; no token has such a name.
+#: Prefix of the names of subjects of an authorization server; no token has such a name.
 OAUTH = "oauth:"
 
 _FORMAT = 1
@@ -119,10 +119,10 @@ def token_path(brain: Path | str, given: Path | None = None) -> Path:
 class TokenFile:
     """The tokens of a server, kept in one JSON file that several processes may use; safe for threads.
 
-    Each use looks whether the file is still the same, so a revoked token is refused from the next request on.
+    Each use checks whether the file has changed, so a revoked token is refused from the next request on.
 
     Args:
-        path: of the file; a missing one has no tokens.
+        path: the file; if it is missing, there are no tokens.
         clock: returns the present time with a time zone.
     """
 
@@ -144,14 +144,14 @@ class TokenFile:
         rate: float | None = None,
         by: str = "",
     ) -> tuple[TokenRecord, str]:
-        """Make a token; it is told here and never again.
+        """Make a token, which is returned here and stored nowhere.
 
         Args:
             name: letters, digits, ``.``, ``_``, ``@``, ``-``; at most 64.
             namespaces: names, or patterns such as ``team/*``; none for a token that reads metrics alone.
             permissions: of read, write, review, admin, metrics.
             lasts: how long (``90d``), or until when (a time); None: until it is revoked.
-            rate: requests a second that it may go on with; None: as the server's.
+            rate: sustained requests a second; None: the server's limit.
             by: who makes it.
 
         Returns:
@@ -198,14 +198,14 @@ class TokenFile:
         return record, token
 
     def revoke(self, name: str, *, by: str = "", within: Access | None = None) -> TokenRecord:
-        """Revoke the token of a name or an id; of several of one name, the one in force.
+        """Revoke a token by name or id; of several of one name, the one in force.
 
-        ``oauth:SUB`` revokes every token that an authorization server gives to that subject, also later ones, until
-        it is readmitted.
+        ``oauth:SUB`` revokes every token that an authorization server issues to that subject, later ones included,
+        until it is readmitted.
 
         Args:
             by: who revokes it.
-            within: whoever revokes it; tokens that reach further do not exist for it.
+            within: access of whoever revokes it; tokens that reach further are treated as missing.
 
         Raises:
             NotFoundError: there is none, or it was revoked already. StorageError: the file cannot be used.
@@ -214,7 +214,7 @@ class TokenFile:
         with self._changing() as tokens:
             everywhere = within is None or within.includes(("*",), ("admin",))
             if _SUBJECT.match(name) and everywhere and all(one.name != name for one in tokens):
-                # Whoever lists it must reach every namespace: which ones the tokens name is not known here.
+                # Listing it requires access to every namespace: those that the tokens name are not known here.
                 subject = TokenRecord(
                     secrets.token_hex(6), name, "", ("*",), (), now, by, revoked_at=now, revoked_by=by
                 )
@@ -264,7 +264,7 @@ class TokenFile:
         return name in self._subjects
 
     def records(self) -> list[TokenRecord]:
-        """Every token, also expired and revoked ones, in the order in which they were made."""
+        """Every token, expired and revoked ones included, in the order in which they were made."""
         return list(self._current().values())
 
     def state_of(self, record: TokenRecord) -> str:
