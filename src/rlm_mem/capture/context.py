@@ -40,12 +40,12 @@ def session_context(
 ) -> AgentContext:
     """The context at the start of a session: decisions and findings of the project, general preferences of its user.
 
-    Text that is not trusted is left out here, and marked where it bears on a prompt.
+    Untrusted text is left out here; the context of a prompt includes it, marked as such.
 
     Args:
         project: the memory of the project; None where the session belongs to none.
         shared: the memory of the user.
-        name: of the project, to search the memory of the user for.
+        name: name of the project, searched for in the memory of the user.
         budget: tokens, at most.
         limit: memories of each kind, at most.
     """
@@ -66,7 +66,7 @@ def prompt_context(
     """The context for one prompt: the best hits of each memory in turn.
 
     Args:
-        known: chunks that the session was given already.
+        known: ids of chunks that the session was given already.
     """
     ranked = [_fitting(memory, prompt, _HITS) for memory in memories]
     return _within_budget(

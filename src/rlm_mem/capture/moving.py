@@ -18,7 +18,7 @@ __all__ = ["MovedChunk", "move_chunks"]
 
 @dataclass(frozen=True, slots=True)
 class MovedChunk:
-    """A memory that was moved: its id where it was, and where it is now."""
+    """A memory that was moved: its former id, and its id in the new namespace."""
 
     former_id: str
     chunk_id: str
@@ -27,16 +27,16 @@ class MovedChunk:
 def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) -> list[MovedChunk]:
     """Move memories into another namespace, all of those named or none; they are archived where they were.
 
-    It is one transaction: a process killed in the middle leaves each memory in one of the namespaces. Only where
-    these are on different database servers, it is two: what is killed between them leaves the memories in both, and
-    the same call completes the move.
+    This is one transaction: a process killed in the middle leaves each memory in one of the namespaces. If these are on
+    different database servers, there are two: a process killed between them leaves the memories in both namespaces, and
+    repeating the call completes the move.
 
     A memory keeps its text, type, tags, times, validity, origin and trust. Links are not moved, since they lead to
     chunks that the other namespace does not have. ``provenance.moved_from`` names where it was.
 
     Args:
         source: the namespace that they are in.
-        namespace: where to, in the same place.
+        namespace: the target, in the same brain or database.
 
     Returns:
         what was moved, in the order of the ids.
@@ -53,7 +53,7 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
     ids = list(dict.fromkeys(chunk_ids))
     with ExitStack() as together:
         try:
-            # In the same order always: of two opposite moves at once, one waits for the other.
+            # Always in the same order: of two opposite moves at once, one waits for the other.
             for store in sorted((source, target), key=lambda one: one.namespace):
                 together.enter_context(store.batch())
         except NamespaceError:  # they are on different servers
@@ -73,7 +73,7 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
 
 
 def _written(chunk: Chunk, target: ChunkStore) -> str:
-    """Write a chunk of another namespace to this one, unless it is there; its id there."""
+    """Write a chunk to the target namespace, unless it is there already; returns its id there."""
     meta = chunk.metadata
     there = target.find_same(chunk.content, meta.conversation_id)
     if there is not None:

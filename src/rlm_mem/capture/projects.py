@@ -82,7 +82,7 @@ def _of_repository(root: Path, git: Path) -> Project:
 
 
 def _common(root: Path, git: Path) -> Path:
-    """The folder with the repository's settings; that of a work tree is elsewhere."""
+    """The folder with the repository's settings; for a work tree it is elsewhere."""
     if git.is_dir():
         return git
     line = git.read_text(encoding="utf-8", errors="replace")[:4_096].strip()

@@ -2,7 +2,7 @@
 
 Claude Code, Codex and Cursor write JSON lines, Gemini CLI lines or one JSON object. Tool calls, their output, reasoning
 and what the client itself inserts are left out. A transcript is untrusted: lines that are huge, broken, half written or
-nested without end are skipped.
+nested too deeply are skipped.
 """
 
 from __future__ import annotations
