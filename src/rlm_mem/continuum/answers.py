@@ -1,4 +1,4 @@
-"""What queries of tiered memories return, as plain data: apart from the queries, so that describing it is cheap."""
+"""The results of queries of tiered memories, as plain data; not with the queries, so that describing them is cheap."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Changes of tiered memories: each one transaction of files, mirrors, journal and change record, which can be undone.
 
 Changes between tiers keep their record (``archive/transitions``), all others for a while (``archive/undo``). Earlier
-versions wrote a change to ``archive/pending`` before they carried it out; one that is found there is finished.
+versions wrote a change to ``archive/pending`` before they carried it out; a change found there is finished.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Change(ChangeRecord, kw_only=True):
         derived: mirror of a new memory → the chunks it was made from.
         superseded: chunk → the mirror that took its place.
         marks: plain chunk → metadata fields to set. ``unmarks``: the fields that undoing sets.
-        archived: plain chunks to archive. ``restored``: those to bring back, which undoing the first does.
+        archived: plain chunks to archive. ``restored``: plain chunks to restore. Undoing swaps the two.
     """
 
     tier_from: str | None = None
@@ -89,7 +89,7 @@ class Changes:
         )  # fmt: skip
 
     def replaced(self, entry: TieredMemory, text: str) -> Edit:
-        """The edit that gives a memory another text."""
+        """The edit that replaces the text of a memory."""
         return Edit(file=entry.file, block=entry.block, before=entry.text, after=text)
 
     def removed(self, entry: TieredMemory) -> Edit:
@@ -133,7 +133,7 @@ class Changes:
 
     @contextmanager
     def locked(self, *, undoable: bool = False) -> Iterator[WriteTransaction]:
-        """One transaction, with nothing unfinished before it; ``undoable``: changes of files are recorded."""
+        """One transaction, after finishing what an earlier one left; ``undoable``: changes of files are recorded."""
         if self._store.backend.read_only:
             raise StoreReadOnly("the memory was opened read-only")
         if self._store.backend.in_transaction:
@@ -162,7 +162,7 @@ class Changes:
         return change
 
     def recover(self) -> int:
-        """Finish changes that an earlier version began and did not finish; returns how many that were."""
+        """Finish changes that an earlier version began and did not finish; returns their number."""
         if not self._unfinished():
             return 0
         with self._store.batch():
@@ -263,9 +263,7 @@ class Changes:
             "entry": change.entry, "from": change.tier_from, "to": change.tier_to, "reason": change.reason,
             **({"details": change.details} if change.details else {}),
         }  # fmt: skip
-        tail = self._stored.read_from(
-            JOURNAL, -_TAIL
-        )  # a line that was written before is among the last ones
+        tail = self._stored.read_from(JOURNAL, -_TAIL)  # if the line was written before, it is among the last
         if f'"id":"{change.id}"'.encode() in tail:
             return
         start = (
@@ -314,10 +312,10 @@ class Changes:
         self._stored.remove(f"{TRANSITIONS}/{transition_id}.json")
 
     def undo(self, transition_id: str, reason: str) -> Change:
-        """Put every file of a transition back as it was, byte for byte, and the mirrors with them.
+        """Restore every file of a transition byte for byte, and the mirrors with them.
 
         Raises:
-            NotFoundError: there is no such transition. ConflictError: what it made was changed or moved since.
+            NotFoundError: there is no such transition. ConflictError: its result was changed or moved since.
         """
 
         return self._undone(self.transition(transition_id), reason)
@@ -326,7 +324,7 @@ class Changes:
         """Undo a change by its record, of tiered memories or of other files.
 
         Raises:
-            ConflictError: what it made was changed since, or there is no record.
+            ConflictError: its result was changed since, or there is no record.
         """
         former = self._recorded(change)
         if former is None:
@@ -343,7 +341,7 @@ class Changes:
         return None
 
     def _undone(self, former: Change, reason: str) -> Change:
-        # Files determine the mirrors; which mirror another one replaces is in the record alone.
+        # Files determine the mirrors, but only the record has which mirror replaces which.
         again = self._recorded(str(former.details.get("undoes"))) if former.op == "undo" else None
 
         def build() -> Change:
@@ -397,7 +395,7 @@ def _is_memory(file: str) -> bool:
 
 
 def archive_name(file: str, block: str | None = None) -> str:
-    """The place of a memory in the archive where the name is free."""
+    """The place of a memory in the archive, if the name is free."""
     base, _, suffix = file.rpartition(".")
     return f"archive/{base}.{suffix}" if block is None else f"archive/{base}/{block}.{suffix}"
 

@@ -1,6 +1,6 @@
 """MemoryConsolidationAgent: analyse, find candidates, validate, promote (docs/spec/continuum.md, Promotion).
 
-Rules alone decide. A model, where one is given, writes a generalisation of what is promoted, which is stored with its
+Rules alone decide. A model, if one is given, writes a generalisation of each promoted memory, which is stored with its
 sources. A run ends at a fixed point: running it again, also after it was killed, changes nothing more.
 """
 
@@ -124,7 +124,7 @@ class MemoryConsolidationAgent:
                 )
 
     def _extendable(self) -> dict[_Group, TieredMemory]:
-        """The memories that logs may extend, by group: traces and what became of them, latest and highest first."""
+        """The memory that logs may extend, by group: of traces and what became of them, the highest and latest."""
         made = [
             entry
             for entry in self._files.entries([], ("trace", "learning", "library"))
@@ -189,7 +189,7 @@ class MemoryConsolidationAgent:
         )
 
     def _extended(self, trace: TieredMemory, logs: Sequence[TieredMemory], now: str) -> Edit:
-        """The edit that adds the uses of further logs to a trace; its steps are theirs and stay."""
+        """The edit that adds the uses of further logs to a trace; its steps stay as they are."""
         fields = merged_fields([trace, *logs])
         log = (
             f"{now[:19].rstrip('Z')}Z {trace.meta.tier}: {len(logs)} further logs of the same goal and tools"
@@ -203,7 +203,7 @@ class MemoryConsolidationAgent:
             if fields.get(name) not in (None, [], {})
         }  # fmt: skip
         changed["consolidation_log"] = "\n".join(filter(None, (trace.meta.consolidation_log, log)))[-4000:]
-        # Of a stable memory only the figures change; a trace also gets lines of evidence.
+        # In a stable memory only the figures change; a trace also gets lines of evidence.
         body = with_evidence(trace.body, joined_run(logs).evidence) if trace.kind == "trace" else None
         return self._changes.replaced(trace, trace.changed(changed, body))
 
@@ -432,9 +432,9 @@ MAX_EVIDENCE = 50
 
 
 def merged_fields(entries: Sequence[TieredMemory]) -> dict[str, Any]:
-    """The front matter of a memory made of several; values that cannot be added are those of the first success.
+    """The front matter of a memory made of several; values that cannot be added are taken from the first success.
 
-    Confidence starts from the best of them; each further log that went well or badly counts like a use.
+    Confidence starts from that of the best one; each further log with an outcome counts like a use.
     """
     main = next((entry for entry in entries if entry.meta.successes), entries[0])
     metas = [entry.meta for entry in entries]

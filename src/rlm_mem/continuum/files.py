@@ -67,7 +67,7 @@ class TieredMemory:
         return self.block or self.file.rpartition("/")[2]
 
     def changed(self, changes: dict[str, Any], body: str | None = None) -> str:
-        """Its text with some fields (None removes one) and perhaps another body."""
+        """Its text with some fields changed (None removes one) and, if given, another body."""
         header = edited(self.header, changes, self.key)
         end = "\r\n" if "\r\n" in self.header else "\n"
         if self.block is None:
@@ -166,7 +166,7 @@ class MemoryFiles:
                 _note(problems, file, error)
 
     def in_file(self, file: str, problems: list[InvalidEntry] | None = None) -> list[TieredMemory]:
-        """The memories of one file; none where there is no such file. Raises InvalidMemory for a file with one."""
+        """The memories of one file, if it exists; raises InvalidMemory for an invalid file of a single memory."""
         text = self.read(file)
         return [] if text is None else self._in_text(file, text, problems)
 

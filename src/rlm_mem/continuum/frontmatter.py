@@ -45,7 +45,8 @@ class MemoryBlock:
 def split_one(text: str) -> tuple[str, str, str] | None:
     """``(before, YAML, body)`` of a file that holds one memory; None where there is no front matter.
 
-    ``before`` is the fence, a byte order mark included, so that the three with a closing fence make the file again.
+    ``before`` is the opening fence with any byte order mark; ``body`` begins with the closing fence. With the YAML
+    between them they make the file again.
     """
     lines = text.splitlines(keepends=True)
     if not lines or not _FENCE.match(lines[0].removeprefix("\ufeff")):
@@ -105,7 +106,7 @@ def parse_yaml(header: str, where: str) -> dict[str, Any]:
 
 
 def _quick(header: str) -> dict[str, Any] | None:
-    """Read the simple lines that this package writes; None where a line has any other form, for the YAML library.
+    """Read the simple lines that this package writes; None if a line has another form and needs the YAML library.
 
     The YAML library needs milliseconds where this needs microseconds, and thousands of memories are read at once.
     """

@@ -71,7 +71,7 @@ class Mirror:
     """Writes mirrors; every call is idempotent.
 
     Args:
-        store: of the chunks; the caller holds its lock.
+        store: the chunk store; the caller holds its lock.
     """
 
     def __init__(self, store: ChunkStore) -> None:
@@ -131,7 +131,7 @@ class Mirror:
             self._store.update_chunk(chunk_id, metadata=fields)
 
     def ids(self) -> list[str]:
-        """Ids of every active mirror, from the index alone."""
+        """Ids of all active mirrors, from the index alone."""
         tags = [f"{TIER_TAG}{name}" for name in TIERS]
         return [one for one in self._store.list_chunks(any_tags=tags) if one.startswith(places.MIRROR)]
 

@@ -123,7 +123,7 @@ def slug(text: str, words: int = 6) -> str:
 
 
 MIRROR = "chunk-memory-"
-"""How the ids of mirrors begin."""
+"""Prefix of the ids of mirrors."""
 
 
 def mirror_id(namespace: str, file: str, block: str | None) -> str:

@@ -47,7 +47,7 @@ class Pruner:
         return report
 
     def run(self, *, dry_run: bool = True, progress: Progress | None = None) -> PruneReport:
-        """Report what retention requires, and with ``dry_run=False`` do it; safe to repeat and to kill."""
+        """Report the steps of retention, and with ``dry_run=False`` carry them out; safe to repeat and to kill."""
         if not dry_run:
             self._continuum.sync()
         report = self.plan()
@@ -121,7 +121,7 @@ class Pruner:
     # --- the archive -------------------------------------------------------------------------------------------------
 
     def archived(self) -> list[str]:
-        """Memories in the archive: paths below it, oldest names first."""
+        """Memories in the archive, as paths in name order."""
         return sorted(
             name
             for folder in ("memory", "system", "workspace")
@@ -145,12 +145,12 @@ class Pruner:
         )
 
     def delete_archived(self, before: datetime, *, dry_run: bool = True) -> list[str]:
-        """Delete permanently what was archived before a time; by default a dry run.
+        """Permanently delete memories that were archived before a time; by default a dry run.
 
         The records that could undo those transitions are deleted too. Returns the names.
         """
         archived_by: dict[str, tuple[str, datetime]] = {}
-        for transition_id in self._changes.transitions():  # of a name archived twice the last time counts
+        for transition_id in self._changes.transitions():  # the last time that a name was archived counts
             former = self._changes.transition(transition_id)
             for edit in former.edits:
                 if edit.file.startswith("archive/") and edit.after is not None:

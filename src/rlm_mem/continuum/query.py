@@ -59,7 +59,7 @@ class QueryMemoryTool:
     """Queries tiered memories through the store's one index.
 
     Args:
-        store: where their mirrors live.
+        store: the chunk store with their mirrors.
     """
 
     def __init__(self, store: ChunkStore) -> None:
@@ -70,13 +70,13 @@ class QueryMemoryTool:
     # --- the three frequency queries ---------------------------------------------------------------------------------
 
     def recent(self, goal: str, *, hours: float = 24, limit: int = 10) -> list[MemoryHit]:
-        """High-frequency query: memories related to a goal, created within the last 24 hours."""
+        """High-frequency query: memories related to a goal, created within the last ``hours`` hours."""
         since = self._store.clock() - timedelta(hours=hours)
         hits = self._ranked(goal, {"high": 1.0})
         return [hit for hit in hits if parse_time(hit.created_at) >= since][:limit]
 
     def proven(self, goal: str, *, min_confidence: float = 0.85, limit: int = 10) -> list[MemoryHit]:
-        """Mid-frequency query: traces whose goal matches, confidence ≥ 0.85, by success rate, best first."""
+        """Mid-frequency query: traces for a goal, of at least ``min_confidence``, the best success rate first."""
         hits = [hit for hit in self._ranked(goal, {"mid": 1.0}) if hit.confidence >= min_confidence]
         return sorted(hits, key=lambda hit: (-(hit.success_rate or 0.0), -hit.score, hit.key))[:limit]
 
@@ -109,7 +109,7 @@ class QueryMemoryTool:
             goal: what is to be done, in any words.
             tier_weights: weight by tier, normalised to a sum of 1; None: high .1, mid .6, low .3. A weight for
                 ultra-low ranks the core with the rest.
-            min_confidence: 0-1. ``task_type``: only this.
+            min_confidence: 0-1. ``task_type``: only memories of this type.
             include_core: also return the ultra-low memories, whatever the goal.
 
         Raises:
@@ -145,7 +145,7 @@ class QueryMemoryTool:
     def _ranked(
         self, goal: str, weights: Mapping[str, float], tags: list[str] | None = None
     ) -> list[MemoryHit]:
-        """Relevance of search (1 for the best of all tiers) × weight of the tier × reliability."""
+        """Hits by relevance in search (1 for the best of all tiers) × weight of the tier × reliability."""
         found = self._found(goal, [name for name, weight in weights.items() if weight > 0], tags or [])
         chunks = self._chunks(list(found))
         terms = set(get_analyser(self._store.config.search.language).terms(goal))
@@ -181,7 +181,7 @@ class QueryMemoryTool:
         return found
 
     def _chunks(self, ids: list[str]) -> list[Chunk]:
-        """Mirrors, read again only if their revision in the index has changed."""
+        """Mirrors of these ids; each is read again only if its revision in the index has changed."""
         revisions = {one.id: one.revision for one in self._store.summaries(ids)}
         stale = [one for one, revision in revisions.items() if self._read.get(one, (0, None))[0] != revision]
         if len(self._read) + len(stale) > _CACHE_SIZE:
@@ -261,7 +261,7 @@ _MAX_LIMIT = 50
 
 
 def program_functions(queries: QueryMemoryTool) -> dict[str, Callable[..., Any]]:
-    """``search_traces(goal, limit=10)`` and ``memories(tier=None, limit=20)``."""
+    """The functions ``search_traces(goal, limit=10)`` and ``memories(tier=None, limit=20)``, by name."""
 
     def search_traces(goal: str, limit: int = 10) -> list[dict[str, Any]]:
         """Memories of proven work for a goal, best first, with tier, reliability and figures."""

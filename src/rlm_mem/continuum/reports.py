@@ -83,7 +83,7 @@ class ConsolidationReport:
 
 @dataclass(frozen=True)
 class PruneStep:
-    """One thing that retention asks for: archive, downgrade, flag_for_review, or retire (a replaced mirror)."""
+    """One step that retention requires: archive, downgrade, flag_for_review, or retire (a replaced mirror)."""
 
     key: str
     action: str
@@ -120,9 +120,9 @@ def health(files: MemoryFiles, changes: Changes, review: ReviewQueue) -> dict[st
     """Figures of one namespace.
 
     Returns:
-        ``tiers`` (memories now, by tier), ``consolidation_rate`` (share of logs that came to an end by consolidation
-        rather than by age; None before the first), ``reuse`` (share of recorded uses that applied a memory of the mid
-        tier or below), ``promotions_per_month``, ``uses``, ``demotions``, ``open_reviews``, ``problems``.
+        ``tiers`` (memories now, by tier), ``consolidation_rate`` (share of ended logs that were consolidated, not
+        archived by age; None before the first), ``reuse`` (share of recorded uses that applied a memory of the mid tier
+        or below), ``promotions_per_month``, ``uses``, ``demotions``, ``open_reviews``, ``problems``.
     """
     problems: list[Any] = []
     tiers: Counter[str] = Counter(

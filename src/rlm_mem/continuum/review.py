@@ -3,8 +3,8 @@
 A memory enters the ultra-low tier, and a stable memory that fails is kept, by manual review only. The agent prepares
 cases; a person, or a caller with the name of a reviewer, approves, defers or rejects them, with a reason
 (docs/spec/continuum.md, Review). Memories captured from sessions with coding agents are reviewed here, too: they are
-in use from the start, approving confirms them, and rejecting archives them. So are
-proposals: a new memory that may replace or contradict an earlier one (docs/spec/links.md, Proposals).
+in use from the start, approving confirms them, and rejecting archives them. Proposals are reviewed here as well: a new
+memory may replace or contradict an earlier one (docs/spec/links.md, Proposals).
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ _PROPOSED = {
     ),
 }
 _FULL_SECONDS = 5.0
-"""Cases that were all waiting are not read again before: what another process decides makes room that much later."""
+"""Seconds for which a full queue is not read again; room made by decisions in another process is noticed that much
+later."""
 NEW_USES = 20
 """A rejected case is opened again only after this many further uses."""
 
@@ -80,14 +81,14 @@ class Case(msgspec.Struct, kw_only=True):
     """One question to a reviewer.
 
     Attributes:
-        kind: ``promote`` (low to ultra-low), ``retain`` (does this low memory still hold?), ``capture`` (shall what
-            this session left be kept?), ``quarantine`` (shall this chunk be released?), ``replace`` (does the newer
-            memory replace the older one?) or ``contradict`` (do the two contradict each other?).
-        entry: the memory; of a capture the conversation, of a quarantine the chunk, of a proposal the newer chunk.
-        chunk_ids: of a capture or a quarantine, the chunks in question; of a proposal, the newer and the older one.
+        kind: ``promote`` (low to ultra-low), ``retain`` (does this low memory still hold?), ``capture`` (shall the
+            memories of this session be kept?), ``quarantine`` (shall this chunk be released?), ``replace`` (does the
+            newer memory replace the older one?) or ``contradict`` (do the two contradict each other?).
+        entry: the memory; for a capture the conversation, for a quarantine the chunk, for a proposal the newer chunk.
+        chunk_ids: for a capture or a quarantine, the chunks in question; for a proposal, the newer and the older one.
         evidence, counter_evidence: for and against the memory.
-        defer_until: not to be shown as open before.
-        usage_at: uses of the memory when it was last decided.
+        defer_until: time at which a deferred case is open again.
+        usage_at: number of uses of the memory at the last decision.
     """
 
     id: str
@@ -116,7 +117,7 @@ class ReviewQueue:
         self._changes = changes
         self._traces = traces
         self._full: tuple[Sequence[str], float] = ((), 0.0)
-        """The proposals that were all waiting, and when they were read."""
+        """Files of the proposals when all of them were waiting, and when they were read (``time.monotonic``)."""
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
@@ -177,7 +178,7 @@ class ReviewQueue:
         return entry.meta.usage_count >= former.usage_at + NEW_USES
 
     def open(self, kind: Literal["promote", "retain"], key: str, why: str) -> Case | None:
-        """Open a case for a memory; None where one is open, or too few uses are new since the last decision."""
+        """Open a case for a memory; None if one is open, or if it has too few uses since the last decision."""
         case_id = _case_id(kind, key)
         made: list[Case] = []
 
@@ -222,7 +223,7 @@ class ReviewQueue:
         return case
 
     def add_proposed(self, proposals: Sequence[Proposal]) -> list[str]:
-        """Put proposals before a reviewer, as many as ``updates.max_open`` leaves room for; returns the cases.
+        """Open cases for as many proposals as ``updates.max_open`` leaves room for; returns the ids of the cases.
 
         Called within the transaction that stores the newer chunks.
         """
@@ -246,18 +247,19 @@ class ReviewQueue:
         return opened
 
     def judge(self, llm: LLM, limit: int = 10, *, only: Sequence[str] | None = None) -> list[Change]:
-        """Let a model decide open proposals: one call each, of two sentences of at most 400 characters.
+        """Let a model decide open proposals, in one call each about two sentences of at most 400 characters.
 
-        What it is sure of is decided in the name ``model NAME``, which ``undo`` takes back; the rest stays open, and so
-        does what a person alone may decide: a newer memory from elsewhere than a person or an agent, or trusted less.
+        Proposals that it is sure of are decided in the name ``model NAME``, which ``undo`` reverts. The others stay
+        open, as do those that only a person may decide: the newer memory is from a file, or not from a person or an
+        agent, or is trusted less.
 
         Args:
-            limit: at most so many calls.
-            only: these cases; None: the oldest.
+            limit: calls at most.
+            only: ids of the cases to decide; None: the oldest cases.
 
         Raises:
             InputError: ``limit`` is below 1. InvalidConfig: the model is the offline one, which cannot judge.
-            ModelError: the model failed; what was decided before stays.
+            ModelError: the model failed; earlier decisions stay.
         """
         from rlm_mem.proposals.finding import is_trusted_as_far
         from rlm_mem.proposals.judging import judged
@@ -290,9 +292,9 @@ class ReviewQueue:
         return decided
 
     def judged(self, made: RememberResult, llm: Callable[[], LLM]) -> RememberResult:
-        """What was remembered, after the configured model decided up to ``updates.judge`` of its proposals.
+        """The result of remembering, after the configured model decided up to ``updates.judge`` of its proposals.
 
-        Called after the transaction. A model that fails leaves the cases open, and the log says so.
+        Called after the transaction. If the model fails, the cases stay open and a warning is logged.
         """
         limit = self._store.config.updates.judge
         if not limit or self._store.backend.in_transaction:
@@ -313,9 +315,9 @@ class ReviewQueue:
         )
 
     def _room(self, wanted: int) -> int:
-        """How many of so many proposals may be queued; decided ones are removed when there are many.
+        """How many of ``wanted`` proposals may be queued; decided cases are removed if there is not enough room.
 
-        That there is no room for all is logged when the queue was read, not for every memory of a long run.
+        A lack of room is logged only when the queue is read, not for every memory of a long run.
         """
         most = self._store.config.updates.max_open
         stored = self._files.stored
@@ -330,9 +332,9 @@ class ReviewQueue:
             return 0
         waiting = 0
         for name, data in stored.contents(names):
-            with suppress(InvalidMemory):  # found by a check
+            with suppress(InvalidMemory):  # an unreadable case: checks report it
                 if _decode(data, name).status in ("approved", "rejected"):
-                    stored.remove(name)  # what was decided stands in the audit log
+                    stored.remove(name)  # the audit log keeps the decision
                     continue
             waiting += 1
         if waiting >= most and waiting == len(names):
@@ -410,7 +412,7 @@ class ReviewQueue:
         return self._decide(case_id, "rejected", reviewer, reason)
 
     def defer(self, case_id: str, *, reviewer: str, reason: str, days: int = 30) -> Change:
-        """Decide later: the case is open again after so many days; a chunk in quarantine stays there, and is listed."""
+        """Decide later: the case is open again after ``days``; a chunk in quarantine stays there, still listed."""
         until = stamp(self._store.clock() + timedelta(days=days))
         return self._decide(case_id, "deferred", reviewer, reason, until)
 
@@ -458,7 +460,7 @@ class ReviewQueue:
         return change
 
     def _decided(self, case_id: str, made: Decision, until: str | None) -> Change:
-        """The change by which anything but a proposal is decided."""
+        """The change that decides a case of any kind but a proposal."""
         case = self._with(case_id, made, until)
         if case.kind == "quarantine":
             if made.decision == "approved":
@@ -498,7 +500,7 @@ class ReviewQueue:
         )
 
     def _captured(self, case: Case, made: Decision) -> dict[str, Any]:
-        """What confirms or archives the memories captured from a session."""
+        """The fields of a change that confirms or archives the memories captured from a session."""
         here = [chunk_id for chunk_id in case.chunk_ids if self._store.exists(chunk_id)]
         if made.decision == "approved":
             return {
@@ -519,7 +521,7 @@ class ReviewQueue:
         return [], {}
 
     def _to_core(self, entry: TieredMemory, reason: str) -> tuple[list[Edit], dict[str, Any]]:
-        """The library's block of this memory becomes ultra-low, or is written; the learning goes to the archive."""
+        """Make the library's block of this memory ultra-low, or write one; the learning goes to the archive."""
         at = stamp(self._store.clock())
         fields = {
             **entry.raw,
@@ -586,7 +588,7 @@ def _case_id(kind: str, key: str) -> str:
 
 
 def _quarantine_case(chunk: Chunk) -> Case:
-    """The case of a chunk in quarantine, which is open as long as it is there."""
+    """The case of a chunk in quarantine, which is open as long as the chunk is there."""
     about = chunk.metadata
     kept = about.extra.get("quarantine")
     known: dict[str, Any] = kept if isinstance(kept, dict) else {}

@@ -44,8 +44,8 @@ DOWNGRADE_SUCCESS, DOWNGRADE_MIN_USES = 0.70, 3
 REVIEW_SUCCESS = 0.85
 
 GAIN, LOSS = 0.07, 0.03
-"""A success moves confidence this share of the way to 1, a failure takes this share of it. With these 0.80
-becomes 0.85 after four more successes and 0.96 after twenty more, and 0.99 is reached by about 98 successes in 100
+"""A success adds the share GAIN of what confidence lacks to 1, a failure takes the share LOSS of it. So 0.80 becomes
+0.85 after four more successes and 0.96 after twenty more, and 0.99 is reached by about 98 successes in 100
 (docs/spec/decisions.md, 39)."""
 
 MAX_CONTEXTS, MAX_FAILURES = 50, 10

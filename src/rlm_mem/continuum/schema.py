@@ -170,7 +170,7 @@ _TIMES = ("last_accessed", "last_used", "created_at")
 
 
 def stamp(moment: datetime) -> str:
-    """A time in the form of front matter: without a fraction where that is zero."""
+    """A time as front matter has it: ISO 8601, without a fraction of zero."""
     return format_time(moment).replace(".000000Z", "Z")
 
 

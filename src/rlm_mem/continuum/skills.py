@@ -57,12 +57,12 @@ class WrittenSkill:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A memory as a skill, written nowhere.
+    """A memory as a skill, not written to a folder.
 
     Attributes:
-        name: of the folder that it belongs in.
+        name: name of its folder.
         key: the memory.
-        text: of its ``SKILL.md``; the version in it is 1, since the folder that it is written to counts versions.
+        text: content of its ``SKILL.md``; its version is 1, since versions are counted in the folder it is written to.
         evidence: chunks that it was made from.
     """
 
@@ -91,7 +91,7 @@ def write_skills(
 
     Args:
         folder: where agents look for skills, such as ``.claude/skills``; made if it is missing.
-        tiers: from which memories skills are made.
+        tiers: tiers of the memories that skills are made from.
 
     Returns:
         one entry for each skill that is present, was withdrawn, or was not written.
@@ -113,7 +113,7 @@ def skills_of(
     """The skills that ``write_skills`` would write into an empty folder.
 
     Args:
-        tiers: from which memories skills are made.
+        tiers: tiers of the memories that skills are made from.
     """
     found: list[Skill] = []
     taken: set[str] = set()

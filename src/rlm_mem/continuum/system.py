@@ -44,7 +44,7 @@ __all__ = ["Continuum"]
 
 _INTERRUPTED = "change-interrupted"
 _SYNC_STATE = "index/continuum.json"
-"""Derived: the signature of each file when its memories were last mirrored, and their chunks."""
+"""Derived: the signature of each file when its memories were last mirrored, and the ids of their mirrors."""
 _SyncState = dict[str, tuple[Signature, list[str]]]
 
 
@@ -102,7 +102,7 @@ class Continuum:
         llm: LLM | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> ConsolidationReport:
-        """Promote the memories whose recorded uses meet the rules, and archive or erase what has expired
+        """Promote the memories whose recorded uses meet the rules, and archive or erase expired chunks
         (``ChunkStore.sweep``).
         """
         if not dry_run:
@@ -125,15 +125,15 @@ class Continuum:
         return health(self.files, self.changes, self.review)
 
     def skills(self, *, mid: bool = False) -> list[Skill]:
-        """Stable memories as skills of coding agents, by their text (``write_skills`` writes them into a folder).
+        """Stable memories as skills for coding agents, in memory (``write_skills`` writes them to a folder).
 
         Args:
-            mid: also from the mid tier: what worked, and is not stable yet.
+            mid: also from the mid tier: memories that worked, but are not stable yet.
         """
         return skills_of(self.store, self.files, tiers=(*SKILL_TIERS, "mid") if mid else SKILL_TIERS)
 
     def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:
-        """Put the files of a transition back as they were, byte for byte."""
+        """Restore the files of a transition, byte for byte."""
         return self.changes.undo(transition_id, reason)
 
     def undo_change(self, change: str | None = None) -> UndoneChange | None:
@@ -238,13 +238,13 @@ class Continuum:
         return len(changed) + len(gone)
 
     def _orphans(self, known: _SyncState) -> list[str]:
-        """Active mirrors of no memory in these files, except superseded ones."""
+        """Active mirrors without a memory in these files, except superseded ones."""
         mirrored_ids = {chunk_id for _, ids in known.values() for chunk_id in ids}
         orphans = [chunk_id for chunk_id in self.mirror.ids() if chunk_id not in mirrored_ids]
         return [one.id for one in self.store.summaries(orphans) if not one.superseded_by]
 
     def _put(self, file: str) -> set[str] | None:
-        """Mirror the memories of one file; None where it has invalid ones, whose mirrors are not changed."""
+        """Mirror the memories of one file; returns the chunk ids, or None if some are invalid (mirrors kept)."""
         problems: list[InvalidEntry] = []
         try:
             entries = self.files.in_file(file, problems)

@@ -44,7 +44,7 @@ def goal_signature(goal: str, language: str = "english") -> str:
 
 
 def fingerprint(context: Mapping[str, Any]) -> str:
-    """A hash of the circumstances of an execution: equal for equal facts in any order."""
+    """A hash of the circumstances of an execution; the order of the facts does not matter."""
     packed = msgspec.json.encode(sorted((str(name), str(value)) for name, value in context.items()))
     return hashlib.sha256(packed).hexdigest()[:12]
 
@@ -240,7 +240,7 @@ class Traces:
         return self._written(self._changes.apply(build))
 
     def free_block(self, file: str, wanted: str) -> str:
-        """The id for a new block: the wanted one, or with the next free number."""
+        """The id for a new block: the wanted one, with the next free number appended if it is taken."""
         taken = {entry.block for entry in self._files.in_file(file)}
         if wanted not in taken:
             return wanted
@@ -285,7 +285,7 @@ class Traces:
         error: str | None = None,
         step: int | None = None,
     ) -> TieredMemory | Chunk:
-        """Record one application with its outcome: usage, success and confidence follow.
+        """Record one use with its outcome, which updates usage, success and confidence.
 
         Args:
             key: a memory (``file`` or ``file#id``), its chunk, or a plain chunk of any type.
@@ -356,7 +356,7 @@ class Traces:
 
 
 def chunk_meta(chunk: Chunk) -> Frontmatter:
-    """The figures of a plain chunk as those of a memory below the low tier; raises InvalidMemory if damaged."""
+    """The figures of a plain chunk as those of a mid-tier memory; raises InvalidMemory if damaged."""
     uses = chunk.metadata.extra.get("uses") or {}
     known = {name: value for name, value in uses.items() if name in Frontmatter.__struct_fields__}
     try:
