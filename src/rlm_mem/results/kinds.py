@@ -110,7 +110,7 @@ class RecordedChange:
     """One change in the audit log.
 
     Attributes:
-        id: by which it can be undone.
+        id: the id by which it can be undone.
         at: when it was made (UTC, ISO 8601). ``actor``: by whom, as far as it is known.
         ops: what it did: create, update, edit, …
         chunk_ids, files: what it changed; mirrors of tiered memories left out.
@@ -136,7 +136,7 @@ class UndoneChange:
 
     Attributes:
         change: its id, None for a change of an earlier version.
-        undo: the id of the undo, which can be undone by it.
+        undo: the id of the undo, by which the undo can be undone.
         at: when the change was made (UTC, ISO 8601).
         ops: what it did: create, update, edit, promote, …
         chunk_ids, files: what was put back; mirrors of tiered memories left out.
