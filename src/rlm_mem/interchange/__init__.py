@@ -3,8 +3,8 @@
 ``markdown`` and ``export`` write; ``places`` opens a source, ``detection`` finds the format of each file, a module of
 ``formats`` reads it into ``records``, and ``importing`` writes these to a store. Nothing here changes a source.
 
-A format of another package is a ``Format`` found by entry point (docs/extending.md, An importer); the names that such
-a package needs are exported here.
+A format of another package is a ``Format`` found by entry point (docs/extending.md, An importer); this module exports
+the names that such a package needs.
 """
 
 from __future__ import annotations

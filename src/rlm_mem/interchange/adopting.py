@@ -23,8 +23,8 @@ _AT_ONCE = 500  # replacements of one commit
 class Adopter:
     """Writes chunks that have ids of their own to a store.
 
-    The same id with the same state is known. Otherwise the higher revision wins; with the same revision the file was
-    edited since it was exported, and the edit becomes a new revision. An id that another chunk has is mapped.
+    A chunk with the same id and state counts as known. Otherwise the higher revision wins; with the same revision the
+    file was edited since it was exported, and the edit becomes a new revision. An id that another chunk has is mapped.
 
     Only ``dry_run``, ``keep_namespaces``, ``replace`` and ``secrets`` of the options apply.
     """
@@ -35,7 +35,7 @@ class Adopter:
         self._options = options
         self._keep = options.keep_namespaces and not store.confined
         self._planned: set[str] = set()
-        # Replacements that chunks name: namespace, newer and older; those that the other one names, too, are taken out.
+        # Replacements that chunks name (namespace, newer, older); one that both chunks name is taken out.
         self._named: dict[tuple[str, str, str], tuple[str, bool]] = {}
 
     def adopt(self, memory: ImportedChunk) -> str | None:
@@ -47,7 +47,7 @@ class Adopter:
             return None
 
     def agree(self) -> None:
-        """Record replacements in both chunks that only one of them names; once all of a source are there."""
+        """Record in both chunks the replacements that only one of them names; call it after the whole source."""
         named, self._named = list(self._named.items()), {}
         for place in range(0, len(named), _AT_ONCE):
             with self._store.batch():
@@ -67,7 +67,7 @@ class Adopter:
                 del self._named[key]
 
     def _give_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
-        """Trust a chunk that was made from a source without trust as the settings say; one that is stored, as it is."""
+        """Set the trust of a chunk whose source has none: that of the stored chunk, else that of the settings."""
         about = chunk.metadata
         if stored is not None:
             about.origin, about.trust = stored.metadata.origin, stored.metadata.trust
@@ -75,7 +75,7 @@ class Adopter:
             about.trust = self._store.config.trust.levels(chunk.namespace)[about.origin]
 
     def _bound_trust(self, chunk: Chunk, stored: Chunk | None) -> None:
-        """Trust a chunk no further than the import allows; one that is stored with this text is trusted as it is."""
+        """Trust a chunk no further than the import allows, or than the stored chunk if that has the same text."""
         most, about = self._options.trust, chunk.metadata
         if most is None or rank(about.trust) <= rank(most):
             return
@@ -156,7 +156,7 @@ class Adopter:
             self._store.adopt(chunk, archived=memory.archived, secrets=self._options.secrets)
             if not memory.archived:
                 self._note_replacements(chunk, memory.where)
-        elif chunk.id in self._planned:  # a repeated id in the source: what it would do depends on the first
+        elif chunk.id in self._planned:  # a repeated id in the source: the outcome depends on the first chunk
             self._report.known += 1
             return chunk.id
         else:
@@ -171,7 +171,7 @@ class Adopter:
 
 
 def _ended_since(stored: Chunk, chunk: Chunk) -> bool:
-    """Whether the source says by now until when the same text held, and the store does not."""
+    """Whether the source now has an end of validity for the same text, and the store has none."""
     before, now = stored.metadata, chunk.metadata
     return now.valid_to is not None and before.valid_to is None and before.superseded_by is None
 
@@ -190,7 +190,7 @@ def _as_next_revision(stored: Chunk, chunk: Chunk, now: str, *, merge: bool) -> 
 
 
 def _state(chunk: Chunk) -> dict[str, Any]:
-    """The chunk as a dict without its counts of reads."""
+    """The chunk as a dict, without number and time of its reads."""
     state = chunk.to_dict()
     state["metadata"] = {
         name: value

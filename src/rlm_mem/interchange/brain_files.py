@@ -50,7 +50,7 @@ __all__ = [
 EXPORT_MARKER = "rlm-mem-export.json"
 """The file that marks a folder as an export."""
 PASSED_OVER = "none"
-"""In place of a format: the file belongs to one machine, or is about the export."""
+"""Used in place of a format for a file that is skipped: it belongs to one machine, or describes the export."""
 _FOLDER = "files/"
 _LARGEST = 1 << 28
 
@@ -58,10 +58,10 @@ _LARGEST = 1 << 28
 def exported_files(
     store: ChunkStore, namespaces: Sequence[str], *, archive: bool = True
 ) -> Iterator[tuple[str, bytes]]:
-    """Yield place and content of every file of these namespaces; the journal of all of them last, as one.
+    """Yield place and content of every file of these namespaces; their journals come last, as one file.
 
     Args:
-        archive: with archived memories and the records of transitions.
+        archive: include archived memories and the records of transitions.
     """
     seen: set[str] = set()
     steps: list[tuple[str, bytes]] = []
@@ -91,7 +91,7 @@ def exported_files(
 
 
 def place_in_export(place: str) -> str:
-    """The place in an export of a file at this place of a brain folder."""
+    """The place in an export for a file at this place in a brain folder."""
     return _FOLDER + place
 
 
@@ -153,7 +153,7 @@ def file_from_line(entry: Mapping[str, Any], where: str) -> Asset | ImportProble
 
 
 class FileAdopter:
-    """Writes brain files to a store: new ones only, unless they replace what the store has.
+    """Writes brain files to a store: new ones only, unless ``replace`` is set.
 
     Only ``dry_run``, ``keep_namespaces`` and ``replace`` of the options apply; with ``replace`` the stored content is
     kept in ``archive/conflicts``.
@@ -221,7 +221,7 @@ class FileAdopter:
             self._report.brain_files += 1
 
     def _journal(self, asset: Asset) -> None:
-        """Add the steps that are missing in the journals of their namespaces."""
+        """Add the steps that are missing from the journals of their namespaces."""
         steps: dict[str, list[bytes]] = {}
         for line in asset.data.splitlines():
             step = parse_event(line) or {}

@@ -1,4 +1,4 @@
-"""Chunks made from memories of other systems: one for a short text, linked parts for a long one, ids that stay."""
+"""Chunks made from memories of other systems: one for a short text, linked parts for a long one, with stable ids."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ def derived_chunks(
     """One memory in as many chunks as its length needs; each part follows the one before.
 
     Args:
-        scope: the system it comes from, which tells its ids from those of others.
+        scope: the system it comes from, which keeps its ids apart from those of others.
         original: its id there.
-        text: what it says, without lone surrogates; not empty.
+        text: its text, without lone surrogates; not empty.
         where: its place in the source.
         metadata: fields of the chunks, ``created_at`` among them.
-        conversation: of the parts where there are several and ``metadata`` names none.
+        conversation: the conversation of several parts, if ``metadata`` names none.
     """
     from rlm_mem.ingest.chunking import ChunkingEngine
 

@@ -30,7 +30,7 @@ FORMATS = {one.name: one for one in sorted(_built_in(), key=lambda one: one.name
 
 
 def format_named(name: str) -> Format:
-    """A format, built in or of an installed package.
+    """The format of this name, built in or of an installed package.
 
     Raises:
         InputError: there is none of this name, or its package cannot be loaded.
@@ -45,7 +45,7 @@ def format_named(name: str) -> Format:
 
 
 def unknown_reason(head: FileHead) -> str | None:
-    """Why a file that should contain memories by its name has no known format; None for any other name."""
+    """Why a file whose name suggests memories has no known format; None for any other name."""
     if head.suffix == ".zip":
         return "an archive within: import it by itself"
     if head.suffix not in (".json", ".jsonl", ".ndjson") or head.is_derived:
@@ -73,7 +73,7 @@ class Detector:
         self.problems: list[ImportProblem] = []
 
     def detect(self, head: FileHead) -> Format | None:
-        """The format with the highest claim on a file (of equal ones the first by name, built-in ones before others).
+        """The format with the highest claim on a file (of equal claims the first by name, built-in formats first).
 
         None for a file that is skipped: pictures, indexes, programs. Formats of other packages are tried where no
         built-in one claims more than ``POSSIBLE``.

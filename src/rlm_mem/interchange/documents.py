@@ -1,4 +1,4 @@
-"""The text files of a folder, read and analysed: what a sync stores of each. No store is asked."""
+"""Read and analyse the text files of a folder, for a sync to store; no store is used here."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ __all__ = [
 
 _HEAD = 4096
 _LOT = 8  # files of one request to another process
-_WORTH_PROCESSES = 2_500_000  # bytes of text from which processes that load tables first are quicker
-_WORTH_FORKS = 300_000  # the same where they are forks of this process, which have nothing to load
+_WORTH_PROCESSES = 2_500_000  # bytes of text from which processes are quicker, though they load tables first
+_WORTH_FORKS = 300_000  # the same for forks of this process, which have nothing to load
 
 
 class FolderOptions(TypedDict, total=False):
@@ -61,14 +61,14 @@ class FolderOptions(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class SyncOptions:
-    """How the text of files is stored; what is given holds for new chunks only.
+    """How the text of files is stored; given values apply to new chunks only.
 
     Attributes:
         conversation_id: of all files; None: each is a conversation of its own.
-        tags: beside those of a file's front matter.
+        tags: added to those of a file's front matter.
         confidence, chunk_type, secrets: as of ``remember``.
         occurred_at: when it was said; None: the date in the front matter, or the time of the file.
-        again: compare files that did not change, too.
+        again: also compare files that did not change.
     """
 
     conversation_id: str | None = None
@@ -82,12 +82,12 @@ class SyncOptions:
 
 @dataclass
 class DocumentText:
-    """What a file says, ready to be stored.
+    """The text of a file, ready to be stored.
 
     Attributes:
-        pieces: digest and number of each piece; of equal ones the first.
+        pieces: digest and number of each piece; of equal pieces only the first.
         fields, extra: of its chunks, from ``given_fields``.
-        tags, title: of its front matter. ``notice``: what is wrong with that.
+        tags, title: of its front matter. ``notice``: what is wrong with the front matter.
     """
 
     analysed: AnalysedText
@@ -99,7 +99,7 @@ class DocumentText:
     notice: str = ""
 
     def key(self, number: int) -> tuple[str, int, str]:
-        """Content, repeated prefix and surroundings of a piece: what its segments are made of."""
+        """Content, length of the repeated prefix and surroundings of a piece: its segments are made of these."""
         piece = self.analysed.pieces[number]
         skipped = piece.overlap if piece.overlap < len(piece.content) else 0
         return piece.content, skipped, surroundings(self.origin(number))
@@ -126,14 +126,14 @@ class NotText(Unreadable):
 
 
 def piece_digest(content: str) -> str:
-    """What tells the text of a piece from any other."""
+    """Digest that identifies the text of a piece."""
     return content_hash(content)[:16]
 
 
 class AnalysedDocument(msgspec.Struct, array_like=True):
-    """What reading a file came to: its text, why it is refused, or neither where it has another digest by now.
+    """The result of reading a file: its text, why it is refused, or neither if its digest has changed.
 
-    ``segments`` are what the index of a folder is to hold of each piece.
+    ``segments`` are the terms of each piece, for the index of a brain folder.
     """
 
     text: DocumentText | None = None
@@ -161,13 +161,13 @@ def analysed_documents(
     *,
     language: str | None,
 ) -> Iterator[AnalysedDocument]:
-    """Some files, each with its digest, read and analysed, in this order; by several processes where that is quicker.
+    """Read and analyse files, given with their digests, in this order; in several processes if that is quicker.
 
     Args:
-        language: of the analyser for segments; None: they are not wanted.
+        language: of the analyser for segments; None: make no segments.
     """  # fmt: skip
     task = _Task(str(folder.path), root, options, config.ingest, config.secrets, language)
-    given = json.dumps(msgspec.to_builtins(task))  # ASCII: a name may be no valid Unicode
+    given = json.dumps(msgspec.to_builtins(task))  # ASCII: a name may not be valid Unicode
     items = [json.dumps([msgspec.to_builtins(entry), digest]) for entry, digest in files]
     worth = _WORTH_FORKS if can_fork() else _WORTH_PROCESSES
     few = len(items) if sum(entry.size for entry, _ in files) >= worth else len(items) + 1
@@ -178,10 +178,10 @@ def analysed_documents(
 
 
 def analyse_documents(given: str, items: Sequence[str]) -> list[AnalysedDocument]:
-    """What ``analysed_documents`` does, for some files: here, or in another process."""
+    """Do the work of ``analysed_documents`` for some files: here, or in another process."""
     task = msgspec.convert(
         json.loads(given), type=_Task
-    )  # msgspec's decoder refuses names that are no valid Unicode
+    )  # msgspec's decoder refuses names that are not valid Unicode
     config = Config(ingest=task.ingest, secrets=task.secrets)
     reader = DocumentReader(FolderPlace(Path(task.path)), task.root, task.options, config)
     found = []
@@ -253,7 +253,7 @@ class DocumentReader:
         return data
 
     def text(self, entry: Entry, digest: str) -> DocumentText | None:
-        """The text of a file, ready to be stored; None where the file has another digest by now.
+        """The text of a file, ready to be stored; None if its digest has changed.
 
         Raises:
             Unreadable, InputError: there is nothing that can be remembered.

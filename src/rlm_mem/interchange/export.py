@@ -106,7 +106,7 @@ def export_store(
 ) -> ExportReport:
     """Write every chunk of a store, with links, times, confidence, access counts, namespaces and archive.
 
-    Tiered memories with their journal and transitions, personas and trajectories are written, too, as the files of a
+    Tiered memories with their journal and transitions, personas and trajectories are also written, as the files of a
     brain folder.
 
     Args:
@@ -200,7 +200,7 @@ def _namespaces(store: ChunkStore, namespaces: Sequence[str] | None) -> list[str
 def _listed(store: ChunkStore, namespaces: Sequence[str], archive: bool) -> list[tuple[str, str, bool]]:
     listed: list[tuple[str, str, bool]] = []
     for name in namespaces:
-        # Also what is in quarantine or has expired.
+        # Includes chunks in quarantine and expired ones.
         listed += [(name, one, False) for one in store.backend.queries.list_ids(name, ListFilter())]
         if archive:
             listed += [

@@ -1,4 +1,4 @@
-"""What became of each file of a folder since it was remembered, decided by path and content; no store is asked."""
+"""Decide by path and content what became of each file of a folder since it was remembered; no store is used here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rlm_mem.interchange.folder_record import FileEntry
 __all__ = ["FileChange", "Replacement", "alike", "align", "groups", "plan"]
 
 _ALIKE = 0.5
-"""The share of its pieces that a file under a new name must have in common with one that is gone."""
+"""Share of their pieces that a new file and one that is gone must have in common to count as one file, renamed."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class FileChange:
 
     Attributes:
         path: where the file is now; None: it is gone.
-        former: what it was remembered as, under this path or another one; None: it is new.
+        former: its entry in the record, under this path or another one; None: it is new.
         digest: of its bytes now; empty where it is gone.
     """
 
@@ -43,7 +43,7 @@ class FileChange:
 
     @property
     def paths(self) -> list[str]:
-        """The paths that it concerns."""
+        """The paths that the change concerns."""
         names = [self.path, self.former.path if self.former else None]
         return [name for name in dict.fromkeys(names) if name is not None]
 
@@ -56,19 +56,17 @@ def plan(
 ) -> list[FileChange]:
     """The steps for all files, in the order of their paths.
 
-    A content keeps its chunks wherever it goes: under its own path, then under another one that has it now (renamed,
-    also in a circle or onto another file), then from the archive. Only then a file under a known path is a changed
-    one, and one under a new path is new.
+    Content keeps its chunks wherever it moves. It is looked for under its own path, then under other paths (renamed,
+    also in a circle or onto another file), then in the archive. Only after that does a file under a known path count as
+    changed, and one under a new path as new.
 
     Args:
         live: files as they were, by path.
-        archived: files that went, the last of each path last.
+        archived: files that were removed, in order of time for each path.
         present: digests of the files that are there, by path.
-        lost: paths of ``live`` where no file is any more.
+        lost: paths of ``live`` that have no file any more.
     """
-    free: dict[str, list[FileEntry]] = defaultdict(
-        list
-    )  # known contents that their paths do not have any more
+    free: dict[str, list[FileEntry]] = defaultdict(list)  # known contents that are no longer at their paths
     for path, entry in live.items():
         if path in lost or (path in present and present[path] != entry.digest):
             free[entry.digest].append(entry)
@@ -86,7 +84,7 @@ def plan(
             if path in chosen or digest not in known:
                 continue
             if known is away and path in live and id(live[path]) not in used:
-                continue  # the file was there all the time: it is a changed one
+                continue  # the file was there all the time, so it was changed
             found = _nearest(path, [one for one in known[digest] if id(one) not in used], lost)
             if found is not None:
                 chosen[path] = found
@@ -108,7 +106,7 @@ def plan(
 
 
 def _nearest(path: str, candidates: list[FileEntry], lost: Collection[str]) -> FileEntry | None:
-    """Of files with the same content the one whose name fits best, rather one that is gone."""
+    """Of files with the same content, the one whose name fits best; of equal ones, one that is gone."""
     name = PurePosixPath(path).name
 
     def fit(entry: FileEntry) -> tuple[bool, bool, bool]:
@@ -118,11 +116,11 @@ def _nearest(path: str, candidates: list[FileEntry], lost: Collection[str]) -> F
 
 
 def alike(added: Mapping[str, Sequence[str]], gone: Iterable[FileEntry]) -> list[tuple[str, FileEntry]]:
-    """New paths whose files are edited ones of those that are gone: most of their pieces are the same.
+    """Pairs of a new path and the removed file that it continues, edited: at least half of their pieces are the same.
 
     Args:
         added: digests of pieces, by path.
-        gone: files of which nothing else is left.
+        gone: removed files whose content is at no other path.
     """
     owners: dict[str, list[int]] = defaultdict(list)
     entries = list(gone)
@@ -169,11 +167,11 @@ def groups(changes: Sequence[FileChange]) -> list[list[FileChange]]:
 
 @dataclass(frozen=True)
 class Replacement:
-    """How the pieces of a file go on.
+    """What becomes of the pieces of a file's former state.
 
     Attributes:
         kept: place of the former piece by the place of the new one with the same text.
-        replaced: places of former pieces by the place of the new one that stands where they stood.
+        replaced: places of former pieces by the place of the new piece in their position.
         removed: former pieces with nothing in their place.
     """
 
@@ -185,8 +183,8 @@ class Replacement:
 def align(former: Sequence[str], present: Sequence[str]) -> Replacement:
     """Compare the pieces of two states of a file by their digests, each of which occurs once in a state.
 
-    Pieces with the same text go on, wherever they stand now. Between those that kept their order lie gaps; what a gap
-    had is replaced, in order, by what it has. Time is n log n.
+    Pieces with the same text are kept, wherever they are now. Between those that kept their order are gaps: the former
+    pieces in a gap are replaced, in order, by its present ones. Takes n log n time.
     """
     places = {digest: place for place, digest in enumerate(former)}
     kept = {place: places[digest] for place, digest in enumerate(present) if digest in places}
@@ -214,8 +212,8 @@ def align(former: Sequence[str], present: Sequence[str]) -> Replacement:
 
 
 def _rising(pairs: list[tuple[int, int]]) -> list[tuple[int, int]]:
-    """The longest run of pairs, sorted by their first members, in which the second rise, too."""
-    tails: list[int] = []  # the least second member with which a run of each length ends, and its pair
+    """The longest subsequence of pairs, sorted by their first members, in which the second members rise as well."""
+    tails: list[int] = []  # for each length, the least second member that ends a run; ``ends``: its pair
     ends: list[int] = []
     before: list[int] = []
     for number, (_, second) in enumerate(pairs):

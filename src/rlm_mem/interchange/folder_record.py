@@ -1,7 +1,7 @@
 """The record of a folder that is kept in sync: which files were remembered, in which state, and as which chunks.
 
-It is kept in brain files, changed in the transactions that change the chunks, and undone with them. Each file has its
-place in one of a fixed number of parts, so that a change of few files rewrites little.
+It is kept in brain files, changed in the transactions that change the chunks, and undone with them. Each file belongs
+to one of a fixed number of parts, so that a change of few files rewrites little.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _PARTS = 64
 
 
 def digest_of(data: bytes | str) -> str:
-    """What tells a content from any other: 32 hexadecimal digits."""
+    """Digest that identifies a content: 32 hexadecimal digits."""
     raw = data.encode("utf-8", "surrogatepass") if isinstance(data, str) else data
     return hashlib.blake2b(raw, digest_size=16).hexdigest()
 
@@ -44,7 +44,7 @@ class FileEntry:
         path: in the folder, with ``/``.
         digest: of its bytes.
         pieces: in the order of the text.
-        former: what earlier states of the file had: superseded, or archived by itself.
+        former: pieces of earlier states of the file, superseded or archived on their own.
         archived: the file is gone. ``with_it``: the chunks that went to the archive with it.
         tags, title: of its front matter.
     """
@@ -69,7 +69,7 @@ class FolderRecord:
     """The files of one folder in one namespace.
 
     Args:
-        files: of the namespace.
+        files: brain files of the namespace.
         folder: its absolute path.
 
     Raises:
@@ -86,17 +86,17 @@ class FolderRecord:
             self._parts[numbers[name]] = self._decoded(name, data)
 
     def live(self) -> dict[str, FileEntry]:
-        """Files that were there, by their paths."""
+        """Files that were there at the last sync, by path."""
         return {path: entry for part in self._parts.values() for path, entry in part.live.items()}
 
     def archived(self) -> Iterator[FileEntry]:
-        """Files that are gone, the last one of each path last."""
+        """Files that are gone, in order of time for each path."""
         for part in self._parts.values():
             for entries in part.archived.values():
                 yield from entries
 
     def ids(self) -> set[str]:
-        """Every chunk that is recorded."""
+        """Id of every recorded chunk."""
         entries = (*self.live().values(), *self.archived())
         return {piece.id for entry in entries for piece in (*entry.pieces, *entry.former)}
 
@@ -113,7 +113,7 @@ class FolderRecord:
         return part.live.get(path) if part else None
 
     def holds(self, entry: FileEntry) -> bool:
-        """Whether the entry is there, live or archived, exactly as it is."""
+        """Whether exactly this entry is recorded, live or archived."""
         part = self._parts.get(_number(entry.path))
         if part is None:
             return False
@@ -122,7 +122,7 @@ class FolderRecord:
         return part.live.get(entry.path) == entry
 
     def remove(self, entry: FileEntry) -> int:
-        """Take an entry out; the number of its part, for ``write``."""
+        """Remove an entry; returns the number of its part, for ``write``."""
         number = _number(entry.path)
         part = self._parts.setdefault(number, _Part())
         if entry.archived:
@@ -134,7 +134,7 @@ class FolderRecord:
         return number
 
     def put(self, entry: FileEntry) -> int:
-        """Add an entry; the number of its part, for ``write``."""
+        """Add an entry; returns the number of its part, for ``write``."""
         number = _number(entry.path)
         part = self._parts.setdefault(number, _Part())
         if entry.archived:
@@ -158,7 +158,7 @@ class FolderRecord:
 
     def _encoded(self, entries: list[FileEntry]) -> bytes:
         entries.sort(key=lambda entry: (entry.path, entry.archived))
-        lines = [json.dumps(_plain(entry)) for entry in entries]  # ASCII: a name may be no valid Unicode
+        lines = [json.dumps(_plain(entry)) for entry in entries]  # ASCII: a name may not be valid Unicode
         listed = ",\n".join(lines)
         return f'{{"folder": {json.dumps(self._folder)}, "files": [\n{listed}\n]}}\n'.encode()
 

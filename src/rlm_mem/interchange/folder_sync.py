@@ -650,7 +650,7 @@ class FolderSync:
         return chunk.id
 
     def _count(self, document: _Document, problems: list[ImportProblem]) -> None:
-        """Count in the report what a change would do."""
+        """Add the effect that a change would have to the report."""
         change, former = document.change, document.change.former
         if document.refused is not None:
             problems.append(ImportProblem(change.path or "", document.refused))

@@ -1,4 +1,4 @@
-"""Keep a folder in sync by its path, once or for as long as it changes."""
+"""Keep a folder, given by its path, in sync: once or continuously."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ from rlm_mem.telemetry import observed
 
 __all__ = ["NO_FOLDER", "SETTLE_SECONDS", "Untold", "sync_folder", "watch_entries", "watch_folder"]
 
-#: Folders that hold what tools made, not what people wrote.
+#: Names of folders with files that tools made, not people.
 _MADE_BY_TOOLS = ("build", "dist", "target")
 
 
 def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
-    """The folder to keep in sync; the brain itself, where it is in it, is left out.
+    """The folder to keep in sync; if the brain is inside it, the brain is left out.
 
     Raises:
-        NotFoundError: there is no such folder. InputError: it is no folder, or cannot be looked at.
+        NotFoundError: there is no such folder. InputError: it is not a folder, or cannot be read.
     """
     path = Path(path)
     try:
@@ -68,11 +68,11 @@ def sync_folder(
         options: ``patterns``: shell patterns for file names, other files are left as they are;
             ``conversation_id``: of all files, else each is a conversation of its own; ``tags``, ``confidence``,
             ``chunk_type``, ``secrets``: of new chunks, as of ``remember``; ``occurred_at``: when they were said, else
-            the date in the front matter or the time of the file; ``again``: compare the text of files that did not
-            change, too; ``dry_run``: only report.
+            the date in the front matter or the time of the file; ``again``: also compare the text of files that did not
+            change; ``dry_run``: only report.
 
     Raises:
-        NotFoundError: there is no such folder. InputError: it is no folder, or an option is wrong.
+        NotFoundError: there is no such folder. InputError: it is not a folder, or an option is wrong.
         StorageError: the memory cannot be written; some of the changes may be made already.
     """
     folder = _folder_of(store, path)
@@ -120,11 +120,11 @@ def watch_folder(
     """Sync a folder now and whenever something in it changes, until ``stop()`` is true.
 
     Args:
-        seconds: between two looks at the folder.
+        seconds: between two checks of the folder.
         on_report: called after the first sync, and after each that changed something or refused a file for a new
             reason; ``refused`` then has only these. While there is no such folder, nothing changes in the memory.
-        stop: called after each look.
-        sleep: waits between looks; for tests.
+        stop: called after each check.
+        sleep: waits between checks; for tests.
         settled: seconds since its last change after which a file is read.
         options: of ``sync_folder``.
 
@@ -154,19 +154,19 @@ NO_FOLDER = "there is no such folder now: what was remembered of it stays until 
 
 
 class Untold:
-    """Tells problems once, for as long as they last."""
+    """Lets a problem through once, for as long as it lasts."""
 
     def __init__(self) -> None:
         self._told: set[ImportProblem] = set()
 
     def of(self, problems: Iterable[ImportProblem]) -> list[ImportProblem]:
-        """Those of the present problems that were not among the ones before."""
+        """The present problems that were not among those of the last call."""
         told, self._told = self._told, set(problems)
         return [one for one in problems if one not in told]
 
 
 _MOST_POSTPONED = 5
-"""Looks that a file which is written again and again may keep the changes of others waiting."""
+"""Checks for which a file that is written again and again may delay the changes of others."""
 
 
 def watch_entries(
@@ -178,10 +178,10 @@ def watch_entries(
     sleep: Callable[[float], object],
     settled: float,
 ) -> None:
-    """Call ``act`` now, and whenever the files listed are others, changed, or cannot be read any more.
+    """Call ``act`` now, and whenever a listed file appears, disappears, changes or becomes unreadable.
 
-    It waits until none was changed within ``settled`` seconds, but for no more than some looks: a file may be written
-    all the time.
+    The call waits until no file was changed within ``settled`` seconds, but for a few checks at most: a file may be
+    written all the time.
     """
     seen: dict[str, str] | None = None
     postponed = 0
@@ -193,14 +193,14 @@ def watch_entries(
                 now[one.name] = one.mark
                 busy = busy or recent < one.modified <= time.time()
             else:
-                now[f"{one.where}/"] = one.reason  # no name of a file
+                now[f"{one.where}/"] = one.reason  # not the name of a file
         if seen is not None and now != seen and busy and postponed < _MOST_POSTPONED:
             postponed += 1
         elif now != seen:
             try:
                 act()
             except StoreLocked:
-                pass  # another writer takes long: the next look finds the same changes
+                pass  # another writer takes long: the next check finds the same changes
             else:
                 seen, postponed = now, 0
         if stop():

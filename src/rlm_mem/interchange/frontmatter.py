@@ -84,7 +84,7 @@ def read_frontmatter(header: str) -> dict[str, Any]:
 
 
 def _quick(header: str) -> dict[str, Any] | None:
-    """Read by lines what this package writes; None where a line has any other form.
+    """Read the lines that this package writes; None if a line has another form.
 
     The YAML library needs milliseconds where this needs microseconds, and stores have many thousand files.
     """

@@ -1,4 +1,4 @@
-"""Export and import of former versions of chunks and of the audit log; only where both sides ask for it.
+"""Export and import of former versions of chunks and of the audit log, only if both are called with ``history``.
 
 An imported audit log is as trustworthy as its source: an import without ``history`` skips it.
 """
@@ -26,7 +26,7 @@ _EVENTS_PER_WRITE = 500
 
 
 def exported_versions(store: ChunkStore, listed: Sequence[tuple[str, str, bool]]) -> Iterator[dict[str, Any]]:
-    """Every kept former version of these chunks (namespace, id, archived), oldest first, as an object a line."""
+    """Every kept former version of these chunks (namespace, id, archived), oldest first, one object a line."""
     readers = {namespace: NamespaceReader(store, namespace) for namespace, _, _ in listed}
     for namespace, chunk_id, _ in listed:
         for former in readers[namespace].former(chunk_id):
@@ -124,7 +124,7 @@ class HistoryAdopter:
                 self.flush()
 
     def flush(self) -> None:
-        """Write the pending lines, those of one namespace together."""
+        """Write the pending lines, namespace by namespace."""
         pending, self._pending = self._pending, []
         if self._options.dry_run:
             return

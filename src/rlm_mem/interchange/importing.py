@@ -59,9 +59,9 @@ _DOCUMENTS = {NOTES.name, instructions.FORMAT.name}
 _RECORDS_PER_COMMIT = 500
 _CHARS_PER_COMMIT = 250_000
 _TEXTS_AT_ONCE = 10_000
-"""Texts that are held at most before they are stored, in several transactions; analysed by several processes."""
+"""Most texts held before they are analysed, by several processes, and stored, in several transactions."""
 _CHARS_AT_ONCE = 4_000_000
-_STEPS = 200  # calls of a progress function, about
+_STEPS = 200  # about how often a progress function is called
 
 
 @observed("import")
@@ -91,12 +91,12 @@ def import_source(
         dry_run: write nothing, report what would be done.
         keep_namespaces: False writes chunks to the namespace of the store, whatever namespace they name.
         replace: a chunk of the source replaces the one with its id in the store, whatever their revisions.
-        again: read what was imported before and has not changed since, too.
+        again: also read what was imported before and has not changed since.
         history: import former versions of chunks and the audit log, where an export has them.
         label: name of the source where its path means nothing, as for an upload.
         secrets: ``redact``, ``keep`` or ``refuse`` keys and passwords; None: ``config.secrets.action``.
-        trust: the most that whole chunks are trusted, whatever they say of themselves; None: they are believed. Notes
-            and chats are trusted as the settings say of imports.
+        trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are trusted
+            as the settings say of imports.
         progress: called as the source is read.
 
     Returns:
@@ -243,7 +243,7 @@ class _Import:
         self._moved(self._total - self._done)
 
     def _file(self, entry: Entry, names: frozenset[str], given: Format | None) -> bool:
-        """Read a file, unless it is a note of a folder, which is kept in sync: then True."""
+        """Read a file; or return True if it is a note of a folder, which is kept in sync instead."""
         if self._documents is not None and given is None and self._documents.knows(entry):
             return True
         unit = f"file:{os.path.abspath(self._place.path)}!{entry.name}"  # noqa: PTH100 - links are kept as named
@@ -378,7 +378,7 @@ class _Import:
         self._ledger.flush()
 
     def _remember(self, texts: Sequence[_Text]) -> None:
-        """Store notes and dialogues, in this order; one that takes the place of another by itself."""
+        """Store notes and dialogues, in this order; each that replaces another in a transaction of its own."""
         new: dict[str, _Text] = {}
         for text in texts:
             if isinstance(text.record, Dialogue):
@@ -472,7 +472,7 @@ class _Import:
 
 @dataclass
 class _Text:
-    """A note or a dialogue as a text to remember; ``mark`` tells whether it is as it was imported before."""
+    """A note or a dialogue as a text to remember; ``mark`` changes with it."""
 
     record: Dialogue | Note
     text: str

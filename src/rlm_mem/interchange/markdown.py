@@ -37,7 +37,8 @@ _KNOWN_FIELDS = frozenset(
     {*_METADATA, *_TOP, "links", "related", "extra", "chunk_extra", "content_encoding", "aliases"}
 )
 
-# Escaped in a Markdown body: C0 controls but tab and newline, DEL, C1, BOM, and what some tools read as line ends.
+# Escaped in a Markdown body: C0 controls except tab and newline, DEL, C1, BOM, and characters that some tools read as
+# line ends.
 _FRAGILE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _SHORT = {"\r": r"\r", "\\": r"\\"}
 _ESCAPE = re.compile(r"\\(\\|r|u[0-9a-fA-F]{4})")
@@ -121,8 +122,8 @@ def is_chunk_markdown(fields: Mapping[str, Any]) -> bool:
 def chunk_from_markdown(text: str, *, default_time: str | None = None) -> ReadChunk:
     """Read what chunk_to_markdown wrote, also after a person edited it.
 
-    A wiki link added to ``related`` becomes a link ``related_to``. An edited body is valid: hash and number of
-    tokens are those of the text as it is.
+    A wiki link added to ``related`` becomes a link ``related_to``. An edited body is valid: hash and number of tokens
+    are computed from it.
 
     Args:
         default_time: ``created_at`` of a file that names no time.

@@ -29,8 +29,8 @@ _MAX_UNPACKED = 1 << 36  # bytes of one archive, all files together
 _MAX_RATIO = 300  # unpacked to packed, for files over _RATIO_FROM bytes: chat exports reach 20
 _RATIO_FROM = 50_000_000
 _SETTLED_SECONDS = 2.5
-"""Seconds. File times have a resolution of up to two seconds: after a younger change, the next one may get the same
-mark."""
+"""Age of a change in seconds from which it is settled. File times have a resolution of up to two seconds: after a
+younger change, the next one may get the same mark."""
 
 
 class Unreadable(Exception):
@@ -195,7 +195,7 @@ class FolderPlace:
             return False
         if name in self._passed_over:
             return False
-        # Path.is_symlink and Path.exists raise an error below a folder that is closed.
+        # Path.is_symlink and Path.exists raise an error below a folder that cannot be entered.
         if os.path.islink(path) or os.path.exists(f"{path}/pyvenv.cfg"):  # noqa: PTH110, PTH114
             return False
         return not self._apart or Path(os.path.realpath(path)) not in self._apart

@@ -44,7 +44,7 @@ class SourceFile:
         names: every file name of the source.
         conversation: the conversation of its text where the file names none.
         max_text: bytes that one text may have.
-        data: its bytes, where they were read already.
+        data: its bytes, if they were read already.
         moved: called with the number of bytes of each read.
         problem: called with each place that cannot be read, and the reason.
     """
@@ -102,7 +102,7 @@ def text_lines(value: Any, limit: int = 1000) -> str:
 
 
 def whole_text(value: Any) -> str:
-    """A text of a file as storable text without space around it; empty for anything but text."""
+    """A text value as storable text without surrounding space; empty for any other value."""
     return clean(value).strip() if isinstance(value, str) else ""
 
 
@@ -159,7 +159,7 @@ def read_text(handle: Counted, limit: int) -> str:
 
 
 def json_lines(handle: Counted | BinaryIO) -> Iterator[tuple[int, Any | Unreadable]]:
-    """Each line that is not empty, by its number from 1: its value, or the reason that it has none."""
+    """Number (from 1) and value of each line that is not empty; Unreadable in place of a value that cannot be read."""
     number = 0
     while True:
         line = handle.readline(MAX_ENTRY)
@@ -252,7 +252,7 @@ class _Text:
         self.broken = False
 
     def more(self) -> bool:
-        """Read at least as much as the window has: an entry of any size is parsed a few times only."""
+        """Read at least as much as the window has, so that an entry of any size is parsed only a few times."""
         if self.ended:
             return False
         unread = len(self.window) - self.start

@@ -36,8 +36,8 @@ class ImportProblem:
 class ImportedChunk:
     """One complete chunk with its own id and times.
 
-    ``derived`` ones were made from a format without chunks: their id is computed from their origin, and a change of
-    the source changes the content of the stored chunk.
+    A ``derived`` chunk was made from a format without chunks: its id is computed from its origin, and a change of the
+    source changes the content of the stored chunk.
     """
 
     chunk: Chunk

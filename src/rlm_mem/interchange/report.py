@@ -27,11 +27,11 @@ class ImportOptions:
         dry_run: decide and count, write nothing.
         keep_namespaces: False writes everything to the namespace of the store.
         replace: imported chunks and files replace the stored ones, whatever the revisions.
-        again: read what was imported before and has not changed since, too.
+        again: also read what was imported before and has not changed since.
         history: import former versions of chunks and the audit log.
         secrets: how to handle secrets; None: as configured.
-        trust: the most that whole chunks are trusted, whatever they say; None: they are believed. Notes and chats are
-            trusted as the settings say of imports.
+        trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are trusted
+            as the settings say of imports.
     """
 
     dry_run: bool = False
@@ -53,7 +53,7 @@ class _Report:
         self.add_secrets(found.rules, found.count if found.hidden else 0)
 
     def add_secrets(self, rules: Mapping[str, int], hidden: int) -> None:
-        """Add secrets by rule, of which so many were hidden."""
+        """Add counts of secrets by rule, ``hidden`` of which were hidden."""
         for rule, count in rules.items():
             self.secrets[rule] = self.secrets.get(rule, 0) + count
         self.secrets_hidden += hidden
@@ -65,21 +65,21 @@ class _Report:
 
 @dataclass
 class FolderReport(_Report):
-    """What bringing the memory in line with a folder did, or with ``dry_run`` would do.
+    """What a sync of a folder did, or with ``dry_run`` would do.
 
     Paths are relative to the folder, with ``/``. A file is in one of the lists, but a renamed or restored one that was
     edited as well is also in ``changed``.
 
     Attributes:
         folder: its absolute path.
-        change: the id by which ``undo`` takes it back; None where nothing was changed.
+        change: the id by which ``undo`` reverts the sync; None if nothing was changed.
         added: files that are new. ``changed``: their former text is superseded by the present one.
         renamed: former and present path of files that keep their chunks.
         archived: files that are gone: their chunks are in the archive.
         restored: files that came back, with their chunks.
         unchanged: how many files are as they were.
         refused: files that are not remembered, and why. ``failed``: those of them that are text.
-        notices: files that are remembered, but for a part of them, and why.
+        notices: files that are remembered except for a part, and why.
         files: how many files are remembered now, of those that were looked at.
         chunks_created, chunks_updated, chunks_superseded, chunks_archived, chunks_restored: how many. ``updated`` ones
             have the same text at another place of the file, or under another name.
@@ -140,15 +140,16 @@ class FolderReport(_Report):
 
 @dataclass
 class ImportReport(_Report):
-    """Counts are of chunks unless named otherwise; the lists have the first 10,000 entries.
+    """Counts are of chunks unless stated otherwise; the lists have the first 10,000 entries.
 
     ``created`` are new, ``updated`` replaced stored ones, ``known`` were stored already, ``kept`` differ from the
     stored ones, which were kept (``conflicts`` has the reasons), ``archived`` are no longer in their source. Notes of a
     folder are kept in sync with it: ``superseded`` are those whose text changed, ``restored`` came back from the
-    archive, and ``documents`` says what became of each file.
+    archive, and ``documents`` has what became of each file.
     ``persona_files`` and ``brain_files`` (tiered memories and records) are files that were written as they are,
-    ``versions`` former ones of chunks, ``events`` lines of the audit log. ``secrets`` counts by rule what looks like a
-    key or password; ``secrets_hidden`` of them were, or would be, stored as ``[redacted:RULE]``, the others in clear.
+    ``versions`` are former versions of chunks, ``events`` lines of the audit log. ``secrets`` counts by rule what looks
+    like a key or password; ``secrets_hidden`` of them were, or would be, stored as ``[redacted:RULE]``, the others in
+    clear.
     """
 
     source: str
@@ -213,7 +214,7 @@ class ImportReport(_Report):
 
 
 class Ledger:
-    """What was imported before: for each unit (a file, note or dialogue) its mark and chunk ids.
+    """The record of earlier imports: for each unit (a file, note or dialogue) its mark and chunk ids.
 
     Args:
         stored: the files of the namespace.

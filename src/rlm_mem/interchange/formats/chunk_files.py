@@ -25,7 +25,7 @@ _DATED = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-")
 
 
 def read_chunk_lines(file: SourceFile) -> Iterator[Record]:
-    """Exported JSON lines: a chunk a line, archived ones as ``{"archived": true, "chunk": {…}}``; then files."""
+    """Exported JSON lines: one chunk a line, archived chunks as ``{"archived": true, "chunk": {…}}``; then files."""
     with file.opened() as handle:
         for where, entry in json_objects(file, json_lines(handle), "line"):
             if "brain_file" in entry:
@@ -60,7 +60,7 @@ def read_chunk_file(file: SourceFile) -> Iterator[Record]:
 
 
 class _DayLayout:
-    """Ids of the day layout, which numbers chunks per day: ``chunk-001`` of two days are two chunks."""
+    """Ids of the day layout, which numbers chunks per day: ``chunk-001`` names a different chunk on each day."""
 
     def __init__(self, file: SourceFile) -> None:
         path = PurePosixPath(file.entry.name)

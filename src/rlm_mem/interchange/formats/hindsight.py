@@ -34,7 +34,7 @@ def _read(file: SourceFile) -> Iterator[Record]:
 
 
 def _document(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
-    """What was retained, verbatim, and the facts that were drawn from it."""
+    """The retained text, verbatim, and the facts that were drawn from it."""
     document = text_lines(entry.get("id")) or file.conversation
     tags = plain_tags(entry.get("tags"))
     text = whole_text(entry.get("original_text")) or "\n\n".join(_chunk_texts(entry.get("chunks")))

@@ -35,7 +35,7 @@ def read_layered(file: SourceFile) -> Iterator[Record]:
     """The last line of each id, with the links that only its earlier lines have. The file is read twice."""
     last: dict[str, str] = {}
     recovered: dict[str, list[tuple[str, str]]] = {}
-    quiet = replace(file, problem=lambda _where, _reason: None)  # the second pass tells what is wrong
+    quiet = replace(file, problem=lambda _where, _reason: None)  # the second pass reports what is wrong
     with file.opened() as handle:
         for where, entry in json_objects(quiet, json_lines(handle), "line"):
             if not _missing(entry):
@@ -77,7 +77,7 @@ def _part(value: Any) -> str:
 
 
 def _links(raw: Any) -> list[tuple[str, str]]:
-    """(type, target) of links as a dict of type to ids, or as a list of objects."""
+    """(type, target) of each link, from a dict of type to ids or from a list of objects."""
     found: list[tuple[str, str]] = []
     if isinstance(raw, dict):
         for kind, targets in raw.items():

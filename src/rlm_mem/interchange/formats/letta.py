@@ -118,7 +118,7 @@ def _message(parts: Parts, where: str, entry: dict[str, Any], conversation: str)
         text = _said_by_user(content_text(entry.get("content", entry.get("text"))))
     elif role == "assistant":
         sent = [_sent(call) for call in _objects(entry.get("tool_calls"))]
-        # Beside calls of tools, the text is what the agent thought; what it said is in the calls.
+        # If tools are called, the text is what the agent thought; what it said is in the calls.
         text = (
             "\n".join(one for one in sent if one)
             if sent

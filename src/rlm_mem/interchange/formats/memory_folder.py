@@ -1,4 +1,4 @@
-"""Files of the memory folder of Claude that are neither Markdown nor plain text, which are notes (``notes``).
+"""Files of the memory folder of Claude, except Markdown and plain text, which ``notes`` reads.
 
 Claude's memory tool (``memory_20250818``; platform.claude.com, "Memory tool") keeps what it learns in text
 files below ``/memories``, named as it likes: its documentation shows ``customer_service_guidelines.xml``.

@@ -55,7 +55,7 @@ def _edge(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Recor
         extra["relation"] = text_lines(entry.get("name"))
     if (
         begins and ends and ends < begins
-    ):  # invalid before it was valid: the end was observed, so it is the one that is kept
+    ):  # invalid before it was valid: the end was observed, so the end is kept
         extra["original_valid_at"], begins = begins, None
     yield from derived_chunks(
         "zep",
