@@ -259,6 +259,21 @@ def test_notes_in_other_languages_are_ordered_by_their_words_of_change(
     assert not retold(question, earlier, other)
 
 
+@pytest.mark.parametrize(
+    ("question", "earlier", "other"),
+    [
+        (
+            "バックアップサーバーはどこにありますか?",
+            "バックアップサーバーは大阪にあります。",
+            "会議は毎週火曜日の十時に始まります。",
+        ),
+        ("李娜的生日是哪天?", "李娜的生日是三月五日。", "王芳的生日是七月九日。"),
+    ],
+)
+def test_pairs_of_characters_alone_make_no_later_note(question: str, earlier: str, other: str) -> None:
+    assert not retold(question, earlier, other)
+
+
 def test_notes_of_one_form_are_about_different_things() -> None:
     """Records that are written alike, or with another number of the thing asked about, are no later state of it."""
     question = "What filled the queue of runner 3?"

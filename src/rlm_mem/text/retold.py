@@ -154,7 +154,8 @@ _DOUBTED_ABROAD = late(
     r"|的(?:弟弟|哥哥|妹妹|姐姐|妈妈|爸爸|儿子|女儿|朋友|同事|邻居)",
     re.IGNORECASE,
 )
-_HAN = late(r"[\u4e00-\u9fff]")
+_UNSPACED = late(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff]")
+"""A letter of a script without spaces between words, whose stems are pairs of characters: Chinese, Japanese, Thai …"""
 _ASKS_WHAT = late(
     r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
     re.IGNORECASE,
@@ -348,8 +349,8 @@ def retelling(
     """
     if shares_little(asked, texts[earlier], texts[later], texts.values()):
         return least
-    if not (asked.asks or _STRONG.search(later)):
-        return least  # words to search for: two texts that have them need not answer the same question
+    if (not asked.asks or _UNSPACED.search(asked.text)) and not _STRONG.search(later):
+        return least  # texts that share the words of a query, or pairs of characters, may answer different questions
     found = signs(asked, earlier, later, texts, analyser, least=least)
     odds = float(_BIAS + sum(map(mul, WEIGHTS.values(), found)))
     if odds <= least or is_apart(asked, earlier, later, texts, analyser, year=year, briefly=least < SURE):
@@ -390,7 +391,7 @@ def signs(
     for stem in value:
         rare_value += often[stem] <= _FEW and stem not in _CALENDAR
     covered, single = covered / weight if weight else 0.0, len(shared) == 1
-    if shared and _HAN.search(asked.text) and _STRONG.search(later):
+    if shared and _UNSPACED.search(asked.text) and _STRONG.search(later):
         covered, single = 1.0, False  # stems are pairs of characters: a name has one or two
     found = [
         covered,
