@@ -208,17 +208,23 @@ class OfflineLLM:
         )
 
 
-def given_passages(text: str, *, wider: bool = False) -> list[Passage] | None:
-    """The passages in a message with which a program calls the reader, or None for any other message.
-
-    Args:
-        text: the message.
-        wider: also return the passages that are not read for an answer.
-    """
+def given_passages(text: str) -> list[Passage] | None:
+    """The passages in a message with which a program calls the reader, or None for any other message."""
     context = _tagged(text, "context", last=True)
-    data = _data(unbroken(context)) if context is not None and text.startswith(READ_PROMPT) else None
-    if not isinstance(data, dict) or not isinstance(data.get("passages"), list):
-        return None
+    data = _given(text, _data(unbroken(context)) if context is not None else None)
+    return None if data is None else _passages_in(data)
+
+
+def _given(text: str, data: Any) -> dict[str, Any] | None:
+    """The context of a message, if a program calls the reader with it: a list of passages and more."""
+    called = (
+        text.startswith(READ_PROMPT) and isinstance(data, dict) and isinstance(data.get("passages"), list)
+    )
+    return data if called else None
+
+
+def _passages_in(data: dict[str, Any], *, wider: bool = False) -> list[Passage]:
+    """The passages that a program gives the reader; with ``wider``, also those that are not read for an answer."""
     passages = _listed(data, "passages") + (_listed(data, "wider") if wider else [])
     scores = [one.score for one in passages]
     drop = statistics.pstdev(scores) if len(scores) > 1 else 0.0
@@ -277,19 +283,20 @@ def _program(text: str, asked: Sequence[Message]) -> str:
 def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
     """Answer a sub-call from the context (or from the prompt itself), as JSON if a program calls the reader."""
     data = _data(unbroken(context)) if context is not None else None
-    passages = given_passages(prompt)
-    if passages is not None and isinstance(data, dict):
-        question = analyse_question(str(data.get("question", "")))
+    called = _given(prompt, data)
+    if called is not None:
+        passages = _passages_in(called)
+        question = analyse_question(str(called.get("question", "")))
         found = read(question, passages, weights)
         answered = found.answer is not None and found.answerable >= weights.bar
-        given = data.get("sought")
+        given = called.get("sought")
         sought = [str(one) for one in given] if isinstance(given, list) else []
         way = follow(question, passages, sought)
         if isinstance(way, Reading):
             found, answered = way, True
         elif way is not None:
             answered = False
-        cited = found.passages if answered else closest(question, given_passages(prompt, wider=True) or [])
+        cited = found.passages if answered else closest(question, _passages_in(called, wider=True))
         reply = {
             "answer": found.answer if answered else None,
             "held": round(found.answerable, 2),

@@ -73,7 +73,7 @@ _WORD = re.compile(r"\d{1,3}(?:,\d{3}){1,8}(?![\w,])|[^\W_]+(?:'[^\W_]+)*(?:[._]
 _NUMERIC = re.compile(r"\d+(?:[.,]\d+)+$")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+$")
 _PARTS = late(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
-_SPACELESS = late(
+SPACELESS = late(
     "["
     "\u0e00-\u0eff"  # Thai, Lao
     "\u1000-\u109f\u1780-\u17ff"  # Myanmar, Khmer
@@ -82,6 +82,7 @@ _SPACELESS = late(
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003134f"  # Han
     "]+"
 )
+"""A run of letters of scripts without spaces between words, and of Hangul, which are indexed as pairs of characters."""
 
 _QUOTE_MARKS = frozenset("\"“”«»„'`*")
 """Every quotation has one of these."""
@@ -431,7 +432,7 @@ class Analyser:
 
     def _split(self, word: str, singles: bool) -> Iterator[str]:
         """One raw word as the pieces to be indexed: bigrams, identifier parts, possessive stripped."""
-        if not word.isascii() and _SPACELESS.search(word):
+        if not word.isascii() and SPACELESS.search(word):
             yield from _ngrams(word, singles)
             return
         if word.isascii() and word.isalpha() and (word.islower() or word.isupper() or word.istitle()):
@@ -514,7 +515,7 @@ def _ngrams(word: str, singles: bool) -> Iterator[str]:
     With `singles` also each Han character, since one of them can be a word.
     """
     position = 0
-    for match in _SPACELESS.finditer(word):
+    for match in SPACELESS.finditer(word):
         if match.start() > position:
             yield word[position : match.start()]
         run = match.group()

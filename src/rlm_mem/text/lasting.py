@@ -6,7 +6,7 @@ import re
 
 from rlm_mem.text.patterns import late
 
-__all__ = ["is_in_force", "is_taken_back", "is_temporary"]
+__all__ = ["UNDONE", "is_in_force", "is_taken_back", "is_temporary"]
 
 _TEMPORARY = late(
     r"^\W*while (?!\w{1,20}ing\b|at\b|i\b|we\b|there\b)|\bwhile\b[^,.;]{1,60}\b(?:is|are|was|were)\b|\bduring\b"
@@ -29,8 +29,10 @@ _NOT_IN_FORCE = late(
     r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
     re.IGNORECASE,
 )
+UNDONE = r"(?:rolled (?:it |that |them )?back|reverted|undid|undone)"
+"""A pattern of the words for a change that was undone, between word boundaries."""
 _TAKEN_BACK = late(
-    r"\b(?:to|at|is|are|was|were|by)\b.{1,400}?\b(?:rolled (?:it |that |them )?back|reverted|undid|undone)\b",
+    rf"\b(?:to|at|is|are|was|were|by)\b.{{1,400}}?\b{UNDONE}\b",
     re.IGNORECASE | re.DOTALL,
 )
 _NEAR = 800

@@ -15,10 +15,10 @@ from collections.abc import Collection, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import chain
 from operator import mul
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from rlm_mem.text.analysis import SPACELESS, Analyser
 from rlm_mem.text.clauses import (
     CHANGES,
     DETERMINERS,
@@ -32,12 +32,9 @@ from rlm_mem.text.clauses import (
     words,
 )
 from rlm_mem.text.differences import MAY_END
-from rlm_mem.text.lasting import is_in_force, is_temporary
+from rlm_mem.text.lasting import UNDONE, is_in_force, is_temporary
 from rlm_mem.text.patterns import late
 from rlm_mem.text.wording import CORRECTIONS
-
-if TYPE_CHECKING:
-    from rlm_mem.text.analysis import Analyser
 
 __all__ = [
     "POSSIBLE",
@@ -154,15 +151,13 @@ _DOUBTED_ABROAD = late(
     r"|的(?:弟弟|哥哥|妹妹|姐姐|妈妈|爸爸|儿子|女儿|朋友|同事|邻居)",
     re.IGNORECASE,
 )
-_UNSPACED = late(r"[\u0e00-\u0eff\u1780-\u17ff\u3040-\u30ff\u4e00-\u9fff]")
-"""A letter of a script without spaces between words, whose stems are pairs of characters: Chinese, Japanese, Thai …"""
 _ASKS_WHAT = late(
     r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
     re.IGNORECASE,
 )
 """The German "was" ("what") that opens a question. The English "was" is followed by a capital or one of these words."""
 _RETURNED = late(
-    r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone|(?<!put )back to|remains"
+    rf"\b(?:{UNDONE}|(?<!put )back to|remains"
     r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b",
     re.IGNORECASE,
 )
@@ -199,7 +194,7 @@ _PART = late(
 _IS_NOT = late(r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b", re.IGNORECASE)
 _GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b|[;:–—]", re.IGNORECASE)
 """Words beside a denial, in a sentence that says what holds instead."""
-_UNDONE = late(r"\b(?:rolled (?:it |that |them )?back|reverted|undid|undone)\b", re.IGNORECASE)
+_UNDONE = late(rf"\b{UNDONE}\b", re.IGNORECASE)
 _NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
 """A thing with its number: "runner 3"."""
 _DIGIT = late(r"\d")
@@ -349,7 +344,7 @@ def retelling(
     """
     if shares_little(asked, texts[earlier], texts[later], texts.values()):
         return least
-    if (not asked.asks or _UNSPACED.search(asked.text)) and not _STRONG.search(later):
+    if (not asked.asks or SPACELESS.search(asked.text)) and not _STRONG.search(later):
         return least  # texts that share the words of a query, or pairs of characters, may answer different questions
     found = signs(asked, earlier, later, texts, analyser, least=least)
     odds = float(_BIAS + sum(map(mul, WEIGHTS.values(), found)))
@@ -391,7 +386,7 @@ def signs(
     for stem in value:
         rare_value += often[stem] <= _FEW and stem not in _CALENDAR
     covered, single = covered / weight if weight else 0.0, len(shared) == 1
-    if shared and _UNSPACED.search(asked.text) and _STRONG.search(later):
+    if shared and SPACELESS.search(asked.text) and _STRONG.search(later):
         covered, single = 1.0, False  # stems are pairs of characters: a name has one or two
     found = [
         covered,
