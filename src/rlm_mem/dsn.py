@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -60,7 +61,7 @@ def checked_place(place: Path | str) -> Path | str:
     if is_dsn(place):
         return str(place).strip()
     text = str(place)
-    if not text.strip() or "\0" in text:
+    if not isinstance(place, str | os.PathLike) or not text.strip() or "\0" in text or not _is_name(text):
         raise InvalidConfig(f"{text!r:.80} does not name a place", hint=_ACCEPTED)
     if _is_address(text.strip()):
         scheme = scheme_of(text)
@@ -71,6 +72,15 @@ def checked_place(place: Path | str) -> Path | str:
             hint=f"{_ACCEPTED}, or install a package that serves {scheme}://" if scheme else _ACCEPTED,
         )
     return Path(place)
+
+
+def _is_name(text: str) -> bool:
+    """Whether the file system can have a file of this name: half of a surrogate pair it cannot."""
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def checked_path(target: Path | str) -> Path:

@@ -18,9 +18,11 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from rlm_mem import results
 from rlm_mem import search as searching
+from rlm_mem.arguments import check_mapping
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import Repair, check, repair
+from rlm_mem.store.core.records import page
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -281,8 +283,10 @@ class Memory:
         """
         from rlm_mem.recall.recall import RecallOperation
 
-        offered = {**self.continuum.functions, **(functions or {})}
-        operation = RecallOperation(self.store, self.llm, engine=engine, functions=offered, as_of=as_of)
+        more = {} if functions is None else check_mapping(functions, "functions")
+        operation = RecallOperation(
+            self.store, self.llm, engine=engine, functions={**self.continuum.functions, **more}, as_of=as_of
+        )
         found = operation.recall(question, result=result, limits=limits, on_step=on_step, on_text=on_text)
         return found if max_tokens is None else found.within(max_tokens)
 
@@ -331,10 +335,10 @@ class Memory:
         """
         from rlm_mem.recall.host_session import recall_session
 
+        more = {} if functions is None else check_mapping(functions, "functions")
         return recall_session(
             self.store, query, limits=limits, llm=llm, config=config, engine=engine,
-            functions={**self.continuum.functions, **(functions or {})}, keep=keep,
-            result=result,
+            functions={**self.continuum.functions, **more}, keep=keep, result=result,
         )  # fmt: skip
 
     def receipt(
@@ -527,12 +531,9 @@ class Memory:
         return self.continuum.undo_change(change)
 
     def recorded_changes(self, limit: int | None = 20) -> list[RecordedChange]:
-        """The last changes of the namespace, newest first: what ``undo`` can undo by id.
-
-        Args:
-            limit: how many at most; None: all in the audit log.
-        """
-        return list(islice(self.continuum.recorded_changes(), limit))
+        """The last ``limit`` changes of the namespace (None: all), newest first: what ``undo`` can undo by id."""
+        most = None if limit is None else page(limit, "limit")
+        return list(islice(self.continuum.recorded_changes(), most))
 
     def link(
         self,
@@ -641,7 +642,7 @@ class Memory:
 
         return figures_of(
             self.store,
-            persona or self.persona(keep=True),
+            self.persona(keep=True) if persona is None else persona,
             last_run=next(trajectories(self.store), None),
             spent_today=self.costs(since=f"{self.store.clock().astimezone(UTC):%Y-%m-%d}"),
         )
@@ -658,8 +659,7 @@ class Memory:
 
         Args:
             operation: only ``recall``, ``reason`` or ``session``.
-            since, until: ``YYYY-MM-DD`` or a longer time; a date alone includes its day.
-            limit: how many at most; None: all.
+            since, until: ``YYYY-MM-DD`` or a longer time; a date alone includes its day. ``limit``: None: all.
         """
         from rlm_mem.recall.trajectory import list_trajectories
 

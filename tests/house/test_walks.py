@@ -42,11 +42,11 @@ FIND_FILES, FIND_FUNCTIONS = 27, 226
 ASK_FILES, ASK_FUNCTIONS = 31, 278
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
-RECALL_FILES = 45
-RECALL_FUNCTIONS = 713
+RECALL_FILES = 46
+RECALL_FUNCTIONS = 716
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, and look for numbered statements; a passage comes with the lines around it
-(`text.blocks`)."""
+(`text.blocks`); what a caller passes is checked (`arguments`)."""
 
 _ONCE = frozenset(("/text/patterns.py",))
 """Called for the first use of a pattern, which may be in any of the walks."""

@@ -38,6 +38,7 @@ from rlm_mem.chunk.types import (
     Ttl,
     TypeRegistry,
     check_count,
+    check_origin,
     check_reasoning,
     duration,
     shown,
@@ -125,10 +126,12 @@ class ChunkMetadata:
     expires_at: str | None = None
 
     def __post_init__(self) -> None:
-        if not self.origin:
-            self.origin = ORIGIN_OF_SOURCE[self.source]
-        if not self.trust:
-            self.trust = DEFAULT_TRUST[self.origin]
+        try:
+            self.origin = self.origin or ORIGIN_OF_SOURCE[self.source]
+            self.trust = self.trust or DEFAULT_TRUST[self.origin]
+        except (KeyError, TypeError):
+            check_origin(self.origin or check_text(self.source, "source"))
+            raise
 
     @property
     def at(self) -> str:
@@ -495,6 +498,8 @@ def check_chunk_id(value: object) -> str:
 
 def check_chunk_ids(value: Iterable[str] | str) -> list[str]:
     """Several chunk ids, or a single one, each checked; raises InvalidChunkId."""
+    if not isinstance(value, Iterable):
+        raise InvalidChunkId(f"a list of chunk ids is needed, not {shown(value)}")
     return [check_chunk_id(one) for one in ([value] if isinstance(value, str) else value)]
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
 
+from rlm_mem.arguments import check_words
 from rlm_mem.chunk import new_change_id
 from rlm_mem.continuum import places
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory
@@ -292,7 +293,7 @@ class Changes:
 
     def transition(self, transition_id: str) -> Change:
         """The record of a transition; raises NotFoundError."""
-        name = f"{TRANSITIONS}/{transition_id}.json"
+        name = f"{TRANSITIONS}/{check_words(transition_id, 'transition_id')[:200]}.json"
         if not transition_id.replace("-", "").isalnum() or not self._stored.exists(name):
             raise NotFoundError(
                 f"there is no transition {transition_id!r:.60}", hint="rlm-mem tier log lists them"

@@ -10,6 +10,7 @@ import hashlib
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk.types import is_untrusted
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Edit
@@ -66,7 +67,8 @@ class MemoryConsolidationAgent:
             dry_run: only report what would be done.
             progress: called with (done, total) memories.
         """
-        report = ConsolidationReport(dry_run)
+        report = ConsolidationReport(check_flag(dry_run, "dry_run"))
+        check_function(progress, "progress")
         if not dry_run:
             self._continuum.sync()
         total = len(self._files.names())

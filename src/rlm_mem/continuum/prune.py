@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk import parse_time
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change
@@ -48,7 +49,8 @@ class Pruner:
 
     def run(self, *, dry_run: bool = True, progress: Progress | None = None) -> PruneReport:
         """Report the steps of retention, and with ``dry_run=False`` carry them out; safe to repeat and to kill."""
-        if not dry_run:
+        check_function(progress, "progress")
+        if not check_flag(dry_run, "dry_run"):
             self._continuum.sync()
         report = self.plan()
         report.dry_run = dry_run

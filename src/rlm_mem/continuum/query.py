@@ -12,14 +12,16 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
+from rlm_mem.arguments import check_mapping, check_words
 from rlm_mem.chunk import parse_time
+from rlm_mem.chunk.types import shown
 from rlm_mem.continuum.answers import Hint, MemoryHit
 from rlm_mem.continuum.mirror import SOURCE
 from rlm_mem.continuum.runs import read_run
 from rlm_mem.continuum.schema import TIERS
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.store.core.lookup import Filters
-from rlm_mem.store.core.records import TIER_TAG, reliability, tier_of
+from rlm_mem.store.core.records import TIER_TAG, page, reliability, tier_of
 from rlm_mem.text.analysis import get_analyser
 
 if TYPE_CHECKING:
@@ -71,25 +73,29 @@ class QueryMemoryTool:
 
     def recent(self, goal: str, *, hours: float = 24, limit: int = 10) -> list[MemoryHit]:
         """High-frequency query: memories related to a goal, created within the last ``hours`` hours."""
+        if isinstance(hours, bool) or not isinstance(hours, int | float) or not 0 <= hours <= _MOST_HOURS:
+            raise InvalidQuery(f"hours must be a number from 0 to {_MOST_HOURS:,}, not {shown(hours)}")
         since = self._store.clock() - timedelta(hours=hours)
         hits = self._ranked(goal, {"high": 1.0})
-        return [hit for hit in hits if parse_time(hit.created_at) >= since][:limit]
+        return [hit for hit in hits if parse_time(hit.created_at) >= since][: page(limit, "limit")]
 
     def proven(self, goal: str, *, min_confidence: float = 0.85, limit: int = 10) -> list[MemoryHit]:
         """Mid-frequency query: traces for a goal, of at least ``min_confidence``, the best success rate first."""
         hits = [hit for hit in self._ranked(goal, {"mid": 1.0}) if hit.confidence >= min_confidence]
-        return sorted(hits, key=lambda hit: (-(hit.success_rate or 0.0), -hit.score, hit.key))[:limit]
+        return sorted(hits, key=lambda hit: (-(hit.success_rate or 0.0), -hit.score, hit.key))[
+            : page(limit, "limit")
+        ]
 
     def stable(self, task_type: str | None = None, *, goal: str = "", limit: int = 10) -> list[MemoryHit]:
         """Low-frequency query: patterns of a task type that are validated across projects."""
         tags = [f"{TIER_TAG}low", "cross-project", *([f"task:{task_type}"] if task_type else [])]
-        if goal.strip():
+        if check_words(goal, "goal").strip():
             hits = self._ranked(goal, {"low": 1.0}, tags=tags)
         else:
             found = self._store.get_many(self._store.list_chunks(tags=tags), track=False).values()
             hits = [_hit(chunk, 0.0, {"relevance": 0.0}) for chunk in found if _current(chunk)]
             hits.sort(key=lambda hit: (-(hit.success_rate or 0.0), -hit.confidence, hit.key))
-        return hits[:limit]
+        return hits[: page(limit, "limit")]
 
     # --- the multi-tier query ----------------------------------------------------------------------------------------
 
@@ -120,7 +126,7 @@ class QueryMemoryTool:
             raise InvalidQuery("a query needs a goal")
         tags = [f"task:{task_type}"] if task_type else []
         hits = [hit for hit in self._ranked(goal, weights, tags=tags) if hit.confidence >= min_confidence]
-        return QueryResult(hits[:limit], self.core() if include_core else [])
+        return QueryResult(hits[: page(limit, "limit")], self.core() if include_core else [])
 
     def core(self) -> list[MemoryHit]:
         """The ultra-low memories: identity, profiles, the approved library."""
@@ -130,7 +136,8 @@ class QueryMemoryTool:
 
     def memories(self, tier: str | None = None, limit: int = 100) -> list[MemoryHit]:
         """Memories of one tier, or of all, the most reliable first; raises InvalidQuery for an unknown tier."""
-        if tier is not None and tier not in TIERS:
+        page(limit, "limit")
+        if tier is not None and check_words(tier, "tier") not in TIERS:
             raise InvalidQuery(f"there is no tier {tier!r:.40}: use {', '.join(TIERS)}")
         tags = [f"{TIER_TAG}{name}" for name in ([tier] if tier else TIERS)]
         newest = self._store.list_chunks(any_tags=tags, limit=2_000, newest_first=True)
@@ -246,7 +253,7 @@ def _hit(chunk: Chunk, weight: float, parts: dict[str, float]) -> MemoryHit:
 
 
 def _normalised(weights: Mapping[str, float]) -> dict[str, float]:
-    for name, weight in weights.items():
+    for name, weight in check_mapping(weights, "tier_weights").items():
         if name not in TIERS:
             raise InvalidQuery(f"there is no tier {name!r:.40}: use {', '.join(TIERS)}")
         if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight < 1e9:
@@ -258,6 +265,7 @@ def _normalised(weights: Mapping[str, float]) -> dict[str, float]:
 
 
 _MAX_LIMIT = 50
+_MOST_HOURS = 1_000_000
 
 
 def program_functions(queries: QueryMemoryTool) -> dict[str, Callable[..., Any]]:

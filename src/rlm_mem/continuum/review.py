@@ -20,7 +20,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
+from rlm_mem.arguments import check_words
 from rlm_mem.chunk import parse_time
+from rlm_mem.chunk.types import shown
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, Edit
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
@@ -34,6 +36,7 @@ from rlm_mem.errors import (
     NotFoundError,
     RlmMemError,
 )
+from rlm_mem.store.core.records import page
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -50,6 +53,7 @@ _logger = logging.getLogger("rlm_mem.continuum")
 FOLDER = "system/review"
 AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "system"}
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
+_MOST_DAYS = 3650
 _Word = Literal["approved", "deferred", "rejected"]
 _PROPOSED = {
     "replace": (
@@ -264,7 +268,7 @@ class ReviewQueue:
         from rlm_mem.proposals.finding import is_trusted_as_far
         from rlm_mem.proposals.judging import judged
 
-        if limit < 1:
+        if page(limit, "limit") < 1:
             raise InputError(f"limit is {limit}; it must be at least 1")
         if llm.name == "offline":
             raise InvalidConfig(
@@ -413,13 +417,16 @@ class ReviewQueue:
 
     def defer(self, case_id: str, *, reviewer: str, reason: str, days: int = 30) -> Change:
         """Decide later: the case is open again after ``days``; a chunk in quarantine stays there, still listed."""
+        if isinstance(days, bool) or not isinstance(days, int) or not 1 <= days <= _MOST_DAYS:
+            raise InputError(f"days must be a whole number from 1 to {_MOST_DAYS:,}, not {shown(days)}")
         until = stamp(self._store.clock() + timedelta(days=days))
         return self._decide(case_id, "deferred", reviewer, reason, until)
 
     def _decide(
         self, case_id: str, decision: _Word, reviewer: str, reason: str, until: str | None = None
     ) -> Change:
-        reviewer, reason = reviewer.strip(), reason.strip()
+        check_words(case_id, "case_id")
+        reviewer, reason = check_words(reviewer, "reviewer").strip(), check_words(reason, "reason").strip()
         if not reviewer or reviewer.lower() in AGENTS:
             raise InvalidMemory(
                 f"a decision needs a named reviewer, not {reviewer!r:.40}",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from rlm_mem.arguments import check_mapping
 from rlm_mem.errors import InvalidMemory
 
 __all__ = ["ExecutionRecord", "ToolCall", "read_run", "write_run"]
@@ -73,9 +74,9 @@ def as_step(number: int, given: ToolCall | Mapping[str, Any]) -> ToolCall:
     """A step from a mapping of its fields, numbered; raises InvalidMemory."""
     if isinstance(given, ToolCall):
         given = {name: getattr(given, name) for name in ToolCall.__dataclass_fields__ if name != "number"}
-    unknown = set(given) - set(ToolCall.__dataclass_fields__)
+    unknown = set(check_mapping(given, f"step {number}")) - set(ToolCall.__dataclass_fields__)
     if unknown or not str(given.get("tool", "")).strip():
-        what = f"has unknown fields {', '.join(sorted(unknown))}" if unknown else "names no tool"
+        what = f"has unknown fields {', '.join(sorted(map(str, unknown)))}" if unknown else "names no tool"
         raise InvalidMemory(
             f"step {number} {what}", hint=f"a step has: {', '.join(list(ToolCall.__dataclass_fields__)[1:])}"
         )

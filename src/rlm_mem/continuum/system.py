@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.consolidate import MemoryConsolidationAgent
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles
@@ -105,7 +106,8 @@ class Continuum:
         """Promote the memories whose recorded uses meet the rules, and archive or erase expired chunks
         (``ChunkStore.sweep``).
         """
-        if not dry_run:
+        if not check_flag(dry_run, "dry_run"):
+            check_function(progress, "progress")
             self.store.sweep()
         return self.agent(llm).run(dry_run=dry_run, progress=progress)
 

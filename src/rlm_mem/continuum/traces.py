@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from rlm_mem.chunk.types import as_list
+from rlm_mem.arguments import check_flag, check_items, check_mapping, check_words
+from rlm_mem.chunk import check_confidence
+from rlm_mem.chunk.types import as_list, check_plain
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes, archive_name
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
@@ -55,6 +57,17 @@ def context_key(project: str | None, context_fingerprint: str | None) -> str:
     return f"{project}@{context_fingerprint}" if context_fingerprint else project
 
 
+def _check_words(**given: str | None) -> None:
+    for what, value in given.items():
+        if value is not None:
+            check_words(value, what)
+
+
+def _texts(given: Sequence[str] | str, what: str) -> list[str]:
+    listed = [given] if isinstance(given, str) else check_items(given, what)
+    return [check_words(one, what) for one in as_list(listed)]
+
+
 class Traces:
     """Writes logs, patterns and blocks, and counts their uses.
 
@@ -98,15 +111,26 @@ class Traces:
 
         Raises:
             InvalidMemory: the goal is empty, or a step or field is malformed.
+            InputError: another argument is of a wrong type.
         """
         if not isinstance(goal, str) or not goal.strip():
             raise InvalidMemory("a log needs a goal")
+        if success is not None:
+            check_flag(success, "success")
+        _check_words(
+            goal=goal, notes=notes, project=project, context_fingerprint=context_fingerprint, task_type=task_type,
+            error=error,
+        )  # fmt: skip
+        if confidence is not None:
+            check_confidence(confidence)
         indicators, preconditions, postconditions = (
-            as_list(given) for given in (indicators, preconditions, postconditions)
+            _texts(indicators, "indicators"),
+            _texts(preconditions, "preconditions"),
+            _texts(postconditions, "postconditions"),
         )
         run = ExecutionRecord(
             goal=goal,
-            steps=tuple(as_step(number, step) for number, step in enumerate(steps, 1)),
+            steps=tuple(as_step(number, step) for number, step in enumerate(check_items(steps, "steps"), 1)),
             preconditions=tuple(preconditions),
             postconditions=tuple(postconditions),
             indicators=tuple(indicators),
@@ -175,6 +199,8 @@ class Traces:
         Args:
             confidence: 0-1. ``fields``: further fields of its front matter.
         """
+        _check_words(name=name, body=body)
+        check_confidence(confidence)
         name, body = self._clean(name), self._clean(body, report=True)
         file = places.pattern_file(places.slug(name))
         data = self._manual("mid", confidence, name, fields or {})
@@ -203,6 +229,8 @@ class Traces:
         Raises:
             InvalidMemory: the file does not hold blocks, or a field breaks a rule. ConflictError: the id is taken.
         """
+        _check_words(file=file, title=title, body=body, entry_id=entry_id)
+        check_confidence(confidence)
         if not places.is_multi(file):
             raise InvalidMemory(f"{file} holds one memory, not entries")
         tier = places.tiers_of(places.kind_of(file))[0]
@@ -211,6 +239,7 @@ class Traces:
         return self._add_block(file, entry_id or places.slug(title), data, f"# {title}\n\n{body}", tier)
 
     def _manual(self, tier: str, confidence: float, goal: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+        check_plain(check_mapping(fields, "fields"), "fields")
         taken = _DERIVED_FIELDS & set(fields)
         if taken:
             raise InvalidMemory(
@@ -264,7 +293,7 @@ class Traces:
 
     def find(self, key: str) -> TieredMemory:
         """The memory with this key, or mirrored by this chunk; raises NotFoundError."""
-        if key.startswith("chunk-"):
+        if check_words(key, "key").startswith("chunk-"):
             chunk = self._store.get_chunk(key, track=False)
             place = chunk.metadata.provenance if chunk is not None else {}
             if chunk is not None and chunk.metadata.source == SOURCE and place.get("file"):
@@ -298,6 +327,10 @@ class Traces:
         Raises:
             NotFoundError: there is none. InvalidMemory: working state has no uses.
         """
+        check_flag(success, "success")
+        if validated is not None:
+            check_flag(validated, "validated")
+        _check_words(key=key, project=project, context_fingerprint=context_fingerprint, error=error)
         use_fields: dict[str, Any] = {
             "context": context_key(project, context_fingerprint),
             "validated": validated,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlm_mem.arguments import check_mapping, check_words
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Changes
 from rlm_mem.continuum.files import MemoryFiles, TieredMemory, new_text
@@ -40,6 +41,8 @@ class Workspace:
 
     def start(self, plan: str, *, context: str = "", constraints: str = "") -> None:
         """Begin an execution: clear the former state and write the new one."""
+        for text, what in ((plan, "plan"), (context, "context"), (constraints, "constraints")):
+            check_words(text, what)
         with self._changes.locked():
             self._clear()
             self._put_text("plan", plan)
@@ -52,6 +55,7 @@ class Workspace:
         """Replace plan, context, history or constraints; raises InvalidMemory for any other name."""
         if name not in _TEXTS:
             raise InvalidMemory(f"there is no state file {name!r:.40}: use {', '.join(_TEXTS)}")
+        check_words(text, "text")
         with self._changes.locked():
             self._put_text(name, text)
 
@@ -65,6 +69,10 @@ class Workspace:
         context: str | None = None,
     ) -> None:
         """Bring the state up to date after one tool call: a line of history, variables merged, context appended."""
+        for text, what in ((tool, "tool"), (call, "call"), (result, "result"), (context or "", "context")):
+            check_words(text, what)
+        if variables is not None:
+            check_mapping(variables, "variables")
         with self._changes.locked():
             line = f"- {stamp(self._store.clock())} `{tool}` {call}".rstrip()
             if result:
@@ -77,7 +85,7 @@ class Workspace:
 
     def text(self, name: str) -> str:
         """The body of plan, context, history or constraints; empty where there is none."""
-        entry = self._files.get(f"{places.STATE}/{name}.md")
+        entry = self._files.get(f"{places.STATE}/{check_words(name, 'name')}.md")
         return entry.body if entry is not None else ""
 
     def variables(self) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from typing import Any, cast
 
 import msgspec
 
+from rlm_mem.arguments import check_function, check_items
 from rlm_mem.chunk import SUPERSEDES, Chunk, normalised_hash, parse_time
 from rlm_mem.config import Config, IngestConfig, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundError, RlmMemError
@@ -272,6 +273,9 @@ def remember_many(
         raise InputError(f"batch must be a whole number from 1 up, not {batch!r:.40}")
     if isinstance(items, str | bytes | Mapping):
         raise InvalidChunk(f"items must be several texts, not {_kind(items)}", hint="put it into a list")
+    check_items(items, "items")
+    for call, what in ((progress, "progress"), (refused, "refused")):
+        check_function(call, what)
     filling = _Filling(store, config or store.config, finder, progress, refused, stored)
     for number, (item, found) in enumerate(
         _analysed_ahead(items, filling.settings, 2 * batch, filling.go_on, statements=finder is not None)

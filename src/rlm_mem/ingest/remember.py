@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypedDict
 
 from msgspec import Struct
 
+from rlm_mem.arguments import check_function
 from rlm_mem.chunk import (
     Chunk,
     ChunkLinks,
@@ -198,6 +199,8 @@ def remember(
         StorageError: it could not be written; nothing was changed.
     """
     settings = config or store.config
+    if progress is not None:
+        check_function(progress, "progress")
     analysed = analyse(text, settings.ingest, settings.secrets, secrets)
     ready = prepare(
         store,

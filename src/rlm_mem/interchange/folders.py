@@ -10,6 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Unpack
 
+from rlm_mem.arguments import check_flag, check_function, check_path
 from rlm_mem.chunk import check_confidence, check_tags, check_text, check_time
 from rlm_mem.errors import InputError, NotFoundError, StorageError, StoreLocked
 from rlm_mem.interchange.documents import FolderOptions, SyncOptions
@@ -34,7 +35,7 @@ def _folder_of(store: ChunkStore, path: str | Path) -> FolderPlace:
     Raises:
         NotFoundError: there is no such folder. InputError: it is not a folder, or cannot be read.
     """
-    path = Path(path)
+    path = check_path(path, "path")
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -89,9 +90,10 @@ def sync_folder(
         chunk_type=kind,
         occurred_at=None if occurred_at is None else check_time(occurred_at, "occurred_at"),
         secrets=options.get("secrets"),
-        again=options.get("again", False),
+        again=check_flag(options.get("again", False), "again"),
     )
-    sync = FolderSync(store, folder, wanted, dry_run=options.get("dry_run", False), progress=progress)
+    dry_run = check_flag(options.get("dry_run", False), "dry_run")
+    sync = FolderSync(store, folder, wanted, dry_run=dry_run, progress=check_function(progress, "progress"))
     return sync.run(lambda: _chosen(folder, patterns))
 
 

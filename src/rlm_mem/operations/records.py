@@ -316,7 +316,7 @@ def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
 
 def _recent_runs(context: Context, request: RunsArguments) -> RunList:
     found = context.memory.trajectories(
-        operation=request.operation, since=request.since, until=request.until, limit=request.limit
+        operation=request.operation, since=utc(request.since), until=utc(request.until), limit=request.limit
     )
     return RunList(
         [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from rlm_mem.arguments import check_kind
 from rlm_mem.errors import InvalidConfig, NotFoundError
 from rlm_mem.persona.library import BASE, Library
 
@@ -63,7 +64,7 @@ def parse_commands(text: str, library: Library) -> list[Command]:
     Raises:
         InvalidConfig: a command gives an existing slider a value outside its range, or an ambiguous name of a mode.
     """
-    if len(text) > LONGEST:
+    if len(check_kind(text, str, "text")) > LONGEST:
         return []
     bare = _bare(text)
     whole = _command(bare, library)

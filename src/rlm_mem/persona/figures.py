@@ -8,13 +8,14 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol
 
+from rlm_mem.arguments import check_kind
 from rlm_mem.chunk import format_time
 from rlm_mem.persona.boxes import fixed_width
+from rlm_mem.persona.session import Persona
 from rlm_mem.store.core.records import COMPONENT, TIER_TAG
 from rlm_mem.text.tokens import count_tokens
 
 if TYPE_CHECKING:
-    from rlm_mem.persona.session import Persona
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.records import StoreStatus
 
@@ -147,7 +148,7 @@ def figures_of(
     """
     now = store.clock().astimezone(UTC)
     state = store.backend.status(store.namespace)
-    prompt = persona.prompt()
+    prompt = check_kind(persona, Persona, "persona").prompt()
     sliders = _sliders(persona)
     return {
         "schema": SCHEMA,

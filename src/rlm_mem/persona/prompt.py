@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
+from rlm_mem.arguments import check_mapping
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.persona.boxes import printable
 from rlm_mem.persona.personalities import Personality
@@ -45,6 +46,7 @@ class PromptContext:
         """
         if context is None or isinstance(context, PromptContext):
             return context or cls()
+        check_mapping(context, "context")
         known = {item.name for item in fields(cls)}
         for name, value in context.items():
             if name not in known:

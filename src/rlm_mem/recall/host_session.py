@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
+from rlm_mem.arguments import check_kind
 from rlm_mem.errors import ModelUnavailable, SessionBusy, SessionComplete
 from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages
 from rlm_mem.recall.loop import LoopResult, LoopStep, error_hint, first_ids, make_step, run_programs
@@ -196,6 +197,7 @@ class RecallSession:
                     "the question of this recall session has its answer",
                     hint="ask another question in it first",
                 )
+            check_kind(code, str, "code")
             self._budget.start_iteration()
             ran = run_programs(self._session, [code], self._shown)
             step = make_step(
@@ -360,6 +362,8 @@ def recall_session(
     Raises:
         InvalidQuery: the question is empty.
     """
+    if limits is not None:
+        check_kind(limits, Limits, "limits")
     form = None if result is None else ResultSchema(result)
     runner = Runner(
         store,

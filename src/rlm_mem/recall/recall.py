@@ -15,7 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
+from rlm_mem.arguments import check_function, check_kind, check_mapping
 from rlm_mem.chunk import format_time
+from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, Usage, is_llm
 from rlm_mem.models.opening import adapt
@@ -49,7 +51,7 @@ from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.config import Config, RecallConfig
+    from rlm_mem.config import RecallConfig
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = [
@@ -158,11 +160,11 @@ class Runner:
     ) -> None:
         self.store = store
         self.view = store if as_of is None else store.held_at(as_of)
-        self.config: Config = config or store.config
+        self.config: Config = store.config if config is None else check_kind(config, Config, "config")
         self.llm = llm if is_llm(llm) else adapt(llm, self.config)
-        self.limits = limits or limits_from(self.config.recall)
-        self.functions = dict(functions or {})
-        self.engine = engine or self.config.sandbox.engine
+        self.limits = check_kind(limits, Limits, "limits") if limits else limits_from(self.config.recall)
+        self.functions = {} if functions is None else dict(check_mapping(functions, "functions"))
+        self.engine = self.config.sandbox.engine if engine is None else check_kind(engine, str, "engine")
         self._figures: tuple[float, dict[str, Any]] | None = None
 
     def run(
@@ -181,15 +183,11 @@ class Runner:
         """Run one question to its end.
 
         Args:
-            query: the question.
-            operation: ``recall`` or ``reason``.
-            llm: writes the programs instead of the runner's model.
-            limits: budgets of this run; None: the runner's.
-            task: what kind of answer is wanted.
-            form: the form that an answer must fit.
+            query, operation: the question; ``recall`` or ``reason``.
+            llm, limits: what writes the programs, and the budgets of this run; None: the runner's.
+            task, form: what kind of answer is wanted; the form that it must fit.
             fallback: takes over from a model whose replies do not run; None: the offline model.
-            on_step: called after each turn.
-            on_text: called with each piece of the model's replies.
+            on_step, on_text: called after each turn, and with each piece of the model's replies.
 
         Raises:
             InvalidQuery: the question is empty.
@@ -197,6 +195,10 @@ class Runner:
         """
         query = check_query(query)
         llm = llm or self.llm
+        if limits is not None:
+            check_kind(limits, Limits, "limits")
+        if on_step is not None or on_text is not None:
+            check_function(on_step, "on_step"), check_function(on_text, "on_text")
         budget = Budget(limits or self.limits)
         recorder = self.recorder(query, operation, llm.name, budget.limits)
         sub_model: LLM = RecordedLLM(self.sub_model(llm), recorder)

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.arguments import check_kind, check_words
 from rlm_mem.errors import BudgetError, InputError, SessionComplete
 from rlm_mem.models.base import Budget, Limits
 from rlm_mem.recall.loop import Loop, LoopResult
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel
 from rlm_mem.recall.prompts import build_opening
 from rlm_mem.sandbox.session import SandboxSession, check_positive
+from rlm_mem.store.core.records import page
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -57,8 +59,10 @@ class REPLSession(SandboxSession):
         accept: Callable[[Any], Any] | None = None,
     ) -> None:
         check_positive("max_iterations", max_iterations)
-        if max_depth < 0 or depth < 0:
-            raise InputError("max_depth and depth are 0 or more")
+        page(max_depth, "max_depth")
+        page(depth, "depth")
+        if budget is not None:
+            check_kind(budget, Budget, "budget")
         super().__init__(
             chunk_store,
             ask=lambda prompt, context, seconds: self._models.ask(prompt, context, seconds),
@@ -106,7 +110,7 @@ class REPLSession(SandboxSession):
             SessionComplete: FINAL was called before.
         """
         question = query if query is not None else self.query
-        if question is None or not question.strip():
+        if question is None or not check_words(question, "query").strip():
             raise InputError("retrieve needs a question", hint="call retrieve('…')")
         if self._final is not None:
             raise SessionComplete(

@@ -20,6 +20,7 @@ from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
+from rlm_mem.arguments import check_since
 from rlm_mem.errors import InvalidQuery, NotFoundError
 from rlm_mem.models.base import (
     LLM,
@@ -36,6 +37,7 @@ from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.model_calls import bounded_reply
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
 from rlm_mem.sandbox.values import MAX_ERROR_CHARS, clipped, well_formed
+from rlm_mem.store.core.records import page
 from rlm_mem.telemetry import ObservedOperation, count
 from rlm_mem.text.secrets import redact
 
@@ -214,8 +216,9 @@ def list_trajectories(
         limit: most trajectories to return; None: all.
     """
     found: list[TrajectoryInfo] = []
+    most = None if limit is None else page(limit, "limit")
     for trajectory in trajectories(store, since=since, until=until):
-        if limit is not None and len(found) >= limit:
+        if most is not None and len(found) >= most:
             break
         if operation in (None, trajectory.operation):
             found.append(_info(trajectory))
@@ -226,6 +229,7 @@ def trajectories(
     store: ChunkStore, *, since: str | None = None, until: str | None = None
 ) -> Iterator[Trajectory]:
     """Yield the trajectories of the store's namespace whole, newest first; bounds as in ``list_trajectories``."""
+    since, until = check_since(since, "since"), check_since(until, "until")
     stored = store.backend.files(store.namespace)
     oldest = "traj-" + re.sub(r"[-:]", "", since or "")[:15]
     for name in _newest_first(stored):

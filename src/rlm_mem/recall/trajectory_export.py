@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.arguments import check_items, check_since
 from rlm_mem.errors import InputError
 from rlm_mem.recall.prompts import Opening, feedback, instructions
 from rlm_mem.recall.trajectory import Trajectory, trajectories
@@ -95,13 +96,15 @@ def export_trajectories(
     Raises:
         InputError: there is no such field.
     """
-    chosen = list(dict.fromkeys(fields)) if fields is not None else list(FIELDS)
+    for bound, what in ((since, "since"), (until, "until")):
+        check_since(bound, what)  # now, not when the first run is read
+    chosen = list(FIELDS) if fields is None else list(check_items(fields, "fields"))
     unknown = [name for name in chosen if name not in _FIELDS]
     if unknown or not chosen:
         named = f"no field {unknown[0]!r:.60}" if unknown else "no field to export"
         raise InputError(f"trajectories have {named}", hint=f"there are: {', '.join(FIELDS)}")
     return (
-        ExportedRun({name: _hidden(_FIELDS[name](run)) for name in chosen})
+        ExportedRun({name: _hidden(_FIELDS[name](run)) for name in dict.fromkeys(chosen)})
         for run in trajectories(store, since=since, until=until)
         if operation in (None, run.operation)
     )

@@ -8,6 +8,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.arguments import check_kind, check_path
 from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.receipts.format import Altered, ReceiptSignature
 
@@ -31,7 +32,7 @@ def sign(head: str, key: str | Path, *, password: str | None = None) -> ReceiptS
     Raises:
         InputError: the key cannot be read or used. InvalidConfig: the extra ``sign`` is not installed.
     """
-    private = _private(Path(key), password)
+    private = _private(check_path(key, "key"), password)
     public = private.public_key().public_bytes_raw()
     made = private.sign(message(head))
     return ReceiptSignature("ed25519", base64.b64encode(public).decode(), base64.b64encode(made).decode())
@@ -39,7 +40,7 @@ def sign(head: str, key: str | Path, *, password: str | None = None) -> ReceiptS
 
 def check_key(key: str | Path, password: str | None = None) -> None:
     """Raise the errors of :func:`sign` if the key cannot be used to sign."""
-    _private(Path(key), password)
+    _private(check_path(key, "key"), password)
 
 
 def signed_by(head: str, signature: ReceiptSignature) -> bytes:
@@ -74,7 +75,7 @@ def public_key(given: str | Path) -> bytes:
     text = str(given)
     if not text.startswith("ssh-"):
         try:
-            with Path(given).open("rb") as file:
+            with check_path(given, "key").open("rb") as file:
                 text = file.read(MAX_KEY_BYTES).decode("ascii", "replace")
         except OSError as error:
             raise InputError(
@@ -114,6 +115,8 @@ def _field(data: bytes) -> bytes:
 
 def _private(path: Path, password: str | None) -> Ed25519PrivateKey:
     crypto = _crypto()
+    if password is not None:
+        check_kind(password, str, "password")
     try:
         with path.open("rb") as file:
             data = file.read(MAX_KEY_BYTES)

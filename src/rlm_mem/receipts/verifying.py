@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 
 import msgspec
 
+from rlm_mem.arguments import check_kind
 from rlm_mem.chunk import Chunk, parse_time
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, InvalidQuery, NotFoundError, RlmMemError
@@ -116,7 +117,7 @@ def verify(
     if isinstance(receipt, str | Path):
         data = read_bytes(receipt, "receipt")
     try:
-        found = receipt if isinstance(receipt, Receipt) else Receipt.from_bytes(cast("bytes", data))
+        found = check_kind(receipt, Receipt, "receipt") if data is None else Receipt.from_bytes(data)
     except Altered as error:
         return _verdict([PartCheck("file", "altered", str(error))], None, None)
     checks = [PartCheck("file", "holds", f"{len(found.parts())} parts, their order and their hashes")]
@@ -128,6 +129,8 @@ def verify(
         bundle = read_bytes(bundle, "bundle")
     try:
         notes = Bundle.from_bytes(bundle) if isinstance(bundle, bytes) else bundle
+        if notes is not None:
+            check_kind(notes, Bundle, "bundle")
         if notes is not None:
             checks += _bundle(found, notes)
     except Altered as error:

@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
 from rlm_mem import errors
+from rlm_mem.arguments import check_kind, check_mapping
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, InvalidConfig, ModelUnavailable
 from rlm_mem.sandbox.dispatch import Dispatcher, Finished, check_cited, final_refused, read_final
@@ -176,6 +177,8 @@ class SandboxSession:
         check_positive("timeout_seconds", timeout_seconds)
         self.chunk_store = chunk_store
         self.timeout_seconds = timeout_seconds
+        if config is not None:
+            check_kind(config, Config, "config")
         self.config = config or getattr(chunk_store, "config", None) or Config()
         self._ask = ask or _no_model
         self._ask_all = ask_all or _no_model
@@ -184,7 +187,7 @@ class SandboxSession:
         self._accept = accept
         self._check = check
         self._on_event = on_event
-        self._host_functions = dict(functions or {})
+        self._host_functions = {} if functions is None else dict(check_mapping(functions, "functions"))
         self.named_models = True  # help lists llm_query and the like
         self.keeps_after_final = False  # what a program defined before it called FINAL stays for the next
         self.pages = Pages()
@@ -235,7 +238,12 @@ class SandboxSession:
         table["rlm_query_batched"] = self._rlm_query_batched
         table["FINAL"] = self._call_final
         for name, function in self._host_functions.items():
-            if not name.isidentifier() or name.startswith("_") or not callable(function):
+            if (
+                not isinstance(name, str)
+                or not name.isidentifier()
+                or name.startswith("_")
+                or not callable(function)
+            ):
                 raise InputError(f"a host function needs a plain name and a callable; got {name!r}")
             if name in table:
                 raise InputError(f"the sandbox provides {name} itself", hint="choose another name")

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 
+from rlm_mem.chunk.types import shown
 from rlm_mem.errors import InputError
 
 ENCODING = "o200k_base"
@@ -95,10 +96,10 @@ def texts_within(texts: Sequence[str], limit: int) -> list[str]:
     """The first texts that together have at most `limit` tokens (0 or more); the last one is cut to fit.
 
     Raises:
-        InputError: the limit is negative.
+        InputError: the limit is negative, or no whole number.
     """
-    if limit < 0:
-        raise InputError(f"max_tokens must be 0 or more, not {limit}")
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise InputError(f"max_tokens must be a whole number from 0 up, not {shown(limit)}")
     kept: list[str] = []
     for text, cost in zip(texts, count_many(texts), strict=True):
         if cost > limit:

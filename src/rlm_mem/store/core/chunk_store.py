@@ -9,6 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk import (
     SUPERSEDES,
     Chunk,
@@ -364,8 +365,9 @@ class ChunkStore(ChunkReader):
         Returns:
             False where there is no such chunk (a permanent delete also finds archived ones).
         """
+        for_good = check_flag(permanent, "permanent")
         self._written.set()
-        return self._writer.erase(chunk_id) if permanent else self._writer.archive(chunk_id)
+        return self._writer.erase(chunk_id) if for_good else self._writer.archive(chunk_id)
 
     def settle(self, chunk_id: str) -> None:
         """After an undo, make a chunk's replacements consistent with the chunks at their other ends."""
@@ -555,7 +557,7 @@ class ChunkStore(ChunkReader):
     @observed("rebuild")
     def rebuild_index(self, progress: Progress | None = None) -> SyncReport:
         """Rebuild the index from the files; ``progress`` is called with (done, total)."""
-        return self.backend.rebuild(self.namespace, progress)
+        return self.backend.rebuild(self.namespace, check_function(progress, "progress"))
 
     def close(self) -> None:
         """Write the JSON views if something changed (below ``store.views_limit`` chunks) and close every file."""

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 import numpy as np
 
+from rlm_mem.arguments import check_flag, check_function, check_kind
 from rlm_mem.chunk import Chunk, encode_chunk, format_time
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
@@ -177,6 +178,8 @@ def erase(
         StoreReadOnly, StorageError: the store cannot be written; a second run continues.
     """
     named = _checked(person, source)
+    check_function(progress, "progress")
+    check_flag(dry_run, "dry_run")
     report = ErasureReport(
         person=named if person is not None else None,
         source=named if source is not None else None,
@@ -228,7 +231,7 @@ def _drop_undo_records(reader: NamespaceReader, needles: _Needles) -> None:
 def _checked(person: str | None, source: str | None) -> str:
     if (person is None) == (source is None):
         raise InputError("name what to erase: a person or a source", hint="one of the two")
-    given = str(source if person is None else person)
+    given = check_kind(source if person is None else person, str, "source" if person is None else "person")
     named = given if person is None else " ".join(one for one in given.split(" ") if one)
     if not 2 <= len(named) <= _LONGEST or not named.isprintable() or not re.search(r"\w", named):
         raise InputError(
@@ -356,6 +359,7 @@ def verify_erasure(store: ChunkStore, report: ErasureReport) -> list[str]:
     Raises:
         InputError: the report names neither a person nor a source.
     """
+    report = check_kind(report, ErasureReport, "report")
     _checked(report.person, report.source)
     needles = _Needles(report)
     spaces = dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace])

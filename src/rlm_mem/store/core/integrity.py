@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
+from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk import SUPERSEDES, Chunk, content_hash
 from rlm_mem.errors import RlmMemError
 from rlm_mem.record import FrozenRecord
@@ -50,7 +51,7 @@ def check(store: ChunkStore, *, progress: Progress | None = None) -> list[Findin
     Returns:
         Findings in the order of chunks; none for a sound store. A confined store reports on its namespace only.
     """
-    findings = store.backend.check(store, progress)
+    findings = store.backend.check(store, check_function(progress, "progress"))
     if store.confined:
         return [finding for finding in findings if _concerns(store, finding)]
     return findings
@@ -85,6 +86,7 @@ def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None
         dry_run: only report what would be done (the default).
         progress: as in ``check``.
     """
+    check_flag(dry_run, "dry_run")
     findings = check(store, progress=progress)
     planned = [Repair(item, item.remedy, manual=item.code in _MANUAL) for item in findings]
     if dry_run:

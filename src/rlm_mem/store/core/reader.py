@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
 from msgspec import structs
 
 from rlm_mem import telemetry
+from rlm_mem.arguments import check_flag, check_function, check_kind, check_since, check_words
 from rlm_mem.chunk import (
     Chunk,
     TypeRegistry,
@@ -117,12 +118,18 @@ class ChunkReader:
         place = checked_place(base_path)
         folder = place if isinstance(place, Path) else None
         self._folder = folder
-        self.config = config or Config.load(folder.absolute().parent if folder else None)
+        check_flag(read_only, "read_only")
+        check_function(clock, "clock")
+        self.config = (
+            Config.load(folder.absolute().parent if folder else None)
+            if config is None
+            else check_kind(config, Config, "config")
+        )
         self.namespace = check_namespace(self.config.store.namespace if namespace is None else namespace)
         self.trust_levels = self.config.trust.levels(self.namespace)
         """How far new chunks of the namespace are trusted, by their origin."""
-        self.confined = confined
-        self.actor = actor
+        self.confined = check_flag(confined, "confined")
+        self.actor = None if actor is None else check_words(actor, "actor")
         custom = self.config.types
         self.types = TypeRegistry(
             {**custom.chunk, **(chunk_types or {})}, {**custom.link, **(link_types or {})}
@@ -481,6 +488,8 @@ class ChunkReader:
         """Chunks linked from (``out``), to (``in``) or either way (``both``), strongest first."""
         if direction not in ("out", "in", "both"):
             raise InvalidQuery(f"direction must be out, in or both, not {direction!r:.40}")
+        if link_type is not None:
+            check_words(link_type, "link_type")
         found = self.backend.queries.linked(
             self.namespace, check_chunk_id(chunk_id), link_type=link_type, direction=direction,
             limit=page(limit, "limit"),
@@ -498,11 +507,15 @@ class ChunkReader:
 
     def tag_counts(self, limit: int | None = None) -> list[tuple[str, int]]:
         """Tags with the number of chunks that carry them, commonest first."""
-        return self.backend.queries.tag_counts(self.namespace, limit)
+        return self.backend.queries.tag_counts(
+            self.namespace, None if limit is None else page(limit, "limit")
+        )
 
     def conversations(self, limit: int | None = None) -> list[ConversationInfo]:
         """Conversations, the most recently active first."""
-        return self.backend.queries.conversations(self.namespace, limit)
+        return self.backend.queries.conversations(
+            self.namespace, None if limit is None else page(limit, "limit")
+        )
 
     def namespaces(self) -> list[tuple[str, int]]:
         """Namespaces of the store with their chunk counts; a confined store sees only its own.
@@ -559,8 +572,16 @@ class ChunkReader:
     ) -> Iterator[dict[str, Any]]:
         """The audit log of this namespace, oldest first; with ``limit``, only the newest events."""
         newest = None if limit is None else page(limit, "limit")
+        if op is not None:
+            check_words(op, "op")
+        if chunk_id is not None:
+            check_chunk_id(chunk_id)
         return self.backend.read_events(
-            namespace=self.namespace, since=since, op=op, chunk_id=chunk_id, limit=newest
+            namespace=self.namespace,
+            since=check_since(since, "since"),
+            op=op,
+            chunk_id=chunk_id,
+            limit=newest,
         )
 
 
@@ -569,18 +590,18 @@ def _words(value: object, what: str) -> tuple[str, ...]:
     if value is None:
         return ()
     if isinstance(value, str):
-        return (value,)
+        value = (value,)
     if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(item, str) for item in value):
         raise InvalidQuery(f"{what} must be a list of words, not {value!r:.60}")
-    return tuple(dict.fromkeys(value))
+    return tuple(dict.fromkeys(check_words(item, what) for item in value))
 
 
 def _list_filter(limit: Any, offset: Any, **filters: Unpack[Listing]) -> ListFilter:
     """The filters of list_chunks, checked; raises InvalidQuery."""
     conversation_id, chunk_type = filters.get("conversation_id"), filters.get("chunk_type")
     for value, what in ((conversation_id, "conversation_id"), (chunk_type, "chunk_type")):
-        if value is not None and not isinstance(value, str):
-            raise InvalidQuery(f"{what} must be text, not {value!r:.60}")
+        if value is not None:
+            check_words(value, what)
     start, end, trust = filters.get("start"), filters.get("end"), filters.get("trust")
     return ListFilter(
         conversation_id=conversation_id,
@@ -589,7 +610,7 @@ def _list_filter(limit: Any, offset: Any, **filters: Unpack[Listing]) -> ListFil
         tags=_words(filters.get("tags"), "tags"),
         any_tags=_words(filters.get("any_tags"), "any_tags"),
         chunk_type=chunk_type,
-        archived=filters.get("archived", False),
+        archived=check_flag(filters.get("archived", False), "archived"),
         limit=None if limit is None else page(limit, "limit"),
         offset=page(offset, "offset"),
         newest_first=filters.get("newest_first", False),

@@ -1,0 +1,108 @@
+"""Arguments of the Python API that belong to no field of a chunk, each kind checked in one place.
+
+A wrong one is an error before anything is done, not one from the middle of the work; ``delete(id, "no")`` deletes
+nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from os import PathLike, fsencode
+from pathlib import Path
+from typing import Any, TypeVar, cast
+
+from rlm_mem.chunk import format_time, parse_time
+from rlm_mem.chunk.types import shown
+from rlm_mem.errors import InputError, InvalidChunk, InvalidQuery
+
+__all__ = [
+    "check_flag",
+    "check_function",
+    "check_items",
+    "check_kind",
+    "check_path",
+    "check_since",
+    "check_words",
+]
+
+_Kind = TypeVar("_Kind")
+_Function = TypeVar("_Function", bound=Callable[..., Any] | None)
+
+_SINCE = re.compile(
+    r"[0-9]{4}(?:-[0-9]{2}(?:-[0-9]{2}(?:[T ][0-9:.,]*(?:Z|([+-][0-9:]+))?)?)?)?", re.IGNORECASE
+)
+
+
+def check_flag(value: object, what: str) -> bool:
+    """Return ``value`` if it is True or False, nothing that merely counts as one; raises InputError."""
+    if isinstance(value, bool):
+        return value
+    raise InputError(f"{what} must be True or False, not {shown(value)}")
+
+
+def check_function(value: _Function, what: str) -> _Function:
+    """Return ``value`` if it is None or can be called; raises InputError."""
+    if value is None or callable(value):
+        return value
+    raise InputError(f"{what} must be a function, not {shown(value)}")
+
+
+def check_kind(value: object, kind: type[_Kind], what: str) -> _Kind:
+    """Return ``value`` if it is of this class; raises InputError."""
+    if isinstance(value, kind):
+        return value
+    raise InputError(f"{what} must be {_NAMES.get(kind, kind.__name__)}, not {shown(value)}")
+
+
+_NAMES: dict[type, str] = {str: "text"}
+
+
+def check_mapping(value: object, what: str) -> Mapping[str, Any]:
+    """Return ``value`` if it is a mapping, such as a dictionary; raises InputError."""
+    if isinstance(value, Mapping):
+        return value
+    raise InputError(f"{what} must be a mapping, not {shown(value)}")
+
+
+def check_items(value: Iterable[_Kind], what: str) -> Iterable[_Kind]:
+    """Return ``value`` if it can be iterated over and is no single text; raises InputError."""
+    if isinstance(value, Iterable) and not isinstance(value, str | bytes | bytearray | Mapping):
+        return value
+    raise InputError(f"{what} must be a list, not {shown(value)}")
+
+
+def check_words(value: object, what: str) -> str:
+    """Return ``value`` if it is text that UTF-8 can encode, as an index stores it; raises InvalidQuery."""
+    if not isinstance(value, str):
+        raise InvalidQuery(f"{what} must be text, not {shown(value)}")
+    try:
+        value.encode("utf-8")
+    except UnicodeEncodeError:
+        raise InvalidQuery(f"{what} {shown(value)} contains a lone surrogate") from None
+    return value
+
+
+def check_path(value: object, what: str) -> Path:
+    """The path of a file or folder; raises InputError."""
+    if isinstance(value, str | PathLike) and "\0" not in (text := str(value)) and text:
+        with suppress(UnicodeEncodeError):  # half of a surrogate pair is in no name of a file
+            fsencode(text)
+            return Path(value)
+    raise InputError(f"{what} must be the path of a file or folder, not {shown(value)}")
+
+
+def check_since(value: object, what: str) -> str | None:
+    """Return ``value``, in UTC, if it is a time or the beginning of one such as ``2026-05``, or None.
+
+    Raises:
+        InvalidQuery: it is none of these.
+    """
+    found = _SINCE.fullmatch(value) if isinstance(value, str) else None
+    if value is None or (found is not None and found[1] is None):
+        return cast("str | None", value)
+    if found is not None:
+        with suppress(InvalidChunk):
+            return format_time(parse_time(value, what))
+    raise InvalidQuery(f"{what} must be a date or time, not {shown(value)}", hint="write it as YYYY-MM-DD")

@@ -1,0 +1,169 @@
+"""A wrong argument of the Python API is an error of the project's own tree, and changes nothing."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from datetime import date, datetime, timedelta, timezone
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlm_mem import Config, Filters, InputError, InvalidQuery, Limits, Memory, REPLSession, RlmMemError
+
+WRONG: dict[str, Any] = {
+    "number": -1, "huge": 10**30, "fraction": 1.5, "nan": float("nan"), "yes": True, "empty": "", "words": "no such",
+    "surrogate": "\ud800", "nul": "\0", "bytes": b"bytes", "list": [None], "tuple": (), "mapping": {"a": object()},
+    "odd mapping": {1: 2}, "object": object(), "day": date(1, 1, 1), "time": datetime.max,
+    "path": Path("/nonexistent/\0"), "iterator": iter([1]),
+}  # fmt: skip
+"""Values that are wrong for most arguments. None is callable: what a caller's own function raises is the caller's."""
+
+REQUIRED = {
+    "question": "Where does Ann live?",
+    "query": "tea",
+    "link_type": "related_to",
+    "path": ".",
+    "code": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
+    with Memory.open(tmp_path_factory.mktemp("arguments") / "brain") as memory:
+        memory.remember("Ann lives in Oslo.", conversation_id="c")
+        memory.recall("Where does Ann live?")
+        yield memory
+
+
+def called(method: Any, arguments: dict[str, Any]) -> None:
+    """Call, and read what the result reads only when it is asked for."""
+    found = method(**arguments)
+    if inspect.isgenerator(found) or hasattr(found, "__next__"):
+        list(found)
+    close = getattr(found, "close", None)
+    if callable(close):
+        close()
+
+
+def odd_errors(owner: Any, name: str) -> list[str]:
+    """What a method raises that is not of the project's tree, for each wrong value of each argument."""
+    method = getattr(owner, name)
+    chosen = {
+        parameter.name: parameter
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+    }
+    right = {
+        one: REQUIRED.get(one, "chunk-none")
+        for one, parameter in chosen.items()
+        if parameter.default is parameter.empty
+    }
+    odd = []
+    for argument in chosen:
+        for what, value in WRONG.items():
+            try:
+                called(method, {**right, argument: value})
+            except RlmMemError as error:
+                assert str(error)
+            except Exception as error:  # noqa: BLE001 - the point of the test
+                odd.append(f"{name}({argument}={what}): {type(error).__name__}: {error}")
+    return odd
+
+
+METHODS = [
+    name
+    for name, _ in inspect.getmembers(Memory, inspect.isfunction)
+    if not name.startswith("_") and name not in ("close", "batch", "limits")
+]
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_wrong_argument_of_memory_is_an_error_of_the_tree(
+    memory: Memory, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)  # a path such as "." is a folder to read
+    assert odd_errors(memory, name) == []
+
+
+TIERED = {
+    "continuum": ["consolidate", "prune", "hints", "undo", "undo_change", "repairs"],
+    "continuum.queries": ["query"],
+    "continuum.review": ["approve", "reject", "defer", "case"],
+    "continuum.traces": ["record", "use", "add_pattern", "add_entry", "read", "find"],
+    "continuum.workspace": ["start", "put", "after_tool_call", "text"],
+}
+
+
+@pytest.mark.parametrize("place", TIERED)
+def test_a_wrong_argument_of_the_continuum_is_an_error_of_the_tree(memory: Memory, place: str) -> None:
+    owner = attrgetter(place)(memory)
+    assert [odd for name in TIERED[place] for odd in odd_errors(owner, name)] == []
+
+
+def test_a_wrong_setting_of_a_memory_is_an_error_of_the_tree(tmp_path: Path) -> None:
+    for argument in ("namespace", "config", "clock", "read_only", "actor", "confined"):
+        for value in (5, -1.5, "\ud800", b"x", [1], object()):
+            with pytest.raises(RlmMemError):
+                Memory.open(tmp_path / "brain", **{argument: value})
+    for place in (5, b"brain", "\ud800", "\0", ["brain"]):
+        with pytest.raises(RlmMemError):
+            Memory.open(place)  # type: ignore[arg-type]
+
+
+def test_a_wrong_argument_of_a_session_or_a_class_is_an_error_of_the_tree(memory: Memory) -> None:
+    for wrong in (
+        {"max_depth": "x"},
+        {"functions": 5},
+        {"functions": {1: print}},
+        {"budget": 3},
+        {"depth": None},
+    ):
+        with pytest.raises(RlmMemError):
+            REPLSession(memory.store, **wrong)  # type: ignore[arg-type]
+    with memory.recall_session("Where?") as session, pytest.raises(InputError, match="code must be text"):
+        session.execute(5)  # type: ignore[arg-type]
+    for owner in (Filters, Limits):
+        assert odd_errors(type("Owner", (), {"make": staticmethod(owner)}), "make") == []
+
+
+def test_the_hud_of_anything_but_a_persona_says_what_is_needed(memory: Memory) -> None:
+    for wrong in ("text", "", 0, [], {}):
+        with pytest.raises(InputError, match=r"persona must be Persona, not"):
+            memory.hud(wrong)  # type: ignore[arg-type]
+
+
+def test_only_true_deletes_for_good(memory: Memory) -> None:
+    made = memory.remember("A note that stays.").chunk_ids[0]
+    for given in ("no", 0, None, "False"):
+        with pytest.raises(InputError, match="permanent must be True or False"):
+            memory.delete(made, given)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="dry_run must be True or False"):
+            memory.erase(person="Ann", dry_run=given)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="dry_run must be True or False"):
+            memory.repair(dry_run=given)  # type: ignore[arg-type]
+    assert memory.get(made) is not None
+    assert memory.search("note that stays")
+
+
+def test_a_time_is_compared_as_the_moment_that_it_names(memory: Memory) -> None:
+    at = memory.trajectories()[0].started_at
+    assert memory.trajectories(since=at[:10], until=at[:10])
+    assert memory.trajectories(since=at[:7])
+    there = datetime.fromisoformat(at).astimezone(timezone(timedelta(hours=14))).isoformat()
+    assert there[:13] > at[:13]  # as text it is later
+    assert memory.trajectories(since=there, until=there)
+    with pytest.raises(InvalidQuery, match="since must be a date or time, not 'yesterday'"):
+        memory.events(since="yesterday")
+
+
+def test_settings_and_limits_are_taken_as_they_are_given(memory: Memory) -> None:
+    for given in ("", 0, [], {}):
+        with pytest.raises(InputError, match="limits must be Limits"):
+            memory.recall("Where does Ann live?", limits=given)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="config must be Config"):
+            memory.recall_session("Where?", config=given)  # type: ignore[arg-type]
+    with memory.recall_session("Where?", config=Config()) as session:
+        assert session.execute("print(1)").output
