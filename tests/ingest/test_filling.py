@@ -16,8 +16,10 @@ from rlm_mem import Memory
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundError, RlmMemError
 from rlm_mem.ingest import filling
+from rlm_mem.proposals import finding
 from rlm_mem.results import Progress
 from rlm_mem.store.core import chunk_store
+from rlm_mem.store.local.local_lookup import LocalSource
 from rlm_mem.store.postgres.lookup import PostgresSource
 
 LONG = "\n\n".join(
@@ -144,11 +146,65 @@ def test_the_index_is_asked_about_dozens_of_sentences_at_once(
 
     with opened(dsn) as memory:
         made = memory.remember_many(before)
+    with opened(dsn) as memory:
         monkeypatch.setattr(PostgresSource, "holding_each", counted)
         made += memory.remember_many((*after, *after[:3]))
         assert state(memory, made) == wanted
     assert sum(len(one.replaced) for one in made) == 40
     assert len(asked) <= 3 and max(asked) >= 20
+
+
+def test_sentences_whose_words_no_earlier_chunk_has_are_not_looked_up(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    for source in (LocalSource, PostgresSource):
+
+        def counted(found: Any, questions: Sequence[Any], limit: int, ask: Any = source.holding_each) -> Any:
+            asked.extend(term for groups, _ in questions for group in groups for term in group)
+            return ask(found, questions, limit)
+
+        def noted(found: Any, groups: Any, weights: Any, limit: int, ask: Any = source.holding) -> Any:
+            asked.extend(term for group in groups for term in group)
+            return ask(found, groups, weights, limit)
+
+        monkeypatch.setattr(source, "holding_each", counted)
+        monkeypatch.setattr(source, "holding", noted)
+    with opened(place) as memory:
+        memory.remember("Ines lives in Berlin.")
+    with opened(place) as memory:
+        made = memory.remember_many(
+            ["Ottokar lives in Wien.", "Ottokar moved to Kiel.", "Ines moved to Kiel."], batch=1
+        )
+    assert [len(one.replaced) for one in made] == [0, 1, 1]
+    assert "ine" in asked and "ottokar" not in asked
+
+
+def test_chunks_of_a_filling_are_compared_however_many_there_are(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding, "_KEPT_FILLING", 5)
+    names = [f"Ines{number}" for number in range(18)]
+    told = [f"{name} {what}." for what in ("lives in Berlin", "moved to Kiel") for name in names]
+    with opened(place) as memory:
+        made = memory.remember_many(told, batch=9)
+    assert [len(one.replaced) for one in made] == [0] * 18 + [1] * 18
+
+
+def test_what_others_write_between_two_transactions_is_replaced(
+    dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(finding, "_FRESH", 0.0)
+    with opened(dsn) as memory, opened(dsn) as other:
+
+        def write(stored: int, _: int) -> None:
+            if stored == 1:
+                other.remember("Ines lives in Berlin.")
+
+        made = memory.remember_many(
+            ["Pump 9 hums.", "A gate.", "Ines moved to Kiel."], batch=1, progress=write
+        )
+    assert [len(one.replaced) for one in made] == [0, 0, 1]
 
 
 @pytest.mark.local_only("analysis does not depend on the store")

@@ -447,6 +447,7 @@ class BatchIndex:
 
     def __init__(self, store: ChunkStore) -> None:
         self._store = store
+        self.others = 0
         self._version = -1
         self._numbers = count(_NEW)
         self._digests: dict[str, str] = {}
@@ -470,7 +471,10 @@ class BatchIndex:
         store, version = self._store, self._version
         self._version = -1
         with store.batch():
-            if version != store.backend.version(store.namespace) or len(self._summaries) > _MOST_KEPT:
+            if version != store.backend.version(store.namespace):
+                self.others += version >= 0
+                self._start_again()
+            elif len(self._summaries) > _MOST_KEPT:
                 self._start_again()
             contents = [draft.content for draft in drafts]
             self._digests = {one: digests.get(one) or normalised_hash(one) for one in contents}

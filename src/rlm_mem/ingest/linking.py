@@ -46,7 +46,12 @@ class LinkIndex(Protocol):
 
 
 class KeptIndex(LinkIndex, Protocol):
-    """A link index for a batch: it answers from memory and must be told of each chunk stored or changed meanwhile."""
+    """A link index for a batch: it answers from memory and must be told of each chunk stored or changed meanwhile.
+
+    ``others`` is the number of transactions before which others had written.
+    """
+
+    others: int
 
     def added(self, chunk: Chunk) -> None:
         """Note that a chunk was stored."""

@@ -26,7 +26,7 @@ from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, Ttl, rank
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
-from rlm_mem.ingest.linking import AutoLinker, LinkIndex, add_manual_link
+from rlm_mem.ingest.linking import AutoLinker, KeptIndex, add_manual_link
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.writer import given_fields
@@ -61,7 +61,7 @@ class LinkFinder(Protocol):
 
     replaced: list[str]  # ids of the chunks that a text says it replaces
 
-    def begin(self, texts: Sequence[str], index: LinkIndex | None = None) -> None:
+    def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
         """Called with the contents of the chunks of a text, before the transaction begins unless the caller began one.
 
         Args:

@@ -25,7 +25,7 @@ from rlm_mem.text.statements import ME, Stated, statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.ingest.linking import LinkIndex
+    from rlm_mem.ingest.linking import KeptIndex, LinkIndex
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.lookup import CandidateSource, HoldingQuestion
     from rlm_mem.text.analysis import Analyser
@@ -120,9 +120,12 @@ class Finder:
         self._texts_of: dict[str, tuple[str, str]] = {}  # hashes and texts of earlier chunks
         self._index: LinkIndex = store
         self._is_filling = False
+        self._is_outdated = False  # whether others may have written much since the source was taken
+        self._others = 0
         self._asks = False  # whether `ask` queries the index, within the transaction
         self._source_in_transaction = False  # whether the source uses the connection of a transaction
         self._texts = 0
+        self._groups: dict[tuple[str, str], list[Collection[str]]] = {}  # for each text and sentence expected
         self._coming: Iterator[str] = iter(())  # texts whose sentences have not been looked up
         self._answers: dict[tuple[str, str], list[Held]] = {}  # for each text and sentence
         self._proposals: list[Proposal] = []
@@ -131,7 +134,7 @@ class Finder:
         self.stated: dict[str, Sequence[Stated]] = {}
         """Statements by text, including texts that were analysed ahead."""
 
-    def begin(self, texts: Sequence[str], index: LinkIndex | None = None) -> None:
+    def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
         """Begin a text, given its chunks: before the transaction, unless one has begun already.
 
         A chunk without a word in common with any earlier one costs a single query. The candidate source is taken here,
@@ -142,6 +145,9 @@ class Finder:
             index: reads earlier chunks while many texts are stored; None: they are read from the store.
         """
         self._read, self._proposals, self.cases, self.replaced = {}, [], [], []
+        if index is not None and (index is not self._index or index.others != self._others):
+            self._others = index.others
+            self._is_outdated = index is not self._index or self._store.backend.is_far
         self._index = self._store if index is None else index
         self._is_filling = index is not None
         if self._source_in_transaction:
@@ -173,12 +179,24 @@ class Finder:
     def expect(self, texts: Sequence[str]) -> None:
         """Announce the chunks that one transaction is going to store, after :meth:`begin` for the first of its texts.
 
-        Where each query takes a round trip, the index is queried about some dozens of their sentences at once. Its
-        answers cover only chunks from before the transaction; those stored meanwhile are compared in memory.
+        One query tells which of their words no chunk had when the source was taken: most sentences then have nothing
+        to look up. Where each query takes a round trip, the index is queried about some dozens of the others at once.
+        Its answers cover only chunks from before the transaction; those stored meanwhile are compared in memory.
         """
         backend = self._store.backend
-        self._answers = {}
-        self._coming = iter(texts if backend.is_far and not backend.in_transaction else ())
+        self._answers, self._groups, self._coming = {}, {}, iter(())
+        if backend.in_transaction or self._source is None:
+            return
+        for text in texts:
+            if len(text) <= _LONGEST and text in self.stated:
+                for told in _by_sentence(_comparable(self.stated[text])):
+                    self._groups[text, told[0].text] = self._groups_of(told)
+        asked = {term for groups in self._groups.values() for group in groups for term in group}
+        known = self._source.term_counts(sorted(asked)).keys()
+        for key, groups in self._groups.items():
+            self._groups[key] = [group for group in groups if group and known >= set(group)]
+        if backend.is_far:
+            self._coming = iter(texts)
 
     def ask(self, chunk: Chunk) -> None:
         """Make the queries that :meth:`links_for` will need, within the transaction."""
@@ -190,8 +208,12 @@ class Finder:
         """Take a new candidate source from the index, unless the present one is fresh or a transaction has begun."""
         now = monotonic()
         # Texts of one filling are compared with each other in memory: the index changes with every transaction.
-        fresh = self._kept < _KEPT_FILLING if self._is_filling else now - self._taken <= _FRESH
-        if self._source is None or not (fresh or self._store.backend.in_transaction):
+        filling = self._is_filling and not self._is_outdated
+        fresh = self._kept < _KEPT_FILLING if filling else now - self._taken <= _FRESH
+        if self._source is not None and not fresh and self._store.backend.in_transaction:
+            return
+        self._is_outdated = False
+        if self._source is None or not fresh:
             self._taken = now
             self._own, self._kept = {}, 0
             self._take()
@@ -223,7 +245,7 @@ class Finder:
         if chunk.metadata.trust == "quarantined":
             return []
         earlier = self._earlier(statements, chunk, self._analyser) if statements else []
-        if self._kept >= (_KEPT_FILLING if self._is_filling else _KEPT):
+        if self._kept >= (2 * _KEPT_FILLING if self._is_filling else _KEPT):
             self._own, self._kept = {}, 0
         self._kept += 1
         if not self._is_filling:
@@ -329,12 +351,15 @@ class Finder:
     def _named(self, text: str, told: Sequence[Stated]) -> list[Held]:
         """Like :meth:`_naming`, but also queries the sentences of the texts that are expected next."""
         key = text, told[0].text
+        if self._groups.get(key) == []:
+            return []
         questions: dict[tuple[str, str], HoldingQuestion] = {}
         if key not in self._answers:
             for coming in dropwhile(lambda one: one != text, self._coming):
                 if len(coming) <= _LONGEST and coming in self.stated:
                     for sentence in _by_sentence(_comparable(self.stated[coming])):
-                        questions[coming, sentence[0].text] = self._question(sentence)
+                        if groups := self._groups[coming, sentence[0].text]:
+                            questions[coming, sentence[0].text] = groups, self._weights_of(sentence)
                 if len(questions) >= _AHEAD:
                     break
         if questions:
@@ -347,14 +372,15 @@ class Finder:
     def _naming(self, told: Sequence[Stated]) -> list[Held]:
         """The chunks that the index returns for the statements of a sentence: those with its topic, best first."""
         source = self._source or self._take()
-        groups, weights = self._question(told)
-        return source.holding(groups, weights, _ASKED) if groups else []
+        groups = self._groups_of(told)
+        return source.holding(groups, self._weights_of(told), _ASKED) if groups else []
 
-    def _question(self, told: Sequence[Stated]) -> HoldingQuestion:
+    def _groups_of(self, told: Sequence[Stated]) -> list[Collection[str]]:
+        return [group for one in told for group in _groups(one, lambda: _lookup_words(told, self._analyser))]
+
+    def _weights_of(self, told: Sequence[Stated]) -> dict[str, float]:
         words = dict.fromkeys(_lookup_words(told, self._analyser), 1.0)
-        groups = [group for one in told for group in _groups(one, words)]
-        values = {term: 0.0 for one in told for stem in one.value for term in _terms_of(stem)}
-        return groups, values | words
+        return {term: 0.0 for one in told for stem in one.value for term in _terms_of(stem)} | words
 
     def _just_stored(self, statements: Sequence[Stated]) -> Iterator[Held]:
         """Chunks stored since the source was taken that share stems with a sentence: most stems first, then newest.
@@ -454,11 +480,11 @@ def _by_sentence(statements: Sequence[Stated]) -> list[list[Stated]]:
     return list(found.values())[:_LOOKUPS]
 
 
-def _groups(statement: Stated, words: Collection[str]) -> list[Collection[str]]:
+def _groups(statement: Stated, words: Callable[[], Collection[str]]) -> list[Collection[str]]:
     """Groups of terms; a chunk that differs from a statement has all of one group: the topic or the former value.
 
     Args:
-        words: words of the sentence, one of which is enough for a statement that names no topic.
+        words: returns words of the sentence, one of which is enough for a statement that names no topic.
     """
     groups: list[Collection[str]] = [_terms_of(stem) for stem in statement.former | statement.gone]
     if not (statement.value or statement.over):
@@ -471,9 +497,8 @@ def _groups(statement: Stated, words: Collection[str]) -> list[Collection[str]]:
         verbs = _stems(FAMILIES.get(statement.attribute, ()))
         if statement.kind == "number":  # "five chickens"
             groups += [_terms_of(stem) for stem in statement.value]
-    if verbs and statement.attribute != "change":
-        words = ()
-    return groups + [(word,) for word in list(dict.fromkeys((*verbs, *words)))[:_ENOUGH]]
+    more = () if verbs and statement.attribute != "change" else words()
+    return groups + [(word,) for word in list(dict.fromkeys((*verbs, *more)))[:_ENOUGH]]
 
 
 def _lookup_words(statements: Sequence[Stated], analyser: Analyser) -> list[str]:

@@ -72,7 +72,8 @@ class TermIndex:
         self._before: dict[int, Indexed | None] = {}
         self._after: dict[int, Indexed | None] = {}
         self._bytes = 0
-        self._edge = head.next_doc  # documents from here on are in no list yet
+        self._edge = head.next_doc, head.next_term, head.next_conversation
+        """Documents, terms and conversations from these numbers on are in no list yet."""
         self._conversations: dict[int, tuple[int, int]] = {}
         self._changes: IndexDifference | None = None
 
@@ -201,7 +202,8 @@ class TermIndex:
             *self._terms(changes, held),
             *(self._figures_of_conversations() if last else ()),
         ]
-        self._edge, self._new_terms = self._head.next_doc, {}
+        head = self._head
+        self._edge, self._new_terms = (head.next_doc, head.next_term, head.next_conversation), {}
         return _together(statements)
 
     def _write_early(self) -> None:
@@ -244,13 +246,15 @@ class TermIndex:
 
     def _holding_parts(self, changes: IndexDifference) -> Statement:
         """The statement for the parts of both tables that hold, or would hold, what changes."""
+        doc, term, conversation = self._edge
         every = np.concatenate([changes.posting, changes.removed])
+        every = every[every >> 32 < term]
         # Documents that are in no list yet belong at the end of each: one lookup per term finds the place of all.
-        place = distinct(pairs(every >> 32, np.minimum(every & _KEY, self._edge)))
+        place = distinct(pairs(every >> 32, np.minimum(every & _KEY, doc)))
         return (
             f"SELECT 0, a.* FROM ({POSTINGS.holding}) a UNION ALL"
             f" SELECT 1, b.* FROM ({CONVERSATION_TERMS.holding}) b",
-            (*self._holding(place), *self._holding(changes.word)),
+            (*self._holding(place), *self._holding(changes.word[changes.word >> 32 < conversation])),
         )
 
     def _holding(self, place: Ints) -> tuple[object, ...]:
