@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ def others(client: HookClient) -> dict[str, Any]:
     """Settings of a person who has hooks already."""
     entry = {"type": "command", "command": "notify-send done", "timeout": 5}
     group = entry if client.flat else {"matcher": "", "hooks": [entry]}
-    rest = {"version": 1} if client.flat else {"theme": "dark – ünïcode"} if not client.only_hooks else {}
+    rest = {"version": 1} if client.flat else {"theme": "dark – ünïcode"}
     return {**rest, "hooks": {client.events["stop"]: [group], "PreToolUse": []}}
 
 
@@ -97,8 +98,31 @@ def test_a_file_with_nothing_but_our_hooks_is_removed(name: str, run: Run) -> No
     client = hook_client_named(name)
     file = client.user(Path.home(), os.environ)
     assert run("install", name, "--hooks").code == 0
-    assert run("install", name, "--hooks", "--remove").code == 0
-    assert not file.exists() if client.only_hooks else json.loads(file.read_text()) == {}
+    made = run("install", name, "--hooks", "--remove", "--json").json
+    assert (made["changed"], made["backup"]) == (True, None)
+    assert not file.parent.exists()
+
+
+def test_a_link_to_a_file_of_ours_alone_stays(run: Run, tmp_path: Path) -> None:
+    """As people have it who keep their settings in a repository."""
+    file = hook_client_named("claude-code").user(Path.home(), os.environ)
+    kept = tmp_path / "dotfiles" / "claude.json"
+    for folder in (file.parent, kept.parent):
+        folder.mkdir(parents=True)
+    file.symlink_to(kept)
+    assert run("install", "claude-code", "--hooks").code == 0
+    assert "hook stop" in kept.read_text()
+    assert run("install", "claude-code", "--hooks", "--remove").code == 0
+    assert file.is_symlink() and json.loads(kept.read_text()) == {}
+
+
+def test_hooks_and_server_have_the_same_brain(run: Run, brain: Path) -> None:
+    """Whatever leads to it: clients start hooks in any folder, and without the variables of a shell."""
+    run("install", "cursor")
+    run("install", "cursor", "--hooks")
+    server = json.loads((Path.home() / ".cursor/mcp.json").read_text())["mcpServers"]["rlm-mem"]
+    hooks = json.loads((Path.home() / ".cursor/hooks.json").read_text())["hooks"]["stop"][0]["command"]
+    assert server["args"][1:3] == ["--brain", str(brain)] == shlex.split(hooks)[-2:]
 
 
 def test_other_options_replace_our_hooks(run: Run, tmp_path: Path) -> None:

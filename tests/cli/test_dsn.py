@@ -54,7 +54,7 @@ def test_a_memory_lives_in_a_database_from_init_to_repair(
     code, shown, _ = run(capsys, "config", "show", "postgres")
     assert code == 0 and "postgres.pool_size" in shown and "postgresql://" in shown
     code, shown, _ = run(capsys, "doctor")
-    assert code == 0 and "1 memories in namespace default" in shown
+    assert code == 0 and "1 memory in namespace default" in shown
 
 
 def test_the_option_takes_precedence_over_the_environment_and_namespaces_hold(

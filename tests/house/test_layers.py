@@ -27,7 +27,18 @@ LAYERS = (
     ("store",),
     ("text",),
     ("telemetry",),
-    ("chunk", "arguments", "errors", "config", "dsn", "extensions", "results", "record", "lazy", "own_process"),
+    (
+        "chunk",
+        "arguments",
+        "errors",
+        "config",
+        "dsn",
+        "extensions",
+        "results",
+        "record",
+        "lazy",
+        "own_process",
+    ),
 )
 LEVEL = {name: level for level, names in enumerate(reversed(LAYERS)) for name in names}
 TOP = len(LAYERS)

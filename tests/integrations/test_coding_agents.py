@@ -104,6 +104,9 @@ def claude_code(apis: PlayedApis) -> Session:
         "ANTHROPIC_API_KEY": "sk-ant-played",
         "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
         "ENABLE_TOOL_SEARCH": "false",  # every tool is offered at once
+        # On a busy machine a server may take longer than the five seconds after which the client begins without it.
+        "MCP_CONNECT_TIMEOUT_MS": str(SECONDS * 500),
+        "MCP_CONNECTION_NONBLOCKING": "false",
     }
     return [program("claude"), "--allowedTools", "mcp__rlm-mem", "-p", PROMPT], environ
 

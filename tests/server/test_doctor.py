@@ -39,7 +39,7 @@ def test_a_sound_memory_is_found_sound(
     request.getfixturevalue("no_engines")
     text = run("doctor").out
     assert str(brain) in text
-    assert "1 memories" in text
+    assert "1 memory in namespace" in text
 
 
 @pytest.mark.usefixtures("no_engines")
@@ -90,6 +90,47 @@ def test_an_engine_that_cannot_be_confined_is_said_to_refuse(
 
 
 @pytest.mark.usefixtures("no_engines")
+@pytest.mark.usefixtures("no_engines")
+@pytest.mark.local_only("look at files")
+def test_hooks_that_are_whole_old_or_without_their_command_are_told_apart(
+    run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def found() -> dict[str, tuple[str, str, str]]:
+        listed = run("doctor", "--json").json["findings"]
+        return {
+            one["subject"]: (one["state"], one["message"], one["remedy"])
+            for one in listed
+            if one["subject"].startswith("hooks")
+        }
+
+    assert found() == {}
+    for options in (["codex"], ["cursor"], ["claude-code"], ["gemini-cli", "--project"]):
+        run("install", *options, "--hooks")
+    file = Path.home() / ".codex" / "hooks.json"
+    settings = json.loads(file.read_text())
+    del settings["hooks"]["SessionEnd"]
+    file.write_text(json.dumps(settings))
+    file = Path.home() / ".cursor" / "hooks.json"
+    file.write_text(
+        file.read_text()
+        .replace("rlm-mem hook stop", "gone/rlm-mem hook stop")
+        .replace("-m rlm_mem hook stop", "gone -m rlm_mem hook stop")
+    )
+    file = Path.home() / ".gemini" / "settings.json"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("{")
+    monkeypatch.setenv("PATH", "/nowhere")
+    told = found()
+    assert told["hooks codex"][0] == "warning" and "lacks SessionEnd" in told["hooks codex"][1]
+    assert told["hooks codex"][2] == "rlm-mem install codex --hooks writes them again."
+    assert told["hooks cursor"][0] == "wrong" and "gone" in told["hooks cursor"][1]
+    assert told["hooks claude-code"][0] == "ok" and "5 events" in told["hooks claude-code"][1]
+    assert (
+        told["hooks gemini-cli (project)"][0] == "wrong" and "PATH" in told["hooks gemini-cli (project)"][2]
+    )
+    assert "hooks gemini-cli" not in told  # what cannot be read has none
+
+
 @pytest.mark.local_only("look at files")
 def test_a_wrong_setting_is_named(run: Run, brain: Path, memory: Memory) -> None:
     (brain / "config.toml").write_text("[recall]\nmax_iterations = 0\n", encoding="utf-8")

@@ -118,6 +118,17 @@ def test_installing_again_changes_nothing_and_removing_leaves_what_was_there(nam
     assert not run("install", "--client", name, "--remove", "--json").json["changed"]
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_a_file_with_nothing_but_the_entry_is_removed(name: str, run: Run) -> None:
+    file = settings_file(name)
+    assert run("install", name).code == 0
+    removed = run("install", name, "--remove")
+    assert removed.code == 0 and "backup" not in removed.out
+    assert client_named(name).next_step not in removed.out
+    assert not file.exists()
+    assert not list(file.parent.glob("*.backup-*"))
+
+
 def test_other_options_replace_the_entry(run: Run) -> None:
     for name in ("cursor", "codex"):
         run("install", "--client", name)

@@ -74,7 +74,7 @@ def install(
     made = clients.planned(known, path, None if remove else entry)
     if not _write(call, path, made, "removed from" if remove else "written to"):
         return
-    screen().print(text(known.next_step))
+    screen().print(text(known.after_removal if remove else known.next_step))
     if find_spec("mcp") is None and not project and not remove:
         note("the server that it starts needs a package more: pip install 'rlm-mem[server]'")
     if project and not remove:
@@ -97,14 +97,14 @@ def _show_entry(call: Call, path: Path, data: Mapping[str, object], wanted: str)
 
 
 def _write(call: Call, path: Path, made: str | None, done: str) -> bool:
-    """Change a client's file, keep a copy of the former one, and report it; a file left empty is removed.
+    """Change a client's file, keep a copy of the former one, and report it; a file that held nothing else is deleted.
 
     Returns:
         False if there is nothing more to print.
     """
-    backup = None if made is None else write_with_backup(path, made, datetime.now())
+    backup = write_with_backup(path, made, datetime.now()) if made else None
     if made == "":
-        path.unlink()
+        clients.remove_file(path)
     if call.json:
         print_json({"file": str(path), "changed": made is not None, "backup": backup})
         return False
@@ -131,7 +131,8 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         named: list[str] = []
     else:
         path, launcher = client.user(Path.home(), os.environ), clients.launcher()
-        named = ["--brain", _own_brain(call)] if call.named_brain is not None else []
+        # The same brain as the entry of the server, which may be installed from this folder as well.
+        named = ["--brain", _own_brain(call)]
     if call.namespace:
         named += ["--namespace", call.namespace]
     ours = hooks_of(client, launcher, named)

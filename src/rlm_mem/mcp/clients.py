@@ -66,7 +66,7 @@ def read_text(path: Path) -> str:
 
 def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *, where: str) -> Edit:
     """The JSON text with the entry in one of its objects, or (entry None) without it; comments are kept. None when
-    nothing changes.
+    nothing changes, empty when there was nothing but the entry.
 
     Raises:
         InvalidConfig: the text is not a JSON object, or the entry has a form that cannot be replaced.
@@ -91,7 +91,7 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     if not servers:
         del wanted[table]
     if is_plain(text):
-        return json.dumps(wanted, ensure_ascii=False, indent=2) + "\n"
+        return json.dumps(wanted, ensure_ascii=False, indent=2) + "\n" if wanted or entry is not None else ""
     made = rewritten(text, {**settings, table: servers})
     if not servers:
         made = without_empty(made, table)
@@ -149,6 +149,25 @@ def _toml(text: str, where: str) -> dict[str, Any]:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise InvalidConfig(f"{where} is not valid TOML: {error}") from None
+
+
+def remove_file(path: Path) -> None:
+    """Delete a settings file that held nothing but this package's part, and its folder if that is empty then.
+
+    A link, as to a folder of dotfiles, stays, and the file that it leads to is emptied.
+
+    Raises:
+        StorageError: the file cannot be deleted.
+    """
+    try:
+        if path.is_symlink():
+            path.write_text("{}\n" if path.suffix == ".json" else "", encoding="utf-8")
+            return
+        path.unlink()
+        if path.parent not in (Path.home(), Path.cwd()) and not any(path.parent.iterdir()):
+            path.parent.rmdir()
+    except OSError as error:
+        raise StorageError(f"{path} cannot be deleted: {error.strerror}") from None
 
 
 def write_with_backup(path: Path, text: str, now: datetime) -> Path | None:
@@ -212,6 +231,7 @@ class Client:
         fixed: fields of every entry besides the command.
         in_project: whether the client starts servers of the user's settings in the project's folder as well.
         next_step: what the user has to do after the installation.
+        after_removal: the same after the entry was removed.
     """
 
     name: str
@@ -224,6 +244,7 @@ class Client:
     fixed: Mapping[str, str] = field(default_factory=dict)
     in_project: bool = False
     next_step: str = "Restart the client."
+    after_removal: str = "A session that is open keeps the server until it ends."
 
 
 def _application(folder: str, file: str) -> Place:
@@ -319,6 +340,7 @@ CLIENTS: tuple[Client, ...] = (
         program="zed",
         fixed={"source": "custom"},
         next_step="Zed starts it at once; the settings of the agent panel show a green dot.",
+        after_removal="Zed ends the server at once.",
     ),
     Client(
         "gemini-cli",
@@ -336,6 +358,7 @@ CLIENTS: tuple[Client, ...] = (
         "mcpServers",
         program="cline",
         next_step="Cline starts it at once; its MCP servers are listed under Configure.",
+        after_removal="Cline ends the server at once.",
     ),
 )
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import shlex
+import shutil
 import sys
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING
 
 from rlm_mem import __version__
 from rlm_mem.errors import RlmMemError
-from rlm_mem.mcp.clients import CLIENTS, Client, is_here
+from rlm_mem.mcp.clients import CLIENTS, Client, is_here, read_text
+from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, our_hooks
 from rlm_mem.mcp.starting import ServerEntry, Started, entry_in, is_our_command, started
 
 if TYPE_CHECKING:
@@ -62,6 +65,7 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
     yield from _extras()
     yield from _examine_brain(brain, namespace)
     yield from _clients(Path.home(), os.environ, Path.cwd())
+    yield from _hooks(Path.home(), os.environ, Path.cwd())
 
 
 def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[Diagnosis]:
@@ -160,8 +164,48 @@ def _clients(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[
                 yield _start(client, subject, entry, environ, tried, shared=folder is not home)
         if not found and is_here(client, home, environ):
             yield Diagnosis(
-                f"client {client.name}", OK, "is here, without this memory", f"rlm-mem install {client.name}"
+                f"client {client.name}",
+                OK,
+                "is here, without the server of this memory",
+                f"rlm-mem install {client.name}",
             )
+
+
+def _hooks(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[Diagnosis]:
+    """Check that the hooks in the settings of clients name a command that is there, and all events."""
+    for client in HOOK_CLIENTS:
+        own, shared = client.user(home, environ), project / client.project
+        for file in dict.fromkeys((own, shared)):
+            try:
+                found = our_hooks(read_text(file))
+            except RlmMemError as error:
+                yield _failed(f"hooks {client.name}", error)
+                continue
+            if found:
+                yield _hooks_in(client, file, found, shared=file != own)
+
+
+def _hooks_in(client: HookClient, file: Path, found: Mapping[str, str], *, shared: bool) -> Diagnosis:
+    subject = f"hooks {client.name}" + (" (project)" if shared else "")
+    again = f"rlm-mem install {client.name} --hooks{' --project' if shared else ''} writes them again."
+    gone = sorted({_program(line) for line in found.values() if shutil.which(_program(line)) is None})
+    if gone:
+        remedy = "Put the command on the PATH: pipx install rlm-mem" if gone == ["rlm-mem"] else again
+        return Diagnosis(
+            subject, FAIL, f"{file} names a command that is not there: {', '.join(gone)}", remedy
+        )
+    missing = [event for event in client.events.values() if event not in found]
+    if missing:
+        return Diagnosis(subject, WARN, f"{file} lacks {', '.join(missing)}", again)
+    return Diagnosis(subject, OK, f"set up in {file}, for {len(found)} events")
+
+
+def _program(line: str) -> str:
+    """The program that a command line starts."""
+    try:
+        return shlex.split(line)[0]
+    except (ValueError, IndexError):  # open quotes: not written by install
+        return line.split()[0]
 
 
 def _again(client: Client, shared: bool) -> str:
@@ -198,8 +242,11 @@ def _start(
     result = tried.get(entry.start) or started(entry, environ)
     tried[entry.start] = result
     if result.failure:
+        # An entry of this installation is as install writes it: another one would start no better without the package.
+        lacks = find_spec(_EXTRAS["server"][0]) is None and is_our_command(entry)
+        remedy = 'pip install "rlm-mem[server]"' if lacks else again
         return Diagnosis(
-            subject, FAIL, f"the server that {entry.file} names does not start: {result.failure}", again
+            subject, FAIL, f"the server that {entry.file} names does not start: {result.failure}", remedy
         )
     return Diagnosis(
         subject, OK, f"the server that {entry.file} names starts, and offers {result.tools} tools"
@@ -211,7 +258,9 @@ def _store(memory: Memory) -> Diagnosis:
     unreadable = figures.get("unreadable_files", 0)
     size = figures.get("index_size_mb")
     kept = memory.store.backend.location if size is None else f"index of {size} MB"
-    message = f"{figures['chunk_count']:,} memories in namespace {memory.store.namespace}, {kept}"
+    count = figures["chunk_count"]
+    memories = f"{count:,} {'memory' if count == 1 else 'memories'}"
+    message = f"{memories} in namespace {memory.store.namespace}, {kept}"
     if unreadable:
         return Diagnosis(
             "store", FAIL, f"{message}; {unreadable} files cannot be read", "rlm-mem store check names them."

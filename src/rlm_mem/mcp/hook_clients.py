@@ -21,7 +21,15 @@ from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.mcp.clients import Edit, Place
 from rlm_mem.mcp.commented_json import is_plain, read_commented, rewritten, without_empty
 
-__all__ = ["HOOK_CLIENTS", "HookClient", "SECONDS", "hook_client_named", "hooks_of", "with_hooks"]
+__all__ = [
+    "HOOK_CLIENTS",
+    "HookClient",
+    "SECONDS",
+    "hook_client_named",
+    "hooks_of",
+    "our_hooks",
+    "with_hooks",
+]
 
 #: Time limit of each hook, in seconds.
 SECONDS: dict[str, float] = {
@@ -42,7 +50,6 @@ class HookClient:
         user: finds the user's settings file, from home folder and environment. ``project``: a project's settings file.
         flat: whether an event has a list of commands instead of groups of commands.
         milliseconds: whether time limits are in milliseconds instead of seconds.
-        only_hooks: whether the file contains nothing but hooks, and is deleted with the last of them.
     """
 
     name: str
@@ -51,7 +58,6 @@ class HookClient:
     project: str
     flat: bool = False
     milliseconds: bool = False
-    only_hooks: bool = False
 
     def context(self, kind: str, text: str) -> str:
         """The JSON that adds a text to the model's context; empty if the client accepts no text at this event."""
@@ -88,10 +94,10 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
             "user-prompt": "UserPromptSubmit",
             "stop": "Stop",
             "pre-compact": "PreCompact",
+            "session-end": "SessionEnd",  # Codex gives it three seconds at most
         },
         _folder_of("CODEX_HOME", ".codex", "hooks.json"),
         ".codex/hooks.json",
-        only_hooks=True,
     ),
     HookClient(
         "cursor",
@@ -105,7 +111,6 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
         lambda home, _: home / ".cursor" / "hooks.json",
         ".cursor/hooks.json",
         flat=True,
-        only_hooks=True,
     ),
     HookClient(
         "gemini-cli",
@@ -159,13 +164,30 @@ def _line(words: Sequence[str]) -> str:
     return subprocess.list2cmdline(words) if os.name == "nt" else shlex.join(words)
 
 
+def our_hooks(text: str) -> dict[str, str]:
+    """This package's commands in a settings file, by the client's events; empty where the file is not JSON."""
+    try:
+        settings = read_commented(text) if text.strip() else {}
+    except (ValueError, RecursionError):
+        return {}
+    events = settings.get("hooks") if isinstance(settings, dict) else None
+    found = {}
+    for event, groups in events.items() if isinstance(events, dict) else ():
+        for group in groups if isinstance(groups, list) else ():
+            inner = group.get("hooks") if isinstance(group, dict) else None
+            for entry in (group, *inner) if isinstance(inner, list) else (group,):
+                if _is_ours(entry):
+                    found[event] = entry["command"]
+    return found
+
+
 def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *, where: str) -> Edit:
     """The settings with this package's former hooks replaced by ``ours``, or removed (None).
 
     Other entries, their order, comments and the indent of the file are kept.
 
     Returns:
-        the new text; None when nothing changes; empty when the file contained no other hooks and can be deleted.
+        the new text; None when nothing changes; empty when the file contained nothing else and can be deleted.
 
     Raises:
         InvalidConfig: the text is not a JSON object of the client's format, with or without comments.
@@ -191,7 +213,7 @@ def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *,
         return _in_place(text, wanted, [event for event in changed if event not in kept])
     if not kept:
         del wanted["hooks"]
-        if client.only_hooks and not set(wanted) - {"version"}:
+        if not set(wanted) - ({"version"} if client.flat else set()):
             return ""
     ascii_only = text.isascii() and "\\u" in text
     made = json.dumps(wanted, ensure_ascii=ascii_only, indent=_indent(text))
