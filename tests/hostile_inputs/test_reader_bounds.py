@@ -16,9 +16,9 @@ from rlm_mem.persona.commands import parse_commands
 from rlm_mem.persona.library import Library
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.policy import _names_dunder, check_program
-from rlm_mem.text.analysis import split_segments
 from rlm_mem.text.blocks import sentences
 from rlm_mem.text.dates import find_dates
+from rlm_mem.text.segments import split_segments
 
 
 def checked(code: str, deadline: float = float("inf")) -> object:

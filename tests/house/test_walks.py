@@ -27,26 +27,27 @@ _IN, _OUT = "### The path of one memory in\n", "### The path of one question out
 _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
-REMEMBER_FILES = 20
+REMEMBER_FILES = 21
 REMEMBER_FUNCTIONS = 120
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
 whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
-stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file."""
+stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file, as
+segments are beside terms."""
 
 REMEMBER_STATEMENTS = 24
 """Statements of SQLite on this path, without those of triggers: three of them make terms, and four set how the
 connection waits and syncs."""
 
-FIND_FILES, FIND_FUNCTIONS = 27, 226
+FIND_FILES, FIND_FUNCTIONS = 28, 226
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 31, 278
+ASK_FILES, ASK_FUNCTIONS = 32, 278
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
-RECALL_FILES = 46
-RECALL_FUNCTIONS = 716
+RECALL_FILES = 47
+RECALL_FUNCTIONS = 736
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, and look for numbered statements; a passage comes with the lines around it
-(`text.blocks`); what a caller passes is checked (`arguments`)."""
+and what stands above it (`text.blocks`, `text.segments`); what a caller passes is checked (`arguments`)."""
 
 _ONCE = frozenset(("/text/patterns.py",))
 """Called for the first use of a pattern, which may be in any of the walks."""

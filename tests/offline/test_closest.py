@@ -189,7 +189,7 @@ def test_passages_come_with_their_heading_what_was_said_before_and_what_replaced
     read_ids: list[str] = []
     functions = StoreFunctions(store, read_ids.append)
     valve = functions.passages("blue valve")[0]
-    assert valve["heading"] == "Valve"
+    assert valve["heading"] == "Pump / Valve"
     depot = {one["chunk_id"]: one for one in functions.passages(["when does the depot open"])}
     assert depot[old.id]["superseded_by"] == new.id
     assert new.id in depot

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlm_mem.text.analysis import LARGEST, LONG_CODE, Segment, split_segments
 from rlm_mem.text.blocks import _PLAIN_LINE, _parsed, _Scanner, blocks, pieces, sentences, speaker_of
+from rlm_mem.text.segments import LARGEST, LONG_CODE, Segment, split_segments
 
 LINE_KINDS = """
 # Heading

@@ -33,7 +33,7 @@ _MAX_RULES = 100
 _MAX_PATTERNS = 100
 _MAX_PATTERN = 1_000  # characters
 _PATTERN_BYTES = 8_000_000  # memory of one compiled pattern
-_LEFT_OUT = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW)
+_LEFT_OUT = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW, structure.HEADER)
 
 Search = Callable[[str], object]
 

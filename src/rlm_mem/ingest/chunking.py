@@ -15,9 +15,9 @@ from rlm_mem.config import IngestConfig, SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.ingest.cuts import CutCosts, Cuts, Sizes, find_cuts, pack
 from rlm_mem.text import blocks as structure
-from rlm_mem.text.analysis import headings_at
 from rlm_mem.text.blocks import blocks, units
 from rlm_mem.text.secrets import Screened, screen
+from rlm_mem.text.segments import headings_at
 from rlm_mem.text.tokens import count_many, count_tokens
 
 __all__ = ["AnalysedText", "ChunkResult", "ChunkingEngine", "analyse", "detect_content_type"]
@@ -244,7 +244,7 @@ def detect_content_type(content: str) -> str:
     weights = dict.fromkeys(_WEIGHTS, 0.0)
     total, turns = 0.0, 0
     for block in blocks(text):
-        if block.kind in (structure.CODE, structure.HEADING, structure.RULE, structure.ROW):
+        if block.kind in (structure.CODE, structure.HEADING, structure.RULE, structure.ROW, structure.HEADER):
             continue
         turns += block.kind == structure.TURN
         for start, end in units(text, block.body_start, block.end):

@@ -140,10 +140,15 @@ def _atoms(text: str, costs: CutCosts) -> list[_Atom]:
     for block in blocks(text):
         cost = _block_cost(text, before, block, costs)
         for number, (start, end, inner) in enumerate(_inside(text, block, costs)):
-            running = number > 0 and block.kind in (structure.PARAGRAPH, structure.TURN, structure.ITEM)
+            running = number > 0 and block.kind in _RUNNING
             found.append(_Atom(start, end, inner if number else cost, running))
         before = block
     return found
+
+
+_RUNNING = frozenset((structure.PARAGRAPH, structure.TURN, structure.ITEM, structure.DEFINITION))
+_LISTED = frozenset((structure.ITEM, structure.DEFINITION))
+_IN_TABLE = frozenset((structure.ROW, structure.HEADER))
 
 
 def _block_cost(text: str, before: Block | None, block: Block, costs: CutCosts) -> float:
@@ -156,16 +161,12 @@ def _block_cost(text: str, before: Block | None, block: Block, costs: CutCosts) 
         return costs.heading
     if former == structure.RULE:
         return costs.after_rule
-    if kind == former == structure.ITEM:
+    if kind in _LISTED and former in _LISTED and (kind == former or block.depth > before.depth):
         return costs.nested_item if block.depth > before.depth else costs.item
-    if kind == former == structure.ROW and not block.apart:
-        return (
-            costs.header_row
-            if text[block.start + 1] in "-: " and set(text[block.start : block.end]) <= _DASHES
-            else costs.row
-        )
+    if kind in _IN_TABLE and former in _IN_TABLE and not block.apart:
+        return costs.header_row if former == structure.HEADER else costs.row
     last = text[before.end - 1]
-    if last in ":：" and kind in (structure.ITEM, structure.CODE, structure.ROW):
+    if last in ":：" and kind not in (structure.PARAGRAPH, structure.TURN):
         return costs.after_colon
     if kind == structure.TURN:
         return costs.answer if last in "?？" and former == structure.TURN else costs.turn
@@ -174,19 +175,17 @@ def _block_cost(text: str, before: Block | None, block: Block, costs: CutCosts) 
     return costs.paragraph if block.apart else costs.line
 
 
-_DASHES = frozenset("|-: \t")
-
-
 def _inside(text: str, block: Block, costs: CutCosts) -> list[tuple[int, int, float]]:
     """The atoms of one block, each with the cost of a cut before it (meaningless for the first)."""
     start, end, kind = block.start, block.end, block.kind
     if kind == structure.CODE:
         return _code_lines(text, start, end, costs)
-    if kind in (structure.HEADING, structure.RULE, structure.ROW):
+    if kind in (structure.HEADING, structure.RULE, structure.ROW, structure.HEADER):
         return [(start, end, 0.0)]
     inner = {
         structure.TURN: costs.sentence_in_turn,
         structure.ITEM: costs.sentence_in_item,
+        structure.DEFINITION: costs.sentence_in_item,
     }.get(kind, costs.sentence)
     spans = units(text, start, end)
     # An item keeps its indentation, which `units` leaves out.

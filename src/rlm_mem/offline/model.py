@@ -26,7 +26,8 @@ from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.reader import read
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.search.query import related_terms
-from rlm_mem.text.analysis import get_analyser, split_segments
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.segments import split_segments
 
 __all__ = [
     "OfflineLLM",

@@ -20,6 +20,11 @@ _SENTENCE = re.compile(
 )
 
 
+_COMPOUND = re.compile(r"[-_/=]|[a-z][A-Z]|\w\.\w")
+_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
+"""Words written as one: "client-side", "max_size", "maxSize"."""
+
+
 @dataclass(frozen=True, slots=True)
 class Word:
     """One word of a sentence; ``opens`` and ``closes``: a stop precedes or follows it."""
@@ -60,10 +65,11 @@ class Sentence:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Stems of all its words, and of the parts of those with hyphens."""
+        """Stems of all its words, and of the parts of those with hyphens and of identifiers."""
         stem = get_analyser("english").stem
-        parts = (part for word in self.words if "-" in word.low for part in word.low.split("-") if part)
-        return frozenset(word.stem for word in self.words) | frozenset(stem(part) for part in parts)
+        compound = (word.text for word in self.words if _COMPOUND.search(word.text))
+        parts = (part.lower() for text in compound for part in _PART.findall(text))
+        return frozenset(word.stem for word in self.words) | frozenset(map(stem, parts))
 
     @property
     def asks(self) -> bool:
@@ -137,12 +143,16 @@ class Reading:
     exact: bool = False
 
 
+_BROKEN = re.compile(r"\u2010\n[ \t]*(?=[^\W\d_])")
 _WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:])\n[ \t]*(?=[^\W_]|[`\"'(])(?!\d+[.)] )")
 
 
 def unwrapped(text: str) -> str:
-    """A text with the lines of its paragraphs joined: a long line that ends without a stop continues in the next."""
-    return _WRAPPED.sub(" ", text)
+    """A text with the lines of its paragraphs joined: a long line that ends without a stop continues in the next.
+
+    A word that is broken at the end of a line becomes one again.
+    """
+    return _WRAPPED.sub(" ", _BROKEN.sub("", text))
 
 
 _LINK_TARGET = re.compile(r"\.\. _|\[[^\]\n]{1,200}\]:\s")

@@ -80,7 +80,6 @@ _REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd", "repeti
 """Values of ``stopped_by`` after which the offline model takes over from a model with replies that did not run."""
 
 OnText = Callable[[str], None] | None
-
 HostFunctions = Mapping[str, Callable[..., Any]]
 
 
@@ -658,16 +657,17 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         cost=run.spent.cost,
         seconds=run.spent.seconds,
         standing=[Standing(chunk.id, **standing(chunk)) for chunk in behind],
-        sources=_sources(store, trajectory.query, behind),
+        sources=_sources(store, trajectory, behind),
         value=None if form is None or content is None else form.value_of(run.loop.answer),
         **run.loop.detail,
         **values,
     )
 
 
-def _sources(store: ChunkStore, question: str, chunks: list[Chunk]) -> list[Source]:
-    stretches = searching.excerpts(store, question, chunks[:_EXCERPTS])
-    return [source_of(chunk, stretches.get(chunk.id)) for chunk in chunks]
+def _sources(store: ChunkStore, trajectory: Trajectory, chunks: list[Chunk]) -> list[Source]:
+    lines = {hit["id"]: hit["lines"] for hit in trajectory.hits}
+    told = searching.excerpts(store, trajectory.query, chunks[:_EXCERPTS], lines=lines)
+    return [source_of(chunk, told.get(chunk.id)) for chunk in chunks]
 
 
 def source_of(chunk: Chunk, excerpt: str | None = None) -> Source:

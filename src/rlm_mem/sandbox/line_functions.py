@@ -22,6 +22,7 @@ from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.patterns import compiled
 from rlm_mem.text.blocks import Said, one_line, said_in
 from rlm_mem.text.dates import find_dates
+from rlm_mem.text.segments import headings_at
 from rlm_mem.text.wishes import standing_wishes
 
 if TYPE_CHECKING:
@@ -532,8 +533,6 @@ class LineFunctions:
                 else before
             )
         at = line.at
-        told = (chunk.metadata.provenance or {}).get("headings")
-        above_it = told if isinstance(told, list) and told else [""]  # of a part of a document
         return {
             "chunk_id": chunk.id,
             "score": score,
@@ -541,9 +540,7 @@ class LineFunctions:
             "at": at,
             "speaker": line.speaker,
             "text": text if len(text) <= MAX_LINE_CHARS else f"{text[: MAX_LINE_CHARS - 1]}…",
-            "heading": (headings[-1]["title"] or headings[-1]["bold"]).strip()
-            if headings
-            else str(above_it[-1]),
+            "heading": _headings(chunk, max(start, headings[-1].end()) if headings else start),
             "parts": part_of(chunk)[1],
             "start": start,
             "before": before,
@@ -611,6 +608,14 @@ class LineFunctions:
         return [one_line(text, _MATCH_CHARS) for text in before], [
             one_line(text, _MATCH_CHARS) for text in after
         ]
+
+
+def _headings(chunk: Chunk, start: int) -> str:
+    """The headings above a place of a chunk, the topmost of its document first; a table's header and a term count."""
+    told = (chunk.metadata.provenance or {}).get("headings")
+    before = [one for one in told if isinstance(one, str)] if isinstance(told, list) else []  # of the chunk
+    own = headings_at(chunk.content, [start])[0]
+    return " / ".join(dict.fromkeys(before[:1] + own if own else before))
 
 
 def _contains_any(text: str, texts: list[str]) -> bool:

@@ -57,7 +57,8 @@ _PAGES = (
         "hits with {chunk_id, date, speaker, text, before, after, links}",
         "query is a text, or a list of up to 20 texts, each of which is searched for. A passage is a "
         "turn, a sentence or a short note: chunk_id, score (of the first text that found it), date, at, speaker, "
-        "text, heading (of its section), start (its place in the chunk), parts (chunks that its text was split into), "
+        "text, heading (those above it, the topmost first, and the header of its table or the term it explains), "
+        "start (its place in the chunk), parts (chunks that its text was split into), "
         "before and after (lists of the lines around it, `neighbours` each way, 0–5; of the best 5 also from the "
         "chunks beside it), links (of the best 5 chunks: chunk_id, type, text), superseded_by. limit is 1–50; what "
         "replaced, contradicts, elaborates or supports the best three chunks follows beyond it.",

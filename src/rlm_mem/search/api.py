@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
 from heapq import merge
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
@@ -76,8 +77,12 @@ def snippet(
         return text
     places = _places(text, query, analyser or get_analyser())
     room = longest - 2
-    first = _best_start(places, room)
-    first = min(max(0, first - room // 6), len(text) - room)
+    first = _best_start(places, room * 2 // 3)
+    return _clipped(text, min(max(0, first - room // 6), len(text) - room), room)
+
+
+def _clipped(text: str, first: int, room: int) -> str:
+    """``room`` characters of a text, cut between words, with a mark at each cut."""
     last = min(len(text), first + room)
     if first > 0:
         space = text.find(" ", first, first + 40)
@@ -108,14 +113,14 @@ def _places(text: str, query: Query, analyser: Analyser) -> list[tuple[int, str,
     ]
 
 
-def _best_start(places: list[tuple[int, str, float]], room: int) -> int:
-    """Where the window of `room` characters with the most weight begins: at a matching word (0 without any)."""
+def _best_start(places: list[tuple[int, str, float]], reach: int) -> int:
+    """Where the window of `reach` characters with the most weight begins: at a matching word (0 without any)."""
     best, best_start, total, left = 0.0, 0, 0.0, 0
     inside: Counter[str] = Counter()
     for start, term, weight in places:
         total += weight * (_AGAIN if inside[term] else 1.0)
         inside[term] += 1
-        while places[left][0] < start - room * 2 // 3:
+        while places[left][0] < start - reach:
             _, gone, lost = places[left]
             inside[gone] -= 1
             total -= lost * (_AGAIN if inside[gone] else 1.0)
@@ -242,11 +247,20 @@ def hits_within(hits: list[Hit], max_tokens: int) -> list[Hit]:
 
 
 def excerpts(
-    store: ChunkStore, query: str, chunks: Sequence[Chunk], *, longest: int = 1_000
+    store: ChunkStore,
+    query: str,
+    chunks: Sequence[Chunk],
+    *,
+    lines: Mapping[str, Sequence[str]] | None = None,
+    longest: int = 1_000,
 ) -> dict[str, str]:
     """The most relevant stretch of each of these chunks, by id.
 
-    A stretch is one line of at most ``longest`` characters.
+    A stretch is one line of at most ``longest`` characters, around the words of the question that fewest of these
+    chunks have.
+
+    Args:
+        lines: the segments of a chunk that a search found, by id: the stretch has as many of them as it can.
     """
 
     if not chunks:
@@ -255,11 +269,43 @@ def excerpts(
 
     def found() -> dict[str, str]:
         question = question_for(store.candidate_source(), query, analyser.language, store.clock())
-        return {
-            one.id: snippet(one.content, 0, len(one.content), question, analyser, longest) for one in chunks
-        }
+        texts = [" ".join(one.content.split()) for one in chunks]
+        places = [_places(text, question, analyser) for text in texts]
+        held = Counter(chain.from_iterable({term for _, term, _ in found} for found in places))
+        told = {}
+        for one, text, found in zip(chunks, texts, places, strict=True):
+            rare = [(at, term, weight * math.log(1 + len(texts) / held[term])) for at, term, weight in found]
+            told[one.id] = _stretch(text, sorted(rare + _spans(text, (lines or {}).get(one.id, ()))), longest)
+        return told
 
     return store.backend.retried(found)
+
+
+_FOUND = 4.0
+"""Weight in an excerpt of each end of a segment that a search found; that of a word of the question is about 1."""
+
+
+def _spans(text: str, lines: Sequence[str]) -> list[tuple[int, str, float]]:
+    """The two ends of each of these segments of a text, as places that are worth being in an excerpt."""
+    found = []
+    for number, line in enumerate(lines):
+        part = line.strip(_MARK)
+        at = text.find(part)
+        if at >= 0:
+            ends = (at, at + len(part))
+            found += [(place, f"\n{number}.{end}", _FOUND) for end, place in enumerate(ends)]
+    return found
+
+
+def _stretch(text: str, places: list[tuple[int, str, float]], longest: int) -> str:
+    """The part of a text of one line with the most valuable places, which are in its middle."""
+    if len(text) <= longest:
+        return text
+    room = longest - 2
+    reach = room * 9 // 10
+    first = _best_start(places, reach)
+    last = max((at for at, _, _ in places if at <= first + reach), default=first)
+    return _clipped(text, min(max(0, (first + last - room) // 2), len(text) - room), room)
 
 
 def ranked_ids(

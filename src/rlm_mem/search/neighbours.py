@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.records import repeated_prefix
-from rlm_mem.text.analysis import Segment, split_segments
+from rlm_mem.text.segments import Segment, split_segments
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

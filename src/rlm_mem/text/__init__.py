@@ -4,5 +4,5 @@ Contents: token counts (`tokens`), the structure of a text (`blocks`), its segme
 (`dates`), keys and passwords in it (`secrets`). Nothing here reads files, handles chunks or ranks.
 """
 
-ANALYSIS_VERSION = 3
+ANALYSIS_VERSION = 4
 """Raised whenever terms or flags change meaning: an index written by another version must be rebuilt."""

@@ -20,18 +20,17 @@ from functools import cache, lru_cache, partial, reduce
 from itertools import chain
 from operator import or_
 from threading import Lock
-from typing import Literal, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import Stemmer  # type: ignore[import-not-found]  # it has no annotations
 from msgspec import Struct
 
 from rlm_mem.chunk import normalise_unicode
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.text import blocks as structure
 from rlm_mem.text import cues
-from rlm_mem.text.blocks import Block, blocks, pieces, units
 from rlm_mem.text.irregular import irregular_forms
 from rlm_mem.text.patterns import late
+from rlm_mem.text.segments import Headings, split_segments
 from rlm_mem.text.stopwords import function_words, stop_words
 
 #: Longest term kept, in characters; longer runs (hashes, base64) are cut to this prefix.
@@ -69,7 +68,11 @@ NEGATION = 1 << 24  #: "not", "never", "no longer"
 _APOSTROPHES = "’‘ʼ＇`"
 #: Letters that Unicode does not decompose, as names are written without them: "Lodz", "Soren".
 _PLAIN_LETTERS = dict(zip("łøđħŧıæœ", ("l", "o", "d", "h", "t", "i", "ae", "oe"), strict=True))
-_WORD = re.compile(r"\d{1,3}(?:,\d{3}){1,8}(?![\w,])|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*")
+_WORD = re.compile(
+    r"\d{1,3}(?:,\d{3}){1,8}(?![\w,])"
+    r"|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*(?:\u2010\r?\n[ \t]*[^\W\d_]+)?"
+)
+_BROKEN = late(r"\u2010\s+")  # a word broken at the end of a line
 _NUMERIC = re.compile(r"\d+(?:[.,]\d+)+$")
 _THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+$")
 _PARTS = late(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
@@ -432,6 +435,11 @@ class Analyser:
 
     def _split(self, word: str, singles: bool) -> Iterator[str]:
         """One raw word as the pieces to be indexed: bigrams, identifier parts, possessive stripped."""
+        if "\u2010" in word:
+            pieces = _BROKEN.split(word)
+            for piece in ("".join(pieces), *pieces):
+                yield from self._split(piece, singles)
+            return
         if not word.isascii() and SPACELESS.search(word):
             yield from _ngrams(word, singles)
             return
@@ -473,10 +481,11 @@ class Analyser:
 
         `skip_before` is the number of leading characters repeated from the previous chunk: they are not indexed twice.
         `around` is the context of the whole content (headings before it, its title, its path): each segment, except
-        headings and turns, is indexed with its words and those of the headings above the segment as if they were its
-        own, up to a limit.
+        headings and turns, is indexed with its words, those of the headings above the segment and those of the header
+        of its table or of the terms that it explains as if they were its own, up to a limit.
         """
         analysed: list[AnalysedSegment] = []
+        under, beside = "", []
         above = self.indexed_terms(around) if around else []
         below = list(dict.fromkeys(above))[:_MAX_AROUND]
         headings: Headings | None = None
@@ -496,7 +505,10 @@ class Analyser:
                 terms = [*above, *(term for text in headings.texts() for term in self.indexed_terms(text))]
                 below = list(dict.fromkeys(terms))[:_MAX_AROUND]
             elif segment.kind != "turn":
-                for term in below:
+                if segment.under != under:
+                    under = segment.under
+                    beside = list(dict.fromkeys(self.indexed_terms(under)))[:_MAX_AROUND]
+                for term in (*below, *beside) if under else below:
                     counts.setdefault(term, 1)
             flags = segment_flags(body, found if len(body) <= _CUE_WINDOW else None)
             flags |= _KIND_FLAGS.get(segment.kind, 0)
@@ -550,118 +562,3 @@ def _stemmer(language: str) -> Callable[[str], str]:
 def get_analyser(language: str = "english") -> Analyser:
     """The shared analyser of `language` (see `Analyser`)."""
     return Analyser(language)
-
-
-# --- segments, what search ranks -------------------------------------------------------------------------------------
-
-# Turns, sentences and short paragraphs, list items, headings, code. Every character of a content that is not a space
-# lies in exactly one segment, and no segment is longer than a bound.
-
-SegmentKind = Literal["turn", "sentence", "code", "item", "heading"]
-
-# Sizes in characters.
-SHORT_PARAGRAPH = 160  # up to here a paragraph is one segment
-LARGEST = 800  # a longer turn becomes several segments of its author; a longer item or sentence is cut
-LONG_CODE = 1200
-_MAX_HEADING = 200  # as context of what stands below it
-_TINY = 40  # "Yes." alone has no content: it joins the next sentence, or the one before at the end
-
-
-class Segment(NamedTuple):
-    """`content[start:end]`; the words begin at `body_start`, after a speaker's label or an item's marker."""
-
-    start: int
-    end: int
-    kind: SegmentKind
-    author: str | None
-    body_start: int
-
-
-class Headings:
-    """The headings in force while a text is read from its start."""
-
-    def __init__(self) -> None:
-        self._open: list[tuple[int, str]] = []
-
-    def enter(self, text: str) -> None:
-        """Add a heading line; it ends those of its level and below."""
-        first, _, rest = text.strip().partition("\n")
-        marks = len(first) - len(first.lstrip("#"))
-        level = marks if marks else 1 if rest.startswith("=") else 2 if rest.startswith("-") else 7
-        self._open = [one for one in self._open if one[0] < level]
-        self._open.append((level, first.strip("#*: \t")[:_MAX_HEADING]))
-
-    def texts(self) -> list[str]:
-        """The texts of the headings in force, topmost first."""
-        return [text for _, text in self._open if text]
-
-
-def headings_at(text: str, offsets: Sequence[int]) -> list[list[str]]:
-    """The headings above each of these ascending offsets of `text`, topmost first.
-
-    A heading that begins at the offset itself is not included. Linear time.
-    """
-    found: list[list[str]] = []
-    headings = Headings()
-    marks = [block for block in blocks(text) if block.kind == structure.HEADING]
-    place = 0
-    for offset in offsets:
-        while place < len(marks) and marks[place].start < offset:
-            headings.enter(text[marks[place].start : marks[place].end])
-            place += 1
-        found.append(headings.texts())
-    return found
-
-
-_KINDS: dict[str, SegmentKind] = {
-    structure.TURN: "turn",
-    structure.PARAGRAPH: "sentence",
-    structure.ITEM: "item",
-    structure.ROW: "item",
-    structure.CODE: "code",
-    structure.HEADING: "heading",
-    structure.RULE: "heading",
-}
-
-
-def split_segments(content: str) -> list[Segment]:
-    """The segments of `content` in order; an empty list for nothing but space. Linear time."""
-    found: list[Segment] = []
-    for block in blocks(content):
-        if block.kind == structure.RULE and found:
-            # A line of dashes has no words: it belongs to the segment before it.
-            found[-1] = found[-1]._replace(end=block.end)
-            continue
-        kind = _KINDS[block.kind]
-        for start, end in _spans(content, block):
-            body = block.body_start if start <= block.body_start < end else start
-            found.append(Segment(start, end, kind, block.author, body))
-    return found
-
-
-def _spans(content: str, block: Block) -> Iterator[tuple[int, int]]:
-    start, end = block.start, block.end
-    while content[start].isspace():  # kept indentation of code and nested items
-        start += 1
-    size = end - start
-    if block.kind == structure.CODE:
-        yield from [(start, end)] if size <= LONG_CODE else pieces(content, start, end, LARGEST)
-    elif size <= (SHORT_PARAGRAPH if block.kind == structure.PARAGRAPH else LARGEST):
-        yield start, end
-    else:
-        longest = LARGEST // 2 if block.kind == structure.TURN else SHORT_PARAGRAPH
-        for first, last in _grouped(units(content, start, end), block.kind == structure.TURN, longest):
-            yield from [(first, last)] if last - first <= LARGEST else pieces(content, first, last, LARGEST)
-
-
-def _grouped(spans: list[tuple[int, int]], fill: bool, longest: int) -> Iterator[tuple[int, int]]:
-    """Join neighbouring spans up to `longest` characters: all of them if `fill`, else only tiny ones."""
-    start, end = spans[0]
-    for index, (first, last) in enumerate(spans[1:], start=1):
-        tiny = end - start < _TINY or (index == len(spans) - 1 and last - first < _TINY)
-        if (fill or tiny) and last - start <= longest:
-            end = last
-        else:
-            yield start, end
-            start, end = first, last
-    yield start, end

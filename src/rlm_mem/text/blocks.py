@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from typing import NamedTuple
 
-from msgspec import Struct
-
+from rlm_mem.text.layout import TextLine, fences, is_prose, lines_of, tables
 from rlm_mem.text.patterns import late
 
 __all__ = ["Said", "one_line", "said_in"]
@@ -23,6 +22,8 @@ PARAGRAPH = "paragraph"
 TURN = "turn"
 ITEM = "item"
 ROW = "row"  # one line of a table
+HEADER = "header"  # a row of its header, or the line below
+DEFINITION = "definition"  # a term with its explanation, which is indented more
 CODE = "code"
 RULE = "rule"  # a line of dashes or stars between sections
 
@@ -31,8 +32,7 @@ class Block(NamedTuple):
     """One structural unit: `text[start:end]`, without the line breaks around it.
 
     `body_start` is where the words begin after a speaker's label or an item's marker. `author` is the speaker
-    whose turn the block is, or continues. `depth` is the indent of an item in columns. `apart`: an empty line
-    precedes the block.
+    whose turn the block is, or continues. `depth` is the indent in columns. `apart`: an empty line precedes the block.
     """
 
     start: int
@@ -44,17 +44,8 @@ class Block(NamedTuple):
     apart: bool
 
 
-class _Line(Struct, gc=False):
-    start: int  # of the first character that is not a space
-    end: int  # after the last one
-    indent: int  # columns
-    left: int  # where the line itself starts
-    apart: bool
-
-
 _LINE = re.compile(r"[^\r\n]+")
 _LINE_BREAK = re.compile(r"[\r\n]")
-_FENCE = re.compile(r"(`{3,16}|~{3,16})[^`]*\Z")
 _HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{1,80}\*\*:?\Z")
 _UNDERLINE = re.compile(r"(?:=+|-{3,})\Z")
 _RULE = late(r"(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,})\Z")
@@ -63,7 +54,12 @@ _ITEM = late(r"(?:[-*+•‣◦]|(?P<number>\d{1,4})[.)]|\([a-z0-9]{1,3}\))\s+(?
 _PLAIN_LINE = re.compile(r"[^\W\d_][^\r\n:：]*\Z")
 _STOP = ".!?…。！？:\"'”’)]*"
 _CODE_INDENT = 4  # columns (Markdown)
-_TAB = 4
+_PROSE_INDENT = (
+    2  # least indent of a paragraph below a heading or a term of a manual page, and beyond its term
+)
+_MAX_TITLE = 60  # characters of a heading in capitals
+_MANUAL = late(r"(?P<page>[^\s()]+\(\w+\))[ \t]{2,}\S.*[ \t](?P=page)\Z")
+"""The first line of a manual page, with its name at both ends."""
 
 
 _KEPT_LENGTH = 8_000  # characters: with the usual settings every chunk is shorter
@@ -95,16 +91,20 @@ class _Scanner:
         self.text = text
         self.found: list[Block] = []
         self.kind: str | None = None  # of the open block
-        self.first: _Line | None = None
+        self.first: TextLine | None = None
         self.last_end = 0
         self.body = 0
         self.author: str | None = None
         self.line_count = 0
         self.turns = 0
+        self.indented = False  # the open block is indented prose
+        self.columns: set[int] = set()  # where indented prose begins in this section
+        self.lines = list(lines_of(text))
 
     def scan(self) -> list[Block]:
-        lines = list(_lines(self.text))
-        closing = _fences(self.text, lines) if "```" in self.text or "~~~" in self.text else {}
+        text, lines = self.text, self.lines
+        closing = fences(text, lines) if "```" in text or "~~~" in text else {}
+        rows = tables(text, lines) if "|" in text or "==" in text else {}
         index = 0
         while index < len(lines):
             line = lines[index]
@@ -124,19 +124,26 @@ class _Scanner:
                 )
                 index = until + 1
                 continue
-            self.take(line)
+            if index in rows:
+                self.open(HEADER if rows[index] else ROW, line)
+                self.close()
+            else:
+                self.take(line, index)
             index += 1
         self.close()
         return self.found
 
-    def take(self, line: _Line) -> None:
+    def take(self, line: TextLine, index: int) -> None:
         """Let `line` continue the open block, or close it and open the next."""
-        if not line.apart and self.kind in (PARAGRAPH, TURN) and self.text[line.start].isalpha():
+        runs_on = self.kind == TURN or (self.kind == PARAGRAPH and line.indent < _PROSE_INDENT)
+        if not line.apart and runs_on and self.text[line.start].isalpha():
             self._take_words(line, self.text[line.start : min(line.end, line.start + MAX_LABEL)])
             return  # running text: only a speaker's label could open a block here
         text = self.text[line.start : min(line.end, line.start + 400)]  # the first characters decide the kind
         whole = line.end - line.start <= 400
-        if line.apart and self.kind is not None and not self._continues_after_gap(line):
+        if line.apart and self.kind is not None and not self._continues_after_gap(line, index):
+            self.close()
+        if self.kind == DEFINITION and self.first is not None and line.indent <= self.first.indent:
             self.close()
         item = _ITEM.match(text)
         if (
@@ -153,11 +160,13 @@ class _Scanner:
             self.close()
         elif item is not None and self._may_start_item(item, line):
             self.open(ITEM, line, body=line.start + item.end())
-        elif whole and line.indent < _CODE_INDENT and _HEADING.match(text) and speaker_of(text) is None:
+        elif whole and line.indent < _CODE_INDENT and self._is_heading(line, text):
             self.open(HEADING, line)
             self.close()
         elif text.startswith("|") and self.kind in (None, ROW):
             self.open(ROW, line)
+        elif line.indent >= _PROSE_INDENT and self._take_indented(line, index):
+            pass
         elif self.kind is None and line.indent >= _CODE_INDENT and (line.apart or not self.found):
             self.open(CODE, line)
         elif self.kind == CODE:
@@ -167,7 +176,66 @@ class _Scanner:
         else:
             self._take_words(line, text)
 
-    def _take_words(self, line: _Line, text: str) -> None:
+    def _is_heading(self, line: TextLine, text: str) -> bool:
+        if self.kind is None and not line.indent and text[-1] == ")" and _MANUAL.match(text):
+            return True
+        return _HEADING.match(text) is not None and speaker_of(text) is None
+
+    def _take_indented(self, line: TextLine, index: int) -> bool:
+        """Let a line of indented prose continue or open a paragraph or a definition; False if it is something else.
+
+        A paragraph becomes a definition by a line that is indented more than those before it, which are its term.
+        """
+        first = self.first
+        if self.kind == DEFINITION:
+            if line.apart and self._is_term(index):
+                self._open_prose(line)
+            else:
+                self.extend(line)
+            return True
+        if self.kind == PARAGRAPH and first is not None:
+            if line.indent < first.indent + _PROSE_INDENT or (not self.indented and self.line_count > 1):
+                if self.indented:
+                    self.extend(line)
+                return self.indented
+            if not self.indented:
+                term = self.text[first.start : first.end]
+                if first.indent or len(term) > _MAX_TITLE or term[-1] in _STOP:
+                    return False
+                if term.isupper() and len(term) > 2:
+                    self.kind = HEADING
+                    self.close()
+                    self._open_prose(line)
+                    return True
+                if not is_prose(self.text, self.lines, index):
+                    return False
+            self.kind, self.indented = DEFINITION, True
+            self.columns.add(line.indent)
+            self.extend(line)
+            return True
+        if self.kind is not None:
+            return False
+        if line.indent in self.columns or is_prose(self.text, self.lines, index):
+            self._open_prose(line)
+            return True
+        return False
+
+    def _open_prose(self, line: TextLine) -> None:
+        self.open(PARAGRAPH, line)
+        self.indented = True
+        self.columns.add(line.indent)
+
+    def _is_term(self, index: int) -> bool:
+        """Whether a line is the first of a term, with at most two more, whose explanation follows below it."""
+        indent = self.lines[index].indent
+        for line in self.lines[index + 1 : index + 4]:
+            if line.apart or line.indent < indent:
+                return False
+            if line.indent >= indent + _PROSE_INDENT:
+                return True
+        return False
+
+    def _take_words(self, line: TextLine, text: str) -> None:
         label = speaker_of(text) if self._may_start_turn(line) else None
         if label is not None:
             self.turns += 1
@@ -177,33 +245,40 @@ class _Scanner:
         else:
             self.extend(line)
 
-    def _continues_after_gap(self, line: _Line) -> bool:
-        """Whether an indented line after an empty one continues a list item or indented code."""
+    def _continues_after_gap(self, line: TextLine, index: int) -> bool:
+        """Whether an indented line after an empty one continues a list item, a definition or indented code."""
         if self.first is None:
             return False
+        if self.kind == DEFINITION:
+            return line.indent > self.first.indent
         if self.kind == ITEM:
             return line.indent > self.first.indent and not _ITEM.match(self.text, line.start)
-        return self.kind == CODE and line.indent >= _CODE_INDENT
+        if self.kind != CODE or line.indent < _CODE_INDENT:
+            return False
+        # Below an example, the prose of a manual page goes on farther to the left.
+        return line.indent >= self.first.indent or not (
+            line.indent in self.columns or is_prose(self.text, self.lines, index)
+        )
 
-    def _may_start_item(self, item: re.Match[str], line: _Line) -> bool:
+    def _may_start_item(self, item: re.Match[str], line: TextLine) -> bool:
         if self.kind == CODE and line.indent >= _CODE_INDENT:
             return False
         # A number at the start of a wrapped line ("… in\n1984. Then") is not an item.
         return item["number"] is None or self.kind not in (PARAGRAPH, TURN) or item["number"] == "1"
 
-    def _may_start_turn(self, line: _Line) -> bool:
+    def _may_start_turn(self, line: TextLine) -> bool:
         """Whether a label counts: inside a running paragraph, only if the line before ends with a stop."""
         if self.kind != PARAGRAPH or self.last_end == 0:
             return self.kind != ITEM or line.indent == 0
         return self.text[self.last_end - 1] in _STOP
 
-    def open(self, kind: str, line: _Line, body: int | None = None, author: str | None = None) -> None:
+    def open(self, kind: str, line: TextLine, body: int | None = None, author: str | None = None) -> None:
         self.close()
         self.kind, self.first, self.last_end = kind, line, line.end
         self.body = line.start if body is None else body
-        self.author, self.line_count = author, 1
+        self.author, self.line_count, self.indented = author, 1, False
 
-    def extend(self, line: _Line) -> None:
+    def extend(self, line: TextLine) -> None:
         self.last_end = line.end
         self.line_count += 1
 
@@ -211,62 +286,14 @@ class _Scanner:
         if self.kind is not None and self.first is not None:
             line = self.first
             # Indentation is significant in code and nested lists: it stays with the block.
-            start = line.left if line.indent and self.kind in (CODE, ITEM) else line.start
-            depth = line.indent if self.kind == ITEM else 0
+            keeps = self.indented or self.kind in (CODE, ITEM)
+            start = line.left if line.indent and keeps else line.start
+            if not line.indent:
+                self.columns.clear()
             self.found.append(
-                Block(start, self.last_end, self.kind, self.author, self.body, depth, line.apart)
+                Block(start, self.last_end, self.kind, self.author, self.body, line.indent, line.apart)
             )
         self.kind = None
-
-
-def _lines(text: str) -> Iterator[_Line]:
-    """The lines that are not empty."""
-    previous_end = 0
-    for match in _LINE.finditer(text):
-        stripped = match[0].lstrip()
-        if not stripped:
-            continue
-        left = match.start()
-        start = match.end() - len(stripped)
-        indent = 0
-        if start > left:
-            indent = sum(_TAB if c == "\t" else 1 for c in text[left : min(start, left + 64)])
-        gap = text[previous_end:left] if left - previous_end < 64 else text[previous_end : previous_end + 64]
-        apart = previous_end > 0 and (gap.count("\n") > 1 or gap.count("\r") > 1)
-        previous_end = left + len(match[0].rstrip())
-        yield _Line(start, previous_end, indent, left, apart)
-
-
-def _fences(text: str, lines: list[_Line]) -> dict[int, int]:
-    """Index of each line that opens a fenced code block -> index of the line that closes it.
-
-    An opening fence that nothing closes is an ordinary line.
-    """
-    marks = [
-        (index, match[1])
-        for index, line in enumerate(lines)
-        if text[line.start] in "`~" and (match := _FENCE.match(text, line.start, line.end)) is not None
-    ]
-    closing: dict[int, int] = {}
-    unclosed: dict[
-        str, int
-    ] = {}  # character -> shortest fence known to have no closing line: keeps this linear
-    position = 0
-    while position < len(marks):
-        index, fence = marks[position]
-        position += 1
-        if len(fence) >= unclosed.get(fence[0], 1 << 30):
-            continue
-        for later in range(position, len(marks)):
-            end, mark = marks[later]
-            bare = lines[end].end - lines[end].start == len(mark)
-            if bare and mark[0] == fence[0] and len(mark) >= len(fence):
-                closing[index] = end
-                position = later + 1
-                break
-        else:
-            unclosed[fence[0]] = len(fence)
-    return closing
 
 
 def _inherit_authors(found: list[Block]) -> list[Block]:
@@ -539,6 +566,8 @@ def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:
         return not following.isdigit() and _is_opening(text, position, stop)
     if len(word) == 1 and word.isalpha():
         return word == "i" and _is_opening(text, position, stop)  # "J. Smith", but "you and I. The rest"
+    if whole[1:2] == "." and whole.isupper() and all(len(part) == 1 for part in whole.split(".")):
+        return _is_opening(text, position, stop)  # "J.R. Smith"
     # "1. First" at the start of the sentence is an enumeration.
     return not (word.isdigit() and mark - len(whole) == begin and len(word) <= 3)
 

@@ -1,0 +1,196 @@
+"""The lines of a text, and what only several lines together show: fenced code, tables, indented prose."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+__all__ = ["TextLine", "fences", "is_prose", "lines_of", "tables"]
+
+
+class TextLine(Struct, gc=False):
+    """One line that is not empty."""
+
+    start: int  # of the first character that is not a space
+    end: int  # after the last one
+    indent: int  # columns
+    left: int  # where the line itself starts
+    apart: bool
+
+
+_LINE = re.compile(r"[^\r\n]+")
+_FENCE = re.compile(r"(`{3,16}|~{3,16})[^`]*\Z")
+_TAB = 4  # columns
+
+
+def lines_of(text: str) -> Iterator[TextLine]:
+    """The lines that are not empty."""
+    previous_end = 0
+    for match in _LINE.finditer(text):
+        stripped = match[0].lstrip()
+        if not stripped:
+            continue
+        left = match.start()
+        start = match.end() - len(stripped)
+        indent = 0
+        if start > left:
+            indent = sum(_TAB if c == "\t" else 1 for c in text[left : min(start, left + 64)])
+        gap = text[previous_end:left] if left - previous_end < 64 else text[previous_end : previous_end + 64]
+        apart = previous_end > 0 and (gap.count("\n") > 1 or gap.count("\r") > 1)
+        previous_end = left + len(match[0].rstrip())
+        yield TextLine(start, previous_end, indent, left, apart)
+
+
+def fences(text: str, lines: list[TextLine]) -> dict[int, int]:
+    """Index of each line that opens a fenced code block -> index of the line that closes it.
+
+    An opening fence that nothing closes is an ordinary line.
+    """
+    marks = [
+        (index, match[1])
+        for index, line in enumerate(lines)
+        if text[line.start] in "`~" and (match := _FENCE.match(text, line.start, line.end)) is not None
+    ]
+    closing: dict[int, int] = {}
+    unclosed: dict[
+        str, int
+    ] = {}  # character -> shortest fence known to have no closing line: keeps this linear
+    position = 0
+    while position < len(marks):
+        index, fence = marks[position]
+        position += 1
+        if len(fence) >= unclosed.get(fence[0], 1 << 30):
+            continue
+        for later in range(position, len(marks)):
+            end, mark = marks[later]
+            bare = lines[end].end - lines[end].start == len(mark)
+            if bare and mark[0] == fence[0] and len(mark) >= len(fence):
+                closing[index] = end
+                position = later + 1
+                break
+        else:
+            unclosed[fence[0]] = len(fence)
+    return closing
+
+
+# --- tables ---------------------------------------------------------------------------------------------------------
+
+_BELOW_HEADER = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)+\Z")
+"""The line below the header of a table in Markdown."""
+_GRID = re.compile(r"\+(?:[-=]+\+)+\Z")
+_COLUMNS = re.compile(r"={2,}(?:[ \t]+={2,})+\Z")
+"""The lines of a table in reStructuredText, with borders and without."""
+
+
+def tables(text: str, lines: Sequence[TextLine]) -> dict[int, bool]:
+    """The lines of tables, by their index, each with whether it belongs to the header.
+
+    Lines that begin with a bar are rows of a table anyway; this finds their headers, and tables of another form.
+    """
+    found: dict[int, bool] = {}
+    index = 0
+    while index < len(lines):
+        line = lines[index]
+        if text[line.start] in "|:-" and index and index not in found:
+            if _BELOW_HEADER.match(text, line.start, line.end) and _has_bar(text, lines[index - 1], line):
+                found[index - 1] = found[index] = True
+                index = _rows(text, lines, index + 1, found)
+                continue
+        elif text[line.start] == "+" and _GRID.match(text, line.start, line.end):
+            index = _bordered(text, lines, index, found)
+            continue
+        elif text[line.start] == "=" and _COLUMNS.match(text, line.start, line.end):
+            index = _in_columns(text, lines, index, found)
+            continue
+        index += 1
+    return found
+
+
+def _has_bar(text: str, line: TextLine, below: TextLine) -> bool:
+    return not below.apart and text.find("|", line.start, line.end) >= 0
+
+
+def _rows(text: str, lines: Sequence[TextLine], index: int, found: dict[int, bool]) -> int:
+    """Add the rows below the header of a table in Markdown; returns the index of the line after the last one."""
+    while index < len(lines) and _has_bar(text, lines[index], lines[index]):
+        found[index] = False
+        index += 1
+    return index
+
+
+def _bordered(text: str, lines: Sequence[TextLine], first: int, found: dict[int, bool]) -> int:
+    """Add a table with borders; its header ends with a border of equal signs."""
+    last, header = first, -1
+    while last < len(lines) and text[lines[last].start] in "|+" and not (last > first and lines[last].apart):
+        if text.startswith("+=", lines[last].start):
+            header = last
+        last += 1
+    if last - first > 2:
+        found.update((index, index <= header) for index in range(first, last))
+    return last
+
+
+def _in_columns(text: str, lines: Sequence[TextLine], first: int, found: dict[int, bool]) -> int:
+    """Add a table without borders: two or three lines of equal signs around its rows and its header."""
+    marks = [first]
+    last = first + 1
+    while last < len(lines) and len(marks) < 3:
+        line = lines[last]
+        if text[line.start] == "=" and _COLUMNS.match(text, line.start, line.end):
+            marks.append(last)
+            if last + 1 == len(lines) or lines[last + 1].apart:
+                break
+        last += 1
+    if len(marks) < 2:
+        return first + 1
+    header = marks[1] if len(marks) == 3 else -1
+    found.update((index, index <= header) for index in range(first, marks[-1] + 1))
+    return marks[-1] + 1
+
+
+# --- indented prose -------------------------------------------------------------------------------------------------
+
+_PROSE = frozenset(
+    (
+        "the",
+        "a",
+        "an",
+        "to",
+        "of",
+        "is",
+        "are",
+        "be",
+        "this",
+        "that",
+        "which",
+        "by",
+        "it",
+        "will",
+        "can",
+        "has",
+        "may",
+    )
+)
+"""Function words that program code has rarely, even as names."""
+_WORDS_OF_PROSE = 5
+_SAMPLED = 60  # lines
+_ORDINARY = re.compile(r"[^\W_]")
+
+
+def is_prose(text: str, lines: Sequence[TextLine], index: int) -> bool:
+    """Whether this line and those after it, up to one with less indent, are prose, as in a manual page, and not code.
+
+    Prose: at least half of the lines with five words or more have a function word and begin with no sign.
+    """
+    long = with_word = 0
+    for line in lines[index : index + _SAMPLED]:
+        if line.indent < lines[index].indent:
+            break
+        words = text[line.start : min(line.end, line.start + 200)].split()
+        if len(words) >= _WORDS_OF_PROSE:
+            long += 1
+            ordinary = _ORDINARY.match(words[0][0]) is not None or words[0][0] in "\"'(“‘"
+            with_word += ordinary and not _PROSE.isdisjoint(map(str.lower, words))
+    return 0 < long <= 2 * with_word

@@ -1,0 +1,197 @@
+"""Segments, what search ranks, and what stands above them: headings, the header of a table, a term explained.
+
+Turns, sentences and short paragraphs, list items, headings, code. Every character of a content that is not a space lies
+in exactly one segment, and no segment is longer than a bound.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Literal, NamedTuple
+
+from rlm_mem.text import blocks as structure
+from rlm_mem.text.blocks import Block, blocks, pieces, units
+
+__all__ = ["Headings", "Segment", "SegmentKind", "headings_at", "split_segments"]
+
+SegmentKind = Literal["turn", "sentence", "code", "item", "heading"]
+
+# Sizes in characters.
+SHORT_PARAGRAPH = 160  # up to here a paragraph is one segment
+LARGEST = 800  # a longer turn becomes several segments of its author; a longer item or sentence is cut
+LONG_CODE = 1200
+_MAX_HEADING = 200  # as context of what stands below it
+_TINY = 40  # "Yes." alone has no content: it joins the next sentence, or the one before at the end
+
+
+class Segment(NamedTuple):
+    """`content[start:end]`; the words begin at `body_start`, after a speaker's label or an item's marker.
+
+    `under` is the header of its table, or the terms that it explains.
+    """
+
+    start: int
+    end: int
+    kind: SegmentKind
+    author: str | None
+    body_start: int
+    under: str = ""
+
+
+class Headings:
+    """The headings in force while a text is read from its start."""
+
+    def __init__(self) -> None:
+        self._open: list[tuple[int, str]] = []
+
+    def enter(self, text: str) -> None:
+        """Add a heading line; it ends those of its level and below."""
+        first, _, rest = text.strip().partition("\n")
+        marks = len(first) - len(first.lstrip("#"))
+        level = marks if marks else 1 if rest.startswith("=") else 2 if rest.startswith("-") else 7
+        if level == 7:
+            page, _, title = first.partition(")")
+            if title.endswith(f" {page})"):  # the first line of a manual page: "ls(1)  User Commands  ls(1)"
+                level, first = 1, " ".join(first.removesuffix(f"{page})").split())
+            elif first.isupper():
+                level = 2
+        self._open = [one for one in self._open if one[0] < level]
+        self._open.append((level, first.strip("#*: \t")[:_MAX_HEADING]))
+
+    def texts(self) -> list[str]:
+        """The texts of the headings in force, topmost first."""
+        return [text for _, text in self._open if text]
+
+
+class _Above:
+    """The header of a table, or the terms of definitions, that the text after a block belongs to."""
+
+    def __init__(self) -> None:
+        self._terms: list[tuple[int, str]] = []  # with their depths
+        self._header: list[str] = []
+
+    def text(self, block: Block, content: str, *, inside: bool = False) -> str:
+        """The header and the terms above a block, or above what stands ``inside`` it after its first line."""
+        found = [term for depth, term in self._terms if depth < block.depth]
+        if block.kind == structure.ROW:
+            found += self._header
+        elif inside and block.kind == structure.DEFINITION:
+            found.append(_first_line(content, block))
+        return " ".join(found)
+
+    def pass_by(self, block: Block, content: str) -> None:
+        """Go on to what follows a block."""
+        if block.kind == structure.HEADER:
+            self._header += _CELL.findall(content[block.start : block.end][:_MAX_HEADING])
+        elif block.kind != structure.ROW and self._header:
+            self._header = []
+        if self._terms:
+            self._terms = [one for one in self._terms if one[0] < block.depth]
+        if block.kind == structure.DEFINITION:
+            self._terms.append((block.depth, _first_line(content, block)))
+
+
+_CELL = re.compile(r"[^|+=:\s-][^|\s]*(?:[ \t][^|\s]+)*")
+
+
+def _first_line(content: str, block: Block) -> str:
+    line = content[block.body_start : block.end].partition("\n")[0]
+    return " ".join(line.split())[:_MAX_HEADING]
+
+
+def headings_at(text: str, offsets: Sequence[int]) -> list[list[str]]:
+    """The headings above each of these ascending offsets of `text`, topmost first.
+
+    A heading that begins at the offset itself is not included. Inside a table its header follows, inside a definition
+    its term. Linear time.
+    """
+    found: list[list[str]] = []
+    headings, above = Headings(), _Above()
+    marks = blocks(text)
+    place = 0
+    for offset in offsets:
+        while place < len(marks) and marks[place].end <= offset:
+            if marks[place].kind == structure.HEADING:
+                headings.enter(text[marks[place].start : marks[place].end])
+            above.pass_by(marks[place], text)
+            place += 1
+        here = (
+            [above.text(marks[place], text, inside=marks[place].body_start < offset)]
+            if place < len(marks)
+            else []
+        )
+        found.append(headings.texts() + [one for one in here if one])
+    return found
+
+
+_KINDS: dict[str, SegmentKind] = {
+    structure.TURN: "turn",
+    structure.PARAGRAPH: "sentence",
+    structure.ITEM: "item",
+    structure.DEFINITION: "item",
+    structure.ROW: "item",
+    structure.HEADER: "item",
+    structure.CODE: "code",
+    structure.HEADING: "heading",
+    structure.RULE: "heading",
+}
+
+
+def split_segments(content: str) -> list[Segment]:
+    """The segments of `content` in order; an empty list for nothing but space. Linear time."""
+    found: list[Segment] = []
+    above: _Above | None = None
+    for block in blocks(content):
+        if block.kind in _WORDLESS and found and _is_wordless(content, block):
+            # A line of dashes has no words: it belongs to the segment before it.
+            found[-1] = found[-1]._replace(end=block.end)
+            continue
+        kind = _KINDS[block.kind]
+        if block.kind in _ABOVE:
+            above = above or _Above()
+        under = above.text(block, content) if above is not None else ""
+        for number, (start, end) in enumerate(_spans(content, block)):
+            if number == 1 and above is not None:
+                under = above.text(block, content, inside=True)
+            body = block.body_start if start <= block.body_start < end else start
+            found.append(Segment(start, end, kind, block.author, body, under))
+        if above is not None:
+            above.pass_by(block, content)
+    return found
+
+
+_WORDLESS = frozenset((structure.RULE, structure.HEADER))
+_ABOVE = frozenset((structure.HEADER, structure.DEFINITION))
+
+
+def _is_wordless(content: str, block: Block) -> bool:
+    return block.kind == structure.RULE or not any(map(str.isalnum, content[block.start : block.end]))
+
+
+def _spans(content: str, block: Block) -> Iterator[tuple[int, int]]:
+    start, end = block.start, block.end
+    while content[start].isspace():  # kept indentation of code and nested items
+        start += 1
+    size = end - start
+    if block.kind == structure.CODE:
+        yield from [(start, end)] if size <= LONG_CODE else pieces(content, start, end, LARGEST)
+    elif size <= (SHORT_PARAGRAPH if block.kind == structure.PARAGRAPH else LARGEST):
+        yield start, end
+    else:
+        longest = LARGEST // 2 if block.kind == structure.TURN else SHORT_PARAGRAPH
+        for first, last in _grouped(units(content, start, end), block.kind == structure.TURN, longest):
+            yield from [(first, last)] if last - first <= LARGEST else pieces(content, first, last, LARGEST)
+
+
+def _grouped(spans: list[tuple[int, int]], fill: bool, longest: int) -> Iterator[tuple[int, int]]:
+    """Join neighbouring spans up to `longest` characters: all of them if `fill`, else only tiny ones."""
+    start, end = spans[0]
+    for index, (first, last) in enumerate(spans[1:], start=1):
+        tiny = end - start < _TINY or (index == len(spans) - 1 and last - first < _TINY)
+        if (fill or tiny) and last - start <= longest:
+            end = last
+        else:
+            yield start, end
+            start, end = first, last
+    yield start, end
