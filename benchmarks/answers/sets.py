@@ -125,7 +125,7 @@ def load_beam(place: Path) -> Loaded:
     return Loaded(corpora, tuple(cases))
 
 
-_LABEL = re.compile(r"\s*->->\s*[\d,\s]*$")
+_LABEL = re.compile(r"\s*->->\s*[\dNA/(),\s]*$")
 
 
 def _beam_texts(batches: list[dict[str, Any]]) -> Iterator[Text]:

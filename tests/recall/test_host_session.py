@@ -117,3 +117,32 @@ def test_without_a_model_llm_query_says_so_and_with_one_it_works(store: ChunkSto
 def test_an_empty_question_is_refused(store: ChunkStore) -> None:
     with pytest.raises(InvalidQuery):
         recall_session(store, " ")
+
+
+def test_what_a_list_left_out_is_said_until_it_is_read(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(67):
+            store.create_chunk(f"Ana: kite {number}", conversation_id="kites")
+    with recall_session(store, "Which kites?") as session:
+        said = "grep gave 50 of 67 rows, offset=50 goes on"
+        assert said in session.execute("print(len(grep('kite')))").text
+        assert "Not all was listed" not in session.execute("rows = grep('kite', limit=5)").text
+        assert (
+            "Not all was listed" not in session.execute("rows = grep('kite') + grep('kite', offset=50)").text
+        )
+        assert "turns gave 50 of 67 rows" in session.execute("rows = turns(author='Ana')").text
+        assert "timeline gave 50 of " in session.execute("rows = timeline()").text
+
+
+def test_that_all_is_untrusted_is_said_once(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(3):
+            store.create_chunk(f"Ana: kite {number}", conversation_id="kites", origin="import")
+        store.create_chunk("Ana: a page about boats", origin="web")
+    with recall_session(store, "Which kites?") as session:
+        first = session.execute("print_rows(grep('kite'))")
+        again = session.execute("print_rows(grep('kite'))")
+        other = session.execute("print_rows(grep('boats'))")
+    assert "all 3 (import)" in first.text
+    assert "Untrusted" not in again.text and again.untrusted == "all 3 (import)"
+    assert "(web)" in other.text

@@ -348,7 +348,7 @@ def test_an_outline_has_every_turn_of_the_user_on_a_subject_in_few_characters(st
         remember(store, "Ben: I like my kites.", conversation_id="others", occurred_at="2026-06-01T00:00:00Z")
     with REPLSession(store) as session:
         rows = session.execute("outline(chars=6000)")
-        assert [row["text"] for row in rows[::2]] == [f"{thing} not" for thing in _THINGS]
+        assert [row["text"] for row in rows[::2]] == [f"{thing} might not" for thing in _THINGS]
         assert [row["points"] for row in rows] == [
             points for number in range(20) for points in ([f"Plan {number}"], [])
         ]
@@ -474,3 +474,55 @@ def test_a_doubt_is_no_denial_and_updates_of_the_subject_come_first(store: Chunk
     assert (denied["older"]["text"], denied["newer"]["text"]) == said[:2]
     assert "never" in denied["why"]
     assert "3 interviews" in changed["older"]["text"] and "5 interviews" in changed["newer"]["text"]
+
+
+def test_a_whole_reply_or_its_headings_come_whatever_the_chunks(store: ChunkStore) -> None:
+    """A reply is cut into chunks; a row stands for the turn of its speaker, the middle of a reply for the reply."""
+    steps = "\n\n".join(
+        f"### {number + 1}. Step {number}\n\n1. **At {number} AM:** {'Plant the garlic in rows. ' * 12}"
+        for number in range(12)
+    )
+    text = f"User: How do I grow garlic?\nAssistant: Gladly.\n\n{steps}\n\n**Idea from Rosa:** use straw."
+    remember(store, f"{text}\nUser: Thanks.\nAssistant: Good.", conversation_id="a", source="import")
+    with REPLSession(store) as session:
+        (asked,) = session.execute("rows = turns(contains='garlic?', points=True)\nrows")
+        assert asked["points"][:12] == [f"Step {number}" for number in range(12)] or asked["points"][::2] == [
+            f"Step {number}" for number in range(12)
+        ], "numbering goes, a time of day stays"
+        assert sum(map(len, asked["points"])) <= 600
+        assert "Step 11" in session.run("print_rows(rows)").output
+        (whole,) = session.execute("turns(chunks=rows, whole=True)")
+        assert whole["speaker"] == "User" and whole["text"] == "How do I grow garlic?"
+        assert whole["reply"].startswith("Assistant: Gladly.") and whole["reply"].endswith("use straw.")
+        assert whole["reply"].count("### ") == 12
+        middle = session.execute("turns(chunks=grep('Step 7')[0]['chunk_id'], whole=True)")
+        assert [turn["speaker"] for turn in middle][:1] == ["Assistant"]
+        assert middle[0]["text"].count("### ") == 12 and middle[0]["reply"] == "User: Thanks."
+        assert session.execute("turns(chunks='chunk-2026-01-01-00000000')") == []
+
+
+def test_a_chunk_that_begins_in_a_users_turn_ends_it_at_the_reply(store: ChunkStore) -> None:
+    parts = "\n\n".join(
+        f"#### Part {number}\n- {'Kites fly high over the hill. ' * 14}" for number in range(6)
+    )
+    remember(
+        store,
+        f"User: Please review this.\n\n{parts}\n\nIs it right?\nAssistant: Certainly, it is.",
+        conversation_id="a",
+        source="import",
+    )
+    with REPLSession(store) as session:
+        assert session.execute("[one['text'] for one in grep('Certainly', author='User')]") == []
+        assert session.execute("[one['text'] for one in grep('Certainly', author='Assistant')]") == [
+            "Certainly, it is."
+        ]
+        assert session.execute("len(grep('Is it right', author='User'))") == 1
+
+
+def test_a_match_is_shown_with_the_start_of_its_line(store: ChunkStore) -> None:
+    remember(store, f"Ana: I sold my boat, {'and it rained a lot, ' * 11}then the buyer paid.")
+    with REPLSession(store) as session:
+        printed = session.run("print_rows(grep('buyer'))").output
+        assert "I sold my boat" in printed and printed.rstrip().endswith("the buyer paid."), "it has room"
+        cut = session.run("print_rows(grep('buyer'), 80)").output.splitlines()[-1]
+        assert cut.startswith("[0] I sold my boat") and "buyer paid." in cut and len(cut) < 90

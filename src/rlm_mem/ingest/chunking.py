@@ -20,7 +20,7 @@ from rlm_mem.text.secrets import Screened, screen
 from rlm_mem.text.segments import headings_at
 from rlm_mem.text.tokens import count_many, count_tokens
 
-__all__ = ["AnalysedText", "ChunkResult", "ChunkingEngine", "analyse", "detect_content_type"]
+__all__ = ["AnalysedText", "ChunkResult", "ChunkingEngine", "analyse", "detect_content_type", "states_choice"]
 
 _UNITS_PER_TARGET = 10  # units in a chunk of target size, approximately
 _UNITS_PER_CHUNK = 32  # most units in a chunk, approximately: bounds the time
@@ -256,6 +256,12 @@ def detect_content_type(content: str) -> str:
     best = max(weights, key=weights.__getitem__)
     needed = _SHARE_IN_DIALOGUE if turns > 1 else _SHARE
     return best if total and weights[best] >= needed * total else "note"
+
+
+def states_choice(text: str) -> bool:
+    """Whether a text tells a preference or a decision, be it in a part of a sentence."""
+    told = text.replace("’", "'")
+    return _PREFERENCE.search(told) is not None or _DECISION.search(told) is not None
 
 
 def _sentence_type(sentence: str) -> str:

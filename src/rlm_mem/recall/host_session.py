@@ -18,7 +18,7 @@ from rlm_mem.errors import ModelUnavailable, SessionBusy, SessionComplete
 from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages
 from rlm_mem.recall.loop import LoopResult, LoopStep, error_hint, first_ids, make_step, run_programs
 from rlm_mem.recall.programs import ShownData
-from rlm_mem.recall.prompts import feedback, instructions, untrusted_among
+from rlm_mem.recall.prompts import UntrustedRemarks, feedback, instructions
 from rlm_mem.recall.recall import (
     HostFunctions,
     RecallResult,
@@ -131,6 +131,7 @@ class RecallSession:
         self._form = form
         self._has_model = not isinstance(runner.llm, _HostWithoutModel)
         self.schema = instructions(runner.functions, model=self._has_model)
+        self._remarks = UntrustedRemarks(runner.store)
         self._lock = threading.Lock()
         self._session: REPLSession | None = None
         self._begin(query)
@@ -221,7 +222,8 @@ class RecallSession:
             hint = error_hint(ran.error, step.error_kind or "") if ran.error is not None else None
             limit = self._budget.limits.iterations
             left = None if limit is None else limit - self._budget.spent().iterations
-            untrusted = untrusted_among(self._runner.store, step.chunks_read)
+            untrusted, remark = self._remarks.both(step.chunks_read)
+            cut = self._session.cut_lists.remark()
             final = self._session.final
             if final is not None:
                 self._end(final.answer, final.chunk_ids, final.confidence, concluded=True)
@@ -231,7 +233,8 @@ class RecallSession:
                     error=step.error,
                     hint=hint,
                     turns_left=left,
-                    untrusted=untrusted,
+                    untrusted=remark,
+                    cut=cut,
                     ended=_FINISHED
                     if final is not None
                     else _USED_UP

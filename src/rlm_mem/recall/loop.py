@@ -545,6 +545,7 @@ class Loop:
                 hint=hint,
                 turns_left=left,
                 untrusted=self._untrusted(step.chunks_read),
+                cut=self._session.cut_lists.remark(),
             )
             summary = _summary(step)
         self._conversation.add(Turn(completion.text, answer, summary))

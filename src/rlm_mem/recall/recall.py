@@ -33,7 +33,7 @@ from rlm_mem.recall.loop import (
 )
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
 from rlm_mem.recall.outcome import ENDINGS, Method, OutcomeWord, confidence_words, ending_of, outcome_word
-from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures, untrusted_among
+from rlm_mem.recall.prompts import Opening, UntrustedRemarks, build_opening, instructions, store_figures
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import (
     RecordedLLM,
@@ -243,7 +243,7 @@ class Runner:
                     depth=depth,
                     first_turn=len(taken) + 1,
                     on_step=partial(record, taken),
-                    untrusted=partial(untrusted_among, self.view),
+                    untrusted=UntrustedRemarks(self.view),
                     **more,
                 ).run()
 

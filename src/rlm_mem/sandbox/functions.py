@@ -27,6 +27,7 @@ from rlm_mem.sandbox.line_functions import (
     users_of,
 )
 from rlm_mem.sandbox.subject_functions import SubjectFunctions
+from rlm_mem.sandbox.turn_functions import COUNTED_ON
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.store.core.records import standing
 from rlm_mem.text.blocks import said_in
@@ -212,12 +213,12 @@ class StoreFunctions(SubjectFunctions):
     ) -> list[dict[str, Any]]:
         """Chunks between two dates, oldest first."""
         today = self._store.clock()
-        ids = self._store.list_chunks(
+        found = self._store.list_chunks(
             start_date=day("start", start, today),
             end_date=day("end", end, today, last=True),
-            limit=count("limit", limit, 1, 500),
-            offset=count("offset", offset, 0, MAX_OFFSET),
+            limit=count("offset", offset, 0, MAX_OFFSET) + count("limit", limit, 1, 500) + COUNTED_ON,
         )
+        ids = self._some("timeline", iter(found), limit, offset)
         chunks = self._store.get_many(ids, track=False)
         return [self._dated(chunks[one]) for one in ids if one in chunks]
 

@@ -1,4 +1,4 @@
-"""Functions of programs that read line by line: turns, grep, passages, instructions.
+"""Lines of the memory, and the functions of programs that look for some of them: passages, instructions.
 
 They read the memory in order and return bounded plain data; the program's deadline applies to them.
 """
@@ -19,8 +19,7 @@ from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.errors import InputError
 from rlm_mem.sandbox.engine import HostCallFailed
-from rlm_mem.sandbox.patterns import compiled
-from rlm_mem.text.blocks import Said, one_line, said_in
+from rlm_mem.text.blocks import CODE, Said, blocks, one_line, said_in
 from rlm_mem.text.dates import find_dates
 from rlm_mem.text.segments import headings_at
 from rlm_mem.text.wishes import standing_wishes
@@ -38,8 +37,11 @@ __all__ = [
     "chunk_id_of",
     "count",
     "day",
+    "MAX_OFFSET",
     "is_assistant",
+    "is_speaker",
     "optional_text",
+    "part_of",
     "query_words",
     "users_of",
     "wanted_texts",
@@ -149,6 +151,12 @@ class Line:
         return self.chunk.content[turn.body : turn.end]
 
     @property
+    def labelled(self) -> bool:
+        """Whether it begins with the label of its speaker."""
+        turn = self.said[self.number]
+        return turn.speaker is not None and turn.body > turn.start
+
+    @property
     def at(self) -> str:
         """The date in the line's label, else the time of the chunk."""
         turn = self.said[self.number]
@@ -178,7 +186,8 @@ class Lines:
         return bool(users_of(self._store))
 
     @cached_property
-    def _talkers(self) -> list[str]:
+    def talkers(self) -> list[str]:
+        """The names of users and of the assistant."""
         names = self._store.candidate_source().authors()
         return [*users_of(self._store), *filter(is_assistant, names)]
 
@@ -223,13 +232,38 @@ class Lines:
             if speaker is None and before not in self._spoke and look_back:
                 speaker = self._last_speaker_before(chunk, part)
         spoken = []
-        for one in said:
+        for one in self._apart(chunk.content, said):
             # A label may be inside what looks like a code block without an end.
             named = one.speaker or speaker
             spoken.append(one._replace(speaker=named))
             speaker = self._last_label(chunk.content[one.body : one.end]) or named
         self._spoke = {(talk, parts, part): speaker}
         return spoken
+
+    def _apart(self, content: str, said: list[Said]) -> Iterator[Said]:
+        """The lines; one without a label that continues a turn ends before the label of the next turn in it.
+
+        A text with a single label, which does not begin with it, is no dialogue by itself.
+        """
+        for one in said:
+            labels = [] if one.speaker else self._labels_in(content, one)
+            for place, name in labels:
+                yield one._replace(end=place)
+                body = place + len(name) + 1
+                one = Said(place, one.end, body + (content[body : body + 1] == " "), name)
+            yield one
+
+    def _labels_in(self, content: str, said: Said) -> list[tuple[int, str]]:
+        """Where users and the assistant are named at the beginning of a line outside of code, and who."""
+        found = [
+            (place, name)
+            for name in self.talkers
+            for place in _places(content, f"\n{name}:", said.start, said.end)
+        ]
+        code = [(one.start, one.end) for one in blocks(content) if one.kind == CODE] if found else []
+        return sorted(
+            (place + 1, name) for place, name in found if not any(start <= place < end for start, end in code)
+        )
 
     def _last_speaker_before(self, chunk: Chunk, part: int) -> str | None:
         earlier, _ = self._store.neighbours(chunk.id, before=min(part - 1, _PARTS_BACK), after=0)
@@ -243,7 +277,7 @@ class Lines:
     def _last_label(self, text: str) -> str | None:
         """The user or assistant whose label is the last one at the beginning of a line of a text."""
         last, speaker = -1, None
-        for name in self._talkers:
+        for name in self.talkers:
             place = max(text.rfind(f"\n{name}:"), 0 if text.startswith(f"{name}:") else -1)
             if place > last:
                 last, speaker = place, name
@@ -291,6 +325,14 @@ class Lines:
         }
 
 
+def _places(text: str, part: str, start: int, end: int) -> Iterator[int]:
+    """Where a text has a part."""
+    place = text.find(part, start, end)
+    while place >= 0:
+        yield place
+        place = text.find(part, place + 1, end)
+
+
 def part_of(chunk: Chunk) -> tuple[int, int]:
     """The number of a chunk among the parts of its text, and the number of parts."""
     told = chunk.metadata.provenance or {}
@@ -312,7 +354,6 @@ def is_speaker(speaker: str | None, wanted: str) -> bool:
     return name == asked or asked in name.split()
 
 
-MAX_LINES = 500
 MAX_OFFSET = 10_000_000
 MAX_PASSAGES = 50
 _MATCH_CHARS = 500
@@ -351,59 +392,6 @@ class LineFunctions:
         self._store = store
         self._on_read = on_read
         self._lines = Lines(store, check)
-
-    def turns(
-        self,
-        author: Any = None,
-        contains: Any = None,
-        start: Any = None,
-        end: Any = None,
-        conversation_id: Any = None,
-        limit: Any = 50,
-        offset: Any = 0,
-    ) -> list[dict[str, Any]]:
-        """Lines of conversations in order of time."""
-        who = optional_text("author", author)
-        texts = [one.casefold() for one in wanted_texts("contains", contains)] if contains else []
-        today = self._store.clock()
-        chunks = self._lines.chunks(
-            optional_text("conversation_id", conversation_id),
-            day("start", start, today),
-            day("end", end, today, last=True),
-        )
-        found = (
-            line
-            for chunk in chunks
-            if self._may_contain(chunk, who, texts)
-            for line in self._lines.lines(chunk)
-            if (who is None or is_speaker(line.speaker, who)) and _contains_any(line.text, texts)
-        )
-        first = count("offset", offset, 0, MAX_OFFSET)
-        return [
-            self._shown(line) for line in islice(found, first, first + count("limit", limit, 1, MAX_LINES))
-        ]
-
-    def grep(
-        self, pattern: Any, author: Any = None, ignore_case: Any = True, limit: Any = 50, offset: Any = 0
-    ) -> list[dict[str, Any]]:
-        """Lines that a regular expression matches, in order of time."""
-        who = optional_text("author", author)
-        search = compiled(pattern, bool(ignore_case))
-
-        def found() -> Iterator[dict[str, Any]]:
-            for chunk in self._lines.chunks():
-                if not self._may_contain(chunk, who, []) or search(chunk.content) is None:
-                    continue
-                for line in self._lines.lines(chunk):
-                    if who is not None and not is_speaker(line.speaker, who):
-                        continue
-                    words = line.text
-                    match = search(words)
-                    if match is not None:
-                        yield self._matched(line, words, *match)
-
-        first = count("offset", offset, 0, MAX_OFFSET)
-        return list(islice(found(), first, first + count("limit", limit, 1, MAX_LINES)))
 
     def passages(self, query: Any, limit: Any = 10, neighbours: Any = 1) -> list[dict[str, Any]]:
         """Turns, sentences or short notes that fit a text or any of several, best first.
@@ -468,30 +456,9 @@ class LineFunctions:
 
     # Parts.
 
-    def _may_contain(self, chunk: Chunk, author: str | None, texts: list[str]) -> bool:
-        """Whether a chunk can contain a matching line, checked before it is split into lines."""
-        if author is None and not texts:
-            return True
-        folded = chunk.content.casefold()
-        if not _contains_any(folded, texts):
-            return False
-        if author is None or author.casefold().strip() in folded:
-            return True
-        return self._lines.in_chat and part_of(chunk)[0] > 1
-
     def _shown(self, line: Line, text: str | None = None) -> dict[str, Any]:
         self._on_read(line.chunk.id)
         return self._lines.shown(line, text)
-
-    def _matched(self, line: Line, words: str, start: int, end: int) -> dict[str, Any]:
-        """A line of a turn with its match, cut around it."""
-        first = words.rfind("\n", 0, start) + 1
-        last = words.find("\n", end)
-        last = len(words) if last < 0 else last
-        room = max(0, _MATCH_CHARS - (end - start)) // 2
-        left, right = max(first, start - room), min(last, max(end, start) + room, start + 2 * _MATCH_CHARS)
-        text = f"{'…' if left > first else ''}{words[left:right].strip()}{'…' if right < last else ''}"
-        return self._shown(line, text) | {"match": words[start : min(end, start + _MATCH_CHARS)]}
 
     def _read_once(self, chunk_ids: Iterable[str], read: dict[str, Chunk]) -> dict[str, Chunk]:
         """Add the chunks that exist to ``read``, which has the chunks read by this call so far, and return it."""
@@ -616,13 +583,6 @@ def _headings(chunk: Chunk, start: int) -> str:
     before = [one for one in told if isinstance(one, str)] if isinstance(told, list) else []  # of the chunk
     own = headings_at(chunk.content, [start])[0]
     return " / ".join(dict.fromkeys(before[:1] + own if own else before))
-
-
-def _contains_any(text: str, texts: list[str]) -> bool:
-    if not texts:
-        return True
-    folded = text.casefold()
-    return any(one in folded for one in texts)
 
 
 def _texts(chunk: Chunk) -> list[str]:

@@ -18,8 +18,9 @@ class Page:
         gives: what it returns, in one line.
         details: fields, bounds and errors.
         example: a few lines of a program.
-        first: whether the instructions list its signature; of other functions they list only the name, for ``help``.
+        first: whether the instructions list its signature; of other functions they list the name and ``kind``.
         model: whether it asks a model.
+        kind: what it returns in a word, where the instructions need it.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Page:
     example: str
     first: bool = False
     model: bool = False
+    kind: str = ""
 
 
 _LINE = (
@@ -41,7 +43,7 @@ _PAGES = (
         "search",
         "search(query, limit=10, tags=None, chunk_type=None, conversation_id=None, start=None, end=None, "
         'speaker=None, by="chunk")',
-        "hits, best first: {chunk_id, score, snippet, date, speaker}",
+        "hits, best first: {chunk_id, snippet, date, speaker}",
         "A hit has chunk_id, id, score, snippet, date, speaker (of the snippet), start and end (of the "
         "snippet, in characters), at, type, tags, author (the speaker by another name), conversation_id; untrusted "
         "(web, tool, import) where it came from outside. "
@@ -54,7 +56,7 @@ _PAGES = (
     Page(
         "passages",
         "passages(query, limit=10, neighbours=1)",
-        "hits with {chunk_id, date, speaker, text, before, after, links}",
+        "hits with {chunk_id, date, speaker, text, before, after}",
         "query is a text, or a list of up to 20 texts, each of which is searched for. A passage is a "
         "turn, a sentence or a short note: chunk_id, score (of the first text that found it), date, at, speaker, "
         "text, heading (those above it, the topmost first, and the header of its table or the term it explains), "
@@ -68,26 +70,35 @@ _PAGES = (
     ),
     Page(
         "turns",
-        "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0)",
-        "what was said, in order of time: {date, speaker, text, reply, chunk_id}",
+        "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0, "
+        "chunks=None, points=False, whole=False)",
+        "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True: headings of the reply; "
+        "chunks=row, whole=True: all",
         _LINE
         + " author is the speaker of the line, by the whole name or one word of it; in a chat with an assistant, "
         "headings and lists belong to the last speaker. contains is a text, "
         "or a list of which one must occur, ignoring case, also inside a word. start and "
         "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
-        "marked …, the reply after 400. limit is 1–500; offset goes on from there.",
+        "marked …, the reply after 400; whole=True gives all of both, up to 20,000 characters each, also where they "
+        "were cut into several chunks. points=True adds points: the headings and bold labels of the reply, the upper "
+        "levels of them, at most 600 characters; print_rows prints them. chunks is a chunk id, a row, or a list of "
+        "them: only their turns (of a row with a speaker, the speaker's), or the turn that a chunk continues. limit is "
+        "1–500; offset goes on from there. A remark below the output says how many rows a list of 50 or more left out.",
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
-        '    print(t["date"], t["text"], "|", t["reply"])',
+        '    print(t["date"], t["text"], "|", t["reply"])\n'
+        'print_rows(turns(author="User", contains="garden", points=True))  # with the headings of the replies\n'
+        'for t in turns(chunks=search("garden plan", limit=1), whole=True):\n    print(t["text"], "|", t["reply"])',
         first=True,
     ),
     Page(
         "grep",
         "grep(pattern, author=None, ignore_case=True, limit=50, offset=0)",
-        "lines that a regular expression matches, as turns",
+        "lines that a regex matches, as turns",
         _LINE
-        + " text is the line of the text with the match, at most 500 characters around it; match is what "
-        "matched. The syntax is that of RE2: no lookahead, no lookbehind, no backreference, "
+        + " text is the line of the text with the match, at most 500 characters: from its start, or around a "
+        "match far behind it; match is what matched. The syntax is that of RE2: no lookahead, no lookbehind, "
+        "no backreference, "
         "repetitions up to 1,000; ^ and $ stand for the ends of a line. At most 1,000 characters of "
         "pattern. limit is 1–500.",
         'for t in grep(r"\\b\\d+ (km|miles)\\b", author="Ana"):\n    print(t["date"], t["match"], t["text"])',
@@ -98,10 +109,10 @@ _PAGES = (
         "outline(query=None, start=None, end=None, limit=200, chars=6000, author=None)",
         "what was said of it and advised, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns "
-        "that share a word with one are listed, the best that have room: one for each 150 of chars "
+        "that share a word with one are listed, the best that have room: one for each 250 of chars "
         "(500–20,000), which is the length of all rows together, or less where turns are short; without it "
         "those that say most, of the first 3,000 chunks of the period. In a chat with an assistant these are "
-        "the user's turns, else those of author. text has the telling words of a turn, at most 160 "
+        "the user's turns, else those of author. text has the telling clauses of a turn, at most 160 "
         "characters; points are headings of the reply, or of a note, that no earlier row has: those that tell "
         "most and have room, at most 40; speaker, at and conversation_id come with them. Turns of one day "
         "keep the order in which they were stored. limit is 1–500.",
@@ -111,7 +122,7 @@ _PAGES = (
     Page(
         "instructions",
         "instructions(limit=50)",
-        "standing wishes of the user: {date, text, rule, chunk_id}",
+        "standing wishes of the user: {date, text, chunk_id}",
         "Sentences such as 'Always … when …', 'never …', 'please remember to …', 'from now on …', found "
         "by rules (English, German, French, Spanish, Italian, Portuguese); rule is the words that made "
         "it one. What an assistant says and what came from pages and tools is left out; what a user says in an "
@@ -166,7 +177,7 @@ _PAGES = (
     Page(
         "read_chunk",
         "read_chunk(chunk_id)",
-        "{id, content, type, tags, links, metadata} or None",
+        "{id, content, links, metadata} or None",
         "The chunk as a dict: id, content, type, tags, tokens, created_at, occurred_at, conversation_id, "
         "confidence, tier, reliability, links (at most 50), metadata (superseded_by, valid_to, source, "
         "…). content is cut after 200,000 characters; content_truncated then is the whole length. None "
@@ -180,6 +191,7 @@ _PAGES = (
         "{before, after}: lists of chunks of its conversation",
         "Chunks as read_chunk gives them, in the order of the conversation; at most 20 each way.",
         'for near in neighbors("CHUNK_ID")["after"]:\n    print(near["content"])',
+        kind="{before, after}",
     ),
     Page(
         "all_chunks",
@@ -221,12 +233,13 @@ _PAGES = (
     ),
     Page(
         "print_rows",
-        "print_rows(rows, chars=160)",
+        "print_rows(rows, chars=None)",
         "prints results as numbered lines; cite them by chunk_ids=[rows[3]]",
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
-        "and the text on one line, cut after chars characters (20–4,000), around the match of grep; of a pair of "
+        "and the text on one line, cut after chars characters (20–4,000; by default 160, but up to 300 come whole); "
+        "where the match of grep lies further back, the line's start and what is around the match; of a pair of "
         "updates or contradictions both. The date stands above where it changes; equal lines come once, counted. "
-        "A row of outline has its headings after the text.",
+        "Rows with points have these after the text.",
         'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
         first=True,
     ),
@@ -310,7 +323,7 @@ SHORT_SIGNATURES = {
     "contradictions": "contradictions(subject)",
     "timeline": "timeline(start, end, limit=50)",
     "FINAL": "FINAL(answer, chunk_ids=[...], confidence=0.8)",
-    "print_rows": "print_rows(rows, chars=160)",
+    "print_rows": "print_rows(rows)",
     "page": "page(2)",
 }
 """Shorter signatures for the instructions."""

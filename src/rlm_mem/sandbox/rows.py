@@ -16,16 +16,20 @@ MAX_ROWS = 2_000
 _LEAST_CHARS, _MOST_CHARS = 20, 4_000
 _MOST_POINTS, _POINT_CHARS = 40, 80
 _TEXTS = ("text", "snippet", "content", "answer")
+_HEAD_OF_MATCH = 3
+"""If a line is too long to show its match from the start on, one in this many of the characters shown are its first."""
 _BEFORE_MATCH = 3
-"""If a line is too long, one in this many of the characters shown comes before the match of ``grep``."""
+"""One in this many of the other characters comes before the match of ``grep``."""
+_USUAL_CHARS, _WHOLE_CHARS = 160, 300
 
 
-def rows_text(rows: Any, chars: Any = 160) -> str:
+def rows_text(rows: Any, chars: Any = None) -> str:
     """Return one line for each result, with its index; dates appear where they change, equal lines once.
 
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
-        chars: characters of the text of a row, 20 to 4,000; longer texts are cut.
+        chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: texts of more than 300
+            characters are cut after 160, so that a sentence or two come whole.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
@@ -37,7 +41,7 @@ def rows_text(rows: Any, chars: Any = 160) -> str:
         )
     if len(listed) > MAX_ROWS:
         raise HostCallFailed("ValueError", f"print_rows takes {MAX_ROWS:,} rows at most; pass a part of them")
-    most = count("chars", chars, _LEAST_CHARS, _MOST_CHARS)
+    most = None if chars is None else count("chars", chars, _LEAST_CHARS, _MOST_CHARS)
     speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
     marks = {row.get("untrusted") for row in listed if isinstance(row, Mapping)}
     shown: dict[tuple[str, str], list[int]] = {}
@@ -62,22 +66,36 @@ def rows_text(rows: Any, chars: Any = 160) -> str:
     return "\n".join(lines) or "(no rows)"
 
 
-def _line(row: Any, most: int) -> str:
+def _line(row: Any, chars: int | None) -> str:
     """The text of a row on one line."""
     if not isinstance(row, Mapping):
-        return one_line(str(row), most)
+        return one_line(str(row), _room(str(row), chars))
     newer, older = row.get("newer"), row.get("older")
     if isinstance(newer, Mapping) and isinstance(older, Mapping):
-        return f"{_line(older, most)} -> {_date(newer)} {_line(newer, most)}"
+        return f"{_line(older, chars)} -> {_date(newer)} {_line(newer, chars)}"
     text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
     if text is None:
         text = json.dumps(dict(row), ensure_ascii=False, default=str)
-    match = row.get("match")
-    if isinstance(match, str) and len(text) > most:
-        first = max(0, text.find(match) - max(0, most - len(match)) // _BEFORE_MATCH)
-        text = f"…{text[first:]}" if first else text
+    most = _room(text, chars)
+    match = str(row.get("match") or "")
+    place = text.find(match) if match else -1
+    if place >= 0 and place + len(match) > most:
+        # The line from its start, then what is around the match.
+        head = most // _HEAD_OF_MATCH
+        first = max(head, place - max(0, most - head - len(match)) // _BEFORE_MATCH)
+        space = text.find(" ", first, place)
+        text = (
+            f"{text[:head].rpartition(' ')[0] or text[:head]} … {text[first if space < 0 else space + 1 :]}"
+        )
     replaced = " (out of date)" if row.get("superseded_by") else ""
     return one_line(text, most) + replaced
+
+
+def _room(text: str, chars: int | None) -> int:
+    """How many characters of a text are shown."""
+    if chars is not None:
+        return chars
+    return _WHOLE_CHARS if len(text) <= _WHOLE_CHARS else _USUAL_CHARS
 
 
 def _date(row: Any) -> str:

@@ -228,7 +228,9 @@ class SandboxSession:
 
     def _host_functions_by_name(self) -> dict[str, Callable[..., Any]]:
         """The host functions by name."""
-        table = StoreFunctions(self.chunk_store, self._note_read, self._check_time).table()
+        functions = StoreFunctions(self.chunk_store, self._note_read, self._check_time)
+        self.cut_lists = functions.cut
+        table = functions.table()
         table["print_rows"] = self._print_rows
         table["page"] = self.pages.get
         table["help"] = self._help
@@ -595,7 +597,7 @@ class SandboxSession:
             )
         self._printed.write(text + "\n")
 
-    def _print_rows(self, rows: Any, chars: Any = 160) -> None:
+    def _print_rows(self, rows: Any, chars: Any = None) -> None:
         """Print results as numbered lines."""
         self._printed.write(rows_text(rows, chars) + "\n")
 

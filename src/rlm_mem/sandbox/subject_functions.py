@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +12,6 @@ from rlm_mem.sandbox.comparing import Pair, Statement, contradictory, updated
 from rlm_mem.sandbox.line_functions import (
     SHORT_NOTE,
     Line,
-    LineFunctions,
     count,
     day,
     is_assistant,
@@ -23,8 +21,9 @@ from rlm_mem.sandbox.line_functions import (
     users_of,
     wanted_texts,
 )
+from rlm_mem.sandbox.turn_functions import TurnFunctions
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.blocks import CODE, Said, blocks, one_line, sentences
+from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
 from rlm_mem.text.shortening import Shortener
 
 if TYPE_CHECKING:
@@ -32,12 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = ["SubjectFunctions"]
 
-_POINT = re.compile(
-    r"^(?:#{1,6}[ \t]{1,4}([^\n]{1,70})|[ \t]{0,8}(?:[-*]|\d{1,2}\.)[ \t]{1,4}\*\*([^*\n]{1,70})\*\*)",
-    re.MULTILINE,
-)
-_NUMBERING = "0123456789.) *#"
-_LEAST_ROW = 150
+_LEAST_ROW = 250
 """Fewest characters of a row of ``outline`` with its headings: turns that have no room are left out."""
 _MOST_ROW = 160
 """Most characters of a row without its headings."""
@@ -48,8 +42,6 @@ _BETWEEN_POINTS = 3
 _OUTLINED_CHUNKS = 3_000
 _MOST_FOUND = 1_000
 """Most chunks that are searched for with one text."""
-_REPLY_CHUNKS = 8
-"""Most chunks after a turn that are searched for the headings of the reply."""
 _MOST_POINTS = 40
 """Most headings of a reply from which those of a row are chosen."""
 _COMPARED_CHARS = 1_500
@@ -59,14 +51,7 @@ _STATEMENTS = 80
 _MAX_LINKS = 5
 
 
-def _headings(content: str) -> Iterator[re.Match[str]]:
-    """The headings and bold items of a text, in order, outside code, where # begins a comment."""
-    found = list(_POINT.finditer(content))
-    code = [(one.start, one.end) for one in blocks(content) if one.kind == CODE] if found else []
-    return (match for match in found if not any(start <= match.start() < end for start, end in code))
-
-
-class SubjectFunctions(LineFunctions):
+class SubjectFunctions(TurnFunctions):
     """The functions about a subject; :mod:`rlm_mem.sandbox.reference` documents each."""
 
     def outline(
@@ -102,7 +87,7 @@ class SubjectFunctions(LineFunctions):
         chosen: dict[int, list[str]] = {}
         needed = 0
         for place in best[:most]:
-            points = list(islice(self._points(lines[place]), _MOST_POINTS))
+            points = [title for _, title in islice(self._points(lines[place]), _MOST_POINTS)]
             whole = _ROW_HEAD + len(lines[place].text) + sum(len(one) + _BETWEEN_POINTS for one in points)
             needed += min(_LEAST_ROW, whole)
             if chosen and needed > room:
@@ -179,31 +164,6 @@ class SubjectFunctions(LineFunctions):
                 "conversation_id": line.chunk.metadata.conversation_id,
                 **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),
             }
-
-    def _points(self, line: Line) -> Iterator[str]:
-        """The headings of a note, or of what follows a turn up to the next turn of its speaker; each once."""
-        seen: set[str] = set()
-        for content, start, said in self._following(line):
-            again = (one.start for one in said if one.speaker == line.speaker and one.body > one.start)
-            stop = next(again, None)
-            for match in _headings(content):
-                title = (match[1] or match[2]).lstrip(_NUMBERING).rstrip(" :*#")
-                inside = start <= match.start() < (len(content) if stop is None else stop)
-                if inside and title and title not in seen:
-                    seen.add(title)
-                    yield title
-            if stop is not None:
-                return
-
-    def _following(self, line: Line) -> Iterator[tuple[str, int, Sequence[Said]]]:
-        """For a line's chunk and each later one: its text, where to start in it, and the turns from there on."""
-        yield line.chunk.content, line.said[line.number].start, line.said[line.number + 1 :]
-        if line.speaker is None or line.chunk.metadata.conversation_id is None:
-            return
-        later = self._store.neighbours(line.chunk.id, before=0, after=_REPLY_CHUNKS)[1]
-        found = self._store.get_many(later, track=False)
-        for chunk in (found[one] for one in later if one in found):
-            yield chunk.content, 0, [one.said[one.number] for one in self._lines.lines(chunk)]
 
     def _about(self, subject: str) -> list[Line]:
         """The lines most relevant to a subject, each once."""

@@ -1,9 +1,9 @@
-"""Short forms of texts that are listed together: the clauses with the rarest words, without common words.
+"""Short forms of texts that are listed together: the clauses with the rarest words, without common words at their ends.
 
 "I'm kinda worried that my $12.99/month subscription might not be enough, can you help me with that?" among texts that
-ask for help becomes "$12.99/month subscription not enough". Common words are counted in the listed texts themselves, so
-no list of phrases is needed, and any language works. Numbers and denials are kept. Headings of what follows a text
-compete for the same room: it goes to the parts that add most for their length.
+ask for help becomes "$12.99/month subscription might not be enough". Common words are counted in the listed texts
+themselves, so no list of phrases is needed, and any language works. Numbers and denials are kept. Headings of what
+follows a text compete for the same room: it goes to the parts that add most for their length.
 """
 
 from __future__ import annotations
@@ -52,6 +52,8 @@ _MARKS = '.,;:!?…()[]{}"“”„«»*_`'
 class _Clause(NamedTuple):
     text: str
     terms: frozenset[str]
+    brief: str = ""
+    """Its informative words alone, for where it has no room."""
 
 
 class Shortener:
@@ -127,7 +129,7 @@ class Shortener:
                 if len(part.text) <= has:
                     chosen[best] = part.text
                 elif has >= _LEAST_CUT or (has > 0 and not chosen):
-                    chosen[best] = one_line(part.text, has)
+                    chosen[best] = one_line(part.text if chosen else part.brief or part.text, has)
                 else:
                     continue
                 room_of_text -= len(chosen[best]) + _BETWEEN
@@ -155,16 +157,17 @@ class Shortener:
         return sum(map(self._weight, part.terms - told)) / math.sqrt(len(part.text) + _JOINED)
 
     def _clauses(self, said: Iterable[str]) -> Iterable[_Clause]:
-        """The clauses without their common words; one of fewer than two terms is joined to the clause before it."""
+        """The clauses without common words at their ends; one of fewer than two terms joins the clause before it."""
         last: _Clause | None = None
         for sentence in said:
             for clause in _CLAUSE_END.split(" ".join(sentence.split())):
-                kept = self._telegram(clause)
-                if not kept:
+                found = self._trimmed(clause)
+                if found is None:
                     continue
-                found = _Clause(kept, frozenset(self._analyser.terms(clause)))
                 if last is not None and len(found.terms) < 2:
-                    last = _Clause(f"{last.text}, {found.text}", last.terms | found.terms)
+                    last = _Clause(
+                        f"{last.text}, {found.text}", last.terms | found.terms, f"{last.brief}, {found.brief}"
+                    )
                     continue
                 if last is not None:
                     yield last
@@ -172,21 +175,28 @@ class Shortener:
         if last is not None:
             yield last
 
-    def _telegram(self, clause: str) -> str:
-        """The informative words of a clause: rare ones, numbers with the name before them, denials."""
+    def _trimmed(self, clause: str) -> _Clause | None:
+        """The clause from its first informative word to its last: rare ones, numbers with their name, denials."""
         words = clause.split()
-        kept = []
-        for place, word in enumerate(words):
-            bare = word.strip(_MARKS)
-            following = words[place + 1] if place + 1 < len(words) else ""
-            if (
-                any(map(str.isdigit, bare))
-                or (bare[:1].isupper() and following[:1].isdigit())
-                or _DENIAL.fullmatch(bare)
-                or any(self._counts.get(term, 0) < self._common for term in self._analyser.terms(bare))
-            ):
-                kept.append(word)
-        return " ".join(kept).strip(" ,;:.()[]")
+        told = [
+            place for place, word in enumerate(words) if self._informs(word, words[place + 1 : place + 2])
+        ]
+        if not told:
+            return None
+        text, brief = (
+            " ".join(words[place] for place in places).strip(" ,;:.()[]")
+            for places in (range(told[0], told[-1] + 1), told)
+        )
+        return _Clause(text, frozenset(self._analyser.terms(clause)), brief) if text else None
+
+    def _informs(self, word: str, following: list[str]) -> bool:
+        bare = word.strip(_MARKS)
+        return (
+            any(map(str.isdigit, bare))
+            or (bare[:1].isupper() and bool(following) and following[0][:1].isdigit())
+            or _DENIAL.fullmatch(bare) is not None
+            or any(self._counts.get(term, 0) < self._common for term in self._analyser.terms(bare))
+        )
 
 
 def _prose(text: str) -> Iterable[str]:

@@ -1,0 +1,328 @@
+"""Functions of programs that list turns: turns and grep, with the whole reply or its headings where asked for."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cached_property
+from itertools import islice
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rlm_mem.sandbox.engine import HostCallFailed
+from rlm_mem.sandbox.line_functions import (
+    MAX_OFFSET,
+    Line,
+    LineFunctions,
+    chunk_id_of,
+    count,
+    day,
+    is_speaker,
+    optional_text,
+    part_of,
+    wanted_texts,
+)
+from rlm_mem.sandbox.patterns import compiled
+from rlm_mem.text.blocks import CODE, blocks
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+
+__all__ = ["COUNTED_ON", "SHORT_LIST", "TurnFunctions"]
+
+MAX_LINES = 500
+_MATCH_CHARS = 500
+MAX_WHOLE_CHARS = 20_000
+"""Characters of a whole turn, which may have been cut into several chunks."""
+MAX_POINTS_CHARS = 600
+"""Characters of the headings of one reply in ``turns``."""
+COUNTED_ON = 500
+"""Most rows beyond the end of a list that are counted."""
+SHORT_LIST = 50
+"""A list with a smaller limit is meant to be short: what it leaves out is not counted."""
+_MOST_REMARKS = 5
+_REPLY_CHUNKS = 8
+"""Most chunks after a turn that are searched for the reply and its headings."""
+_POINT = re.compile(
+    r"^(?:(#{1,6})[ \t]{1,4}([^\n]{1,70})|([ \t]{0,8})(?:[-*]|\d{1,2}\.)[ \t]{1,4}\*\*([^*\n]{1,70})\*\*)",
+    re.MULTILINE,
+)
+_NUMBERING = re.compile(r"[*# ]*+(?:\d{1,2}[.)][ \t]++)?[*# ]*+")
+_BELOW_HEADINGS = 10
+"""The level of a bold label that is not indented; headings have the levels 1 to 6."""
+
+
+_T = TypeVar("_T")
+
+
+class CutLists:
+    """Lists that stopped at their limit, for a remark below the output of a program."""
+
+    def __init__(self) -> None:
+        self._cut: list[tuple[str, int, int, int]] = []
+
+    def note(self, name: str, first: int, number: int, rest: int) -> None:
+        """Note a list of ``number`` rows from ``first`` on, after which ``rest`` follow.
+
+        A list that goes on where an earlier one of the same function stopped takes its place.
+        """
+        self._cut = [one for one in self._cut if (one[0], one[1] + one[2]) != (name, first)]
+        if rest:
+            self._cut.append((name, first, number, rest))
+
+    def remark(self) -> str:
+        """What the programs since the last remark did not list; empty if nothing."""
+        cut, self._cut = self._cut, []
+        return "; ".join(
+            f"{name} gave {number} of {'more than ' if rest == COUNTED_ON else ''}{first + number + rest:,} rows, "
+            f"offset={first + number} goes on"
+            for name, first, number, rest in dict.fromkeys(cut[-_MOST_REMARKS:])
+        )
+
+
+class TurnFunctions(LineFunctions):
+    """The functions that list turns; :mod:`rlm_mem.sandbox.reference` documents each."""
+
+    @cached_property
+    def cut(self) -> CutLists:
+        """The lists that stopped at their limit."""
+        return CutLists()
+
+    def turns(
+        self,
+        author: Any = None,
+        contains: Any = None,
+        start: Any = None,
+        end: Any = None,
+        conversation_id: Any = None,
+        limit: Any = 50,
+        offset: Any = 0,
+        chunks: Any = None,
+        points: Any = False,
+        whole: Any = False,
+    ) -> list[dict[str, Any]]:
+        """Lines of conversations in order of time, or those of some chunks."""
+        who = optional_text("author", author)
+        texts = [one.casefold() for one in wanted_texts("contains", contains)] if contains else []
+        today = self._store.clock()
+        if chunks is None:
+            lines = self._lines_with(
+                who,
+                texts,
+                optional_text("conversation_id", conversation_id),
+                day("start", start, today),
+                day("end", end, today, last=True),
+            )
+        else:
+            lines = self._turns_of(chunks)
+        found = (
+            line
+            for line in lines
+            if (who is None or is_speaker(line.speaker, who)) and _contains_any(line.text, texts)
+        )
+        return [
+            self._turn(line, points=bool(points), whole=bool(whole))
+            for line in self._some("turns", found, limit, offset)
+        ]
+
+    def grep(
+        self, pattern: Any, author: Any = None, ignore_case: Any = True, limit: Any = 50, offset: Any = 0
+    ) -> list[dict[str, Any]]:
+        """Lines that a regular expression matches, in order of time."""
+        who = optional_text("author", author)
+        search = compiled(pattern, bool(ignore_case))
+        found = (
+            (line, words, match)
+            for chunk in self._lines.chunks()
+            if self._may_contain(chunk, who, []) and search(chunk.content) is not None
+            for line in self._lines.lines(chunk)
+            if who is None or is_speaker(line.speaker, who)
+            for words in (line.text,)
+            if (match := search(words)) is not None
+        )
+        return [
+            self._matched(line, words, *match)
+            for line, words, match in self._some("grep", found, limit, offset)
+        ]
+
+    # Parts.
+
+    def _some(self, name: str, found: Iterator[_T], limit: Any, offset: Any) -> list[_T]:
+        """The part of a list that was asked for; of a list of the usual length, what it leaves out is counted."""
+        first = count("offset", offset, 0, MAX_OFFSET)
+        most = count("limit", limit, 1, MAX_LINES)
+        listed = list(islice(found, first, first + most))
+        if len(listed) == most >= SHORT_LIST:
+            self.cut.note(name, first, most, sum(1 for _ in islice(found, COUNTED_ON)))
+        else:
+            self.cut.note(name, first, len(listed), 0)
+        return listed
+
+    def _lines_with(
+        self, who: str | None, texts: list[str], talk: str | None, start: str | None, end: str | None
+    ) -> Iterator[Line]:
+        """The lines of the chunks of a period that may contain one of the texts."""
+        for chunk in self._lines.chunks(talk, start, end):
+            if self._may_contain(chunk, who, texts):
+                yield from self._lines.lines(chunk)
+
+    def _turns_of(self, chunks: Any) -> Iterator[Line]:
+        """The turns in some chunks, each once, in the order of the chunks; the middle of a turn stands for it."""
+        given = chunks if isinstance(chunks, list | tuple) else [chunks]
+        if len(given) > MAX_LINES:
+            raise HostCallFailed(
+                "ValueError", f"chunks has {len(given):,} rows; at most {MAX_LINES} are taken"
+            )
+        wanted: dict[str, set[Any]] = {}
+        for one in given:
+            # Of a row only the turns of its speaker.
+            who = one.get("speaker") if isinstance(one, dict) else None
+            wanted.setdefault(chunk_id_of("turns", one), set()).add(who)
+        seen: set[tuple[str, int]] = set()
+        for chunk in self._lines.read(list(wanted)):
+            speakers = wanted[chunk.id]
+            for line in self._turns_in(chunk):
+                if not speakers.isdisjoint((None, line.speaker)) and (line.chunk.id, line.number) not in seen:
+                    seen.add((line.chunk.id, line.number))
+                    yield line
+
+    def _turns_in(self, chunk: Chunk) -> list[Line]:
+        """The turns that begin in a chunk, and the one that it continues; of a note each line."""
+        lines = list(self._lines.lines(chunk))
+        if not lines or not self._lines.in_chat or lines[0].speaker is None:
+            return lines
+        begun = [] if self._begins(lines[0]) else self._begun_before(chunk)
+        return begun + list(filter(self._begins, lines))
+
+    def _begun_before(self, chunk: Chunk) -> list[Line]:
+        """The turn that a chunk continues; nothing where it is too far back."""
+        earlier = self._store.neighbours(chunk.id, before=_REPLY_CHUNKS, after=0)[0]
+        for before in reversed(list(self._lines.read(earlier))):
+            begun = list(filter(self._begins, self._lines.lines(before)))
+            if begun:
+                return begun[-1:]
+        return []
+
+    def _begins(self, line: Line, after: Line | None = None) -> bool:
+        """Whether a turn begins with a line: in a chat with an assistant, one of the two is named.
+
+        A bold heading in an answer, such as "**Idea from Rosa:** …", looks like a speaker, too.
+
+        Args:
+            after: the line before it of which the speaker is known.
+        """
+        talkers = self._lines.talkers
+        chat = self._lines.in_chat and (after is None or after.speaker in talkers)
+        return line.labelled and (not chat or line.speaker in talkers)
+
+    def _turn(self, line: Line, *, points: bool, whole: bool) -> dict[str, Any]:
+        """A line as programs get it, with the headings of the reply or with all of turn and reply."""
+        shown = self._shown(line)
+        if points:
+            shown["points"] = _chosen(list(self._points(line)))
+        if whole and line.speaker is not None:
+            turn, reply = self._whole(line)
+            shown |= {"text": _bounded(turn), "reply": _bounded(reply)}
+        return shown
+
+    def _whole(self, line: Line) -> tuple[str, str]:
+        """All of a turn and of the reply to it, which may have been cut into several chunks."""
+        turn: list[str] = []
+        reply: list[str] = []
+        ended = False
+        for one in self._from(line):
+            if turn and self._begins(one, line):
+                if reply:
+                    break
+                ended = True
+                if one.speaker == line.speaker:
+                    continue
+            elif ended and not reply:
+                continue  # of a further turn of the same speaker
+            self._on_read(one.chunk.id)
+            said = one.said[one.number]
+            if ended:
+                reply.append(one.chunk.content[said.start : said.end])
+            else:
+                turn.append(one.text)
+        return "\n\n".join(turn), "\n\n".join(reply)
+
+    def _from(self, line: Line) -> Iterator[Line]:
+        """A line and those after it in its conversation."""
+        yield from (Line(line.chunk, line.said, number) for number in range(line.number, len(line.said)))
+        if line.speaker is None or line.chunk.metadata.conversation_id is None:
+            return
+        later = self._store.neighbours(line.chunk.id, before=0, after=_REPLY_CHUNKS)[1]
+        for chunk in self._lines.read(later):
+            yield from self._lines.lines(chunk)
+
+    def _points(self, line: Line) -> Iterator[tuple[int, str]]:
+        """The headings of a note, or of what follows a turn up to the next turn of its speaker; each once.
+
+        Each comes with its level: the number of its marks, or for a bold label its indentation after all headings.
+        """
+        seen: set[str] = set()
+        for one in self._from(line):
+            itself = one.chunk.id == line.chunk.id and one.number == line.number
+            if one.speaker == line.speaker and one.labelled and not itself:
+                return
+            for match in _headings(one):
+                title = _NUMBERING.sub("", match[2] or match[4], count=1).rstrip(" :*#")
+                if title and title not in seen:
+                    seen.add(title)
+                    yield len(match[1]) if match[1] else _BELOW_HEADINGS + len(match[3]), title
+
+    def _may_contain(self, chunk: Chunk, author: str | None, texts: list[str]) -> bool:
+        """Whether a chunk can contain a matching line, checked before it is split into lines."""
+        if author is None and not texts:
+            return True
+        folded = chunk.content.casefold()
+        if not _contains_any(folded, texts):
+            return False
+        if author is None or author.casefold().strip() in folded:
+            return True
+        return self._lines.in_chat and part_of(chunk)[0] > 1
+
+    def _matched(self, line: Line, words: str, start: int, end: int) -> dict[str, Any]:
+        """A line of a turn with its match: from its start, or around a match far behind it."""
+        match = {"match": words[start : min(end, start + _MATCH_CHARS)]}
+        first = words.rfind("\n", 0, start) + 1
+        last = words.find("\n", end)
+        last = len(words) if last < 0 else last
+        room = max(0, _MATCH_CHARS - (end - start)) // 2
+        left, right = max(first, start - room), min(last, max(end, start) + room, start + 2 * _MATCH_CHARS)
+        if end - first <= _MATCH_CHARS:
+            left, right = first, min(last, first + _MATCH_CHARS)
+        text = f"{'…' if left > first else ''}{words[left:right].strip()}{'…' if right < last else ''}"
+        return self._shown(line, text) | match
+
+
+def _headings(line: Line) -> Iterator[re.Match[str]]:
+    """The headings and bold items of a line, in order, outside code, where # begins a comment."""
+    content, said = line.chunk.content, line.said[line.number]
+    found = list(_POINT.finditer(content, said.start, said.end))
+    code = [(one.start, one.end) for one in blocks(content) if one.kind == CODE] if found else []
+    return (match for match in found if not any(start <= match.start() < end for start, end in code))
+
+
+def _chosen(points: list[tuple[int, str]]) -> list[str]:
+    """The headings that have room, in order: those of the upper levels, as many levels as fit."""
+    levels = sorted({level for level, _ in points})
+    kept = [title for level, title in points if level == levels[0]]
+    for lowest in levels[1:]:
+        more = [title for level, title in points if level <= lowest]
+        if sum(map(len, more)) > MAX_POINTS_CHARS:
+            break
+        kept = more
+    room = MAX_POINTS_CHARS
+    return [title for title in kept if (room := room - len(title)) >= 0]
+
+
+def _bounded(text: str) -> str:
+    return text if len(text) <= MAX_WHOLE_CHARS else f"{text[: MAX_WHOLE_CHARS - 1]}…"
+
+
+def _contains_any(text: str, texts: list[str]) -> bool:
+    if not texts:
+        return True
+    folded = text.casefold()
+    return any(one in folded for one in texts)
