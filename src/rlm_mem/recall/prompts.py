@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
 from rlm_mem.chunk.types import is_untrusted, outside
+from rlm_mem.ingest.chunking import states_choice
 from rlm_mem.models.base import Message, breaking
 from rlm_mem.sandbox.functions import described, speakers
 from rlm_mem.sandbox.line_functions import is_assistant, users_of
@@ -234,10 +235,11 @@ def build_opening(
     hits: dict[str, dict[str, Any]] = {}
     starts: dict[str, list[int]] = {}
     told: set[str] = set()
-    wishes = _wishes(store, question) if limit else ()
-    room = _OPENING_BYTES - sum(
-        _HEAD_BYTES + len(one["lines"][0].encode("utf-8", "replace")) for one in wishes
-    )
+    users = users_of(store) if limit else ()
+    wishes = _wishes(store, question, min(users)) if users else ()
+    room = _OPENING_BYTES
+    if wishes:
+        room -= sum(_HEAD_BYTES + len(one["lines"][0].encode("utf-8", "replace")) for one in wishes)
     for hit in _echoes_last(store, found):
         line = (
             hit.snippet
@@ -267,20 +269,17 @@ def build_opening(
     return Opening(question, told_of, tuple(hits.values()), task, wishes)
 
 
-def _wishes(store: ChunkStore, question: str) -> tuple[dict[str, Any], ...]:
+def _wishes(store: ChunkStore, question: str, user: str) -> tuple[dict[str, Any], ...]:
     """The standing wishes of the user in a chat with an assistant: all if they are few, else those with a shared word.
 
     They are found by the words that such wishes begin with, so some may be missing; ``instructions`` finds all.
     """
-    users = users_of(store)
-    if not users:
-        return ()
     found: dict[str, Hit] = {}
     for hit in searching.search(
-        store, _WISHING, limit=_WISHES_SOUGHT, by="segment", filters={"speaker": min(users)}
+        store, _WISHING, limit=_WISHES_SOUGHT, by="segment", filters={"speaker": user}
     ):
         claimed = is_untrusted(hit.trust) and hit.origin != "import"
-        if hit.author in users and not hit.superseded_by and not claimed:
+        if hit.author == user and not hit.superseded_by and not claimed:
             for wish, _ in standing_wishes(hit.snippet.partition(": ")[2] or hit.snippet):
                 if not wish.startswith("…"):  # else its beginning is missing
                     found.setdefault(wish, hit)
@@ -315,8 +314,6 @@ def _best_lines(store: ChunkStore, question: str, limit: int) -> list[Hit]:
         said = [hit for hit in found if hit.author in users]
         rankings.insert(0, said[:limit])
         if advice:
-            from rlm_mem.ingest.chunking import states_choice  # the rules of ingest, needed for few questions
-
             rankings.insert(0, [hit for hit in said if states_choice(hit.snippet)][:_MOST_CHOICES])
     names = dict.fromkeys(_NAME.findall(question))
     missing = _missing(names, chain.from_iterable(rankings)) if names else ""
@@ -405,15 +402,15 @@ _MOST_READ = 2_000
 _NAMED = 10
 
 
+@dataclass
 class UntrustedRemarks:
     """Says after each program of a session which of the chunks that it read are untrusted.
 
     Where everything that was read is, its origins are named once: in an imported memory every program would repeat it.
     """
 
-    def __init__(self, store: ChunkStore) -> None:
-        self._store = store
-        self._told: set[str] = set()
+    store: ChunkStore
+    _told: set[str] = field(default_factory=set)
 
     def __call__(self, chunk_ids: Sequence[str]) -> str:
         """The remark on what one program read, empty if there is none."""
@@ -421,7 +418,7 @@ class UntrustedRemarks:
 
     def both(self, chunk_ids: Sequence[str]) -> tuple[str, str]:
         """The untrusted chunks with their origins, ``chunk-… (web)`` or ``all 3 (web)``, and the remark on them."""
-        read = self._store.summaries(list(chunk_ids)[:_MOST_READ]) if chunk_ids else []
+        read = self.store.summaries(list(chunk_ids)[:_MOST_READ]) if chunk_ids else []
         found = [one for one in read if is_untrusted(one.trust)]
         if len(found) < len(read):
             more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""

@@ -50,6 +50,7 @@ from rlm_mem.sandbox.values import (
 
 if TYPE_CHECKING:
     from rlm_mem.sandbox.engine import Engine, EngineLimits
+    from rlm_mem.sandbox.turn_functions import CutLists
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = [
@@ -229,7 +230,7 @@ class SandboxSession:
     def _host_functions_by_name(self) -> dict[str, Callable[..., Any]]:
         """The host functions by name."""
         functions = StoreFunctions(self.chunk_store, self._note_read, self._check_time)
-        self.cut_lists = functions.cut
+        self._lists = functions
         table = functions.table()
         table["print_rows"] = self._print_rows
         table["page"] = self.pages.get
@@ -251,6 +252,11 @@ class SandboxSession:
                 raise InputError(f"the sandbox provides {name} itself", hint="choose another name")
             table[name] = function
         return table
+
+    @property
+    def cut_lists(self) -> CutLists:
+        """The lists that stopped at their limit since the last remark on them."""
+        return self._lists.cut
 
     def execute(self, code: str, timeout: float | None = None) -> Any:
         """Run a program and return the value of its last expression, or None.

@@ -27,7 +27,7 @@ from rlm_mem.text.blocks import CODE, blocks
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-__all__ = ["COUNTED_ON", "SHORT_LIST", "TurnFunctions"]
+__all__ = ["COUNTED_ON", "SHORT_LIST", "CutLists", "TurnFunctions"]
 
 MAX_LINES = 500
 _MATCH_CHARS = 500
