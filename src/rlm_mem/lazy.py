@@ -1,4 +1,4 @@
-"""Load the names of a package when they are first used (PEP 562): importing the package alone costs nothing."""
+"""What is loaded when it is first used: the names of a package (PEP 562), and the loggers of what every start loads."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ import sys
 from collections.abc import Callable, Mapping
 from importlib import import_module
 
-__all__ = ["loader"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from logging import Logger
+
+__all__ = ["loader", "logger"]
 
 
 def loader(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
@@ -28,3 +32,23 @@ def loader(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[st
         return value
 
     return load
+
+
+def logger(name: str) -> Logger:
+    """The logger of this name, for modules that opening and searching load: most starts have nothing to log.
+
+    Loading `logging` takes as long as all that opening a store does beside loading modules.
+    """
+    return _Logger(name)  # type: ignore[return-value]
+
+
+class _Logger:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> object:
+        from logging import getLogger
+
+        value: object = getattr(getLogger(self._name), name)
+        setattr(self, name, value)  # from now on as quick as the method of a logger
+        return value

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from itertools import islice
@@ -314,8 +313,7 @@ class Memory:
         """
         from rlm_mem.recall.recall import limits_from
 
-        named: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
-        return replace(limits_from(self.config.recall), **named)
+        return limits_from(self.config.recall).changed(given)
 
     def recall_session(
         self,

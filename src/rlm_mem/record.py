@@ -1,37 +1,41 @@
-"""Frozen records that cost little to define: msgspec structs which the functions of `dataclasses` accept as well.
+"""Records that cost little to define: msgspec structs which the functions of `dataclasses` accept as well.
 
-Defining a frozen data class compiles six functions, half a millisecond each time a process starts; a struct takes a
-fortieth of that. Records are for classes that are loaded by every opening of a store and every search.
+Defining a data class compiles up to six functions, half a millisecond each time a process starts; a struct takes a
+fortieth of that, and `dataclasses` is not loaded. Records are for classes that every opening of a store and every
+search load.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from msgspec import NODEFAULT, Struct, structs
 
-__all__ = ["FrozenRecord"]
+if TYPE_CHECKING:
+    import dataclasses
+
+__all__ = ["FrozenRecord", "MutableRecord"]
 
 
 @cache
 def _dataclass_fields(kind: type[Struct]) -> dict[str, dataclasses.Field[Any]]:
+    import dataclasses
+
+    def field(one: structs.FieldInfo) -> Any:
+        if one.default is not NODEFAULT:
+            return dataclasses.field(default=one.default)
+        if one.default_factory is not NODEFAULT:
+            return dataclasses.field(default_factory=one.default_factory)
+        return dataclasses.field()
+
     made: Any = dataclasses.make_dataclass(
         kind.__name__,
-        [(one.name, one.type, _field(one)) for one in structs.fields(kind)],
+        [(one.name, one.type, field(one)) for one in structs.fields(kind)],
         kw_only=True,
     )
     found: dict[str, dataclasses.Field[Any]] = made.__dataclass_fields__
     return found
-
-
-def _field(one: structs.FieldInfo) -> Any:
-    if one.default is not NODEFAULT:
-        return dataclasses.field(default=one.default)
-    if one.default_factory is not NODEFAULT:
-        return dataclasses.field(default_factory=one.default_factory)
-    return dataclasses.field()
 
 
 class _DataclassFields:
@@ -41,10 +45,17 @@ class _DataclassFields:
         return _dataclass_fields(kind)
 
 
-class FrozenRecord(Struct, frozen=True):
-    """Base of frozen records."""
-
+class _AsDataclass:
+    __slots__ = ()
     if TYPE_CHECKING:
         __dataclass_fields__: ClassVar[dict[str, dataclasses.Field[Any]]]
     else:
         __dataclass_fields__ = _DataclassFields()
+
+
+class MutableRecord(_AsDataclass, Struct):
+    """Base of records whose fields can be set."""
+
+
+class FrozenRecord(_AsDataclass, Struct, frozen=True):
+    """Base of frozen records."""

@@ -61,6 +61,15 @@ def test_opening_a_memory_loads_neither_numpy_nor_what_reads_settings_and_archiv
     )
     assert "rlm_mem.store.local.local_index" in loaded
     assert loaded.isdisjoint({"numpy", "tomllib", "difflib", "mcp", "pydantic", "typer"})
+    assert loaded.isdisjoint({"dataclasses", "copy", "logging", "json", "base64", "random"})
+
+
+def test_a_first_search_loads_neither_archives_nor_locales_nor_loggers(tmp_path: Path) -> None:
+    opened = f"from rlm_mem import Memory\nmemory = Memory.open({str(tmp_path / 'brain')!r})\n"
+    loaded_by(f"{opened}memory.remember('Dana moved the team to PostgreSQL.')\nmemory.close()")
+    loaded = loaded_by(f"{opened}assert memory.search('Where did Dana move the team?')\nmemory.close()")
+    assert "numpy" in loaded
+    assert loaded.isdisjoint({"shutil", "bz2", "locale", "calendar", "dataclasses", "logging", "json"})
 
 
 def test_a_command_loads_no_other_commands() -> None:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import copy
 import pickle
+import re
 from dataclasses import asdict, fields, is_dataclass, replace
 from importlib import import_module
 
 import pytest
 
-from rlm_mem import Config, Filters, Hit
-from rlm_mem.record import FrozenRecord
+from rlm_mem import Chunk, ChunkLinks, Config, Filters, Hit
+from rlm_mem.record import FrozenRecord, MutableRecord
 from tests.house.sources import MODULES, SOURCE
 
 
@@ -33,12 +34,24 @@ def test_a_record_is_frozen_hashed_copied_and_pickled_as_a_value() -> None:
         filters.end = "2026"  # type: ignore[misc]
 
 
+def test_a_record_that_is_not_frozen_is_changed_compared_and_copied_by_its_fields() -> None:
+    chunk = Chunk("chunk-a", "Dana moved.", 3, links=[ChunkLinks("chunk-b", "related_to")])
+    other = copy.deepcopy(chunk)
+    assert pickle.loads(pickle.dumps(chunk)) == other == chunk
+    other.links[0].strength = 0.9
+    other.metadata = replace(other.metadata, confidence=0.1)
+    assert chunk != other and chunk.links[0].strength == 0.5 and chunk.metadata.confidence == 0.7
+    assert is_dataclass(chunk) and asdict(chunk)["links"] == [asdict(chunk.links[0])]
+    with pytest.raises(TypeError, match="unhashable"):
+        hash(chunk)
+
+
 def test_every_record_has_fields_whose_types_can_be_read() -> None:
     for path in MODULES:
-        if "(FrozenRecord, " in path.read_text(encoding="utf-8"):
+        if re.search(r"^class .*Record[,)]", path.read_text(encoding="utf-8"), re.MULTILINE):
             parts = path.relative_to(SOURCE).with_suffix("").parts
             import_module(".".join(parts[:-1] if parts[-1] == "__init__" else parts))
-    records = FrozenRecord.__subclasses__()
-    assert Hit in records
+    records = [*FrozenRecord.__subclasses__(), *MutableRecord.__subclasses__()]
+    assert Hit in records and Chunk in records
     for record in records:
         assert [field.name for field in fields(record)] == list(record.__struct_fields__)

@@ -12,11 +12,11 @@ import re
 import time
 import unicodedata
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 import msgspec
+from msgspec import field
 
 from rlm_mem.chunk.types import (
     AGAINST_LINK_TYPES,
@@ -44,6 +44,7 @@ from rlm_mem.chunk.types import (
     shown,
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink, NamespaceError
+from rlm_mem.record import MutableRecord
 
 # The last garbage collection of the interpreter may free the types of msgspec's structs in an order in which msgspec
 # 0.22 reads freed memory (StructInfo_clear) and the process crashes after all its work is done. Frozen objects are not
@@ -96,8 +97,7 @@ SCHEMA_VERSION = "2.0"
 DEFAULT_NAMESPACE = "default"
 
 
-@dataclass
-class ChunkMetadata:
+class ChunkMetadata(MutableRecord):
     """Times, origin and confidence of a chunk (docs/spec/chunk-format.md, Metadata).
 
     ``confidence`` is in 0-1; ``access_count`` counts reads. ``occurred_at`` is when the thing was said or
@@ -139,8 +139,7 @@ class ChunkMetadata:
         return self.occurred_at or self.created_at
 
 
-@dataclass
-class ChunkLinks:
+class ChunkLinks(MutableRecord):
     """One directed link; ``strength`` is in 0-1."""
 
     target_id: str
@@ -151,8 +150,7 @@ class ChunkLinks:
     extra: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass
-class Chunk:
+class Chunk(MutableRecord):
     """One memory; ``tokens`` counts o200k tokens of ``content``.
 
     ``revision`` rises by one with every change. ``extra`` holds top-level keys that the schema does not name;
@@ -312,8 +310,8 @@ def decode_chunk(data: bytes) -> Chunk:
 _TOP = frozenset(
     {"schema", "id", "revision", "content", "tokens", "type", "metadata", "links", "tags", "namespace"}
 )
-_METADATA = frozenset(ChunkMetadata.__dataclass_fields__)
-_LINK = frozenset(ChunkLinks.__dataclass_fields__)
+_METADATA = frozenset(ChunkMetadata.__struct_fields__)
+_LINK = frozenset(ChunkLinks.__struct_fields__)
 # Fields that files of former versions do not have, with their possible values (an empty tuple: a time).
 _LATER: Mapping[str, tuple[str, ...]] = {"origin": ORIGINS, "trust": TRUST_LEVELS, "expires_at": ()}
 # Older names and places (docs/spec/chunk-format.md, Older shapes).

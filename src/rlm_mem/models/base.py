@@ -18,7 +18,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal, Protocol, TypedDict, TypeGuard, Unpack, runtime_checkable
 
@@ -253,6 +253,10 @@ class Limits:
     model_calls: int | None = 200
     tokens: int | None = None
     usd: Decimal | float | None = None
+
+    def changed(self, given: Mapping[str, Any]) -> Limits:
+        """These limits with those given in their place, but for the given ones that are None."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def __post_init__(self) -> None:
         for name in BUDGET_NAMES:

@@ -32,7 +32,7 @@ from rlm_mem.offline.successors import with_successor
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import FAMILIES, NUMBERS
-from rlm_mem.text.differences import MAY_END, surest
+from rlm_mem.text.differences import may_end, surest
 from rlm_mem.text.retold import POSSIBLE, SURE, PresentQuestion, is_note, is_passing, retelling
 from rlm_mem.text.statements import ME, Stated, statements_in
 
@@ -122,7 +122,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     followed = with_successor(question, reading)
     if followed is not reading:
         return followed
-    if reading.answer and reading.passages and MAY_END.search(reading.passages[0].text):
+    if reading.answer and reading.passages and may_end(reading.passages[0].text):
         held = _with_present_value(question, reading)
         if held is not reading:
             return held
@@ -211,7 +211,7 @@ def _ended_by(
         if not one.current or one.text == before.text or (one.untrusted and not before.untrusted):
             continue
         known = one.at is not None and before.at is not None and one.at >= before.at
-        if (known or not before.current) and MAY_END.search(one.text):
+        if (known or not before.current) and may_end(one.text):
             later.append(one)
     if not later:
         return None

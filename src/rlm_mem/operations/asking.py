@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from msgspec import Meta, Struct, field, structs, to_builtins
@@ -326,8 +325,8 @@ def _hit(hit: Hit) -> HitOut:
 
 def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
     """The configured budgets, overridden by the given ones; None if none is given."""
-    given = {name: value for name, value in to_builtins(wanted).items() if value is not None}
-    return replace(recall.limits_from(memory.config.recall), **given) if given else None
+    given = to_builtins(wanted)
+    return None if set(given.values()) <= {None} else recall.limits_from(memory.config.recall).changed(given)
 
 
 def run_out(run: LiveRun) -> RunOut:

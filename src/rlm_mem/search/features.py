@@ -6,7 +6,6 @@ stretch of one conversation). Pure numpy, no I/O; cost grows with segments times
 
 from __future__ import annotations
 
-from calendar import monthrange
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from functools import cached_property
@@ -20,7 +19,7 @@ from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.query import RELATED, Query
 from rlm_mem.store.core.selection import contained, distinct
 from rlm_mem.text import analysis
-from rlm_mem.text.dates import DateMention
+from rlm_mem.text.dates import DateMention, days_in
 
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
@@ -444,7 +443,7 @@ def _spans(scene: Scene, *precisions: str) -> list[tuple[float, float]]:
 def _midnight(day: date, years: int) -> float:
     """Epoch seconds at which `day`, so many years on, begins (29 February moves to the 28th)."""
     year = min(max(day.year + years, 1), 9999)
-    last = monthrange(year, day.month)[1]
+    last = days_in(year, day.month)
     return datetime(year, day.month, min(day.day, last), tzinfo=UTC).timestamp()
 
 

@@ -7,13 +7,13 @@ and no library is loaded. Names and meanings: `telemetry.names`.
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 import threading
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.lazy import logger
 from rlm_mem.telemetry.observation import (
     Completed,
     ModelTokens,
@@ -51,7 +51,7 @@ __all__ = [
     "waiting",
 ]
 
-_logger = logging.getLogger("rlm_mem.telemetry")
+_logger = logger("rlm_mem.telemetry")
 
 _SWITCHES = (
     "OTEL_EXPORTER_OTLP_ENDPOINT",

@@ -73,8 +73,8 @@ _WORD = re.compile(
     r"|[^\W_]+(?:'[^\W_]+)*(?:[._][^\W_]+(?:'[^\W_]+)*)*(?:\u2010\r?\n[ \t]*[^\W\d_]+)?"
 )
 _BROKEN = late(r"\u2010\s+")  # a word broken at the end of a line
-_NUMERIC = re.compile(r"\d+(?:[.,]\d+)+$")
-_THOUSANDS = re.compile(r"\d{1,3}(?:,\d{3})+$")
+_NUMERIC = late(r"\d+(?:[.,]\d+)+$")
+_THOUSANDS = late(r"\d{1,3}(?:,\d{3})+$")
 _PARTS = late(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
 SPACELESS = late(
     "["
@@ -222,7 +222,7 @@ class Known(dict[str, _Value]):
         return made
 
 
-_HINT_PARTS = re.compile(r"[^a-z0-9]+")
+_HINT_PARTS = late(r"[^a-z0-9]+")
 _CENTURIES = frozenset(("19", "20"))
 _AFTER_DIGITS = frozenset(("st", "nd", "rd", "th", "am", "pm"))
 

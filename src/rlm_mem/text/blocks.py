@@ -44,14 +44,14 @@ class Block(NamedTuple):
     apart: bool
 
 
-_LINE = re.compile(r"[^\r\n]+")
-_LINE_BREAK = re.compile(r"[\r\n]")
-_HEADING = re.compile(r"#{1,6}\s+\S|\*\*[^*]{1,80}\*\*:?\Z")
-_UNDERLINE = re.compile(r"(?:=+|-{3,})\Z")
+_LINE = late(r"[^\r\n]+")
+_LINE_BREAK = late(r"[\r\n]")
+_HEADING = late(r"#{1,6}\s+\S|\*\*[^*]{1,80}\*\*:?\Z")
+_UNDERLINE = late(r"(?:=+|-{3,})\Z")
 _RULE = late(r"(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,})\Z")
 _ITEM = late(r"(?:[-*+•‣◦]|(?P<number>\d{1,4})[.)]|\([a-z0-9]{1,3}\))\s+(?=\S)")
 # A single line that begins with a letter and has no colon is a paragraph: no other block and no label begins so.
-_PLAIN_LINE = re.compile(r"[^\W\d_][^\r\n:：]*\Z")
+_PLAIN_LINE = late(r"[^\W\d_][^\r\n:：]*\Z")
 _STOP = ".!?…。！？:\"'”’)]*"
 _CODE_INDENT = 4  # columns (Markdown)
 _PROSE_INDENT = (
@@ -358,7 +358,7 @@ _LABELS = _words(
     """
 )
 # "Step 2", "Figure 3", "Option B": a counted label; "Speaker 2" and "User 1" stay names.
-_COUNTER = re.compile(r"(?:\d{1,4}|[A-Za-z]|[IVX]{1,5})\Z")
+_COUNTER = late(r"(?:\d{1,4}|[A-Za-z]|[IVX]{1,5})\Z")
 _PARTICLES = _words(
     """
     de da di del der den van von la le el al bin ibn of the and y und & dos das du
@@ -368,17 +368,18 @@ _PARTICLES = _words(
 _TIME = r"\d{1,2}[:.h]\d{2}(?:[:.]\d{2})?(?:\.\d+)?(?:\s?[AaPp]\.?[Mm]\.?)?"
 _DATE = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
 _STAMP = rf"(?:{_DATE}(?:,\s?|\s|T)\s?{_TIME}(?:Z|[+-]\d\d:?\d\d)?|{_TIME}|{_DATE})"
+_NEVER = "(?!)"
 
 
 @cache
-def _labelled_line() -> re.Pattern[str]:
-    """Compiled for the first line that may have a label; otherwise loading this module would cost a search 2 ms."""
+def _labelled_line(stamp: str) -> re.Pattern[str]:
+    """Compiled for the first line that may have a label: with the forms of time stamps that takes a search 4 ms."""
     return re.compile(
-        rf"""(?P<stamp>\[{_STAMP}\]|\({_STAMP}\)|{_STAMP}(?=\s?[-–|]))?\s*(?:[-–|]\s+)?
+        rf"""(?P<stamp>\[{stamp}\]|\({stamp}\)|{stamp}(?=\s?[-–|]))?\s*(?:[-–|]\s+)?
             (?:
               <(?P<nick>[^\s<>][^<>\n]{{0,{MAX_NAME - 1}}})>(?=\s)
             | (?P<bold>\*\*|__)?(?P<name>[^\W\d_][^:：\n*<>"“”()\[\]{{}}|=;!?]{{0,{MAX_NAME - 1}}})
-              (?P<inner>\*\*|__)?\s?(?P<late>\[{_STAMP}\]|\({_STAMP}\))?\s?(?:[:](?P<outer>\*\*|__)?(?=\s|$)|：)
+              (?P<inner>\*\*|__)?\s?(?P<late>\[{stamp}\]|\({stamp}\))?\s?(?:[:](?P<outer>\*\*|__)?(?=\s|$)|：)
             )""",
         re.VERBOSE,
     )
@@ -396,7 +397,8 @@ def speaker_of(line: str) -> SpeakerLabel | None:
     head = line[:MAX_LABEL]
     if ":" not in head and "：" not in head and not head.startswith(("<", "[", "(")):
         return None
-    match = _labelled_line().match(head)
+    stamped = head[0].isdecimal() or "[" in head or "(" in head
+    match = _labelled_line(_STAMP if stamped else _NEVER).match(head)
     if match is None:
         return None
     body = match.end()
@@ -580,7 +582,7 @@ _OPENING_WORDS = _words(
     both several
     """
 )
-_WORD = re.compile(r"[^\W\d_]+")
+_WORD = late(r"[^\W\d_]+")
 
 
 def _is_opening(text: str, position: int, stop: int) -> bool:
@@ -631,7 +633,7 @@ def one_line(text: str, longest: int) -> str:
 
 
 _BREAKS = tuple(
-    re.compile(pattern) for pattern in (r"[\r\n]", r"[,;:，；：、—–](?=\s|[^\x00-\x7f])|[。！？]", r"\s")
+    late(pattern) for pattern in (r"[\r\n]", r"[,;:，；：、—–](?=\s|[^\x00-\x7f])|[。！？]", r"\s")
 )
 _MAX_CLUSTER = 32  # characters that a cut in an unbroken run may move back
 

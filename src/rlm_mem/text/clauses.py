@@ -9,6 +9,7 @@ from functools import lru_cache
 from msgspec import Struct, field
 
 from rlm_mem.text.irregular import irregular_pasts
+from rlm_mem.text.patterns import late
 
 __all__ = [
     "ADDS",
@@ -144,10 +145,10 @@ _NO_VERB = (
 _NO_SUBJECT = (
     DETERMINERS | POSSESSIVES | PREPOSITIONS | words("of and or new old to very more less most no my our")
 )
-_NAMED = re.compile(r"\A[^\W\d_](?:[^\W_]*[\d._/@]|[^\W_]*-\d)")
+_NAMED = late(r"\A[^\W\d_](?:[^\W_]*[\d._/@]|[^\W_]*-\d)")
 """Names in programs: paths, addresses, versions."""
-_ISO_DATE = re.compile(r"\d{4}-\d{2}")
-_CLOCK = re.compile(r"\d{1,2}(?::\d{2}|(?:[.:]\d{2})?(?:am|pm))\Z")
+_ISO_DATE = late(r"\d{4}-\d{2}")
+_CLOCK = late(r"\d{1,2}(?::\d{2}|(?:[.:]\d{2})?(?:am|pm))\Z")
 
 _STATES = {
     "live": "live", "reside": "live", "stay": "live", "work": "work", "use": "use", "prefer": "prefer",

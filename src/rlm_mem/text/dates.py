@@ -8,7 +8,6 @@ counted from it; without a reference both are left out. English; ISO and numeric
 from __future__ import annotations
 
 import re
-from calendar import monthrange
 from datetime import date, datetime, timedelta
 from functools import cache
 
@@ -264,8 +263,17 @@ def _shift(what: str, way: str, day: date) -> tuple[date, date, str]:
     return day + timedelta(days=1), day + timedelta(days=length), "day" if what == "day" else "week"
 
 
+_LENGTHS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
+
+
+def days_in(year: int, month: int) -> int:
+    """The number of days of a month; the module `calendar`, which knows it, too, takes longer to load than this one."""
+    leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+    return 29 if leap and month == 2 else _LENGTHS[month - 1]
+
+
 def _month(year: int, month: int) -> tuple[date, date]:
-    return date(year, month, 1), date(year, month, monthrange(year, month)[1])
+    return date(year, month, 1), date(year, month, days_in(year, month))
 
 
 def _season(name: str, year: int) -> tuple[date, date]:
@@ -292,7 +300,7 @@ def _move(day: date, unit: str, count: int) -> date:
     months = count * (12 if unit == "year" else 1)
     index = day.year * 12 + day.month - 1 + months
     year, month = divmod(index, 12)
-    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
+    return date(year, month + 1, min(day.day, days_in(year, month + 1)))
 
 
 def _around(day: date, unit: str) -> _Resolved:

@@ -31,7 +31,7 @@ from rlm_mem.text.clauses import (
     UNSURE,
     words,
 )
-from rlm_mem.text.differences import MAY_END
+from rlm_mem.text.differences import may_end
 from rlm_mem.text.lasting import UNDONE, is_in_force, is_temporary
 from rlm_mem.text.patterns import late
 from rlm_mem.text.wording import CORRECTIONS
@@ -403,7 +403,7 @@ def signs(
     for sentence, stems in _sentences(later, analyser) if value else ():
         if not value.isdisjoint(stems):
             ends = ends or _STRONG.search(sentence) is not None
-            denies = denies or MAY_END.search(sentence) is not None or _NOT.search(sentence) is not None
+            denies = denies or may_end(sentence) or _NOT.search(sentence) is not None
     narrows = False
     if missing and not ((ends or denies) and rare_value):
         for one in (asked.text, earlier):

@@ -11,6 +11,7 @@ import re
 from functools import cached_property
 
 from rlm_mem.record import FrozenRecord
+from rlm_mem.text.patterns import late
 
 __all__ = ["KEY", "KEY_RULES", "PII", "PII_RULES", "PRIVATE_KEY_EDGE", "SecretRule"]
 
@@ -266,7 +267,7 @@ KEY_RULES: tuple[SecretRule, ...] = (
 )
 """Keys, tokens and passwords."""
 
-PRIVATE_KEY_EDGE = re.compile(r"-----(BEGIN|END) [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
+PRIVATE_KEY_EDGE = late(r"-----(BEGIN|END) [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 """The first and the last line of a private key in PEM or PGP armour."""
 
 PII_RULES: tuple[SecretRule, ...] = (

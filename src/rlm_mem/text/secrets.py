@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import re
 from bisect import bisect_right
@@ -13,7 +12,9 @@ from msgspec import Struct, field
 
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
+from rlm_mem.lazy import logger
 from rlm_mem.record import FrozenRecord
+from rlm_mem.text.patterns import late
 from rlm_mem.text.secret_rules import KEY, KEY_RULES, PII, PII_RULES, PRIVATE_KEY_EDGE, SecretRule
 
 __all__ = [
@@ -50,12 +51,12 @@ def _anchored(rules: Sequence[SecretRule]) -> Sequence[tuple[str, Sequence[tuple
 
 
 _ANCHORS = {KEY: _anchored(KEY_RULES), PII: _anchored(PII_RULES)}
-_SECRET_NAME = re.compile(
+_SECRET_NAME = late(
     r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|AUTH_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)(?:$|_)",
     re.IGNORECASE,
 )
 _SHORTEST_SECRET, _LONGEST_WORD = 8, 16  # characters; hiding a shorter value would blank out ordinary text
-_logger = logging.getLogger("rlm_mem.secrets")
+_logger = logger("rlm_mem.secrets")
 
 
 class FoundSecret(Struct, frozen=True):
@@ -346,7 +347,7 @@ def _mask(one: FoundSecret) -> str:
 def log_secrets(where: str, screened: Screened) -> None:
     """Log what was found: keys as a warning, addresses and numbers as information."""
     done = "was hidden in" if screened.hidden else "is stored in"
-    for kind, level in ((KEY, logging.WARNING), (PII, logging.INFO)):
+    for kind, tell in ((KEY, _logger.warning), (PII, _logger.info)):
         titles = dict.fromkeys(one.title for one in screened.found if one.kind == kind)
         if titles:
-            _logger.log(level, "what looks like %s %s %s", " and ".join(titles), done, where)
+            tell("what looks like %s %s %s", " and ".join(titles), done, where)

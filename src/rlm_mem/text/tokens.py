@@ -7,25 +7,25 @@ before the first count.
 from __future__ import annotations
 
 import importlib
-import re
 from collections.abc import Sequence
 from functools import cache
 from types import ModuleType
 
 from rlm_mem.chunk.types import shown
 from rlm_mem.errors import InputError
+from rlm_mem.text.patterns import late
 
 ENCODING = "o200k_base"
 
 _SHORT = 8_000
 """Texts of up to this many characters in all are counted singly: a batch call lets other threads run, and wakes one."""
 _NO_LIMIT = (1 << 31) - 1
-_PIECE = re.compile(r"[A-Za-z0-9]{1,40}|[^\x00-\x7f]{1,8}|[^ ]")
+_PIECE = late(r"[A-Za-z0-9]{1,40}|[^\x00-\x7f]{1,8}|[^ ]")
 _ROUNDED = 2
 """Tokens added to every estimate: in a short text a single rare word has a large share."""
 _WORD = 12
 """Letters of the longest word that is estimated as an ordinary word."""
-_LONE_SURROGATE = re.compile("[\ud800-\udfff]")
+_LONE_SURROGATE = late("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"  # what a strict encoder would write in its place; it counts as one token
 
 

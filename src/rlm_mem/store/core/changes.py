@@ -7,7 +7,7 @@ with their former and new contents, in the same transaction (docs/spec/store-lay
 
 from __future__ import annotations
 
-import base64
+import binascii
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -62,7 +62,10 @@ class Edit(msgspec.Struct, kw_only=True):
                 after=None if after is None else after.decode("utf-8"),
             )
         except UnicodeDecodeError:
-            texts = [None if data is None else base64.b64encode(data).decode() for data in (before, after)]
+            texts = [
+                None if data is None else binascii.b2a_base64(data, newline=False).decode()
+                for data in (before, after)
+            ]
             return cls(file=file, before=texts[0], after=texts[1], base64=True)
 
     def reversed(self) -> Edit:
@@ -73,7 +76,7 @@ class Edit(msgspec.Struct, kw_only=True):
         """The bytes of ``before`` or ``after``."""
         if text is None:
             return None
-        return base64.b64decode(text) if self.base64 else text.encode("utf-8")
+        return binascii.a2b_base64(text) if self.base64 else text.encode("utf-8")
 
 
 class ChangeRecord(msgspec.Struct, kw_only=True):

@@ -6,13 +6,13 @@ backend (``Backend.check``, ``Backend.mend``).
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk import SUPERSEDES, Chunk, content_hash
 from rlm_mem.errors import RlmMemError
+from rlm_mem.lazy import logger
 from rlm_mem.record import FrozenRecord
 from rlm_mem.results import Progress
 from rlm_mem.store.core.findings import CODES, Finding
@@ -32,7 +32,7 @@ __all__ = [
     "wrong_values",
 ]
 
-_logger = logging.getLogger("rlm_mem.store")
+_logger = logger("rlm_mem.store")
 
 _MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}
 _REINDEX = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Unpack
 from rlm_mem.chunk import Chunk, check_chunk_ids
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.reader import Listing, MoreFilters
 from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, Summary, Version
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
+    from rlm_mem.store.core.reader import Listing, MoreFilters
 
 __all__ = ["JoinedSource", "JoinedStore"]
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from msgspec import structs
 
@@ -45,42 +44,43 @@ from rlm_mem.store.core.succession import as_it_was, held
 from rlm_mem.store.core.writer import Writer
 
 if TYPE_CHECKING:
+    from typing import TypedDict, Unpack
+
     from rlm_mem.store.core.backend import Backend
     from rlm_mem.store.core.brain_files import BrainFiles
     from rlm_mem.store.core.lookup import CandidateSource
+
+    class Listing(TypedDict, total=False):
+        """The filters of list_chunks, as ``list_page`` takes them; ``start`` and ``end`` are the dates."""
+
+        conversation_id: str | None
+        start: str | None
+        end: str | None
+        tags: Sequence[str] | str | None
+        any_tags: Sequence[str] | str | None
+        chunk_type: str | None
+        archived: bool
+        newest_first: bool
+        origin: Sequence[str] | str | None
+        trust: str | None
+
+    class MoreFilters(TypedDict, total=False):
+        """The keyword-only filters of list_chunks."""
+
+        any_tags: Sequence[str] | str | None
+        namespace: str | None
+        archived: bool
+        limit: int | None
+        offset: int
+        newest_first: bool
+        origin: Sequence[str] | str | None
+        trust: str | None
+
 
 __all__ = ["ChunkReader"]
 
 _LOT = 200
 _Answer = TypeVar("_Answer")
-
-
-class Listing(TypedDict, total=False):
-    """The filters of list_chunks, as ``list_page`` takes them; ``start`` and ``end`` are the dates."""
-
-    conversation_id: str | None
-    start: str | None
-    end: str | None
-    tags: Sequence[str] | str | None
-    any_tags: Sequence[str] | str | None
-    chunk_type: str | None
-    archived: bool
-    newest_first: bool
-    origin: Sequence[str] | str | None
-    trust: str | None
-
-
-class MoreFilters(TypedDict, total=False):
-    """The keyword-only filters of list_chunks."""
-
-    any_tags: Sequence[str] | str | None
-    namespace: str | None
-    archived: bool
-    limit: int | None
-    offset: int
-    newest_first: bool
-    origin: Sequence[str] | str | None
-    trust: str | None
 
 
 class ChunkReader:
@@ -179,7 +179,7 @@ class ChunkReader:
         Raises:
             InvalidQuery: ``as_of`` is not a time.
         """
-        view = copy.copy(self)
+        view = self._copied()
         view.as_of = at = as_of_time(as_of)
         view.clock = lambda: at
         return view
@@ -193,7 +193,7 @@ class ChunkReader:
         Raises:
             NamespaceError: ``namespace`` is not valid.
         """
-        other = copy.copy(self)
+        other = self._copied()
         other.namespace, other.actor, other.confined = check_namespace(namespace), actor, True
         other.trust_levels = self.config.trust.levels(namespace)
         other._writer = Writer(self.backend, namespace, self.types, self.clock, actor)
@@ -201,9 +201,14 @@ class ChunkReader:
 
     def released(self) -> Self:
         """This store, not confined: for operations on every namespace, where these are allowed."""
-        other = copy.copy(self)
+        other = self._copied()
         other.confined = False
         return other
+
+    def _copied(self) -> Self:
+        from copy import copy  # opening does not need it
+
+        return copy(self)
 
     @property
     def parts(self) -> tuple[ChunkReader, ...]:

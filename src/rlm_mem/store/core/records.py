@@ -19,19 +19,18 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 
 from rlm_mem.chunk import Chunk, format_time, from_epoch, normalised_hash, parse_time
 from rlm_mem.chunk.types import hidden
 from rlm_mem.errors import CorruptStore, InvalidChunk, InvalidQuery
-from rlm_mem.record import FrozenRecord
+from rlm_mem.record import FrozenRecord, MutableRecord
 from rlm_mem.store.core.files import Signature
 
 if TYPE_CHECKING:
@@ -368,8 +367,7 @@ class Version(FrozenRecord, frozen=True):
         )
 
 
-@dataclass
-class SyncReport:
+class SyncReport(MutableRecord):
     """What a sync found; files are given as relative paths."""
 
     added: list[str] = field(default_factory=list)
@@ -397,8 +395,7 @@ class StoreStatus(Struct, frozen=True):
     unsaved_reads: int = 0
 
 
-@dataclass
-class Vacuumed:
+class Vacuumed(MutableRecord):
     """Sizes in bytes of each part of a store, before and after."""
 
     before: dict[str, int] = field(default_factory=dict)

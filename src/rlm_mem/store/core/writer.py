@@ -5,13 +5,13 @@ Each change is a read-modify-write under the lock that keeps the former version 
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
 from datetime import datetime
 from functools import partial
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
+
+from msgspec import structs
 
 from rlm_mem.chunk import (
     SUPERSEDES,
@@ -59,7 +59,7 @@ _TIMES = (
 _ALWAYS_THERE = (
     "created_at", "modified_at", "accessed_at", "confidence", "source", "access_count", "provenance", "origin", "trust",
 )  # fmt: skip
-_METADATA = tuple(item.name for item in fields(ChunkMetadata))
+_METADATA = ChunkMetadata.__struct_fields__
 _OLD_NAMES = {"created": "created_at", "updated": "modified_at", "last_accessed": "accessed_at"}
 
 
@@ -213,7 +213,7 @@ def revise_chunk(
             raise InvalidChunk(f"{name} cannot be removed")
     merged = {**chunk.metadata.extra, **extra}
     updated = copied(chunk)
-    updated.metadata = replace(
+    updated.metadata = structs.replace(
         updated.metadata,
         **checked,
         extra={key: value for key, value in merged.items() if value is not None or key not in extra},
@@ -253,7 +253,7 @@ def screened_chunk(
     if not together.hidden:
         return chunk, together
     made = copied(chunk)
-    made.metadata = replace(made.metadata, extra=extra, provenance=provenance)
+    made.metadata = structs.replace(made.metadata, extra=extra, provenance=provenance)
     made.tags = check_tags(tags)
     for link, reasoning in zip(made.links, reasons, strict=True):
         link.reasoning = reasoning
@@ -265,8 +265,10 @@ def screened_chunk(
 
 def copied(chunk: Chunk) -> Chunk:
     """A deep copy; raises InvalidChunk if free fields, written by hand, are nested too deeply."""
+    from copy import deepcopy  # opening does not need it
+
     try:
-        return copy.deepcopy(chunk)
+        return deepcopy(chunk)
     except RecursionError:
         raise InvalidChunk(
             f"fields of {chunk.id} are nested too deeply for a change", hint="remove them from its file"

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import random
 import sqlite3
 import threading
 import time
@@ -266,6 +265,8 @@ def in_turn(
             until = now + wait_seconds if until is None else until
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or now >= until:
                 raise
+            import random  # loads hash functions, which opening does not need
+
             time.sleep(random.uniform(0.5, 1.5) * _EVERY[statement])
         else:
             return

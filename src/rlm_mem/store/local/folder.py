@@ -6,7 +6,6 @@ The layout is specified in docs/spec/store-layout.md.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -19,6 +18,7 @@ import msgspec
 
 from rlm_mem.chunk import Chunk, check_chunk_id, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError, StoreReadOnly
+from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import (
     FOLDERS,
@@ -51,7 +51,7 @@ __all__ = [
 ]
 
 
-_logger = logging.getLogger("rlm_mem.store")
+_logger = logger("rlm_mem.store")
 
 REDO_SUFFIX = ".redo"
 """File name suffix of a redo record."""
@@ -162,7 +162,7 @@ def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Versio
     return sorted(found, key=lambda version: version.revision)
 
 
-_audit_logger = logging.getLogger("rlm_mem.audit")
+_audit_logger = logger("rlm_mem.audit")
 _TAIL_BYTES = 262_144
 """Size of the end of a month's file that ``latest`` reads: some thousand lines."""
 

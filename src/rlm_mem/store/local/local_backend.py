@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sqlite3
 from collections import deque
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StorageError, StoreReadOnly
+from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import (
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LocalBackend"]
 
-_logger = logging.getLogger("rlm_mem.store")
+_logger = logger("rlm_mem.store")
 
 
 class LocalBackend(LocalIndex):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sqlite3
 import threading
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, StorageError
+from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import SyncReport, encode_content
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 
-_logger = logging.getLogger("rlm_mem.store")
+_logger = logger("rlm_mem.store")
 
 
 class NamespacePostings:

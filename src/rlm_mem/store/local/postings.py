@@ -10,12 +10,10 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import IO
 
@@ -227,7 +225,7 @@ class PostingsIndex:
         if (None if state is None else state.generation) != view.generation:
             raise _StateChanged
         if docs is not None and not len(docs):
-            return replace(view, seq=seq)
+            return View(view.snapshot, view.delta, view.gone, seq, view.generation)
         if docs is not None and len(docs) > max(_FLOOD, view.snapshot.size // 4):
             return self._load_rebuilt(connection, seq, state)
         delta, gone = view.delta, view.gone
@@ -298,6 +296,8 @@ class PostingsIndex:
         seq: int,
         progress: _Written | None,
     ) -> bool:
+        import shutil  # loads the libraries of archives, which reading does not need
+
         generation = os.urandom(8).hex()
         folder = snapshot_folder(self._directory, self._ns, generation)
         folder.mkdir(parents=True)

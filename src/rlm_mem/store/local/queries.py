@@ -9,13 +9,13 @@ changes after it.
 
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Collection, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from rlm_mem.store.core.records import (
@@ -115,8 +115,8 @@ def publish_snapshot(connection: sqlite3.Connection, ns: int, new: CurrentSnapsh
 
 def _chunks_in(folder: Path) -> int:
     try:
-        return int(json.loads((folder / "meta.json").read_text(encoding="utf-8"))["sizes"]["doc"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return int(msgspec.json.decode((folder / "meta.json").read_bytes())["sizes"]["doc"])
+    except (OSError, msgspec.DecodeError, ValueError, KeyError, TypeError, RecursionError):
         return 0  # missing or damaged: the next search rebuilds it
 
 
@@ -242,7 +242,7 @@ class Queries:
         """One of these terms that is in the dictionary, else None; it may be a term of deleted chunks only."""
         found = self._connections.get().execute(
             "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) LIMIT 1",
-            (json.dumps(list(terms)),),
+            (msgspec.json.encode(list(terms)).decode(),),
         )
         return next(found, (None,))[0]
 
@@ -463,7 +463,10 @@ class Queries:
         query = "SELECT norm_hash FROM chunks WHERE norm_hash IN (SELECT value FROM json_each(?))"
         query += " AND +ns = ? AND +status = 0"
         begin = {digest[:NORMALISED]: digest for digest in digests}
-        return {begin[row[0]] for row in connection.execute(query, (json.dumps(list(begin)), ns))}
+        return {
+            begin[row[0]]
+            for row in connection.execute(query, (msgspec.json.encode(list(begin)).decode(), ns))
+        }
 
     @healed
     def linking_to(self, namespace: str, chunk_id: str) -> list[str]:

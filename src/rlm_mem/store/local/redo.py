@@ -8,13 +8,13 @@ write.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 from pathlib import Path, PurePosixPath
 
 import msgspec
 
 from rlm_mem.errors import StorageError
+from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 
@@ -30,7 +30,7 @@ __all__ = [
     "write",
 ]
 
-_logger = logging.getLogger("rlm_mem.store")
+_logger = logger("rlm_mem.store")
 _ABANDONED = ".abandoned"
 _GONE, _ERASED = ".gone", ".erased"
 

@@ -14,13 +14,11 @@ are read when a snapshot is opened, lists of postings when they are needed.
 
 from __future__ import annotations
 
-import json
 import os
 import sqlite3
 import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeAlias
 
@@ -267,8 +265,8 @@ def save_snapshot(snapshot: Snapshot, folder: Path) -> None:
         "sizes": sizes,
         "marks": marks,
     }
-    with (folder / _META).open("w", encoding="utf-8") as file:
-        json.dump(description, file)
+    with (folder / _META).open("wb") as file:
+        file.write(msgspec.json.encode(description))
         file.flush()
         os.fsync(file.fileno())
     sync_folder(folder)
@@ -277,7 +275,7 @@ def save_snapshot(snapshot: Snapshot, folder: Path) -> None:
 def open_snapshot(folder: Path) -> Snapshot:
     """Read the snapshot in `folder`; `DamagedSnapshot` if a file is missing, altered or of another format."""
     try:
-        description = json.loads((folder / _META).read_text(encoding="utf-8"))
+        description = msgspec.json.decode((folder / _META).read_bytes())
         if description["format"] != _FORMAT:
             raise DamagedSnapshot(f"{folder} has format {description['format']}")
         arrays: dict[str, Any] = {
@@ -294,7 +292,7 @@ def open_snapshot(folder: Path) -> Snapshot:
             total_length=int(description["total_length"]),
             total_segments=int(description["total_segments"]),
         )
-    except (OSError, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
+    except (OSError, msgspec.DecodeError, ValueError, KeyError, TypeError, EOFError, RecursionError) as error:
         raise DamagedSnapshot(f"{folder}: {error}") from error
 
 
@@ -485,45 +483,44 @@ def _parts(docs: npt.NDArray[np.int64], size: int) -> Iterator[npt.NDArray[np.in
         yield docs[first : first + size]
 
 
-@dataclass
 class View:
     """The postings at one moment; never altered, except for cached answers.
 
     A *slot* is an ordinal of the snapshot, or the snapshot's size plus the number of a chunk in the delta.
     `gone` masks ordinals that the delta replaces or that were archived or removed.
+
+    Attributes:
+        touched: conversations that the delta or the mask touches, sorted, without NO_CONVERSATION.
+        members: slots of touched conversations in order, computed on first use.
+        authors: names of authors, computed on first use.
     """
 
-    snapshot: Snapshot
-    delta: Delta
-    gone: npt.NDArray[np.bool_]
-    seq: int
-    generation: str | None
-    gone_ordinals: npt.NDArray[np.int32] = field(init=False)
-    chunks: int = field(init=False)
-    segments: int = field(init=False)
-    total_length: int = field(init=False)
-    conversations: int = field(init=False)
-    #: conversations that the delta or the mask touches, sorted, without NO_CONVERSATION
-    touched: npt.NDArray[np.int64] = field(init=False)
-    #: slots of touched conversations in order, and the names of authors: computed on first use
-    members: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict, init=False, repr=False)
-    authors: frozenset[str] | None = field(default=None, init=False, repr=False)
-
-    def __post_init__(self) -> None:
-        snap, new = self.snapshot, self.delta.columns
-        gone = np.flatnonzero(self.gone).astype(np.int32)
-        left = snap.conversation[gone]
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        delta: Delta,
+        gone: npt.NDArray[np.bool_],
+        seq: int,
+        generation: str | None,
+    ) -> None:
+        self.snapshot, self.delta, self.gone = snapshot, delta, gone
+        self.seq, self.generation = seq, generation
+        self.members: dict[int, npt.NDArray[np.int64]] = {}
+        self.authors: frozenset[str] | None = None
+        new = delta.columns
+        self.gone_ordinals = ordinals = np.flatnonzero(gone).astype(np.int32)
+        left = snapshot.conversation[ordinals]
         touched = union(left, new.conversation)
-        touched = touched[touched != NO_CONVERSATION]
-        first, last = snap.range_of(touched)
+        self.touched = touched = touched[touched != NO_CONVERSATION]
+        first, last = snapshot.range_of(touched)
         before = last - first
         now = before - _count_in(left, touched) + _count_in(new.conversation, touched)
         alone = int((new.conversation == NO_CONVERSATION).sum()) - int((left == NO_CONVERSATION).sum())
-        self.gone_ordinals, self.touched = gone, touched
-        self.chunks = snap.size - len(gone) + self.delta.size
-        self.segments = snap.total_segments - _total(snap.segment_count[gone]) + _total(new.segment_count)
-        self.total_length = snap.total_length - _total(snap.length[gone]) + _total(new.length)
-        self.conversations = snap.conversations + alone + int((now > 0).sum()) - int((before > 0).sum())
+        self.chunks = snapshot.size - len(ordinals) + delta.size
+        lost, added = _total(snapshot.segment_count[ordinals]), _total(new.segment_count)
+        self.segments = snapshot.total_segments - lost + added
+        self.total_length = snapshot.total_length - _total(snapshot.length[ordinals]) + _total(new.length)
+        self.conversations = snapshot.conversations + alone + int((now > 0).sum()) - int((before > 0).sum())
 
     def take(self, name: str, slots: npt.NDArray[np.int64]) -> npt.NDArray[Any]:
         """The values of a column at some slots."""

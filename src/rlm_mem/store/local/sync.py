@@ -7,7 +7,6 @@ what the index recorded. Runs under the write lock.
 from __future__ import annotations
 
 import contextlib
-import logging
 import os
 import sqlite3
 import time
@@ -18,6 +17,7 @@ from msgspec import structs
 
 from rlm_mem.chunk import Chunk, is_chunk_id
 from rlm_mem.errors import InvalidChunk
+from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Reads, SyncReport
@@ -39,7 +39,7 @@ __all__ = [
     "unsaved_reads",
 ]
 
-_logger = logging.getLogger("rlm_mem.store")
+_logger = logger("rlm_mem.store")
 
 
 _TELL = 20  # files between two calls of the progress callback

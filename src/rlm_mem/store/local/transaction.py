@@ -8,8 +8,6 @@ crash anywhere leaves either the old state or finished files that the next open 
 from __future__ import annotations
 
 import contextlib
-import json
-import logging
 import os
 import sqlite3
 import threading
@@ -21,10 +19,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
+import msgspec
 from msgspec import Struct, structs
 
 from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk, new_change_id
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
+from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.ahead import AHEAD, Ahead
 from rlm_mem.store.core.changes import ChangeNotes
@@ -45,7 +45,7 @@ from rlm_mem.store.local.schema import NORMALISED, sqlite_error
 
 __all__ = ["RACY_NS", "LocalRowWriter", "ThreadRows", "Transaction"]
 
-_logger = logging.getLogger("rlm_mem.store")
+_logger = logger("rlm_mem.store")
 
 #: Folder times move in ticks of a few milliseconds: a time this young may hide a second change in the same tick.
 RACY_NS = 20_000_000
@@ -165,14 +165,18 @@ class Transaction:
         self._free.difference_update(
             chunk_id
             for (chunk_id,) in self.connection.execute(
-                "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))", (json.dumps(ids),)
+                "SELECT id FROM chunks WHERE id IN (SELECT value FROM json_each(?))",
+                (msgspec.json.encode(ids).decode(),),
             )
         )
         talks = {talk for chunk in chunks if (talk := chunk.metadata.conversation_id) is not None}
         known = self.connection.execute(
             "SELECT c.id FROM namespaces n CROSS JOIN json_each(?) j CROSS JOIN conversations c"
             " WHERE n.name IN (SELECT value FROM json_each(?)) AND c.ns = n.ns AND c.id = j.value",
-            (json.dumps(list(talks)), json.dumps(list({chunk.namespace for chunk in chunks}))),
+            (
+                msgspec.json.encode(talks).decode(),
+                msgspec.json.encode({chunk.namespace for chunk in chunks}).decode(),
+            ),
         )
         return talks.difference(talk for (talk,) in known)
 
@@ -630,7 +634,7 @@ class LocalRowWriter:
         self._terms.update(
             self.connection.execute(
                 "SELECT text, term FROM terms WHERE text IN (SELECT value FROM json_each(?))",
-                (json.dumps(list(texts)),),
+                (msgspec.json.encode(list(texts)).decode(),),
             )
         )
 
