@@ -15,7 +15,7 @@ from tests.waiting import until
 
 PAGES = (
     "/memories", "/memories?q=gauge+bridge", "/memories?tag=team&archived=yes", "/memories/new", "/graph", "/timeline",
-    "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/integrity", "/login",
+    "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/integrity", "/tokens", "/login",
 )  # fmt: skip
 WINDOWS = {
     "light": {"color_scheme": "light"},
@@ -76,6 +76,25 @@ def test_every_page_fits_is_accessible_and_causes_no_browser_errors(
             if problem["impact"] in ("serious", "critical"):
                 found.append((path, problem["id"], [node["html"][:160] for node in problem["nodes"]][:3]))
     assert found == []
+
+
+@pytest.mark.parametrize("window", ["light", "dark phone"])
+def test_the_form_of_a_token_has_each_box_beside_its_word_and_its_hint_on_a_line(
+    open_page: Open, window: str
+) -> None:
+    page = open_page("/tokens", **WINDOWS[window])
+    for permission in ("read", "write", "review", "admin", "metrics"):
+        label = page.locator("label", has=page.locator(f"input[value={permission}]"))
+        assert label.bounding_box()["height"] < 48, permission
+    hint = page.get_by_text("Namespaces, separated by spaces")
+    assert hint.evaluate(
+        "one => [...one.children].every(part => getComputedStyle(part).display === 'inline')"
+    )
+    assert hint.evaluate("one => one.tagName") == "SPAN"
+    free = "document.querySelector('.empty').getBoundingClientRect().bottom"
+    assert (
+        page.evaluate(f"document.querySelector('.empty + .sheet').getBoundingClientRect().top - {free}") > 8
+    )
 
 
 def test_the_check_of_accessibility_notices_what_it_is_for(open_page: Open) -> None:

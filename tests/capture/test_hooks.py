@@ -96,6 +96,7 @@ def test_captured_memories_are_queued_for_review_and_given_to_the_next_session(
     hook("stop", transcript=written(tmp_path / "t.jsonl", "claude-code", SAID))
     (case,) = run("--namespace", NAMESPACE, "review", "list", "--json").json
     assert case["kind"] == "capture"
+    assert case["title"] == f"{len(KEPT)} memories of session s-1 of claude-code"
     assert len(case["evidence"]) == len(KEPT)
     started = hook("session-start", session_id="s-2").json["hookSpecificOutput"]
     assert started["hookEventName"] == "SessionStart"

@@ -37,6 +37,17 @@ def test_an_error_of_the_system_is_told_in_one_line(run: Run) -> None:
 
 
 @pytest.mark.local_only("look at files")
+def test_init_within_a_brain_completes_that_brain(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As before putting a brain under git that hooks have made."""
+    monkeypatch.delenv("RLM_MEM_BRAIN", raising=False)
+    with Memory.open("made") as memory:
+        memory.remember("Something.")
+    monkeypatch.chdir("made")
+    assert not run("store", "init", "--json").json["created"]
+    assert Path(".gitignore").exists() and not Path("brain").exists()
+
+
+@pytest.mark.local_only("look at files")
 def test_init_keeps_existing_files(run: Run, notes: Notes, brain: Path) -> None:
     (brain / "config.toml").write_text("[recall]\nmax_iterations = 3\n", encoding="utf-8")
     ran = run("init", "--json")

@@ -29,7 +29,9 @@ def init(
     ] = None,
 ) -> None:
     """Make a memory: the folder, its settings, personalities, sliders and gauges. What is there already stays."""
-    call = call.at(folder or call.brain or os.environ.get("RLM_MEM_BRAIN") or "brain")
+    inside = Path("memory", "chunks").is_dir()  # within a brain: that one, not another inside it
+    here = str(Path.cwd()) if inside else "brain"
+    call = call.at(folder or call.brain or os.environ.get("RLM_MEM_BRAIN") or here)
     target = call.place
     if isinstance(target, str):
         _init_database(call, target)

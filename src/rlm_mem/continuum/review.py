@@ -222,7 +222,9 @@ class ReviewQueue:
         case.chunk_ids += [chunk.id for chunk in chunks]
         case.evidence += [f"{chunk.id}: {chunk.content[:400]}" for chunk in chunks]
         case.figures = {"client": client, "memories": len(case.chunk_ids)}
-        case.title = f"{len(case.chunk_ids)} memories of session {conversation_id[:60]} of {client}"
+        count = len(case.chunk_ids)
+        memories = f"{count} {'memory' if count == 1 else 'memories'}"
+        case.title = f"{memories} of session {conversation_id[:60]} of {client}"
         self._files.stored.write(file, _encode(case).encode())
         return case
 

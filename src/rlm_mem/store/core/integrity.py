@@ -262,7 +262,10 @@ def wrong_values(
     """
     if not hash_is_right:
         yield Finding(
-            "content-hash", f"{chunk_id}: the content is not the one its hash was made of", path, chunk_id
+            "content-hash",
+            f"{chunk_id}: the content is not the one its hash was made of: it was edited by hand, or damaged",
+            path,
+            chunk_id,
         )
     stored, counted = tokens
     if counted != stored:
