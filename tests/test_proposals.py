@@ -17,7 +17,7 @@ from rlm_mem.ingest.remember import RememberResult
 from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.integrity import check
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.differences import differences, surest
+from rlm_mem.text.differences import differences, may_end, surest
 from rlm_mem.text.statements import statements_in
 from tests.server.api import client_of
 
@@ -524,3 +524,19 @@ def test_where_no_earlier_memory_has_a_word_of_a_text_none_is_read(
     memory.remember("The cat sleeps on the red sofa.")
     memory.remember("Dana prefers trains to planes.")
     assert asked == []
+
+
+@pytest.mark.parametrize(
+    ("text", "may"),
+    [
+        ("We Moved to Rome.", True),
+        ("It used\tto rain.", False),
+        ("Dana used to live here.", True),
+        ("the queue -> the table", True),
+        ("As of May", True),
+        ("Dana lives in newtown.", False),
+        ("Dana likes trains.", False),
+    ],
+)
+def test_a_text_that_may_end_something_is_known_by_whole_words_and_signs(text: str, may: bool) -> None:
+    assert may_end(text) is may

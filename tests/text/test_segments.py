@@ -6,7 +6,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlm_mem.text.blocks import _PLAIN_LINE, _parsed, _Scanner, blocks, pieces, sentences, speaker_of
+from rlm_mem.text.blocks import (
+    _ASCII_END,
+    _END,
+    _PLAIN_LINE,
+    _parsed,
+    _Scanner,
+    blocks,
+    pieces,
+    sentences,
+    speaker_of,
+)
 from rlm_mem.text.segments import LARGEST, LONG_CODE, Segment, split_segments
 
 LINE_KINDS = """
@@ -277,3 +287,8 @@ def test_an_ordinary_label_is_not_taken_for_a_speaker(line: str) -> None:
 def test_a_label_inside_a_sentence_does_not_start_a_turn() -> None:
     content = "There were two people there and one of them was\nAnna: the other one I did not know at all."
     assert [segment.author for segment in split_segments(content)] == [None]
+
+
+@given(st.text(st.sampled_from(".!?\"')] \n\x1cab"), max_size=40))
+def test_the_ends_of_sentences_in_ascii_are_those_of_any_text(text: str) -> None:
+    assert [end.span() for end in _ASCII_END.finditer(text)] == [end.span() for end in _END.finditer(text)]

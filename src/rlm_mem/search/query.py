@@ -288,7 +288,7 @@ _KINDS = (
         r"why\b|what (?:\w+ ){0,3}?reasons?\b|what (?:inspired|motivat\w+|made|caused|led|"
         r"prompted|drives?)\b|how come\b",
     ),
-    ("who", r"who(?:m|se)?\b|(?:what|which) (?:person|people|friend|author|artist|band|singer|musician)s?\b"),
+    ("who", r"(?:who|whom|whose)\b|(?:what|which) (?:person|people|friend|author|artist|band|singer|musician)s?\b"),
     (
         "feeling",
         r"how (?:did|does|do|has|was|is|were) .{0,200}\b(?:feel|felt|react|reaction|describe)|"
@@ -426,8 +426,10 @@ def question_kind(text: str) -> str:
         return "yes_no"
     asks = _ASKS.search(stripped)
     if asks:
+        word = asks[0].casefold()
         for kind, pattern in _KINDS:
-            if _compiled(pattern).match(stripped, asks.start()):
+            # A pattern that lacks the word cannot match at it, and needs not be compiled.
+            if word in pattern and _compiled(pattern).match(stripped, asks.start()):
                 return kind
     return "words"
 

@@ -504,12 +504,11 @@ _SHORTENED = _words(
     """
 )
 
-# The pattern begins with a set of characters, so that the search skips the text before the next stop.
-_END = late(
-    r"""[.!?…。！？｡](?:(?<=[.!?…])(?<![.!?…].)[.!?…]*+["'”’»)\]]*+(?=\s)
-        | (?<=[。！？｡])[。！？｡]*["'”’」』）)\]]*)""",
-    re.VERBOSE | re.DOTALL,
-)
+# The patterns begin with a set of characters, so that the search skips the text before the next stop. Each set with
+# characters beyond Latin-1 takes a quarter of a millisecond to compile: a text in ASCII needs none.
+_SPACED_END = r"""(?<=[.!?…])(?<![.!?…].)[.!?…]*+["'”’»)\]]*+(?=\s)"""
+_END = late(rf"""[.!?…。！？｡](?:{_SPACED_END}|(?<=[。！？｡])[。！？｡]*["'”’」』）)\]]*)""", re.DOTALL)
+_ASCII_END = late("[.!?]" + "".join(filter(str.isascii, _SPACED_END)), re.DOTALL)
 _space_at: Callable[[str, int, int], re.Match[str]] = re.compile(r"\s*").match  # type: ignore[assignment]  # never None
 _OPENERS = "\"'“‘«([{¿¡-–—*_ "
 _LOOK_BACK = 24  # characters: longer than any abbreviation in the lists
@@ -532,7 +531,7 @@ def _sentences(text: str, start: int, stop: int) -> tuple[tuple[int, int], ...]:
     """Cached for the last paragraphs: cutting, type detection, the index and the statements read each in turn."""
     spans: list[tuple[int, int]] = []
     begin = _space_at(text, start, stop).end()
-    for match in _END.finditer(text, begin, stop):
+    for match in (_ASCII_END if text.isascii() else _END).finditer(text, begin, stop):
         mark, after = match.span()
         if mark < begin or not _ends(text, mark, after, begin, stop):
             continue
