@@ -192,10 +192,10 @@ def test_chunks_of_a_filling_are_compared_however_many_there_are(
 
 
 def test_what_others_write_between_two_transactions_is_replaced(
-    dsn: str, monkeypatch: pytest.MonkeyPatch
+    place: Path | str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(finding, "_FRESH", 0.0)
-    with opened(dsn) as memory, opened(dsn) as other:
+    with opened(place) as memory, opened(place) as other:
 
         def write(stored: int, _: int) -> None:
             if stored == 1:

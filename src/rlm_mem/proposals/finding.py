@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, S
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import dropwhile
+from math import inf
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -120,7 +121,8 @@ class Finder:
         self._texts_of: dict[str, tuple[str, str]] = {}  # hashes and texts of earlier chunks
         self._index: LinkIndex = store
         self._is_filling = False
-        self._is_outdated = False  # whether others may have written much since the source was taken
+        self._is_outdated = False  # whether others have written since the source was taken
+        self._next_term = 0  # terms from this number on came after the chunks that are not in `_own`
         self._others = 0
         self._asks = False  # whether `ask` queries the index, within the transaction
         self._source_in_transaction = False  # whether the source uses the connection of a transaction
@@ -145,9 +147,10 @@ class Finder:
             index: reads earlier chunks while many texts are stored; None: they are read from the store.
         """
         self._read, self._proposals, self.cases, self.replaced = {}, [], [], []
-        if index is not None and (index is not self._index or index.others != self._others):
-            self._others = index.others
-            self._is_outdated = index is not self._index or self._store.backend.is_far
+        if index is not None and index is not self._index:
+            self._taken, self._others = -inf, -1  # others may have written since the filling before
+        if index is not None and index.others != self._others:
+            self._others, self._is_outdated = index.others, True
         self._index = self._store if index is None else index
         self._is_filling = index is not None
         if self._source_in_transaction:
@@ -179,22 +182,25 @@ class Finder:
     def expect(self, texts: Sequence[str]) -> None:
         """Announce the chunks that one transaction is going to store, after :meth:`begin` for the first of its texts.
 
-        One query tells which of their words no chunk had when the source was taken: most sentences then have nothing
-        to look up. Where each query takes a round trip, the index is queried about some dozens of the others at once.
-        Its answers cover only chunks from before the transaction; those stored meanwhile are compared in memory.
+        One query tells which of their words chunks had before the filling: most sentences then have nothing to look
+        up, and the source is not taken before one has. Where each query takes a round trip, the index is queried about
+        some dozens of the others at once. Its answers cover only chunks from before the transaction; those stored
+        meanwhile are compared in memory.
         """
-        backend = self._store.backend
+        backend, place = self._store.backend, self._store.namespace
         self._answers, self._groups, self._coming = {}, {}, iter(())
-        if backend.in_transaction or self._source is None:
+        if backend.in_transaction:
             return
         for text in texts:
             if len(text) <= _LONGEST and text in self.stated:
                 for told in _by_sentence(_comparable(self.stated[text])):
                     self._groups[text, told[0].text] = self._groups_of(told)
         asked = {term for groups in self._groups.values() for group in groups for term in group}
-        known = self._source.term_counts(sorted(asked)).keys()
+        known = backend.queries.terms_before(place, asked, self._next_term) if asked else set()
         for key, groups in self._groups.items():
-            self._groups[key] = [group for group in groups if group and known >= set(group)]
+            self._groups[key] = [group for group in groups if group and known.issuperset(group)]
+        if self._source is None and any(self._groups.values()):
+            self._take()
         if backend.is_far:
             self._coming = iter(texts)
 
@@ -205,15 +211,20 @@ class Finder:
             self._naming(told)
 
     def refresh(self) -> None:
-        """Take a new candidate source from the index, unless the present one is fresh or a transaction has begun."""
-        now = monotonic()
-        # Texts of one filling are compared with each other in memory: the index changes with every transaction.
-        filling = self._is_filling and not self._is_outdated
-        fresh = self._kept < _KEPT_FILLING if filling else now - self._taken <= _FRESH
-        if self._source is not None and not fresh and self._store.backend.in_transaction:
-            return
-        self._is_outdated = False
-        if self._source is None or not fresh:
+        """Take a new candidate source from the index, unless the present one is fresh or a transaction has begun.
+
+        While many texts are stored it is taken by :meth:`expect`, if at all.
+        """
+        now, backend = monotonic(), self._store.backend
+        fresh = now - self._taken <= _FRESH
+        if self._is_filling:
+            # Texts of one filling are compared with each other in memory: the index changes with every transaction.
+            old = self._kept >= _KEPT_FILLING or (self._is_outdated and not fresh)
+            if old and not backend.in_transaction:
+                self._taken, self._is_outdated = now, False
+                self._own, self._kept, self._source = {}, 0, None
+                self._next_term = backend.queries.next_term(self._store.namespace)
+        elif self._source is None or not (fresh or backend.in_transaction):
             self._taken = now
             self._own, self._kept = {}, 0
             self._take()

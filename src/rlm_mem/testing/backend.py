@@ -312,6 +312,16 @@ class BackendContract(StoreFixtures):
         assert store.find_same("said 2", "c1") is None
         assert store.find_normalised("SAID  2!") == [ids[2]]
 
+    def test_the_dictionary_tells_older_terms_from_newer_ones(self, store: ChunkStore) -> None:
+        """A term keeps its number, and a new one gets a higher one."""
+        queries, place = store.backend.queries, store.namespace
+        assert queries.terms_before(place, ["walnut"], queries.next_term(place)) == set()
+        store.create_chunk("A walnut.")
+        later = queries.next_term(place)
+        store.create_chunk("A zebra and a walnut.")
+        assert queries.terms_before(place, ["zebra", "walnut", "none"], later) == {"walnut"}
+        assert queries.terms_before(place, ["zebra", "none"], queries.next_term(place)) == {"zebra"}
+
     # --- namespaces and transactions ----------------------------------------------------------------------
 
     def test_namespaces_are_isolated(self, open_store: OpenStore) -> None:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import cache, partial
 from typing import TYPE_CHECKING
 
@@ -53,6 +53,8 @@ _NO_VALUE = DETERMINERS | POSSESSIVES | {"of", "and", "number"}
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
 _PARTS = words("some part parts half most few many several one bit")
 _TAKEN = words("handed passed took taken takes")
+_SAYING_IT = REPLACES | ENDS | {"renamed"}
+"""Verbs of a change that need no "to"."""
 CALLED_OFF = words("cancelled canceled scrapped axed")
 _LEFT = words("left quit resigned retired died moved closed ended")  # with or without an object
 
@@ -91,7 +93,7 @@ class SentenceReader:
         self.known = carried
         self.unread = list(unread)
         self.news = news
-        self.named: frozenset[str] = frozenset()
+        self.lows: Set[str] = frozenset()
         self.once = self.adds = False
         self.gone: tuple[list[Token], list[Token]] | None = None
         self.subject: list[Token] = []
@@ -224,6 +226,8 @@ class SentenceReader:
         self, subject: list[Token], topic: frozenset[str], verb: str, rest: list[Token]
     ) -> list[Stated]:
         """ "moved X from A to B", "replaced A with B", "sold A"."""
+        if verb not in _SAYING_IT and not any(one.low == "to" for one in rest):
+            return []  # "moved the crate": neither a former value nor a new one
         passive = any(one.low in ("was", "were", "been", "is", "are", "being") for one in subject)
         rest, _ = without_news(rest)
         favour = after_phrase(rest, ("in", "favour", "of")) or after_phrase(rest, ("in", "favor", "of"))
@@ -351,7 +355,7 @@ class SentenceReader:
         )  # fmt: skip
 
     def read(
-        self, start: int = 0, named: frozenset[str] = frozenset(), found: Sequence[str] | None = None
+        self, start: int = 0, former: Set[str] = frozenset(), found: Sequence[str] | None = None
     ) -> list[Stated]:
         """What the sentence states."""
         raise NotImplementedError

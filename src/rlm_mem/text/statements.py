@@ -8,7 +8,7 @@ the words of a sentence a fixed number of times, whatever they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -113,7 +113,7 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
         topic = frozenset(analyser.terms(who)) if who and who not in USERS | LABELS else frozenset((ME,))
         carried: frozenset[str] = frozenset()
         unread: list[str] = []
-        named: frozenset[str] = frozenset()
+        before: Set[str] = frozenset()
         label = text[said.start : said.body].strip(" *_:").casefold()
         news = label if label in CORRECTIONS else ""
         body = said.start if said.speaker and is_field(text[said.start : said.end]) else said.body
@@ -125,37 +125,52 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
                 continue
             sentence = text[start:end]
             said_words = TOKEN.findall(sentence)
-            if not _may_state([word.lower().replace("’", "'") for word in said_words]):
+            if not _may_state(said_words):
                 unread.append(sentence)
                 continue
             reader = _Reader(sentence, analyser, topic, carried, news, unread)
-            found += reader.read(start, named, said_words)
-            named, carried, unread = reader.named, reader.known, reader.unread
+            found += reader.read(start, before, said_words)
+            before, carried, unread = reader.lows, reader.known, reader.unread
     return tuple(found)
 
 
-def _may_state(low: Sequence[str]) -> bool:
+def _may_state(found: Sequence[str]) -> bool:
     """Whether a sentence has a word that may be a verb; without one it only names something."""
-    return any(map(_is_stating, low)) or any(
-        before in _SPEAKING and one.isalpha() and one not in PASTS and not one.endswith(("ed", "ing"))
-        for before, one in (() if _SPEAKING.isdisjoint(low) else pairwise(low))
-    )
+    signs = set(map(_sign_of, found))
+    if _STATES not in signs and _SPEAKS in signs:
+        return any(
+            before in _SPEAKING and one.isalpha() and one not in PASTS and not one.endswith(("ed", "ing"))
+            for before, one in pairwise(map(_low, found))
+        )
+    return _STATES in signs
 
 
-_is_stating = Known(lambda low: low in _STATING or may_be_verb(low), 1 << 15).__getitem__
+def _low(word: str) -> str:
+    return word.lower().replace("’", "'")
+
+
+_STATES, _SPEAKS = 1, 2
+
+
+def _made_sign(word: str) -> int:
+    low = _low(word)
+    return _STATES if low in _STATING or may_be_verb(low) else _SPEAKS if low in _SPEAKING else 0
+
+
+_sign_of = Known(_made_sign, 1 << 15).__getitem__
 
 
 class _Reader(SentenceReader):
     """Reads one sentence."""
 
     def read(
-        self, start: int = 0, named: frozenset[str] = frozenset(), found: Sequence[str] | None = None
+        self, start: int = 0, former: Set[str] = frozenset(), found: Sequence[str] | None = None
     ) -> list[Stated]:
         """The statements of the sentence.
 
         Args:
             start: position of the sentence in the text.
-            named: the stems of the sentence before it.
+            former: the words of the sentence before it.
             found: its words and stops, if the caller has them.
         """
         tokens = tokens_of(self.text, found)
@@ -164,8 +179,7 @@ class _Reader(SentenceReader):
         if len(tokens) > 2 and tokens[0].text.isdigit() and tokens[1].text in (".", ":"):
             self.number = int(tokens[0].text[:9])
             tokens = tokens[2:]
-        lows = {one.low for one in tokens}
-        self.named = frozenset(map(self.stems.__getitem__, lows))
+        lows = self.lows = {one.low for one in tokens}
         self.once = not lows.isdisjoint(ONCE) and of_one_time(tokens)
         self.adds = not lows.isdisjoint(ADDS)
         news = self.news
@@ -175,7 +189,7 @@ class _Reader(SentenceReader):
             tokens, news = without_lead(in_plain_verbs(tokens), self.news)
             tokens, before = without_aside(tokens)
             made = self._field(tokens, news)
-        unsure = any(one.low in UNSURE or one.low == "had" for one in tokens[:1])
+        unsure = bool(tokens) and (tokens[0].low in UNSURE or tokens[0].low == "had")
         unsure = unsure or (not QUOTES.isdisjoint(self.text) and is_quoted(self.text))
         for clause in () if made else clauses_of(tokens):
             some = self._clause(clause, news, unsure)
@@ -187,7 +201,8 @@ class _Reader(SentenceReader):
             self._note_end_in_other_clause(made, *self.gone)
         if not made:
             return made
-        text, end, named = self.text.strip(), start + len(self.text), named | self.named
+        text, end = self.text.strip(), start + len(self.text)
+        named = frozenset(map(self.stems.__getitem__, lows | former))
         return [
             replace(
                 one, text=text, start=start, end=end, number=self.number, named=named,

@@ -246,6 +246,21 @@ class Queries:
         )
         return next(found, (None,))[0]
 
+    @healed
+    def next_term(self, namespace: str) -> int:  # noqa: ARG002 - one dictionary
+        """The lowest number that a term which is not in the dictionary yet can get."""
+        found = self._connections.get().execute("SELECT ifnull(max(term), 0) + 1 FROM terms").fetchone()
+        return int(found[0])
+
+    @healed
+    def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:  # noqa: ARG002
+        """Those of these terms that the dictionary has with a lower number; some only deleted chunks may have had."""
+        found = self._connections.get().execute(
+            "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) AND term < ?",
+            (json.dumps(list(terms)), number),
+        )
+        return {text for (text,) in found}
+
     # --- listings --------------------------------------------------------------------------------------
 
     @healed

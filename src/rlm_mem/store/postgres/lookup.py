@@ -59,7 +59,7 @@ _NO_SEGMENTS = encode_segments((), lambda _: 0)
 _NONE = np.zeros(0, np.int64)
 
 _HEAD = """
-SELECT n.next_doc, n.next_term, n.segments, n.length, n.conversations + n.loose,
+SELECT n.next_doc, n.segments, n.length, n.conversations + n.loose,
     (SELECT coalesce(sum(t.chunks), 0)::bigint FROM rlm_mem.totals t WHERE t.ns = %s AND t.status = 0), n.modified,
     CASE WHEN n.modified <> %s THEN ARRAY(SELECT a.text FROM rlm_mem.terms a
         WHERE a.ns = %s AND a.text >= 'author:' AND a.text < 'author;' AND a.df > 0 ORDER BY a.text) END,
@@ -190,7 +190,6 @@ class _Head:
     """Figures of the namespace at the beginning of the search, and its speakers."""
 
     size: int
-    terms: int
     segments: int
     length: int
     conversations: int
@@ -234,10 +233,9 @@ class PostgresSource:
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
         """See `CandidateSource.term_counts`."""
-        last = self._head.terms  # terms from here on are newer than this source
         self._learn(terms)
-        numbers = {term: number for term in terms if 0 <= (number := self._numbers[term]) < last}
-        return {term: df for term, number in numbers.items() if (df := self._figures[number][0])}
+        counts = {term: self._figures[self._numbers[term]][0] for term in terms if self._numbers[term] >= 0}
+        return {term: df for term, df in counts.items() if df}
 
     def authors(self) -> Collection[str]:
         """See `CandidateSource.authors`."""
@@ -485,17 +483,17 @@ class PostgresSource:
     def _head(self) -> _Head:
         if self._known_head is None:
             known = self._cache.speakers
-            self._known_head = _Head(0, 0, 0, 0, 0, 0, {}, -1)
+            self._known_head = _Head(0, 0, 0, 0, 0, {}, -1)
             ns = self._ns
             values = (ns, known.modified, ns, known.modified, ns, ns)
-            for size, terms, segments, length, conversations, chunks, modified, names, numbers in self._rows(
+            for size, segments, length, conversations, chunks, modified, names, numbers in self._rows(
                 _HEAD, values
             ):
                 if names is not None:
                     authors = {n: _author(name) for n, name in zip(numbers, names, strict=True)}
                     self._cache.speakers = known = _Speakers(modified, authors)
                 self._known_head = _Head(
-                    size, terms, segments, length, conversations, chunks, known.authors, modified
+                    size, segments, length, conversations, chunks, known.authors, modified
                 )
         return self._known_head
 

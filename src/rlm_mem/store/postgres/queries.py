@@ -17,6 +17,7 @@ from rlm_mem.store.core.records import (
 )
 from rlm_mem.store.postgres.audit import plain
 from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.postgres.values import shown, stored
 
 __all__ = ["PostgresQueries", "Rows"]
 
@@ -69,6 +70,24 @@ class PostgresQueries:
             (namespace_key(namespace), list(terms)),
         )
         return found[0][0] if found else None
+
+    def next_term(self, namespace: str) -> int:
+        """The lowest number that a term which is not in the dictionary yet can get."""
+        found = self._rows(
+            namespace,
+            "SELECT next_term FROM rlm_mem.namespaces WHERE ns = %s",
+            (namespace_key(namespace),),
+        )
+        return found[0][0] if found else 0
+
+    def terms_before(self, namespace: str, terms: Collection[str], number: int) -> set[str]:
+        """Those of these terms that the dictionary has with a lower number; some only deleted chunks may have had."""
+        found = self._rows(
+            namespace,
+            "SELECT text FROM rlm_mem.terms WHERE ns = %s AND text = ANY(%s::text[]) AND term < %s",
+            (namespace_key(namespace), [stored(term) for term in terms], number),
+        )
+        return {shown(text) for (text,) in found}
 
     # --- listings --------------------------------------------------------------------------------------
 
