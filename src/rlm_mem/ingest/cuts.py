@@ -78,7 +78,7 @@ class _Atom(NamedTuple):
     inner: float = 0.0  # cost of a cut inside it, where one is needed
 
 
-class _Sized(Struct):
+class _Sized(Struct, gc=False):
     atom: _Atom
     tokens: int
     gap: int

@@ -399,12 +399,14 @@ class Finder:
         They come without their hashes.
         """
         found: dict[str, frozenset[str]] = {}
+        own = self._own
         for one in statements:
-            topic, ended = one.topic, one.former | one.gone
-            for stem in (*topic, *one.former, *one.gone):
-                for chunk_id, stems in self._own.get(stem, ())[-_RECENT:]:
-                    if topic <= stems or not stems.isdisjoint(ended):
-                        found[chunk_id] = stems
+            for stem in (*one.former, *one.gone):
+                found.update(own.get(stem, ())[-_RECENT:])
+            topic = one.topic
+            if topic and own.keys() >= topic:  # a chunk with the topic is in the list of each of its stems
+                rarest = min([own[stem] for stem in sorted(topic)], key=len)
+                found.update([held for held in rarest[-_RECENT:] if topic <= held[1]])
         if not found:
             return
         words = {

@@ -176,7 +176,7 @@ _MAX_KNOWN = 100_000
 _CUE_WINDOW = 4000
 
 
-class AnalysedSegment(Struct):
+class AnalysedSegment(Struct, gc=False):
     """One segment as the index stores it.
 
     `start` and `end` are character offsets into the chunk's content; `author` is its speaker, if the text names one;

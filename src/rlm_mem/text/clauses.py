@@ -206,7 +206,7 @@ _LASTING_FROM = frozenset(("from", "of", "since", "as", "at", "all"))
 ADDS = frozenset(("also", "additionally", "too"))
 
 
-class Token(Struct):
+class Token(Struct, gc=False):
     """A word or a stop, with its place."""
 
     text: str
@@ -215,7 +215,7 @@ class Token(Struct):
     end: int
 
 
-class Complement(Struct):
+class Complement(Struct, gc=False):
     """Words after a verb: the object (no preposition), or a preposition with the words after it."""
 
     preposition: str

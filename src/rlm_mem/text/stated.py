@@ -12,7 +12,7 @@ UNKNOWN = "?"
 """The topic of "she" and "they" where nobody was named before."""
 
 
-class Stated(Struct, frozen=True):
+class Stated(Struct, frozen=True, gc=False):
     """One statement of a sentence.
 
     Attributes:

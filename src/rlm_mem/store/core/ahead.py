@@ -22,7 +22,7 @@ __all__ = ["AHEAD", "Ahead", "LocalTerms", "local_terms", "segments_ahead", "tex
 _HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # layout of a segment blob, in words (store.core.records)
 
 
-class LocalTerms(msgspec.Struct, array_like=True):
+class LocalTerms(msgspec.Struct, array_like=True, gc=False):
     """Encoded segments whose term numbers are positions in ``terms``, which lists terms in order of first use.
 
     ``normalised`` is the normalised hash of their content, or empty if it was not computed.

@@ -44,7 +44,7 @@ _NO_HARD_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK, errno.E
 _MANY = 4
 
 
-class Signature(Struct, frozen=True):
+class Signature(Struct, frozen=True, gc=False):
     """Shows whether a file changed without reading it; a rename always brings a new inode."""
 
     size: int

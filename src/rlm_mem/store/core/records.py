@@ -117,7 +117,7 @@ class ChunkRow(Struct, frozen=True):
         return Signature(self.size, self.mtime_ns, self.inode)
 
 
-class IndexEntry(msgspec.Struct, array_like=True):
+class IndexEntry(msgspec.Struct, array_like=True, gc=False):
     """What the index stores about a chunk, except its place, file and segments; can be sent between processes."""
 
     namespace: str
@@ -253,7 +253,7 @@ class ReadBuffer:
                 self._reads[chunk_id] = (count + more, max(when, latest))
 
 
-class Summary(FrozenRecord, frozen=True):
+class Summary(FrozenRecord, frozen=True, gc=False):
     """A chunk without its content; ``at`` is in epoch seconds."""
 
     id: str

@@ -26,6 +26,7 @@ __all__ = [
     "erased",
     "finish",
     "forget",
+    "publish",
     "way_back",
     "write",
 ]
@@ -74,8 +75,11 @@ class RedoRecord(msgspec.Struct, omit_defaults=True):
         return all(one.source.rpartition("/")[0] == unfinished for one in self.namings)
 
 
-def write(layout: Layout, record: RedoRecord, change: bytes | None = None, *, durable: bool) -> Path:
-    """Record operations before they are carried out, in the change record ``change`` (a JSON object), if given."""
+def write(layout: Layout, record: RedoRecord, change: bytes | None = None) -> str:
+    """Write a record of operations, in the change record ``change`` (a JSON object), if given, to a temporary file.
+
+    Returns its path. :func:`publish` must follow, once this file and all that the operations name are durable.
+    """
     if change is None:
         data = msgspec.json.encode(record if record.appendings else record.namings)
     else:
@@ -84,15 +88,13 @@ def write(layout: Layout, record: RedoRecord, change: bytes | None = None, *, du
         except (msgspec.DecodeError, RecursionError) as error:
             raise StorageError(f"the record of a change cannot be written: {error}") from None
         data = msgspec.json.format(msgspec.json.encode(whole), indent=1)
-    temp = files.write_temp(layout.unfinished, "write", data)
-    try:
-        if durable:
-            files.sync_files([temp])
-        path = layout.unfinished / f"{os.urandom(8).hex()}{REDO_SUFFIX}"
-        files.publish(temp, path)
-    except BaseException:
-        files.remove(temp)
-        raise
+    return files.write_temp(layout.unfinished, "write", data)
+
+
+def publish(layout: Layout, temp: str, *, durable: bool) -> Path:
+    """Give a record its name, before its operations are carried out."""
+    path = layout.unfinished / f"{os.urandom(8).hex()}{REDO_SUFFIX}"
+    files.publish(temp, path)
     if durable:
         files.sync_folder(layout.unfinished)
     return path

@@ -55,7 +55,7 @@ _SAME_FOLDER = "UPDATE folders SET mtime_ns = ?, seen_ns = ? WHERE path = ? AND 
 _NEW_FOLDER = "INSERT OR REPLACE INTO folders(mtime_ns, seen_ns, path) VALUES (?, ?, ?)"
 
 
-class _Publish(Struct):
+class _Publish(Struct, gc=False):
     temp: str
     target: str
     version: Path | None  # where the file now at the target is kept first
@@ -101,6 +101,7 @@ class Transaction:
         self._undo: list[Callable[[], None]] = []
         self._change_record: Path | None = None
         self._record: Path | None = None
+        self._unnamed: list[str] = []  # the redo record until it gets its name
         self._folders: dict[str, int] = {}
         self.recorded_folders: dict[str, int] = {}
 
@@ -289,10 +290,13 @@ class Transaction:
             elif path != self._change_record:
                 publishes.append(_Publish(str(temp), str(path), None))
         try:
-            if self._durable and publishes:
-                files.sync_files(list(map(attrgetter("temp"), publishes)))
-            self._remember_folders(publishes)
             record = self._redo_record(publishes)
+            if self._durable and (unsynced := [one.temp for one in publishes] + self._unnamed):
+                files.sync_files(unsynced)
+            self._remember_folders(publishes)
+            for temp in self._unnamed:
+                self._record = redo.publish(self._layout, temp, durable=self._durable)
+            self._unnamed.clear()
             # Moves first: a chunk that is restored and then changed in one batch must end as changed.
             for source, target in self._moves:
                 self._move(source, target)
@@ -347,7 +351,11 @@ class Transaction:
             ) as error:  # the next open adopts the files as they are; nothing acknowledged is touched
                 _logger.error("undo of a failed write: %s", error)
         self._undo.clear()
-        for temp in (*(item.temp for item in self._pending.values()), *self._files.values()):
+        for temp in (
+            *(item.temp for item in self._pending.values()),
+            *self._files.values(),
+            *self._unnamed,
+        ):
             if temp is not None:
                 files.remove(temp)
         if self._record is not None:
@@ -370,7 +378,7 @@ class Transaction:
             )
 
     def _redo_record(self, publishes: list[_Publish]) -> redo.RedoRecord:
-        """Write the redo record. A single file needs none: it is written whole or not at all."""
+        """Write the redo record, still without its name. A single file needs none: it is there whole or not at all."""
         change = self._change_record
         temp = None if change is None else self._files[change]
         if len(publishes) + len(self._moves) <= 1 and not self._appended and temp is None:
@@ -383,7 +391,7 @@ class Transaction:
             record.change_record = self._layout.relative(change)
             data = temp.read_bytes()
             files.remove(temp)
-        self._record = redo.write(self._layout, record, data, durable=self._durable)
+        self._unnamed = [redo.write(self._layout, record, data)]
         return record
 
     def _namings(self, publishes: list[_Publish]) -> list[redo.Naming]:
