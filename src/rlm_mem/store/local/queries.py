@@ -257,7 +257,7 @@ class Queries:
         """Those of these terms that the dictionary has with a lower number; some only deleted chunks may have had."""
         found = self._connections.get().execute(
             "SELECT text FROM terms WHERE text IN (SELECT value FROM json_each(?)) AND term < ?",
-            (json.dumps(list(terms)), number),
+            (msgspec.json.encode(list(terms)).decode(), number),
         )
         return {text for (text,) in found}
 

@@ -294,8 +294,8 @@ class Transaction:
             if self._durable and (unsynced := [one.temp for one in publishes] + self._unnamed):
                 files.sync_files(unsynced)
             self._remember_folders(publishes)
-            for temp in self._unnamed:
-                self._record = redo.publish(self._layout, temp, durable=self._durable)
+            for unnamed in self._unnamed:
+                self._record = redo.publish(self._layout, unnamed, durable=self._durable)
             self._unnamed.clear()
             # Moves first: a chunk that is restored and then changed in one batch must end as changed.
             for source, target in self._moves:
@@ -351,11 +351,7 @@ class Transaction:
             ) as error:  # the next open adopts the files as they are; nothing acknowledged is touched
                 _logger.error("undo of a failed write: %s", error)
         self._undo.clear()
-        for temp in (
-            *(item.temp for item in self._pending.values()),
-            *self._files.values(),
-            *self._unnamed,
-        ):
+        for temp in (*(item.temp for item in self._pending.values()), *self._files.values(), *self._unnamed):
             if temp is not None:
                 files.remove(temp)
         if self._record is not None:
