@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import gc
 import os
+import sys
 
-__all__ = ["environment_of_programs", "prepare"]
+__all__ = ["environment_of_programs", "prepare", "speak_utf8"]
 
 _ONE_THREAD = "OPENBLAS_NUM_THREADS"
 """numpy comes with OpenBLAS, which starts a thread for each processor when it is loaded; these spin for longer than
@@ -18,8 +19,21 @@ _COLLECTED = 50_000
 """Number of new objects that triggers a garbage collection. With Python's default of 700, loading the modules triggers
 some hundred collections, which find nothing."""
 
+_UTF8 = "PYTHONUTF8"
+_ASCII = ("ascii", "us-ascii", "ansi_x3.4-1968")
+
 _ours: list[str] = []
 """Environment variables that ``prepare`` set."""
+
+
+def speak_utf8() -> None:
+    """Start this program anew with UTF-8 where the locale has ASCII alone and Python's UTF-8 mode is off.
+
+    Arguments and names of files with other letters would else be half surrogate pairs, which no memory has.
+    """
+    fixed = sys.flags.ignore_environment or os.environ.get(_UTF8) == "1"
+    if sys.getfilesystemencoding().lower() in _ASCII and not fixed:
+        os.execve(sys.executable, [sys.executable, *sys.orig_argv[1:]], {**os.environ, _UTF8: "1"})
 
 
 def prepare() -> None:

@@ -279,3 +279,17 @@ def test_amounts_read_as_english(count: int, noun: str, said: str) -> None:
 )
 def test_unpriced_is_not_zero(cost: float | None, said: str) -> None:
     assert money(cost) == said
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows hands arguments over as Unicode")
+def test_words_of_other_alphabets_are_found_in_the_plain_c_locale(tmp_path: Path) -> None:
+    """With Python's UTF-8 mode switched off arguments would arrive as half surrogate pairs."""
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": "utf-8"}
+    command = [sys.executable, "-m", "rlm_mem", "--brain", str(tmp_path / "brän")]
+    for more in (["remember", "Zoë lives in Zürich."], ["search", "Zürich"]):
+        ran = subprocess.run(
+            [*command, *more], env=environment, capture_output=True, encoding="utf-8", timeout=60, check=False
+        )
+        assert ran.returncode == 0, ran.stderr
+    assert "Zoë lives in Zürich." in ran.stdout
+    assert (tmp_path / "brän" / "memory").is_dir()

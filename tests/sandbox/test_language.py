@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -526,3 +527,34 @@ def test_a_match_is_shown_with_the_start_of_its_line(store: ChunkStore) -> None:
         assert "I sold my boat" in printed and printed.rstrip().endswith("the buyer paid."), "it has room"
         cut = session.run("print_rows(grep('buyer'), 80)").output.splitlines()[-1]
         assert cut.startswith("[0] I sold my boat") and "buyer paid." in cut and len(cut) < 90
+
+
+@pytest.mark.parametrize("engine", ["monty", "cpython"])
+@pytest.mark.parametrize(
+    ("raised", "said"),
+    [
+        ("SystemExit(0)", "SystemExit: 0"), ("ValueError('a', 2)", "ValueError: ('a', 2)"),
+        ("KeyError(3)", "KeyError: "), ("RuntimeError(*['a', 'b'])", "RuntimeError: ('a', 'b')"),
+        ("ValueError('plain')", "ValueError: plain"), ("TypeError", "TypeError"),
+    ],
+)  # fmt: skip
+def test_an_exception_takes_any_values(store: ChunkStore, engine: str, raised: str, said: str) -> None:
+    with REPLSession(store, engine=engine) as session:
+        with pytest.raises(ProgramError, match=re.escape(said)) as failed:
+            session.execute(f"x = 1\nraise {raised}")
+        assert failed.value.line == 2
+        with pytest.raises(ProgramError, match="AssertionError: 5"):
+            session.execute("assert x == 2, 5")
+        assert (
+            session.execute("try:\n    raise ValueError(5)\nexcept ValueError as e:\n    said = str(e)\nsaid")
+            == "5"
+        )
+
+
+def test_what_monty_lacks_is_no_internal_error(store: ChunkStore) -> None:
+    with (
+        REPLSession(store, engine="monty") as session,
+        pytest.raises(ProgramError, match="TypeError: exceptions can only be called with") as failed,
+    ):
+        session.execute("kind = ValueError\nraise kind(5)")
+    assert failed.value.hint is not None and "str(value)" in failed.value.hint

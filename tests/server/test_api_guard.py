@@ -6,12 +6,15 @@ import asyncio
 import contextlib
 import re
 import socket
-from collections.abc import Iterator
+import time
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.responses import Response
+from starlette.applications import Starlette
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from rlm_mem.http import limits
@@ -375,3 +378,59 @@ def test_a_client_that_is_slow_to_ask_holds_nothing(tmp_path: Path, monkeypatch:
     with serving(tmp_path / "brain", dashboard=True) as (app, state, _):
         found = asyncio.run(asyncio.wait_for(go(), 30))
     assert [answer.split(b"\r\n")[0].removeprefix(b"HTTP/1.1 ") for answer in found] == list(slow.values())
+
+
+def test_a_client_that_stops_reading_holds_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one that reads slowly gets the whole answer."""
+    monkeypatch.setattr(running, "_SEND_SECONDS", 0.5)
+    monkeypatch.setattr(running, "_TICKS", 1)
+    size, ended = 24_000_000, 0
+
+    async def large(_: Any) -> StreamingResponse:
+        async def parts() -> AsyncIterator[bytes]:
+            nonlocal ended
+            try:
+                for _ in range(size // 100_000):
+                    yield b"x" * 100_000
+            finally:
+                ended += 1
+
+        return StreamingResponse(parts())
+
+    async def at_once(_: Any) -> Response:
+        return Response(b"x" * size)
+
+    def connected(port: int, path: str) -> socket.socket:
+        made = socket.socket()
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        made.connect(("127.0.0.1", port))
+        made.sendall(f"GET {path} HTTP/1.0\r\nHost: x\r\n\r\n".encode())
+        return made
+
+    def read_slowly(port: int) -> int:
+        with connected(port, "/large") as client:
+            total, at = 0, time.monotonic()
+            while part := client.recv(1_000_000):
+                total += len(part)
+                if time.monotonic() - at < 1.5:
+                    time.sleep(0.02)  # well above the time after which a client that reads nothing is left
+            return total
+
+    async def go() -> int:
+        app = Starlette(routes=[Route("/large", large), Route("/at-once", at_once)])
+        server = running.Running(app, Network(), Metrics(), state, 5.0)
+        with socket.create_server(("127.0.0.1", 0)) as listening:
+            serving_it = asyncio.create_task(server.serve(sockets=[listening]))
+            port = listening.getsockname()[1]
+            stuck = [await asyncio.to_thread(connected, port, path) for path in ("/large", "/at-once")]
+            total = await asyncio.to_thread(read_slowly, port)
+            while len(server.server_state.connections) or ended < 2:
+                await asyncio.sleep(0.02)
+            for one in stuck:
+                one.close()
+            server.should_exit = True
+            await serving_it
+        return total
+
+    with serving(tmp_path / "brain") as (_, state, _):
+        assert asyncio.run(asyncio.wait_for(go(), 60)) > size

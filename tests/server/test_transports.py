@@ -80,11 +80,43 @@ def test_initialize_is_answered_before_any_memory_is_opened(tmp_path: Path) -> N
     ran = subprocess.run(started(brain), input=sent, capture_output=True, timeout=60, check=False)
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     assert [line["result"]["serverInfo"]["name"] for line in lines if line.get("id") == 1] == ["rlm-mem"]
-    refused = {line["id"]: line["error"]["message"] for line in lines if "error" in line}
-    assert list(refused) == ["deep", 7, 8]
-    assert "recursion" in refused["deep"] and "JSON-RPC" in refused[8]
+    refused = {line["id"]: line["error"] for line in lines if "error" in line}
+    assert list(refused) == [None, "deep", 7, 8]
+    assert [one["code"] for one in refused.values()] == [-32700, -32700, -32700, -32600]
+    assert "recursion" in refused["deep"]["message"] and "JSON-RPC" in refused[8]["message"]
     assert ran.returncode == 0, ran.stderr.decode()
     assert not brain.exists()
+
+
+def test_batches_and_odd_ids_are_answered_as_json_rpc_says(tmp_path: Path) -> None:
+    ping = {"jsonrpc": "2.0", "method": "ping"}
+    batch = [
+        {**ping, "id": "a"},
+        5,
+        [{**ping, "id": "nested"}],
+        {**ping, "id": 2},
+        {**ping, "jsonrpc": "1.0", "id": 3},
+    ]
+    odd = [{**ping, "id": one} for one in (None, 1.5, True, [1], {})]
+    answers = [[{"jsonrpc": "2.0", "id": 9, "result": {}}], {"jsonrpc": "2.0", "id": 9, "error": 5}]
+    sent = [[], batch, *odd, "text", *answers, {**ping, "id": -5}, {**ping, "id": ""}, {**ping, "id": 10**40}]
+    lines = [initialize(), b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n', b"\n"]
+    lines += [json.dumps(one).encode() + b"\n" for one in sent]
+    lines.append(json.dumps({**ping, "id": "last"}).encode() + b"\n")
+    got: list[dict[str, Any]] = []
+    with subprocess.Popen(
+        started(tmp_path / "brain"), stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        assert process.stdin is not None and process.stdout is not None
+        process.stdin.write(b"".join(lines))
+        process.stdin.flush()
+        while not got or got[-1]["id"] != "last":
+            got.append(json.loads(process.stdout.readline()))
+        process.stdin.close()
+    assert [one["id"] for one in got if one.get("result") == {}] == ["a", 2, -5, "", 10**40, "last"]
+    refused = [(one["id"], one["error"]["code"]) for one in got if "error" in one]
+    wrong = 1 + 2 + len(odd) + 1  # the empty batch, two parts of the other one, odd ids, a text
+    assert sorted(refused, key=str) == [(3, -32600), *[(None, -32600)] * wrong]
 
 
 def test_the_server_loads_only_what_describes_its_operations_before_the_first_call() -> None:

@@ -389,7 +389,7 @@ def test_a_folder_without_the_right_to_write_is_read_and_clearly_refused_for_wri
         try:
             ChunkStore(base).create_chunk("x")
         except StoreReadOnly as error:
-            assert error.hint is not None
+            assert error.hint is not None and str(base) in error.message
         else:
             raise AssertionError("written without the right to")
 
@@ -417,7 +417,8 @@ def test_rights_taken_away_while_open_give_one_clear_error_and_change_nothing(op
         ):
             try:
                 attempt()
-            except StoreReadOnly:
+            except StoreReadOnly as error:
+                assert str(base) in error.message
                 continue
             raise AssertionError("written without the right to")
         read = store.get_chunk(chunk.id)

@@ -292,3 +292,21 @@ def test_a_label_inside_a_sentence_does_not_start_a_turn() -> None:
 @given(st.text(st.sampled_from(".!?\"')] \n\x1cab"), max_size=40))
 def test_the_ends_of_sentences_in_ascii_are_those_of_any_text(text: str) -> None:
     assert [end.span() for end in _ASCII_END.finditer(text)] == [end.span() for end in _END.finditer(text)]
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n", "\r"])
+def test_every_kind_of_line_end_separates_turns_headings_and_items(line_end: str) -> None:
+    lines = [
+        "Ann: I live in Oslo.",
+        "Bob: I moved to Rome.",
+        "",
+        "# Plan",
+        "",
+        "- one",
+        "- two",
+        "",
+        "Some text.",
+    ]
+    text = line_end.join(lines)
+    assert [text[one.start : one.end] for one in blocks(text)] == [line for line in lines if line]
+    assert [one.author for one in blocks(text)][:2] == ["Ann", "Bob"]

@@ -27,6 +27,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         Exit code: 0 for success, 1 if the operation failed, 2 for bad input, 130 if interrupted.
     """
     if arguments is None:
+        own_process.speak_utf8()
         own_process.prepare()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # closed by the parent process

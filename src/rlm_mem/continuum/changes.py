@@ -136,7 +136,7 @@ class Changes:
     def locked(self, *, undoable: bool = False) -> Iterator[WriteTransaction]:
         """One transaction, after finishing what an earlier one left; ``undoable``: changes of files are recorded."""
         if self._store.backend.read_only:
-            raise StoreReadOnly("the memory was opened read-only")
+            raise StoreReadOnly(f"the memory {self._store.backend.location} was opened read-only")
         if self._store.backend.in_transaction:
             raise StorageError(
                 "tiered memories cannot be changed inside a batch of chunk writes",

@@ -31,6 +31,10 @@ _BY_MESSAGE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
             r"support yield",
             "use 'yield' only as a statement of its own in a plain def, or build and return a list",
         ),
+        (
+            r"exceptions can only be called with",
+            "write ValueError(str(value)): an exception takes one text here",
+        ),
         (r"support the 'del' statement", "write d.pop(key), or assign None"),
         (r"support async comprehensions|exception groups", "write a plain for loop with try and except"),
         (r"has no attribute '(?:VERBOSE|X)'", "write the pattern on one line, without re.VERBOSE"),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-__all__ = ["METHODS", "CALLBACK_SAFE_BUILTINS", "TYPE_NAMES", "TYPES_OWN_METHODS"]
+import builtins
+
+__all__ = ["METHODS", "CALLBACK_SAFE_BUILTINS", "EXCEPTIONS", "TYPE_NAMES", "TYPES_OWN_METHODS"]
 
 TYPE_NAMES = ("str", "list", "dict", "set", "tuple", "int", "float", "bytes", "frozenset")
 
@@ -28,3 +30,10 @@ _CALLBACK_SAFE_NAMES = (
 )
 CALLBACK_SAFE_BUILTINS = frozenset(_CALLBACK_SAFE_NAMES.split())
 """Built-ins that call no function of the program unless one is passed to them."""
+
+EXCEPTIONS = frozenset(
+    name
+    for name, kind in vars(builtins).items()
+    if isinstance(kind, type) and issubclass(kind, BaseException)
+)
+"""Names of built-in exceptions."""

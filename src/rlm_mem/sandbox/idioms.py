@@ -13,7 +13,13 @@ from collections.abc import Container
 from dataclasses import dataclass, field
 
 from rlm_mem.sandbox.idiom_generators import assign, make_eager, short_circuit, split_base_classes, yields
-from rlm_mem.sandbox.idiom_tables import CALLBACK_SAFE_BUILTINS, METHODS, TYPE_NAMES, TYPES_OWN_METHODS
+from rlm_mem.sandbox.idiom_tables import (
+    CALLBACK_SAFE_BUILTINS,
+    EXCEPTIONS,
+    METHODS,
+    TYPE_NAMES,
+    TYPES_OWN_METHODS,
+)
 from rlm_mem.sandbox.policy import syntax_tree
 from rlm_mem.sandbox.prelude import REQUIRES
 from rlm_mem.sandbox.prelude_modules import CLASSES, MODULES
@@ -424,12 +430,31 @@ class Rewriter(ast.NodeTransformer):
             return self._renamed(node, name)
         elif name == "callable" or (name == "object" and not node.args):
             return self._renamed(node, name)
+        elif name in EXCEPTIONS and node.args and not node.keywords:
+            self._take_one_text(node)
         elif name == "iter" and len(node.args) == 1:
             return node
         elif name == "globals" and not node.args and not self._functions and not self._nested:
             self.changed = True
             return ast.copy_location(call_of("_rlm_b_locals"), node)
         return node
+
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        self.generic_visit(node)
+        if node.msg is not None and not _is_text(node.msg):
+            node.msg = ast.copy_location(self._formatted(node.msg), node.msg)
+        return node
+
+    def _take_one_text(self, node: ast.Call) -> None:
+        """``ValueError(5)`` → ``ValueError(f'{5}')``: an exception of Monty takes one text or nothing."""
+        several = len(node.args) > 1 or isinstance(node.args[0], ast.Starred)
+        if several or not _is_text(node.args[0]):
+            given = ast.Tuple(node.args, ast.Load()) if several else node.args[0]
+            node.args = [ast.copy_location(self._formatted(given), node)]
+
+    def _formatted(self, value: ast.expr) -> ast.expr:
+        self.changed = True
+        return ast.JoinedStr([ast.FormattedValue(value, -1)])
 
     def _renamed(self, node: ast.Call, piece: str) -> ast.Call:
         self._use(piece)
@@ -604,6 +629,10 @@ def rewrite(code: str, tree: ast.Module, deadline: float = math.inf) -> Rewritte
         # original program, so that the error is Monty's own.
         return Rewritten(code, guarded=False)
     return Rewritten(fresh, _with_required(rewriter.pieces), lines)
+
+
+def _is_text(value: ast.expr) -> bool:
+    return isinstance(value, ast.JoinedStr) or isinstance(getattr(value, "value", None), str)
 
 
 def only_reads(tree: ast.Module, functions: Container[str]) -> bool:

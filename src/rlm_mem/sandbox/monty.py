@@ -245,6 +245,8 @@ _GATEWAY_ID = UUID("7a1c9f0e-6d1b-4b9e-9a55-2f6f0c7d3e11")
 """Id of the object through which programs call host functions; the same in every session and snapshot."""
 
 _STATE_NOTE = "names it assigned are lost, those of earlier programs are kept"
+_NOT_DONE = "Internal error in monty: "
+"""What Monty puts before the message where it lacks a feature of Python."""
 _TOO_LONG = f"the program ran longer than its time and was stopped; {_STATE_NOTE}"
 
 
@@ -601,6 +603,8 @@ class MontyEngine:
             with suppress(ValueError):
                 # Only the display has the name of exceptions that the program defines.
                 kind = error.display("type-msg").partition(":")[0].strip() or kind
+        if message.startswith(_NOT_DONE):
+            kind, message = "TypeError", message.removeprefix(_NOT_DONE)
         if kind == "KeyError" and inner.args:
             message = repr(inner.args[0])
         if kind == "TimeoutError" and message.startswith(("feed time limit", "turn time limit")):

@@ -7,6 +7,7 @@ import contextlib
 import logging
 import signal
 import socket
+import sys
 import time
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any
@@ -30,6 +31,9 @@ _TICKS = 10
 """Ticks, of a tenth of a second each, between two checks of waiting connections."""
 _HEAD_SECONDS = 30.0
 """How long, in seconds, a connection may take to send the head of a request, or the rest of an answered request."""
+
+_SEND_SECONDS = 60.0
+"""How long, in seconds, a client may read nothing of an answer while a part of it waits to be sent."""
 
 _log = logging.getLogger(__name__)
 
@@ -66,6 +70,7 @@ class Running(uvicorn.Server):
         self._drain_seconds = drain_seconds
         self._handing_over: asyncio.Task[None] | None = None
         self._waiting: dict[Any, tuple[Any, float]] = {}
+        self._unread: dict[Any, tuple[int, float]] = {}
         self.on_replace: Callable[[], Awaitable[bool]] | None = None
         """Starts a new server; returns True when the new server has taken over."""
         self.on_ready: Callable[[], None] = lambda: None
@@ -75,6 +80,7 @@ class Running(uvicorn.Server):
         """Whether to end; called ten times a second."""
         if counter % _TICKS == 0:
             self._close_waiting()
+            self._end_unread()
         return await super().on_tick(counter)
 
     def _close_waiting(self) -> None:
@@ -93,6 +99,20 @@ class Running(uvicorn.Server):
                 if transport is not None:
                     transport.close()
         self._waiting = waiting
+
+    def _end_unread(self) -> None:
+        """End connections whose clients have stopped to read: what they asked for would be kept for good."""
+        now, unread = time.monotonic(), {}
+        for connection in self.server_state.connections:
+            transport = connection.transport
+            size = 0 if transport is None else transport.get_write_buffer_size()
+            if size:
+                size += _unsent(transport.get_extra_info("socket"))
+                before, since = self._unread.get(connection, (size, now))
+                unread[connection] = size, since if size >= before else now
+                if now - unread[connection][1] > _SEND_SECONDS:
+                    transport.abort()  # close() would wait until everything is sent
+        self._unread = unread
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to serve."""
@@ -132,3 +152,15 @@ class Running(uvicorn.Server):
         await super().shutdown(None)
         # Do not raise SIGTERM again: the process ends by itself, after it has closed the memory.
         self._captured_signals = [one for one in self._captured_signals if one != signal.SIGTERM]
+
+
+def _unsent(connected: Any) -> int:
+    """Bytes that the system keeps until the client has read them: a slow client reads minutes from there alone."""
+    if connected is None or not sys.platform.startswith("linux"):
+        return 0
+    import fcntl
+    import termios
+
+    with contextlib.suppress(OSError):
+        return int.from_bytes(fcntl.ioctl(connected.fileno(), termios.TIOCOUTQ, bytes(4)), sys.byteorder)
+    return 0

@@ -175,6 +175,7 @@ def erase(
 
     Raises:
         InputError: neither or both are given, or the name is too short, too long or not one line.
+        ConflictError: within a batch, unless it is a dry run: an erasure cannot be undone with the rest of it.
         StoreReadOnly, StorageError: the store cannot be written; a second run continues.
     """
     named = _checked(person, source)

@@ -145,7 +145,7 @@ def write_temp(folder: StrPath, name: str, data: bytes, mode: int = 0o644) -> st
             os.close(descriptor)
     except OSError as error:
         remove(temp)
-        translate(error, name)
+        translate(error, os.path.join(folder, name))  # noqa: PTH118 - a folder given as text
     return temp
 
 
@@ -251,4 +251,4 @@ def write_atomic(target: Path, data: bytes, *, durable: bool = True, mode: int =
             sync_folder(target.parent)
     except OSError as error:
         remove(temp)
-        translate(error, target.name)
+        translate(error, str(target))

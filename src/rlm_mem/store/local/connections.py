@@ -324,7 +324,7 @@ class UnsyncedMark:
                     Path(self._path).touch()
                     files.sync_folder(self._folder)
                 except OSError as error:
-                    files.translate(error, "the change")
+                    files.translate(error, f"the change of {self._folder.parent}")
             self._used = self._used or self._usable
             version = connection.execute("PRAGMA user_version").fetchone()[0]
             if version > schema.INDEX_VERSION:

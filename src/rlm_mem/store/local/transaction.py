@@ -324,7 +324,7 @@ class Transaction:
                 raise
             if isinstance(error, FileNotFoundError):
                 self._check_index()  # the lock of another index does not protect the files of this transaction
-            files.translate(error, "the change")
+            files.translate(error, f"the change of {self._layout.base}")
         except BaseException:
             self.rollback()
             raise
