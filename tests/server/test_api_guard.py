@@ -25,6 +25,7 @@ from rlm_mem.serving import running
 from rlm_mem.serving.network import Network
 from tests.server.api import API, BASE, BEARER, PORT, TOKEN, client_of, serving
 from tests.server.test_api_chunks import refused
+from tests.waiting import soon, until
 
 SECRET = "the heron server stands in the cellar"
 PAGE = {"Accept": "text/html,application/xhtml+xml"}
@@ -409,11 +410,11 @@ def test_a_client_that_stops_reading_holds_nothing(tmp_path: Path, monkeypatch: 
 
     def read_slowly(port: int) -> int:
         with connected(port, "/large") as client:
-            total, at = 0, time.monotonic()
+            total, reads, began = 0, 0, time.monotonic()
             while part := client.recv(1_000_000):
-                total += len(part)
-                if time.monotonic() - at < 1.5:
-                    time.sleep(0.02)  # well above the time after which a client that reads nothing is left
+                total, reads = total + len(part), reads + 1
+                if reads < 75:  # for longer than a client that reads nothing is waited for
+                    until(lambda: time.monotonic() > began + reads / 50)
             return total
 
     async def go() -> int:
@@ -424,8 +425,9 @@ def test_a_client_that_stops_reading_holds_nothing(tmp_path: Path, monkeypatch: 
             port = listening.getsockname()[1]
             stuck = [await asyncio.to_thread(connected, port, path) for path in ("/large", "/at-once")]
             total = await asyncio.to_thread(read_slowly, port)
-            while len(server.server_state.connections) or ended < 2:
-                await asyncio.sleep(0.02)
+            await soon(
+                lambda: not server.server_state.connections and ended == 2, "the end of the connections"
+            )
             for one in stuck:
                 one.close()
             server.should_exit = True
