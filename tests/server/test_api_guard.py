@@ -8,6 +8,8 @@ import re
 import socket
 import time
 from collections.abc import AsyncIterator, Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -408,13 +410,18 @@ def test_a_client_that_stops_reading_holds_nothing(tmp_path: Path, monkeypatch: 
         made.sendall(f"GET {path} HTTP/1.0\r\nHost: x\r\n\r\n".encode())
         return made
 
+    def passed(moment: float) -> bool:
+        return time.monotonic() > moment
+
     def read_slowly(port: int) -> int:
         with connected(port, "/large") as client:
-            total, reads, began = 0, 0, time.monotonic()
-            while part := client.recv(1_000_000):
-                total, reads = total + len(part), reads + 1
-                if reads < 75:  # for longer than a client that reads nothing is waited for
-                    until(lambda: time.monotonic() > began + reads / 50)
+            total, began = 0, time.monotonic()
+            for number in count():
+                if not (part := client.recv(1_000_000)):
+                    break
+                total += len(part)
+                # At first slowly, for longer than a client that reads nothing is waited for.
+                until(partial(passed, began + min(number, 75) / 50))
             return total
 
     async def go() -> int:
