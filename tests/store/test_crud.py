@@ -436,3 +436,9 @@ def test_of_equally_strong_links_the_newest_comes_first(store: ChunkStore) -> No
         store.add_link(hub, other, "supports", 0.5)
     store.add_link(others[0], hub, "contradicts", 0.9)
     assert [link.chunk_id for link in store.linked(hub, direction="both")] == [others[0], *reversed(others)]
+
+
+def test_the_last_day_of_the_year_9999_is_listed_whole(store: ChunkStore) -> None:
+    last = store.create_chunk("the end", occurred_at="9999-12-31T23:59:59.5Z")
+    assert store.list_chunks(start_date="9999-12-31", end_date="9999-12-31") == [last.id]
+    assert store.list_chunks(end_date="9999-12-30") == []

@@ -324,3 +324,13 @@ def test_addresses_can_be_left_alone_and_everything_can(tmp_path: Path) -> None:
         assert store.create_chunk("Write to ada@example.org").content == "Write to ada@example.org"
     with opened(tmp_path / "b", action="off") as store:
         assert store.create_chunk(EXAMPLES["slack-token"]).content == EXAMPLES["slack-token"]
+
+
+@pytest.mark.parametrize("kind", ["OPENSSH ", "RSA ", ""])
+def test_a_private_key_that_is_cut_off_is_found(kind: str) -> None:
+    begin = f"-----BEGIN {kind}PRIVATE KEY-----"
+    cut = f"See:\n{begin}\n{ALNUM}\n{ALNUM}"
+    assert names(cut) == ["private-key"]
+    (found,) = find_secrets(cut)
+    assert cut[: found.start] == "See:\n" and found.end == len(cut)
+    assert names(f"A file that begins with {begin} is a private key.") == []

@@ -269,6 +269,8 @@ KEY_RULES: tuple[SecretRule, ...] = (
 
 PRIVATE_KEY_EDGE = late(r"-----(BEGIN|END) [A-Z ]{0,40}PRIVATE KEY(?: BLOCK)?-----")
 """The first and the last line of a private key in PEM or PGP armour."""
+PRIVATE_KEY_LINES = late(r"\s*+(?:[A-Za-z0-9+/=]{20,}+\s*+)++")
+"""Lines between the two, from the first one on."""
 
 PII_RULES: tuple[SecretRule, ...] = (
     SecretRule(

@@ -15,7 +15,15 @@ from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.lazy import logger
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text.patterns import late
-from rlm_mem.text.secret_rules import KEY, KEY_RULES, PII, PII_RULES, PRIVATE_KEY_EDGE, SecretRule
+from rlm_mem.text.secret_rules import (
+    KEY,
+    KEY_RULES,
+    PII,
+    PII_RULES,
+    PRIVATE_KEY_EDGE,
+    PRIVATE_KEY_LINES,
+    SecretRule,
+)
 
 __all__ = [
     "REDACTED",
@@ -110,13 +118,16 @@ def _by_rules(text: str, rules: tuple[SecretRule, ...]) -> list[FoundSecret]:
 def _private_keys(text: str) -> list[FoundSecret]:
     # Pairs the edges in one pass: one pattern from edge to edge would start again at every beginning.
     found: list[FoundSecret] = []
-    opened = -1
+    opened = body = -1
     for edge in PRIVATE_KEY_EDGE.finditer(text):
         if edge[1] == "BEGIN":
-            opened = edge.start() if opened < 0 else opened
+            opened, body = (edge.start(), edge.end()) if opened < 0 else (opened, body)
         elif opened >= 0:
             found.append(FoundSecret(_PRIVATE_KEY, KEY, opened, edge.end()))
             opened = -1
+    # A key that is cut off before its last line is as good as a whole one to whoever finds it.
+    if opened >= 0 and (cut := PRIVATE_KEY_LINES.match(text, body)) is not None:
+        found.append(FoundSecret(_PRIVATE_KEY, KEY, opened, cut.end()))
     return found
 
 

@@ -19,7 +19,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -471,10 +471,10 @@ def day_bounds(text: str, what: str) -> tuple[float, float]:
     """First and last moment (epoch seconds) that a date or time names: a bare date is its whole day."""
     moment = parse_time(text, what)
     if len(text.strip()) <= 10:
-        try:
-            return moment.timestamp(), (moment + timedelta(days=1)).timestamp()
-        except OverflowError:
-            return moment.timestamp(), datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
+        return (
+            moment.timestamp(),
+            moment.timestamp() + 86_400,
+        )  # of the year 9999, too: no date is after its last day
     return moment.timestamp(), moment.timestamp()
 
 
