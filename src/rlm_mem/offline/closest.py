@@ -31,6 +31,8 @@ _IN_CHUNK = 0.5
 """Weight of the question words found in any passage of the same chunk."""
 _NAMED, _OF_FORM = 2.0, 0.6
 """Weight of the names of the question, and of a time, a number … if the question asks for one."""
+_NAMED_IN_DOCUMENT = 0.5
+"""Weight of the names in a document: that of the tool stands above every passage."""
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
 
@@ -96,7 +98,8 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
     for passage, own, lag in zip(passages, stems, lags, strict=True):
         said = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
         near = matched(own, passage.text) + _SAID * said + _IN_CHUNK * whole[passage.chunk_id]
-        near += _NAMED * _names(question, passage) + _OF_FORM * _has_kind(question, passage)
+        named = _NAMED_IN_DOCUMENT if passage.of_document else _NAMED
+        near += named * _names(question, passage) + _OF_FORM * _has_kind(question, passage)
         found.append(near - _LAG * min(lag, 4.0))
     return found
 

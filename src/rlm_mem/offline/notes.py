@@ -15,7 +15,7 @@ from rlm_mem.offline.everyday import RELATIONS, Relation, degree, has_known_memb
 from rlm_mem.offline.features import lags_behind
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
-from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
+from rlm_mem.offline.phrases import FUNCTION_WORDS, PATH, word_set
 from rlm_mem.offline.pieces import Piece, counted_thing, piece, reason_after, trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import get_analyser
@@ -142,7 +142,11 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
             continue
         if line.passage.of_document and counted and not degree(counted, line.sentence.stems, ""):
             continue  # a manual has many figures: one without the thing counts something else
+        if line.passage.of_document and _of_other_case(question, line.sentence.text):
+            continue
         part = _announced(line, _answer(question, line, wanted))
+        if part is not None and line.passage.of_document:
+            part = _of_document(question, part, line, wanted)
         if part is None or not has_form(question, part.text):
             continue
         if part.fit < _MIN_FIT and not _quotable(question, wanted, line, matched, everything):
@@ -156,6 +160,8 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     found.sort(key=lambda one: -one.score)
     best = found[0]
     answer, used = best.piece.text, [best.line.passage]
+    if best.line.passage.of_document and not question.many:
+        answer = _with_next(best.line, answer)
     if question.many and question.kind in ("what", "who", "where", "name", "kind"):
         for other in found[1:]:
             if len(used) < _MAX_LISTED and other.line.passage not in used and other.score >= best.score - 0.1:
@@ -173,6 +179,59 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     confidence -= 0.12 * (runner_up and not question.many)
     exact = best.piece.fit >= _EXACT_FIT
     return Reading(answer, tuple(used), round(answerable, 3), round(min(answerable, confidence), 3), exact)
+
+
+_CASE = re.compile(
+    r"\b(?:if|when|where|while|for)\b[^.;]{0,80}?\b(?:not|no|none|never|cannot|without)\b|\bunless\b|n't\b",
+    re.IGNORECASE,
+)
+_IN_QUESTION = re.compile(
+    r"\b(?:not|no|none|nothing|never|cannot|without|unless|un\w+ed)\b|n['’]t\b", re.IGNORECASE
+)
+_EXCEPTS = re.compile(
+    r"\b(?:not|no|none|nothing|never|cannot|without|unless|except|only|other than|instead|un\w+ed|in\w+able)\b"
+    r"|n['’]t\b",
+    re.IGNORECASE,
+)
+_FIGURES = frozenset(("how_many", "how_long", "when"))
+_LEAST_ASKED = 3
+"""A manual answers yes or no to at least so many words: fewer are in many of its sentences."""
+_LONGEST_QUOTE = 400
+"""Characters of a sentence of a document with the one after it."""
+
+
+def _of_other_case(question: Question, text: str) -> bool:
+    """Whether a sentence of a manual says what holds if something is not so, and the question asks for the opposite.
+
+    A question for what is not so needs a sentence with a negation or an exception.
+    """
+    if _IN_QUESTION.search(question.text):
+        return question.kind != "yes_no" and not _EXCEPTS.search(text)
+    return bool(_CASE.search(text))
+
+
+def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str, float]) -> Piece | None:
+    """The answer as a document gives it, or None: a figure in its sentence, a place as a path or a sentence."""
+    text = trimmed(line.sentence.text)
+    if question.kind == "yes_no":
+        names = _name_stems(question)
+        heavy = [term for term, weight in wanted.items() if weight >= 1 and term not in names]
+        return part if len(heavy) >= _LEAST_ASKED else None
+    if question.kind == "where" and not PATH.search(part.text):
+        return None
+    if question.kind in _FIGURES and part.fit >= _MIN_FIT:
+        return None if part.text.lower().split()[0] in ("one", "a", "an") else replace(part, text=text)
+    return part
+
+
+def _with_next(line: _Line, answer: str) -> str:
+    """A whole sentence of a document with the sentence after it, which often says more."""
+    text = trimmed(line.sentence.text)
+    following = line.passage.sentences[line.number + 1 : line.number + 2]
+    if answer != text or not following:
+        return answer
+    both = f"{text.rstrip('.')}. {trimmed(following[0].text)}"
+    return both if len(both) <= _LONGEST_QUOTE else answer
 
 
 def _announced(line: _Line, part: Piece | None) -> Piece | None:
@@ -254,7 +313,7 @@ def _lines(passage: Passage) -> list[_Line]:
         if sentence.asks:
             continue
         if len(sentence.text) > _MAX_SENTENCE:
-            sentence = Sentence(sentence.text[:_MAX_SENTENCE], sentence.start)
+            sentence = replace(sentence, text=sentence.text[:_MAX_SENTENCE])
         pronoun = any(word.low in _THIRD_PERSON for word in sentence.words)
         nameless = not any(w.text[:1].isupper() and n for n, w in enumerate(sentence.words))
         antecedents = before | continued if pronoun else earlier if nameless else frozenset()

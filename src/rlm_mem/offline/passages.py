@@ -20,6 +20,7 @@ _SENTENCE = re.compile(
 )
 
 
+_HYPHEN = re.compile("-")
 _COMPOUND = re.compile(r"[-_/=]|[a-z][A-Z]|\w\.\w")
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
 """Words written as one: "client-side", "max_size", "maxSize"."""
@@ -44,6 +45,7 @@ class Sentence:
 
     text: str
     start: int
+    of_document: bool = False
 
     @cached_property
     def words(self) -> tuple[Word, ...]:
@@ -65,11 +67,14 @@ class Sentence:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        """Stems of all its words, and of the parts of those with hyphens and of identifiers."""
+        """Stems of all its words and of the parts of those with hyphens, in a document also of other compounds."""
         stem = get_analyser("english").stem
-        compound = (word.text for word in self.words if _COMPOUND.search(word.text))
-        parts = (part.lower() for text in compound for part in _PART.findall(text))
-        return frozenset(word.stem for word in self.words) | frozenset(map(stem, parts))
+        compound = _COMPOUND if self.of_document else _HYPHEN
+        split = _PART.findall if self.of_document else _HYPHEN.split
+        parts = (
+            part for word in self.words if compound.search(word.text) for part in split(word.text) if part
+        )
+        return frozenset(word.stem for word in self.words) | frozenset(stem(part.lower()) for part in parts)
 
     @property
     def asks(self) -> bool:
@@ -107,7 +112,7 @@ class Passage:
     @cached_property
     def sentences(self) -> tuple[Sentence, ...]:
         """Its sentences in order."""
-        return tuple(split_sentences(self.text))
+        return tuple(split_sentences(self.text, of_document=self.of_document))
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -144,7 +149,7 @@ class Reading:
 
 
 _BROKEN = re.compile(r"\u2010\n[ \t]*(?=[^\W\d_])")
-_WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:])\n[ \t]*(?=[^\W_]|[`\"'(])(?!\d+[.)] )")
+_WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:])\n[ \t]*(?=[^\W_]|[`\"'(<]|:\w)(?!\d+[.)] )")
 
 
 def unwrapped(text: str) -> str:
@@ -159,12 +164,12 @@ _LINK_TARGET = re.compile(r"\.\. _|\[[^\]\n]{1,200}\]:\s")
 """The beginning of a line that only gives the address of a link, in reStructuredText and Markdown."""
 
 
-def split_sentences(text: str) -> list[Sentence]:
+def split_sentences(text: str, *, of_document: bool = False) -> list[Sentence]:
     """Split at full stops, question and exclamation marks and line breaks, not inside words, numbers or names."""
     found = []
     for match in _SENTENCE.finditer(text):
         piece = match.group()
         stripped = piece.strip()
         if stripped and any(char.isalnum() for char in stripped) and not _LINK_TARGET.match(stripped):
-            found.append(Sentence(stripped, match.start() + piece.index(stripped[0])))
+            found.append(Sentence(stripped, match.start() + piece.index(stripped[0]), of_document))
     return found
