@@ -133,6 +133,37 @@ def test_a_damaged_file_gives_none_is_reported_and_never_overwritten(
         assert path.read_bytes() == damage
 
 
+def test_each_opening_names_unreadable_files_and_takes_in_one_mended_in_place(
+    base: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a conflict of two clones has them, and the editor that removes its marks."""
+
+    def told() -> list[str]:
+        caplog.clear()
+        with ChunkStore(base) as store:
+            kept.append(store.get_chunk(ids[0]))
+        return [record.getMessage() for record in caplog.records]
+
+    kept: list[object] = []
+    with ChunkStore(base) as store:
+        ids = [store.create_chunk(f"number {number}").id for number in range(5)]
+    paths = [next((base / "chunks").rglob(f"{one}.json")) for one in ids]
+    whole = paths[0].read_bytes()
+    for path in paths:
+        path.write_bytes(b"<<<<<<< HEAD\n")
+    with ChunkStore(base) as store:
+        store.sync(full=True)
+    for _ in range(2):
+        messages = told()
+        assert sum(one.startswith("unreadable chunk file ") for one in messages) == 3
+        assert messages[-1] == "2 more unreadable chunk files: rlm-mem store check names them"
+    before = paths[0].parent.stat().st_mtime_ns
+    paths[0].write_bytes(whole)
+    assert paths[0].parent.stat().st_mtime_ns == before
+    assert not any(ids[0] in one for one in told())
+    assert kept[-1] is not None and kept[-2] is None
+
+
 def test_a_value_that_cannot_be_kept_hides_its_file_and_no_other(base: Path) -> None:
     wrong = {"revision": 10**30, "tokens": 10**30}
     with ChunkStore(base) as store:

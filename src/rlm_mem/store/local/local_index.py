@@ -42,6 +42,8 @@ __all__ = [
 
 _logger = logger("rlm_mem.store")
 
+_NAMED = 3  # most unreadable files that opening names
+
 
 class NamespacePostings:
     """Hands out one ``PostingsIndex`` per namespace; safe to use from several threads.
@@ -155,10 +157,33 @@ class LocalIndex:
             files.make_folder(folder)
         self._leave_untrusted()
         try:
-            self.sync()
+            report = self.sync()
         except CorruptStore as error:
             self._set_index_aside(error)
-            self.sync()
+            report = self.sync()
+        self._look_at_unreadable(report.unreadable)
+
+    @healed
+    def _look_at_unreadable(self, named: Sequence[str]) -> None:
+        """Take in files that were mended in place, which changes the time of no folder, and log those still unreadable.
+
+        Args:
+            named: paths that have just been logged.
+        """
+        rows = self.connection.execute("SELECT path, size, mtime_ns, inode FROM unreadable").fetchall()
+        touched = {
+            path.rpartition("/")[0]
+            for path, *signature in rows
+            if files.signature(self.layout.absolute(path)) != files.Signature(*signature)
+        }
+        if touched:
+            named = [*named, *self.sync(folders=sorted(touched, reverse=True)).unreadable]
+        left = [(path, reason) for path, reason in self.unreadable() if path not in named] if rows else []
+        for path, reason in left[:_NAMED]:
+            _logger.error("unreadable chunk file %s: %s", path, reason)
+        if len(left) > _NAMED:
+            more = len(left) - _NAMED
+            _logger.error("%d more unreadable chunk files: rlm-mem store check names them", more)
 
     def _open_read_only(self) -> None:
         if not self.layout.base.is_dir():
