@@ -77,7 +77,7 @@ def fences(text: str, lines: list[TextLine]) -> dict[int, int]:
 
 # --- tables ---------------------------------------------------------------------------------------------------------
 
-_BELOW_HEADER = re.compile(r"\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-*:?[ \t]*)+\Z")
+_BELOW_HEADER = re.compile(r"\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-*+:?[ \t]*+)++\Z")
 """The line below the header of a table in Markdown."""
 _GRID = re.compile(r"\+(?:[-=]+\+)+\Z")
 _COLUMNS = re.compile(r"={2,}(?:[ \t]+={2,})+\Z")
