@@ -22,7 +22,8 @@ from diary import CORPORA, entries
 from rlm_mem import Memory
 from rlm_mem.search import ranked_ids
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.retold import SURE, WEIGHTS, PresentQuestion, is_apart, shares_little, signs, stems_in
+from rlm_mem.text.present import PresentQuestion, stems_in
+from rlm_mem.text.retold import SURE, WEIGHTS, is_apart, shares_little, signs
 
 _GROUPS = (
     ("development", ("diary",)),
@@ -30,6 +31,8 @@ _GROUPS = (
     ("found wordings", ("diary_open", "diary_closed")),
     ("many writers", ("diary_third", "diary_fourth")),
     ("many kinds", ("diary_fifth", "diary_sixth")),
+    ("many attributes", ("diary_seventh", "diary_eighth")),
+    ("many trades", ("diary_ninth",)),
 )
 _FOUND = 8  # notes of a search
 _LONGEST = 600  # characters of a note

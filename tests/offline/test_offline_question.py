@@ -31,6 +31,10 @@ MAY_8 = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
         ("Which sensor is cheaper, the ultrasonic or the radar?", "choice"),
         ("What kind of dog does Lena have?", "kind"),
         ("What did Ana buy?", "what"),
+        ("When Ben was young, who helped him?", "who"),
+        ("And when we met, where did Ben live?", "where"),
+        ("When the tide is out, does the ferry run?", "yes_no"),
+        ("When does the ferry leave, and who steers it?", "when"),
         ("", "what"),
     ],
 )

@@ -9,7 +9,8 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.retold import SURE, PresentQuestion, is_note, retelling
+from rlm_mem.text.present import PresentQuestion, is_note
+from rlm_mem.text.retold import SURE, retelling, tells_of_change
 
 ENGLISH = get_analyser("english")
 
@@ -117,12 +118,69 @@ def test_a_later_note_on_the_same_is_found_whatever_words_tell_of_the_change(
         ("Where is the party?", "The party is at Ole's.", "The party isn't at Ida's, whatever they say."),
         ("What is the main region?", "The main region is north-1.", "Decided against a main region in south-2."),
         ("When is Ida's judo lesson?", "Ida's judo lesson is on Monday.", "Ida's judo lesson exceptionally on Friday."),
+        # the present of the question told in the past, a trial, a story, what nobody in particular says, what is denied
+        ("Where does our choir sing?", "Our choir sings in the chapel.", "As students our choir sang in Ulm."),
+        ("What is Ole's job?", "Ole is a baker.", "Long before the fire, Ole was a sailor."),
+        ("How many shards has the index?", "The index has 4 shards.", "In the staging cluster the index has 9 shards."),
+        ("Who is the doctor?", "The doctor is Frau Lutz.", "In the sketch on Friday the doctor is a parrot."),
+        ("Who is the warden?", "The warden is Bo.", "Someone in the pub says the warden is a man called Zack."),
+        ("Who is the warden?", "The warden is Bo.", "The paper has it that the warden is called Zack. He isn't."),
+        # a part, a number instead of a count, a relative, another value denied after a colon
+        ("What is the prize?", "The prize is 900 euros.", "Of the prize, 200 euros go to the jury."),
+        ("How long is the walk to Au?", "The walk to Au takes 3 hours.", "The last part of the walk takes an hour."),
+        ("How many rooms has the inn?", "The inn has 30 rooms.", "We slept in room 12 of the inn."),
+        ("Where is our dinner?", "Our dinner is at the Swan.", "My cousin's dinner is at the Crown this year."),
+        ("What is the paper size?", "The paper size is A4.", "Looked again: the paper size is not Letter."),
     ],
 )  # fmt: skip
 def test_a_note_on_something_else_or_not_of_the_present_is_not(
     question: str, earlier: str, later: str
 ) -> None:
     assert not retold(question, earlier, later, "Rain all day.", "The scanner jams on thick paper.")
+
+
+@pytest.mark.parametrize(
+    ("earlier", "later", "tells"),
+    [
+        ("The inn has 30 rooms.", "The inn has 34 rooms.", True),
+        ("Warden: Bo Lind", "Warden: Ada Falk", True),
+        ("The inn has 30 rooms.", "Ada has taken over the inn, 34 rooms.", True),
+        (
+            "Our choir sings in the chapel.",
+            "Our choir sings in the old cinema, ninety voices, no heating.",
+            False,
+        ),
+    ],
+)
+def test_a_note_tells_of_a_change_by_a_word_or_by_repeating_all_but_the_value(
+    earlier: str, later: str, tells: bool
+) -> None:
+    assert tells_of_change(earlier, later, ENGLISH) is tells
+
+
+def test_without_a_sign_of_change_both_notes_are_the_answer(memory: Memory) -> None:
+    memory.remember("Our choir sings in the chapel.", occurred_at="2025-02-01")
+    memory.remember("Our choir sings in the old cinema, ninety voices, no heating.", occurred_at="2025-09-01")
+    answer = str(memory.recall("Where does our choir sing?").content)
+    assert (
+        "chapel (2025-02-01)" in answer and "later, 2025-09-01: Our choir sings in the old cinema" in answer
+    )
+
+
+def test_two_notes_in_another_language_are_weighed_by_their_days(memory: Memory) -> None:
+    memory.remember("Der Hausmeister heißt Herr Lutz.", occurred_at="2025-02-01")
+    memory.remember("Der Hausmeister heißt jetzt Herr Falk.", occurred_at="2025-09-01")
+    assert "Falk" in str(memory.recall("Wie heißt der Hausmeister?").content)
+    memory.remember("La piscina abre a las diez.", occurred_at="2025-02-01")
+    memory.remember("Ayer la piscina abrió a las doce.", occurred_at="2025-09-01")
+    assert "diez" in str(memory.recall("¿Cuándo abre la piscina?").content)
+
+
+def test_who_was_succeeded_is_given_with_the_note_that_says_so(memory: Memory) -> None:
+    memory.remember("Ida runs the choir.", occurred_at="2025-02-01")
+    memory.remember("Ida runs out of choir scores every week.", occurred_at="2025-03-01")
+    memory.remember("Ida has left the choir to Nina, who was elected in her place.", occurred_at="2025-09-01")
+    assert "Nina" in str(memory.recall("Who runs the choir?").content)
 
 
 def test_a_question_about_the_past_asks_for_what_held() -> None:

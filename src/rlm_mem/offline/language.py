@@ -11,13 +11,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.phrases import word_set
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.stopwords import stop_words
 
-__all__ = ["foreign_terms", "is_foreign", "language_of", "quote"]
+__all__ = ["about_equal", "foreign_terms", "is_foreign", "language_of", "quote"]
 
 _LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
 _SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
@@ -27,6 +28,9 @@ _SENTENCE = re.compile(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟�
 
 _MIN_SHARE = (0.7, 0.5)
 """The least share of the question that a sentence must match: in words, and in pairs of characters."""
+
+_AHEAD = 0.1
+"""By how much more of the question the quoted sentence must match than any other."""
 
 _COUNTING = re.compile(
     r"\b(?:wie ?viele?|wie (?:alt|hoch|teuer|lange|oft|groß)|combien|quel âge|cuánt[oa]s?|quant[oaie]s?|quanti|hoeveel"
@@ -71,6 +75,8 @@ def language_of(text: str) -> str:
     script, count = scripts.most_common(1)[0] if scripts else ("", 0)
     if script not in ("", "LATIN") and 2 * count > sum(char.isalpha() for char in plain):
         return _SCRIPTS.get(script, "none")
+    if "¿" in plain:
+        return "spanish"
     words = [word.lower() for word in _WORD.findall(plain)]
     shares = {name: sum(word in stop_words(name) for word in words) for name in ("english", *_LATIN)}
     best = max(shares, key=lambda name: shares[name])
@@ -90,40 +96,74 @@ def foreign_terms(text: str, language: str = "") -> frozenset[str]:
     return frozenset(get_analyser(named).terms(kept))
 
 
+class _Line(NamedTuple):
+    """A sentence, the share of the question that it matches, and how many other words it has."""
+
+    text: str
+    passage: Passage
+    matched: float
+    news: int
+
+
 def quote(question: str, passages: Sequence[Passage]) -> Reading:
     """The sentence that matches most of a question, if it matches enough and no other matches about as much."""
-    language = language_of(question)
-    asked = foreign_terms(question[:_MAX_CHARACTERS], language)
-    lines = [
-        (text, passage, get_analyser(language).terms(text))
-        for passage in passages
-        for text in _sentences(passage.text)
-    ]
-    if not asked or not lines:
+    lines = _matching(question, passages)
+    if not lines:
         return Reading(None, (), 0.05, 0.0)
-    lines_with = Counter(term for _, _, terms in lines for term in set(terms) & asked)
-    # A word in no line weighs as much as a word in one line; a word in many lines weighs little.
-    worth = {term: 1 / (1 + 0.5 * max(0, lines_with[term] - 1)) for term in asked}
-    total = sum(worth.values())
-    scored = sorted(
-        (
-            (sum(worth[t] for t in set(terms) & asked) / total - 0.4 * (not passage.current), -number)
-            for number, (_, passage, terms) in enumerate(lines)
-        ),
-        reverse=True,
-    )
-    matched, place = scored[0]
-    text, passage, terms = lines[-place]
-    runner_up = next((score for score, other in scored[1:] if lines[-other][0] != text), 0.0)
-    news = len(set(terms) - asked)
-    enough = matched >= _MIN_SHARE[language == "none"] and matched - runner_up > 0.1 and news > 0
-    if _COUNTING.search(question) and not any(char.isdigit() or char in _NUMERALS for char in text):
-        enough = False
+    best = lines[0]
+    matched = best.matched
+    runner_up = next((one.matched for one in lines[1:] if one.text != best.text), 0.0)
+    enough = matched - runner_up > _AHEAD and _answers(question, best)
     answerable = min(0.9, 0.5 + 0.4 * matched) if enough else 0.45 * max(0.0, matched)
     confidence = min(answerable, 0.35 + 0.4 * matched - 0.3 * max(0.0, runner_up - 0.3)) if enough else 0.0
     return Reading(
-        text if enough else None, (passage,) if enough else (), round(answerable, 3), round(confidence, 3)
+        best.text if enough else None,
+        (best.passage,) if enough else (),
+        round(answerable, 3),
+        round(confidence, 3),
     )
+
+
+def about_equal(question: str, passages: Sequence[Passage]) -> list[Passage]:
+    """The passages with a sentence that answers a question about as well as the best one does, best first."""
+    lines = _matching(question, passages)
+    found = (
+        one.passage for one in lines if lines[0].matched - one.matched <= _AHEAD and _answers(question, one)
+    )
+    return list({one.chunk_id: one for one in found}.values())
+
+
+def _matching(question: str, passages: Sequence[Passage]) -> list[_Line]:
+    """The sentences of passages, those that match most of a question first."""
+    language = language_of(question)
+    asked = foreign_terms(question[:_MAX_CHARACTERS], language)
+    analyser = get_analyser(language)
+    read = [
+        (text, one, set(analyser.terms(text))) for one in passages for text in _sentences(one.text) if asked
+    ]
+    lines_with = Counter(term for _, _, terms in read for term in terms & asked)
+    # A word in no line weighs as much as a word in one line; a word in many lines weighs little.
+    worth = {term: 1 / (1 + 0.5 * max(0, lines_with[term] - 1)) for term in asked}
+    total = sum(worth.values())
+    lines = (
+        _Line(
+            text,
+            one,
+            sum(worth[t] for t in terms & asked) / total - 0.4 * (not one.current),
+            len(terms - asked),
+        )
+        for text, one, terms in read
+    )
+    return sorted(lines, key=lambda one: -one.matched)
+
+
+def _answers(question: str, line: _Line) -> bool:
+    """Whether a sentence matches enough of a question and says something further, a number if it asks for one."""
+    enough = line.matched >= _MIN_SHARE[language_of(question) == "none"] and line.news > 0
+    counts = _COUNTING.search(question) is None or any(
+        char.isdigit() or char in _NUMERALS for char in line.text
+    )
+    return enough and counts
 
 
 def _sentences(text: str) -> list[str]:

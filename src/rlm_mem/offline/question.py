@@ -54,6 +54,13 @@ _YES_NO = re.compile(
     r"may|might|isn't|aren't|doesn't|didn't|hasn't|wasn't|won't)\b",
     re.IGNORECASE,
 )
+_CIRCUMSTANCE = re.compile(
+    r"^\W*+(?:(?:and|but|so|then|also|back),?\s++)?(?:when|while|after|before|since|once|if|as)\b(?!\s(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should)\b)[^,?]{1,200},\s++"
+    r"(?=(?:(?:in|on|at|for|with|from|to|by|of)\s)?(?:who(?:m|se)?|what|which|where|when|why|how|is|are|was|were|did|do|does"
+    r"|has|have|had|can|could|will|would|should)\b)",
+    re.IGNORECASE,
+)
+"""A clause before the question: "When Tim was young, who helped him?"."""
 _OR = re.compile(r"(?<=[\w'’.,-])(?<!\s)\s++or\s++(?P<second>[^?.,;]+)", re.IGNORECASE)
 _OPTION = re.compile(r"\w[\w'’.-]*")
 _LEADS_ON = re.compile(r"(?<!\s)\s++(?:in|on|at|for|when|because|if|during|after|before)\s")
@@ -155,6 +162,7 @@ def analyse_question(text: str) -> Question:
 
 
 def _kind(text: str) -> str:
+    text = _CIRCUMSTANCE.sub("", text)
     if _YES_NO.search(text):
         return "yes_no"
     found = [

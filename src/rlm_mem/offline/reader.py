@@ -22,18 +22,20 @@ from rlm_mem.offline.features import (
     with_unspoken_names,
 )
 from rlm_mem.offline.kinds import fit_of, is_wrong_kind, share_needed
-from rlm_mem.offline.language import is_foreign, quote
+from rlm_mem.offline.language import about_equal, is_foreign, language_of, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.pieces import trimmed
 from rlm_mem.offline.question import Question
-from rlm_mem.offline.successors import with_successor
+from rlm_mem.offline.successors import names_successor, with_successor
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
-from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.clauses import FAMILIES, NUMBERS
 from rlm_mem.text.differences import may_end, surest
-from rlm_mem.text.retold import POSSIBLE, SURE, PresentQuestion, is_note, is_passing, retelling
+from rlm_mem.text.lasting import is_taken_back
+from rlm_mem.text.present import PresentQuestion, is_note
+from rlm_mem.text.retold import POSSIBLE, SURE, is_apart, is_passing, retelling, tells_of_change
 from rlm_mem.text.statements import ME, Stated, statements_in
 
 __all__ = ["READ_FULLY", "Examined", "examine", "read"]
@@ -47,6 +49,8 @@ kind asked for is at least the second value, and at a full match the third: the 
 give too low a one."""
 _DISPUTED = 0.5
 """Highest confidence in an answer where the rules for notes find another one."""
+_BOTH = 0.75
+"""Highest confidence in an answer with a later note that answers the question for certain: one of them is right."""
 _UNSURE = 0.35
 _FORMED = frozenset({"where", "who", "how_many", "how_long"})
 """Kinds that the rules for notes recognise by form; their answer is preferred if the tables are unsure of theirs."""
@@ -77,6 +81,9 @@ _OF_THE_PAST = re.compile(
 """A question about the past."""
 _OF_EVENTS = frozenset(("when", "why", "how", "how_long", "yes_no", "choice"))
 """Kinds of questions that a value answers only if it is a time."""
+
+_OF_MANNER = frozenset(("how", "why", "do"))
+"""Kinds of questions to which notes give different answers that all hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +118,9 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     reading = _read(question, current, weights) if current else Reading(None, (), 0.0, 0.0)
     if reading.answer is None and len(current) < len(passages):
         reading = _read(question, passages, weights)
-    asked = PresentQuestion.of(question.text, get_analyser("english"))
+    asked = PresentQuestion.of(question.text, _analyser_of(question.text))
+    if asked is not None and reading.answer is None and is_foreign(question.text):
+        reading = _first_told(question, asked, reading, current)
     if asked is not None:
         reading = _lasting(question, asked, reading, current or passages, weights)
     reading = _with_later_value(question, reading, passages)
@@ -126,7 +135,26 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
         held = _with_present_value(question, reading)
         if held is not reading:
             return held
-    return reading if notes is None else _with_later_note(reading, notes)
+    return reading if notes is None else _with_later_note(question, reading, notes)
+
+
+def _first_told(
+    question: Question, asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
+) -> Reading:
+    """The answer of the earliest of several notes that answer about equally well, if the later ones are about the same.
+
+    What the later ones tell is weighed from there on.
+    """
+    told = [_with_label(one, asked) for one in about_equal(question.text, passages)]
+    if len(told) < 2 or any(one.at is None for one in told):
+        return reading
+    first, *others = sorted(told, key=lambda one: str(one.at))
+    found = quote(question.text, [first])
+    notes = _notes(asked, found, passages)
+    if notes is None:
+        return reading
+    same = (_odds(first, one, notes, POSSIBLE) > POSSIBLE or _is_apart(first, one, notes) for one in others)
+    return found if all(same) else reading
 
 
 def _lasting(
@@ -136,14 +164,40 @@ def _lasting(
     passages: Sequence[Passage],
     weights: Weights | None,
 ) -> Reading:
-    """The answer of another note, if the answering note is about a limited or earlier time, a guess or a wish."""
+    """The answer of another note, if the answering note is about a limited or earlier time, a guess or a wish.
+
+    Also the answer of an earlier note, if it does not follow for certain that the answering note repeats it; what a
+    later note tells is weighed from there on.
+    """
     home = reading.passages[0] if reading.answer and reading.passages else None
     if home is None or home.at is None or home.of_document or not is_note(home.author, asked):
         return reading
-    if not is_passing(asked, home.text, get_analyser("english"), year=home.at.year):
+    rest = [one for one in passages if one.chunk_id != home.chunk_id]
+    if is_passing(asked, home.text, _analyser_of(question.text), year=home.at.year):
+        other = _read(question, rest, weights)
+        return other if other.answer and other.answerable >= reading.answerable - _PASSING else reading
+    rest = [one for one in rest if _is_later(one, home, asked)]
+    other = _read(question, rest, weights) if rest else reading
+    if not other.answer or other is reading or other.answerable < reading.answerable - _PASSING:
         return reading
-    other = _read(question, [one for one in passages if one.chunk_id != home.chunk_id], weights)
-    return other if other.answer and other.answerable >= reading.answerable - _PASSING else reading
+    notes = _notes(asked, other, passages)
+    if notes is None:
+        return reading
+    before, later = other.passages[0], _with_label(home, asked)
+    odds = _odds(before, later, notes, POSSIBLE)
+    if _is_apart(before, later, notes):
+        return other
+    if question.kind in _OF_MANNER or matched_share(question, before) < matched_share(question, home):
+        return reading  # it does not answer as well
+    if odds > POSSIBLE and (odds <= SURE or not tells_of_change(before.text, later.text, notes.analyser)):
+        return replace(other, answerable=max(other.answerable, reading.answerable))
+    return reading
+
+
+def _analyser_of(question: str) -> Analyser:
+    """The analyser of the language of a question; the English one where there is none."""
+    language = language_of(question)
+    return get_analyser(language if language in ("german", "french", "spanish") else "english")
 
 
 class _Notes(NamedTuple):
@@ -152,6 +206,11 @@ class _Notes(NamedTuple):
     asked: PresentQuestion
     passages: Sequence[Passage]
     stems: Mapping[str, Set[str]]
+    analyser: Analyser
+
+    def beside(self, before: Passage, later: Passage) -> dict[str, Set[str]]:
+        """The stems of two notes and of the best passages, among which a word is rare or common."""
+        return {text: self.stems[text] for text in (before.text, *islice(self.stems, _BESIDE), later.text)}
 
 
 def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]) -> _Notes | None:
@@ -160,25 +219,34 @@ def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
     if home is None or home.at is None:
         return None
     labelled = [_with_label(one, asked) for one in passages]
-    english = get_analyser("english")
-    stems = {one.text: frozenset(english.terms(one.text)) for one in (*labelled, home)}
-    return _Notes(asked, labelled, stems)
+    analyser = _analyser_of(asked.text)
+    stems = {one.text: frozenset(analyser.terms(one.text)) for one in (*labelled, home)}
+    return _Notes(asked, labelled, stems, analyser)
 
 
-def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
-    """The answer with a later note that may change it, each with its day."""
+def _with_later_note(question: Question, reading: Reading, notes: _Notes) -> Reading:
+    """The answer with the later note that most probably changes it, each with its day."""
     home = reading.passages[0]
+    found, odds = None, POSSIBLE
     for one in notes.passages:
-        if home.at and one.at and one.current and _tells_again(home, one, notes, POSSIBLE):
-            later = " ".join(one.text.split())[:_LONGEST_NOTE]
-            answer = (
-                f"{str(reading.answer).rstrip('.')} ({home.at:%Y-%m-%d}); later, {one.at:%Y-%m-%d}: {later}"
-            )
-            return replace(
-                reading, answer=answer, passages=(home, one, *reading.passages[1:]),
-                confidence=min(reading.confidence, _DISPUTED),
-            )  # fmt: skip
-    return reading
+        if not (home.at and one.at and one.current):
+            continue
+        if (again := _odds(home, one, notes, odds)) > odds:
+            found, odds = one, again
+        elif (
+            found is None
+            and _is_later(home, one, notes.asked)
+            and names_successor(question, str(reading.answer), one.text)
+        ):
+            found = one
+    if found is None or found.at is None or home.at is None:
+        return reading
+    later = " ".join(found.text.split())[:_LONGEST_NOTE]
+    answer = f"{str(reading.answer).rstrip('.')} ({home.at:%Y-%m-%d}); later, {found.at:%Y-%m-%d}: {later}"
+    return replace(
+        reading, answer=answer, passages=(home, found, *reading.passages[1:]),
+        confidence=min(reading.confidence, _BOTH if odds > SURE else _DISPUTED),
+    )  # fmt: skip
 
 
 def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:
@@ -211,7 +279,7 @@ def _ended_by(
         if not one.current or one.text == before.text or (one.untrusted and not before.untrusted):
             continue
         known = one.at is not None and before.at is not None and one.at >= before.at
-        if (known or not before.current) and may_end(one.text):
+        if (known or not before.current) and may_end(one.text) and not is_taken_back(one.text):
             later.append(one)
     if not later:
         return None
@@ -230,13 +298,12 @@ def _ended_by(
 
 def _retold(question: Question, reading: Reading, notes: _Notes) -> Reading:
     """The answer of a later note to the same question, or the whole later note; else the given answer."""
-    english = get_analyser("english")
-    asked, passages, stems = notes
+    asked, passages, stems, english = notes
     former: Passage | None = None
     for _ in range(_CHANGES_FOLLOWED):
         home = reading.passages[0]
         least = _TOLD_AGAIN * matched_share(question, home)
-        again = (one for one in passages if one.current and _tells_again(home, one, notes))
+        again = (one for one in passages if _changes(home, one, notes))
         later = next((one for one in again if matched_share(question, one) >= least), None)
         if later is None:
             break
@@ -289,16 +356,30 @@ def _is_later(before: Passage, later: Passage, asked: PresentQuestion | None = N
     return is_note(before.author, asked) and is_note(later.author, asked)
 
 
-def _tells_again(before: Passage, later: Passage, notes: _Notes, least: float = SURE) -> bool:
-    """Whether a later note answers the same question as an earlier note, with odds above ``least``.
+def _odds(before: Passage, later: Passage, notes: _Notes, least: float) -> float:
+    """The odds that a later note answers the same question as an earlier note; ``least`` if they are not higher.
 
     See :func:`rlm_mem.text.retold.retelling`.
     """
     if not _is_later(before, later, notes.asked) or before.at is None:
+        return least
+    texts, year = notes.beside(before, later), before.at.year
+    return retelling(notes.asked, before.text, later.text, texts, notes.analyser, year=year, least=least)
+
+
+def _is_apart(before: Passage, later: Passage, notes: _Notes) -> bool:
+    """Whether a later note is about another thing than an earlier one, or not about the present."""
+    if not _is_later(before, later, notes.asked) or before.at is None:
         return False
-    asked, stems, english = notes.asked, notes.stems, get_analyser("english")
-    texts = {text: stems[text] for text in (before.text, *islice(stems, _BESIDE), later.text)}
-    return retelling(asked, before.text, later.text, texts, english, year=before.at.year, least=least) > least
+    texts, year = notes.beside(before, later), before.at.year
+    return is_apart(notes.asked, before.text, later.text, texts, notes.analyser, year=year)
+
+
+def _changes(before: Passage, later: Passage, notes: _Notes) -> bool:
+    """Whether a later note answers the same question as an earlier note for certain, and tells of a change."""
+    return later.current and _odds(before, later, notes, SURE) > SURE and tells_of_change(
+        before.text, later.text, notes.analyser
+    )  # fmt: skip
 
 
 def _with_present_value(question: Question, reading: Reading) -> Reading:

@@ -9,7 +9,7 @@ from rlm_mem.offline.passages import Passage, Reading, Sentence
 from rlm_mem.offline.phrases import FUNCTION_WORDS, NO_PERSON, TIME, word_set
 from rlm_mem.offline.question import Question
 
-__all__ = ["with_successor"]
+__all__ = ["names_successor", "with_successor"]
 
 _NAME = r"(?P<name>[^\W\d_a-z][\w'’-]{0,40}(?:\s[^\W\d_a-z][\w'’-]{0,40}){0,3})"
 _NOW = r"(?:[Nn]ow|[Ss]ince then|[Ss]ince|[Tt]oday|[Cc]urrently|[Nn]owadays)"
@@ -22,6 +22,7 @@ _SUCCEEDS = tuple(
         rf"\b(?:handed|passed|turned)\s(?:(?:it|this|them|everything|the [a-z]{{1,20}})\s)?over to {_NAME}",
         rf"\bsuccessor,? (?:(?:is|was|will be|became|called|named) )?{_NAME}",
         rf"\b{_NAME} (?:is|was|became|has become) (?:his|her|their|the) successor\b",
+        rf"\b{_NAME}\s(?:(?:was|is|has been)\s)?(?:\w{{2,20}}ed|chosen)\sin\s(?:his|her|their)\splace\b",
         rf"\b{_NOW},? (?:it is |it's |it’s )?{_NAME} (?P<does>(?:is|does|[a-z]{{2,20}}s)\b)",
         rf"\b{_NAME} (?P<does>[a-z]{{2,20}}s (?:[a-z]{{1,20}} ){{0,2}}now\b)",
     )
@@ -50,6 +51,18 @@ def with_successor(question: Question, reading: Reading) -> Reading:
     home = reading.passages[0]
     later = "" if home.of_document else _successor(question, home, reading.answer)
     return replace(reading, answer=later) if later else reading
+
+
+def names_successor(question: Question, answer: str, text: str) -> bool:
+    """Whether a text says that somebody follows the person who is the answer, in whatever role."""
+    if question.kind != "who" or _OF_SUCCESSION.search(question.text) or not answer[:1].isupper():
+        return False
+    place = text.find(answer.split()[-1])
+    matches = (match for pattern in _SUCCEEDS for match in pattern.finditer(text, max(0, place)))
+    return place >= 0 and any(
+        match["name"] not in answer and match["name"].lower().split()[0] not in FUNCTION_WORDS | NO_PERSON
+        for match in matches
+    )
 
 
 def _successor(question: Question, passage: Passage, answer: str) -> str:

@@ -23,7 +23,9 @@ from rlm_mem.search.features import Floats, Scene, shared_words, values
 from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.search.query import Query
 from rlm_mem.text.differences import may_end, surest
-from rlm_mem.text.retold import SURE, PresentQuestion, is_note, is_passing, retelling, stems_in
+from rlm_mem.text.lasting import is_taken_back
+from rlm_mem.text.present import PresentQuestion, is_note, stems_in
+from rlm_mem.text.retold import SURE, is_passing, retelling
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
@@ -542,7 +544,7 @@ def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
     """The place of the best hit that says that the first one does not hold; 0 for none."""
     later = []
     for place in _later(hits):
-        if may_end(hits[place].snippet):
+        if may_end(hits[place].snippet) and not is_taken_back(hits[place].snippet):
             later.append(place)
     if not later:
         return 0

@@ -12,11 +12,8 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
-from functools import lru_cache
 from itertools import chain
 from operator import mul
-
-from msgspec import Struct
 
 from rlm_mem.text.analysis import SPACELESS, Analyser
 from rlm_mem.text.clauses import (
@@ -24,6 +21,7 @@ from rlm_mem.text.clauses import (
     DETERMINERS,
     ENDS,
     MONTHS,
+    NUMBERS,
     POSSESSIVES,
     PREPOSITIONS,
     REPLACES,
@@ -32,22 +30,20 @@ from rlm_mem.text.clauses import (
     words,
 )
 from rlm_mem.text.differences import may_end
-from rlm_mem.text.lasting import UNDONE, is_in_force, is_temporary
+from rlm_mem.text.lasting import UNDONE, is_elsewhere, is_in_force, is_past, is_temporary
 from rlm_mem.text.patterns import late
-from rlm_mem.text.wording import CORRECTIONS
+from rlm_mem.text.present import LONGEST, ROLES, PresentQuestion, stems_in
 
 __all__ = [
     "POSSIBLE",
     "SURE",
     "WEIGHTS",
-    "PresentQuestion",
     "is_apart",
-    "is_note",
     "is_passing",
     "retelling",
     "shares_little",
     "signs",
-    "stems_in",
+    "tells_of_change",
 ]
 
 SURE, POSSIBLE = -0.6, -2.1
@@ -81,17 +77,12 @@ _FEW = 2
 """Largest number of texts in which a rare word occurs: the two notes themselves."""
 _SHARED = 2
 """Largest number of rare words of the earlier note's answer that count."""
+_VALUE = 3
+"""Most words of a value in a note that another one repeats but for the value."""
 _ALIKE = 3
 """Largest number of texts, including the two notes, that have all words of the question that both notes have."""
-_LONGEST = 2_000
-"""Characters of a text that are read."""
 _WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
 _SENTENCE = late(r"(?<=[.!?;])\s+|\n+")
-_OF_THE_PAST = late(
-    r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|last|ago|(?:19|20)\d\d)\b",
-    re.IGNORECASE,
-)
-"""A question about the past."""
 _DOUBTED = (
     UNSURE
     | words(
@@ -125,16 +116,13 @@ _OTHERS = words(
     "friend friends guests competitor competitors opposing rival rivals "
     "colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss "
     "mutter vater schwester bruder nachbarin nachbar tochter sohn tante onkel freundin kollegin "
-    "madre padre hermana hermano vecina vecino hija hijo tía tío amiga amigo"
+    "madre padre hermana hermano vecina vecino hija hijo tía tío amiga amigo marido prima primo "
+    "mère père maman papa sœur frère voisine voisin fille fils tante oncle amie ami cousine mari konkurrenz competencia"
 )
 """Words for people other than those whom the earlier note is about, unless it names them too."""
 _OURS = late(r"\b(?:my|our)\b", re.IGNORECASE)
 _REPORTS = words("told says said tells writes wrote")
 _OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
-_ROLES = words("user human assistant agent system model bot ai me")
-_HEADINGS = CORRECTIONS | words("subject re fwd fyi note news update reminder decision status ps")
-_PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
-"""Lower-case words of names."""
 _QUOTES = '"“”„«»'
 _QUOTED = late(r"[\"“„«]([^\"“”„«»]{12,400})[\"”“»]")
 _STRONG = late(
@@ -151,13 +139,8 @@ _DOUBTED_ABROAD = late(
     r"|的(?:弟弟|哥哥|妹妹|姐姐|妈妈|爸爸|儿子|女儿|朋友|同事|邻居)",
     re.IGNORECASE,
 )
-_ASKS_WHAT = late(
-    r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
-    re.IGNORECASE,
-)
-"""The German "was" ("what") that opens a question. The English "was" is followed by a capital or one of these words."""
 _RETURNED = late(
-    rf"\b(?:{UNDONE}|(?<!put )back to|remains"
+    rf"\b(?:{UNDONE}|(?<!put )back to|remains|stay(?:s|ed|ing)? with"
     r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b",
     re.IGNORECASE,
 )
@@ -172,11 +155,43 @@ _REFUSED = late(
 _WISHES = words("want wants wish wishes hope hopes")
 _DENIED = late(
     r"\b(?:isn['’]t|is not|not) true\b|\b(?:did|has|have|was|were)(?:n['’]t| not) (?:\w{1,20} )?"
-    rf"(?:{'|'.join(sorted(CHANGES | REPLACES))}|become|been (?:changed|moved)|change|move|switch|swap|extend|raise)\b"
+    rf"(?:{'|'.join(sorted(CHANGES | REPLACES | ENDS))}"
+    r"|become|been (?:changed|moved)|change|move|switch|swap|extend|raise)\b"
     r"|\badded\b(?![^.]{0,120}\bmakes?\b)|\ba (?:second|third|further)\b(?=\s+[a-z])",
     re.IGNORECASE,
 )
 """A change that did not happen, or a further thing besides the first."""
+_HEARSAY = late(
+    r"^\W*(?:an?|some|somebody|someone|people|everybody|everyone|half|they)\s(?:[\w'’-]{1,30}\s){0,4}?"
+    r"(?:said|says?|wrote|writes?|claim(?:s|ed)?|tells?|told|thinks?|thought|reckon(?:s|ed)?|believe[sd]?|insist(?:s|ed)?"
+    r"|swears?|swore|guess(?:es|ed)?)\b",
+    re.IGNORECASE,
+)
+"""What people say: a verb of saying, and nobody in particular who says it."""
+_DENIAL = late(
+    r"(?:^|[.!?;(–—]\s{0,2})(?:but |and |well,? |no,? )?(?:it|he|she|they|that|this|we|i) "
+    r"(?:is|was|are|were|do|does|did|has|have|had|will|would|can)(?:n['’]t| not)?(?: really| at all)?[.!)]"
+    r"|\b(?:denie[sd]|untrue)\b",
+    re.IGNORECASE,
+)
+"""A sentence that only denies or affirms the one before ("It isn't.", "He does."), or a word for a denial."""
+_SIGN = late(
+    r"\b(?:as of|from (?:now|today|tomorrow|here|this|next|(?:the )?\d)|starting|effective|beginning|since|new|newly"
+    r"|corrections?|corrected|update[ds]?|edit|actually|wrong|mistaken?|mis(?:read|heard|typed)|mixed up|typo"
+    r"|scratch|instead|rather than|successor|(?:took|takes?|taken) over|hand(?:ed|s) |passed|bec(?:ame|omes?)|turned"
+    r"|used to|formerly|previously|gone|goes to|went|so|hence|therefore|thus|because"
+    r"|neue[rsnm]?|seit|statt(?:dessen)?|künftig|desde|nuev[oa]s?|en lugar de|nouve(?:au|lle)|désormais|dorénavant"
+    r"|depuis|au lieu de|à partir d[eu']|a partir de)\b|\b(?:from|ab) (?=[A-Z])|\bnot \d|=>",
+    re.IGNORECASE,
+)
+"""Weaker words of change, in four languages."""
+_DONE_TO = late(
+    r"\b(?:is|are|was|were|been) (?:\w{1,20}ly )?\w{2,20}ed\b"
+    r"|\b(?:ist|sind|wurden?) (?:\w{1,20} ){0,3}?(?:ge|ver|ab|aus|ent)\w{2,20}(?:t|en)\b"
+    r"|\b(?:est|sont|a été) \w{2,20}(?:é|i|u)e?s?\b|\b(?:está|están|fue|fueron) \w{2,20}[ai]d[oa]s?\b",
+    re.IGNORECASE,
+)
+"""What was done to something: "is deleted", "ist verschrottet", "est abandonné"."""
 _CALLED_OFF = late(
     r"\b(?:(?<!the )false alarm|no (?:decision|vote)|decided against|as ever"
     r"|(?:not|n['’]t) (?:yet )?(?:answered|decided|voted)|voted down|nothing (?:has )?changed"
@@ -185,6 +200,8 @@ _CALLED_OFF = late(
 )
 """Words in any sentence that say that the subject of the note did not happen."""
 _FURTHER = late(r"\b(?:additional|extra|the other one|other than)\b", re.IGNORECASE)
+_PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE)
+"""A sentence about a part: "Of the budget, 800 go to the band"."""
 _PART = late(
     r"\W*(?:the|an?|our|my|la|le|der|die|das) (?:\w{1,40} ){0,2}?(\w{1,40})"
     r" (?:of|de|du|von|der|des) (?:(?:the|our|my|la|le) )?(\w{1,40})",
@@ -192,11 +209,13 @@ _PART = late(
 )
 """A sentence about a part or relative of something: "The platform of the tower"."""
 _IS_NOT = late(r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b", re.IGNORECASE)
-_GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b|[;:–—]", re.IGNORECASE)
+_GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b", re.IGNORECASE)
 """Words beside a denial, in a sentence that says what holds instead."""
+_STOP = late(r"[;:–—]")
 _UNDONE = late(rf"\b{UNDONE}\b", re.IGNORECASE)
 _NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
 """A thing with its number: "runner 3"."""
+_COUNTED = late(r"\bhow many (\w{1,40})", re.IGNORECASE)
 _DIGIT = late(r"\d")
 _NOT = late(r"\b(?:not?|never|nobody|none|neither)\b|n['’]t\b", re.IGNORECASE)
 _CALENDAR = MONTHS | words(
@@ -204,96 +223,8 @@ _CALENDAR = MONTHS | words(
 )
 _LONGEST_CLAUSE = 200
 """Characters after "back to" that are read."""
-_WITH_VERB = words("do does did can may must should will don't doesn't")
-_AUXILIARIES = _WITH_VERB | words("is are was were has have had am isn't aren't")
-_INTERROGATIVES = words("who whom whose what when where which why how")
-_BEHIND_SUBJECT = PREPOSITIONS | words("of per about through during after before until called named")
-_AUXILIARY_WITHIN = 8
-"""Place (from 0) of the last word of a question that may be its auxiliary."""
 _MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
 """Stems of words that name no value by themselves."""
-
-
-class PresentQuestion(Struct, frozen=True):
-    """A question as :func:`retelling` needs it.
-
-    Attributes:
-        text: the question.
-        stems: the stems of its words.
-        names: the stems of its names and numbers.
-        subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
-        asks: whether it is a question, not words to search for.
-    """
-
-    text: str
-    stems: frozenset[str]
-    names: frozenset[str]
-    subject: frozenset[str]
-    asks: bool
-
-    @staticmethod
-    def of(text: str, analyser: Analyser) -> PresentQuestion | None:
-        """Analyse a question; None if it is not an English question about the present."""
-        begin = len(was[0]) - 1 if (was := _ASKS_WHAT.match(text)) and was[0][-1].islower() else 0
-        if analyser.language != "english" or len(text) > _LONGEST or _OF_THE_PAST.search(text, begin):
-            return None
-        named = []
-        for place, word in enumerate(_WORD.findall(text)):
-            if (place and word[0].isupper()) or _DIGIT.search(word):
-                named.append(word)
-        subject, asks = _subject(text)
-        return PresentQuestion(
-            text,
-            frozenset(analyser.terms(text)),
-            frozenset(analyser.terms(" ".join(named))),
-            frozenset(analyser.terms(" ".join(subject))),
-            asks,
-        )
-
-
-def _subject(question: str) -> tuple[list[str], bool]:
-    """The words of a question after its auxiliary, up to a preposition, without a final verb; and whether it asks."""
-    lows = _WORD.findall(question.lower())
-    found: list[str] = []
-    auxiliary = ""
-    for place, low in enumerate(lows):
-        if auxiliary and low in _BEHIND_SUBJECT:
-            break
-        if auxiliary:
-            found.append(low)
-        elif low in _AUXILIARIES:
-            auxiliary = low
-        elif place == _AUXILIARY_WITHIN:
-            break
-    asks = question.rstrip().endswith(("?", "？")) or (
-        lows[:1] != [] and lows[0] in _AUXILIARIES | _INTERROGATIVES
-    )
-    if not auxiliary and lows[:1] in (["which"], ["what"]):
-        found = lows[1:2]  # "Which folder needs two approvals?"
-    return found[:-1] if len(found) > 1 and auxiliary in _WITH_VERB else found, asks
-
-
-@lru_cache(maxsize=512)
-def stems_in(text: str, analyser: Analyser) -> frozenset[str]:
-    """The stems of a text, cached: a note is compared with several others, and mostly is one sentence."""
-    return frozenset(analyser.terms(text))
-
-
-def is_note(author: str | None, asked: PresentQuestion | None = None) -> bool:
-    """Whether a text is a note, not the turn of a speaker.
-
-    A label is not a speaker ("gotcha: the key is …", "Driving school phoned: …"), and neither is a thing that the
-    question is about.
-    """
-    if not author or (author[0].islower() and author not in _ROLES):
-        return True
-    parts = author.replace("-", " ").split()
-    if any(word[0].islower() and word not in _PARTICLES for word in parts[1:]) or author.lower() in _HEADINGS:
-        return True
-    low = author.lower()
-    if asked is None or low in _ROLES or author in asked.text:
-        return False
-    return set(low.split()) <= set(_WORD.findall(asked.text.lower()))
 
 
 def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: int) -> bool:
@@ -302,15 +233,20 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
     Args:
         year: the year of the note.
     """
-    told = [one for one in _SENTENCE.split(text[:_LONGEST]) if one.strip()]
+    told = [one for one in _SENTENCE.split(text[:LONGEST]) if one.strip()]
     if not told:
         return False
     best = max(told, key=lambda one: len(asked.stems & stems_in(one, analyser)))
     return (
         _UNDONE.search(best) is not None
-        or _CALLED_OFF.search(text[:_LONGEST]) is not None
+        or (
+            _STRONG.search(text[:LONGEST]) is None and _is_of_the_past(best, asked, "", frozenset(), analyser)
+        )
+        or _DENIAL.search(text[:LONGEST]) is not None
+        or _CALLED_OFF.search(text[:LONGEST]) is not None
         or _is_doubted(best, asked, year)
         or is_temporary(best, asked.text)
+        or is_elsewhere(best, asked.text)
         or _is_about_part(best, asked, asked.stems, analyser)
         or _is_about_another_person(best, asked.stems, asked, analyser)
         or (_NOT.search(asked.text) is None and _denies_another_value(best, frozenset(), analyser))
@@ -351,6 +287,27 @@ def retelling(
     if odds <= least or is_apart(asked, earlier, later, texts, analyser, year=year, briefly=least < SURE):
         return least
     return odds
+
+
+def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
+    """Whether a later note has any sign that it changes what an earlier one says, besides having the same words.
+
+    A word of change, the earlier note's value, or a sentence that is the earlier note but for the value.
+    """
+    if _STRONG.search(later) or _SIGN.search(later):
+        return True
+    before = stems_in(earlier, analyser)
+    for _, stems in _sentences(later, analyser):
+        both, former = before & stems, _length(before - stems)
+        if _length(stems - before) <= former + 1 and former <= min(_VALUE, len(both) + 1):
+            return True
+    return False
+
+
+def _length(stems: Set[str]) -> int:
+    """The number of stems, all figures as one: "10:15" is one value."""
+    plain = [stem for stem in stems if not stem[0].isdigit()]
+    return len(plain) + (len(plain) < len(stems))
 
 
 def signs(
@@ -403,7 +360,9 @@ def signs(
     for sentence, stems in _sentences(later, analyser) if value else ():
         if not value.isdisjoint(stems):
             ends = ends or _STRONG.search(sentence) is not None
-            denies = denies or may_end(sentence) or _NOT.search(sentence) is not None
+            denies = (
+                denies or may_end(sentence) or any(one.search(sentence) for one in (_NOT, _SIGN, _DONE_TO))
+            )
     narrows = False
     if missing and not ((ends or denies) and rare_value):
         for one in (asked.text, earlier):
@@ -433,7 +392,9 @@ def is_apart(
     if not (had - has).isdisjoint(asked.names) or not _keeps_numbers(asked, earlier, later):
         return True
     told = _sentences(later, analyser)
-    if not told or later[:1] in _QUOTES or _CALLED_OFF.search(later[:_LONGEST]):
+    if not told or later[:1] in _QUOTES or _CALLED_OFF.search(later[:LONGEST]):
+        return True
+    if _numbers_one(asked, later, analyser):
         return True
     best, _ = max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))
     if any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in told):
@@ -446,6 +407,12 @@ def is_apart(
     known = before | asked.stems
     return (
         _is_doubted(best, asked, year)
+        or is_elsewhere(best, f"{asked.text}\n{earlier}")
+        or (
+            _STRONG.search(later[:LONGEST]) is None
+            and _is_of_the_past(best, asked, earlier, before - asked.stems - _MEASURES, analyser)
+        )
+        or _DENIAL.search(later[:LONGEST]) is not None
         or _is_about_another_person(best, known, asked, analyser)
         or _is_about_unnamed_thing(best, has, known, analyser)
         or _is_about_part(best, asked, known, analyser)
@@ -455,7 +422,7 @@ def is_apart(
 
 def _sentences(text: str, analyser: Analyser) -> list[tuple[str, Set[str]]]:
     """The sentences of a text with their stems."""
-    return [(one, stems_in(one, analyser)) for one in _SENTENCE.split(text[:_LONGEST]) if one.strip()]
+    return [(one, stems_in(one, analyser)) for one in _SENTENCE.split(text[:LONGEST]) if one.strip()]
 
 
 def _asked_of(
@@ -466,9 +433,9 @@ def _asked_of(
     "Which Ruby does the mailer need?", "The mailer needs Ruby 3.1", "Bumped the mailer to 3.3".
     """
     had = asked.stems & texts[earlier]
-    if had <= texts[later] or not _DIGIT.search(later[:_LONGEST]):
+    if had <= texts[later] or not _DIGIT.search(later[:LONGEST]):
         return had
-    for kind, _ in _NUMBERED.findall(earlier[:_LONGEST]):
+    for kind, _ in _NUMBERED.findall(earlier[:LONGEST]):
         had -= stems_in(kind, analyser) - texts[later]
     return had
 
@@ -500,6 +467,23 @@ def _keeps_numbers(asked: PresentQuestion, earlier: str, later: str) -> bool:
     return not named or named <= set(_NUMBERED.findall(later.lower()))
 
 
+def _numbers_one(asked: PresentQuestion, later: str, analyser: Analyser) -> bool:
+    """Whether a note has a number of the thing that a question counts, and no count of it: "page 212"."""
+    counted = _COUNTED.search(asked.text)
+    if counted is None:
+        return False
+    stems = set(analyser.terms(counted[1]))
+    found = _WORD.findall(later[:LONGEST])
+    places = [place for place, word in enumerate(found) if not stems.isdisjoint(analyser.terms(word))]
+
+    def has_figure(place: int) -> bool:
+        return 0 <= place < len(found) and (found[place][0].isdigit() or found[place].lower() in NUMBERS)
+
+    return any(has_figure(place + 1) for place in places) and not any(
+        has_figure(place - 1) or has_figure(place - 2) for place in places
+    )
+
+
 def _wished(asked: PresentQuestion) -> Set[str]:
     """The words for wishes if the question has one, since a wish then answers it; else none."""
     return _WISHES if not _WISHES.isdisjoint(_WORD.findall(asked.text.lower())) else frozenset()
@@ -520,19 +504,29 @@ def _holds_again(value: Set[str], told: Sequence[tuple[str, Set[str]]], analyser
     return False
 
 
+def _is_of_the_past(
+    sentence: str, asked: PresentQuestion, earlier: str, value: Set[str], analyser: Analyser
+) -> bool:
+    """Whether a sentence without words of change says in the past what the question asks in the present."""
+    if _SIGN.search(sentence):
+        return False
+    return is_past(sentence, asked.stems, f"{asked.text}\n{earlier}", value, analyser)
+
+
 def _is_doubted(sentence: str, asked: PresentQuestion, year: int) -> bool:
     """Whether a sentence is about a wish, another time or an additional thing, or reports what somebody else says."""
     sentence = _REFUSED.sub("", sentence)
     found = [word for word in _WORD.findall(sentence) if word != "May"]  # the month
     lows = {word.lower().replace("’", "'") for word in found}
     quoted = _QUOTED.search(sentence)
-    own = quoted is not None and sentence[: quoted.start()].strip(" :").lower() in _ROLES
+    own = quoted is not None and sentence[: quoted.start()].strip(" :").lower() in ROLES
     return (
         not lows.isdisjoint(_DOUBTED - _wished(asked))
         or sentence[:1] in _QUOTES
         or (quoted is not None and not own and len(quoted[1].split()) > 3)
         or not is_in_force(sentence, asked.text)
         or _DENIED.search(sentence) is not None
+        or _HEARSAY.match(sentence) is not None
         or (_FURTHER.search(sentence) is not None and _FURTHER.search(asked.text) is None)
         or _DOUBTED_ABROAD.search(sentence) is not None
         or _PLANNED.search(sentence) is not None
@@ -578,7 +572,7 @@ def _is_about_another_person(
     answers = asked.text[:3].lower() == "who"
     lows = [low for low, after in zip(lows, [*lows[1:], ""], strict=True) if after not in _REPORTS]
     return any(
-        word in _OTHERS
+        word.removesuffix("'s") in _OTHERS
         and not is_known(word)
         and not (answers and not (place and lows[place - 1].endswith("'s")))
         for place, word in enumerate(lows)
@@ -587,6 +581,8 @@ def _is_about_another_person(
 
 def _is_about_part(sentence: str, asked: PresentQuestion, known: Set[str], analyser: Analyser) -> bool:
     """Whether a sentence is about an unnamed part of what is asked about: "The platform of the tower is …"."""
+    if _PART_FIRST.match(sentence):
+        return True
     match = _PART.match(sentence)
     if match is None or asked.subject.isdisjoint(analyser.terms(match[2])):
         return False
@@ -596,8 +592,11 @@ def _is_about_part(sentence: str, asked: PresentQuestion, known: Set[str], analy
 
 def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) -> bool:
     """Whether a sentence denies a value that the earlier note does not have, and names none: "It is not at Anna's"."""
-    if _IS_NOT.search(sentence) is None or _GOES_ON.search(sentence) is not None:
+    denial = _IS_NOT.search(sentence)
+    if denial is None or _GOES_ON.search(sentence) or _STOP.search(sentence, denial.end()):
         return False
+    if "," in sentence[: denial.start()] and _STOP.search(sentence, 0, denial.start()):
+        return False  # "no more rule: cats are allowed, dogs are not"
     return value.isdisjoint(stems_in(sentence, analyser)) if value else True
 
 

@@ -1,0 +1,133 @@
+"""A question about the present, and which texts are notes that may answer it."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+from msgspec import Struct
+
+from rlm_mem.text.analysis import Analyser
+from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, words
+from rlm_mem.text.patterns import late
+from rlm_mem.text.wording import CORRECTIONS
+
+__all__ = ["LONGEST", "ROLES", "PresentQuestion", "is_note", "stems_in"]
+
+LONGEST = 2_000
+"""Characters of a text that are read."""
+_WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
+_DIGIT = late(r"\d")
+ROLES = words("user human assistant agent system model bot ai me")
+"""Labels of speakers that are no names."""
+_OF_THE_PAST = late(
+    r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|last|ago|(?:19|20)\d\d)\b",
+    re.IGNORECASE,
+)
+"""A question about the past."""
+_HEADINGS = CORRECTIONS | words("subject re fwd fyi note news update reminder decision status ps")
+_PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
+"""Lower-case words of names."""
+_LANGUAGES = frozenset(("english", "german", "french", "spanish"))
+_ASKS_WHAT = late(
+    r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
+    re.IGNORECASE,
+)
+"""The German "was" ("what") that opens a question. The English "was" is followed by a capital or one of these words."""
+_ASKS_IN_GERMAN = late(
+    r"\W*(?:(?:ab|an|auf|aus|bei|bis|für|in|mit|nach|seit|um|unter|von|zu) )?"
+    r"(?:wie|wer|wen|wem|wessen|wann|warum|wo(?:hin|her|mit|für|rin|ran|rauf|von|zu)?|welche[rnms]?)\b",
+    re.IGNORECASE,
+)
+"""The opening of a German question, in which every noun has a capital, not only names."""
+_WITH_VERB = words("do does did can may must should will don't doesn't")
+_AUXILIARIES = _WITH_VERB | words("is are was were has have had am isn't aren't")
+_INTERROGATIVES = words("who whom whose what when where which why how")
+_BEHIND_SUBJECT = PREPOSITIONS | words("of per about through during after before until called named")
+_AUXILIARY_WITHIN = 8
+"""Place (from 0) of the last word of a question that may be its auxiliary."""
+
+
+class PresentQuestion(Struct, frozen=True):
+    """A question as :func:`retelling` needs it.
+
+    Attributes:
+        text: the question.
+        stems: the stems of its words.
+        names: the stems of its names and numbers.
+        subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
+        asks: whether it is a question, not words to search for.
+    """
+
+    text: str
+    stems: frozenset[str]
+    names: frozenset[str]
+    subject: frozenset[str]
+    asks: bool
+
+    @staticmethod
+    def of(text: str, analyser: Analyser) -> PresentQuestion | None:
+        """Analyse a question; None if it is about the past, or in a language of which no rule knows a word."""
+        begin = len(was[0]) - 1 if (was := _ASKS_WHAT.match(text)) and was[0][-1].islower() else 0
+        if analyser.language not in _LANGUAGES or len(text) > LONGEST or _OF_THE_PAST.search(text, begin):
+            return None
+        named = []
+        german = begin > 0 or _ASKS_IN_GERMAN.match(text) is not None
+        for place, word in enumerate(_WORD.findall(text)):
+            if (place and word[0].isupper() and not german) or _DIGIT.search(word):
+                named.append(word)
+        subject, asks = _subject(text)
+        return PresentQuestion(
+            text,
+            frozenset(analyser.terms(text)),
+            frozenset(analyser.terms(" ".join(named))),
+            frozenset(analyser.terms(" ".join(subject))),
+            asks,
+        )
+
+
+def _subject(question: str) -> tuple[list[str], bool]:
+    """The words of a question after its auxiliary, up to a preposition, without a final verb; and whether it asks."""
+    lows = _WORD.findall(question.lower())
+    found: list[str] = []
+    auxiliary = ""
+    for place, low in enumerate(lows):
+        if auxiliary and low in _BEHIND_SUBJECT:
+            break
+        if auxiliary:
+            found.append(low)
+        elif low in _AUXILIARIES:
+            auxiliary = low
+        elif place == _AUXILIARY_WITHIN:
+            break
+    asks = question.rstrip().endswith(("?", "？")) or (
+        lows[:1] != [] and lows[0] in _AUXILIARIES | _INTERROGATIVES
+    )
+    if not auxiliary and lows[:1] in (["which"], ["what"]):
+        found = lows[1:2]  # "Which folder needs two approvals?"
+    if auxiliary in _WITH_VERB and any(low not in DETERMINERS | POSSESSIVES for low in found[:-1]):
+        del found[-1]  # the verb; "the hike" in "How long does the hike to the lake take?" ends with none
+    return found, asks
+
+
+@lru_cache(maxsize=512)
+def stems_in(text: str, analyser: Analyser) -> frozenset[str]:
+    """The stems of a text, cached: a note is compared with several others, and mostly is one sentence."""
+    return frozenset(analyser.terms(text))
+
+
+def is_note(author: str | None, asked: PresentQuestion | None = None) -> bool:
+    """Whether a text is a note, not the turn of a speaker.
+
+    A label is not a speaker ("gotcha: the key is …", "Driving school phoned: …"), and neither is a thing that the
+    question is about.
+    """
+    if not author or (author[0].islower() and author not in ROLES):
+        return True
+    parts = author.replace("-", " ").split()
+    if any(word[0].islower() and word not in _PARTICLES for word in parts[1:]) or author.lower() in _HEADINGS:
+        return True
+    low = author.lower()
+    if asked is None or low in ROLES or author in asked.text:
+        return False
+    return set(low.split()) <= set(_WORD.findall(asked.text.lower()))
