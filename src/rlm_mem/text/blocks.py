@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from functools import lru_cache
 from typing import NamedTuple
 
 from rlm_mem.text.layout import TextLine, fences, is_prose, lines_of, tables
@@ -368,13 +368,10 @@ _PARTICLES = _words(
 _TIME = r"\d{1,2}[:.h]\d{2}(?:[:.]\d{2})?(?:\.\d+)?(?:\s?[AaPp]\.?[Mm]\.?)?"
 _DATE = r"\d{1,4}[-/.]\d{1,2}[-/.]\d{1,4}"
 _STAMP = rf"(?:{_DATE}(?:,\s?|\s|T)\s?{_TIME}(?:Z|[+-]\d\d:?\d\d)?|{_TIME}|{_DATE})"
-_NEVER = "(?!)"
 
 
-@cache
-def _labelled_line(stamp: str) -> re.Pattern[str]:
-    """Compiled for the first line that may have a label: with the forms of time stamps that takes a search 4 ms."""
-    return re.compile(
+def _label(stamp: str) -> re.Pattern[str]:
+    return late(
         rf"""(?P<stamp>\[{stamp}\]|\({stamp}\)|{stamp}(?=\s?[-–|]))?\s*(?:[-–|]\s+)?
             (?:
               <(?P<nick>[^\s<>][^<>\n]{{0,{MAX_NAME - 1}}})>(?=\s)
@@ -383,6 +380,11 @@ def _labelled_line(stamp: str) -> re.Pattern[str]:
             )""",
         re.VERBOSE,
     )
+
+
+_LABEL = _label(_STAMP)
+_LABEL_WITHOUT_STAMP = _label("(?!)")
+"""Without the forms of time stamps, which take 4 ms to compile."""
 
 
 class SpeakerLabel(NamedTuple):
@@ -398,7 +400,7 @@ def speaker_of(line: str) -> SpeakerLabel | None:
     if ":" not in head and "：" not in head and not head.startswith(("<", "[", "(")):
         return None
     stamped = head[0].isdecimal() or "[" in head or "(" in head
-    match = _labelled_line(_STAMP if stamped else _NEVER).match(head)
+    match = _LABEL.match(head) if stamped else _LABEL_WITHOUT_STAMP.match(head)
     if match is None:
         return None
     body = match.end()

@@ -77,10 +77,10 @@ def fences(text: str, lines: list[TextLine]) -> dict[int, int]:
 
 # --- tables ---------------------------------------------------------------------------------------------------------
 
-_BELOW_HEADER = re.compile(r"\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-*+:?[ \t]*+)++\Z")
+_BELOW_HEADER = re.compile(r"\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-*+:?[ \t]*+)++")
 """The line below the header of a table in Markdown."""
-_GRID = re.compile(r"\+(?:[-=]+\+)+\Z")
-_COLUMNS = re.compile(r"={2,}(?:[ \t]+={2,})+\Z")
+_GRID = re.compile(r"\+(?:[-=]+\+)+")
+_COLUMNS = re.compile(r"={2,}(?:[ \t]+={2,})+")
 """The lines of a table in reStructuredText, with borders and without."""
 
 
@@ -94,14 +94,16 @@ def tables(text: str, lines: Sequence[TextLine]) -> dict[int, bool]:
     while index < len(lines):
         line = lines[index]
         if text[line.start] in "|:-" and index and index not in found:
-            if _BELOW_HEADER.match(text, line.start, line.end) and _has_bar(text, lines[index - 1], line):
+            if _BELOW_HEADER.fullmatch(text[line.start : line.end]) and _has_bar(
+                text, lines[index - 1], line
+            ):
                 found[index - 1] = found[index] = True
                 index = _rows(text, lines, index + 1, found)
                 continue
-        elif text[line.start] == "+" and _GRID.match(text, line.start, line.end):
+        elif text[line.start] == "+" and _GRID.fullmatch(text[line.start : line.end]):
             index = _bordered(text, lines, index, found)
             continue
-        elif text[line.start] == "=" and _COLUMNS.match(text, line.start, line.end):
+        elif text[line.start] == "=" and _COLUMNS.fullmatch(text[line.start : line.end]):
             index = _in_columns(text, lines, index, found)
             continue
         index += 1
@@ -138,7 +140,7 @@ def _in_columns(text: str, lines: Sequence[TextLine], first: int, found: dict[in
     last = first + 1
     while last < len(lines) and len(marks) < 3:
         line = lines[last]
-        if text[line.start] == "=" and _COLUMNS.match(text, line.start, line.end):
+        if text[line.start] == "=" and _COLUMNS.fullmatch(text[line.start : line.end]):
             marks.append(last)
             if last + 1 == len(lines) or lines[last + 1].apart:
                 break

@@ -126,8 +126,8 @@ def _private_keys(text: str) -> list[FoundSecret]:
             found.append(FoundSecret(_PRIVATE_KEY, KEY, opened, edge.end()))
             opened = -1
     # A key that is cut off before its last line is as good as a whole one to whoever finds it.
-    if opened >= 0 and (cut := PRIVATE_KEY_LINES.match(text, body)) is not None:
-        found.append(FoundSecret(_PRIVATE_KEY, KEY, opened, cut.end()))
+    if opened >= 0 and (cut := PRIVATE_KEY_LINES.match(text[body:])) is not None:
+        found.append(FoundSecret(_PRIVATE_KEY, KEY, opened, body + cut.end()))
     return found
 
 
