@@ -17,7 +17,8 @@ from rlm_mem.ingest.remember import RememberResult
 from rlm_mem.recall import REPLSession
 from rlm_mem.store.core.integrity import check
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.differences import differences, may_end, surest
+from rlm_mem.text.differences import differences, surest
+from rlm_mem.text.retold import may_end
 from rlm_mem.text.statements import statements_in
 from tests.server.api import client_of
 

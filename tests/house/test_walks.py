@@ -43,12 +43,11 @@ FIND_FILES, FIND_FUNCTIONS = 28, 226
 ASK_FILES, ASK_FUNCTIONS = 32, 278
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
-RECALL_FILES = 49
+RECALL_FILES = 48
 RECALL_FUNCTIONS = 736
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, and look for numbered statements; a passage comes with the lines around it
-and what stands above it (`text.blocks`, `text.segments`); what a caller passes is checked (`arguments`); whether a
-passage may say that something ended is looked up by its words (`text.differences`), since a pattern compiles slowly;
+and what stands above it (`text.blocks`, `text.segments`); what a caller passes is checked (`arguments`);
 what a question about the present is (`text.present`) is apart from which notes answer it (`text.retold`)."""
 
 _ONCE = frozenset(("/text/patterns.py",))

@@ -32,10 +32,10 @@ from rlm_mem.offline.successors import names_successor, with_successor
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.clauses import FAMILIES, NUMBERS
-from rlm_mem.text.differences import may_end, surest
+from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note
-from rlm_mem.text.retold import POSSIBLE, SURE, is_apart, is_passing, retelling, tells_of_change
+from rlm_mem.text.retold import POSSIBLE, SURE, is_apart, is_passing, may_end, retelling, tells_of_change
 from rlm_mem.text.statements import ME, Stated, statements_in
 
 __all__ = ["READ_FULLY", "Examined", "examine", "read"]

@@ -7,26 +7,13 @@ from collections.abc import Iterator, Sequence
 from msgspec import structs
 
 from rlm_mem.record import FrozenRecord
-from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, NEWS, OTHER, PLACED, REPLACES, words
+from rlm_mem.text.clauses import DAYS, OTHER, PLACED, REPLACES, words
 from rlm_mem.text.lasting import is_in_force, is_temporary
 from rlm_mem.text.patterns import late
 from rlm_mem.text.statements import ME, UNKNOWN, Stated
 
-__all__ = ["Conflict", "difference", "differences", "may_end", "surest"]
+__all__ = ["Conflict", "difference", "differences", "surest"]
 
-_ENDING = (
-    CHANGES
-    | ENDS
-    | REPLACES
-    | NEWS
-    | words(
-        "longer more rather not new from over out off down aside away before previously formerly originally earlier "
-        "was were gone became turned correction corrected update updated edit actually wrong mistake mistaken "
-        "scratch handed passed took put since starting beginning effective"
-    )
-)
-_ENDING_SIGN = late(r"\b(?:used to|as of)\b|->|→")
-_WORD = late(r"\w+")
 _UNSURE = 0.6
 _NO_LONGER = frozenset(("no longer", "any more", "anymore", "any longer"))
 _OWNER = late(r"([^\W\d_]{1,40})['’]s\b")
@@ -83,16 +70,6 @@ class Conflict(FrozenRecord, frozen=True):
     confidence: float
     said: bool
     reason: str
-
-
-def may_end(text: str) -> bool:
-    """True of every text that itself says that something does not hold any more, and of many others.
-
-    The words are looked up: as one pattern they would take longer to compile than a search takes.
-    """
-    return _ENDING_SIGN.search(text.lower()) is not None or not _ENDING.isdisjoint(
-        _WORD.findall(text.lower())
-    )
 
 
 def difference(newer: Stated, older: Stated, *, restated: bool = False) -> Conflict | None:

@@ -21,6 +21,7 @@ from rlm_mem.text.clauses import (
     DETERMINERS,
     ENDS,
     MONTHS,
+    NEWS,
     NUMBERS,
     POSSESSIVES,
     PREPOSITIONS,
@@ -29,7 +30,6 @@ from rlm_mem.text.clauses import (
     UNSURE,
     words,
 )
-from rlm_mem.text.differences import may_end
 from rlm_mem.text.lasting import UNDONE, is_elsewhere, is_in_force, is_past, is_temporary
 from rlm_mem.text.patterns import late
 from rlm_mem.text.present import LONGEST, ROLES, PresentQuestion, stems_in
@@ -40,6 +40,7 @@ __all__ = [
     "WEIGHTS",
     "is_apart",
     "is_passing",
+    "may_end",
     "retelling",
     "shares_little",
     "signs",
@@ -81,6 +82,20 @@ _VALUE = 3
 """Most words of a value in a note that another one repeats but for the value."""
 _ALIKE = 3
 """Largest number of texts, including the two notes, that have all words of the question that both notes have."""
+_ENDING = (
+    CHANGES
+    | ENDS
+    | REPLACES
+    | NEWS
+    | words(
+        "longer more rather not new from over out off down aside away before previously formerly originally earlier "
+        "was were gone became turned correction corrected update updated edit actually wrong mistake mistaken "
+        "scratch handed passed took put since starting beginning effective"
+    )
+)
+_PLAIN_WORD = late(r"\w+")
+_ENDING_SIGN = late(r"\b(?:used to|as of)\b|->|→")
+"""Words and signs of which every text has one that itself says that something does not hold any more."""
 _WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
 _SENTENCE = late(r"(?<=[.!?;])\s+|\n+")
 _DOUBTED = (
@@ -302,6 +317,16 @@ def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
         if _length(stems - before) <= former + 1 and former <= min(_VALUE, len(both) + 1):
             return True
     return False
+
+
+def may_end(text: str) -> bool:
+    """True of every text that itself says that something does not hold any more, and of many others.
+
+    The words are looked up: as one pattern they would take longer to compile than a search takes.
+    """
+    return _ENDING_SIGN.search(text.lower()) is not None or not _ENDING.isdisjoint(
+        _PLAIN_WORD.findall(text.lower())
+    )
 
 
 def _length(stems: Set[str]) -> int:

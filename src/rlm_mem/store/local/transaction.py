@@ -291,7 +291,7 @@ class Transaction:
                 publishes.append(_Publish(str(temp), str(path), None))
         try:
             record = self._redo_record(publishes)
-            if self._durable and (unsynced := [one.temp for one in publishes] + self._unnamed):
+            if self._durable and (unsynced := [*map(attrgetter("temp"), publishes), *self._unnamed]):
                 files.sync_files(unsynced)
             self._remember_folders(publishes)
             for unnamed in self._unnamed:
