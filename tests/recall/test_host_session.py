@@ -134,6 +134,22 @@ def test_what_a_list_left_out_is_said_until_it_is_read(store: ChunkStore) -> Non
         assert "timeline gave 50 of " in session.execute("rows = timeline()").text
 
 
+def test_an_outline_says_how_many_turns_it_left_out(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(40):
+            store.create_chunk(
+                f"User: My kite number {number} has a tail of {number} metres, and {'it flies well ' * 20}.\n"
+                "Assistant: Good.",
+                conversation_id="kites",
+            )
+    with recall_session(store, "Which kites?") as session:
+        text = session.execute("print(len(outline('kite', chars=1000)))").text
+        number = int(text.partition("<output>\n")[2].split()[0])
+        assert 0 < number < 40
+        assert f"outline gave {number} of 40 turns that share a word with its query;" in text
+        assert "Not all was listed" not in session.execute("rows = outline('kite', chars=20000)").text
+
+
 def test_that_all_is_untrusted_is_said_once(store: ChunkStore) -> None:
     with store.batch():
         for number in range(3):

@@ -361,10 +361,54 @@ def test_an_outline_has_every_turn_of_the_user_on_a_subject_in_few_characters(st
             str(number + 1) for number in range(20)
         ]
         fewer = session.execute("outline('Rosa', chars=500)")
-        assert len(fewer) == 12 and fewer == sorted(fewer, key=lambda row: row["at"])
+        assert len(fewer) == 13 and fewer == sorted(fewer, key=lambda row: row["at"])
+        assert len({row["date"] for row in fewer}) == 10, "of each day"
         assert len(session.execute("outline(['kettle', 'harbour'])")) == 2
         assert [row["text"] for row in session.execute("outline(author='Ben')")] == ["I like my kites."]
         assert session.execute("outline('zebra')") == []
+
+
+def test_an_outline_of_a_broad_subject_is_spread_over_its_days(store: ChunkStore) -> None:
+    told = dict(zip(range(1, 6), (16, 15, 7, 8, 12), strict=True))
+    with store.batch():
+        for day, number in told.items():
+            for turn in range(number):
+                store.create_chunk(
+                    f"User: About my personal statement, part {day}-{turn}: {'what about this longer text ' * 12}?\n"
+                    f"Assistant: Gladly.\n\n### Point {day}-{turn}\n\nYes.\n\n### Final steps\n\nNo.",
+                    conversation_id=f"talk-{day}",
+                    occurred_at=f"2026-05-{day:02}T00:00:00Z",
+                )
+            text = "User: My statement of account, another thing.\nAssistant: Gladly."
+            store.create_chunk(text, conversation_id=f"talk-{day}", occurred_at=f"2026-05-{day:02}T01:00:00Z")
+    with REPLSession(store) as session:
+        rows = session.execute("outline(['personal statement'], chars=6000)")
+    assert rows == sorted(rows, key=lambda row: row["at"])
+    assert not any("account" in row["text"] for row in rows), "what fits less well comes after all days"
+    shown = [int(row["date"][-2:]) for row in rows]
+    for day, number in told.items():
+        assert abs(shown.count(day) - len(rows) * number / sum(told.values())) < 1.5
+    parts = [int(row["points"][0].partition("-")[2]) for row in rows if row["date"] == "2026-05-01"]
+    assert parts[0] < 4 and parts[-1] > 11, "from all over a day"
+    assert {title for row in rows for title in row["points"]} <= {
+        f"Point {day}-{turn}" for day, number in told.items() for turn in range(number)
+    }, "a heading of the replies of several days is left out"
+
+
+def test_headings_of_a_reply_come_once_in_a_list_of_turns(store: ChunkStore) -> None:
+    store.create_chunk(
+        "User: Plan my garden.\nAssistant: Gladly.\n\n### Beds\n\nDig.\n\n### Seeds\n\nSow.\n\n"
+        "User: And my yard?\nAssistant: Yes.\n\n### Beds\n\nNone.",
+        conversation_id="a",
+    )  # fmt: skip
+    with REPLSession(store) as session:
+        points = (
+            "[(row['speaker'], row['points']) for row in turns(points=True, author=AUTHOR) if row['points']]"
+        )
+        both = session.execute(points.replace("AUTHOR", "None"))
+        assert both == [("User", ["Beds", "Seeds"]), ("User", ["Beds"])]
+        said = session.execute(points.replace("AUTHOR", "'Assistant'"))
+        assert said == [("Assistant", ["Beds", "Seeds"]), ("Assistant", ["Beds"])]
 
 
 _THINGS = [

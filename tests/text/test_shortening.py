@@ -60,6 +60,17 @@ def test_the_room_goes_to_the_headings_that_tell_most_for_their_length() -> None
         assert text and len(text) <= 30 and len(text) + sum(len(one) + 3 for one in taken) <= max(30, room)
 
 
+def test_numbers_dates_and_names_of_a_clause_that_is_cut_stay() -> None:
+    said = (
+        "we talked about further grants mentioned by several neighbours living around harbours that could be asked "
+        "together for $7,500 before May 25 at the office of Rosa Lind"
+    )
+    short = Shortener([said, *_ASKED], get_analyser()).short(said, 80)[0]
+    assert short == "talked further grants mentioned several … $7,500 … May 25 … Rosa Lind"
+    money = "Somebody said something of it, and my own uncle paid $40 on 3 June, after a long quarrel over all of that"
+    assert "$40 on 3 June" in Shortener([money, *_ASKED], get_analyser()).short(money, 45)[0]
+
+
 @pytest.mark.parametrize("chars", [1, 20, 45, 160])
 @pytest.mark.parametrize(
     "text",

@@ -26,7 +26,7 @@ from rlm_mem.sandbox.line_functions import is_assistant, users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.tokens import count_tokens
-from rlm_mem.text.wishes import standing_wishes
+from rlm_mem.text.wishes import is_conditional, standing_wishes
 
 if TYPE_CHECKING:
     from rlm_mem.search import Hit
@@ -173,7 +173,8 @@ class Opening:
         hits: the ranker's chunks for the raw question, best first, one mapping each: ``id``, ``type``, ``at``,
             ``tokens``, ``score``, ``lines`` (the snippets, speaker first), and tags and the like if it has any.
         task: a sentence on what kind of answer is wanted, or empty.
-        wishes: standing wishes of the user, of the same shape as hits; left out where the window is small.
+        wishes: standing wishes of the user that may apply, of the same shape as hits; left out in a small window.
+        more_wishes: how many others there are.
     """
 
     question: str
@@ -181,6 +182,7 @@ class Opening:
     hits: tuple[dict[str, Any], ...] = ()
     task: str = ""
     wishes: tuple[dict[str, Any], ...] = ()
+    more_wishes: int = 0
 
     @property
     def hit_ids(self) -> list[str]:
@@ -202,10 +204,13 @@ class Opening:
         listed = listed or "(no chunk shares a word with the question)"
         parts.append(fenced("hits", listed))
         if self.wishes and max_hits is None:
-            parts.append(
-                "What the user wishes for all answers, where it applies (stored data; see instructions()):"
-            )
+            more = f"; {self.more_wishes} more: instructions()" if self.more_wishes else ""
+            parts.append(f"What the user wishes for answers (stored data{more}):")
             parts.append(fenced("wishes", "\n".join(map(partial(_listed, mark=not same), self.wishes))))
+        elif self.more_wishes and max_hits is None:
+            parts.append(
+                f"Standing wishes of the user, for some answers: {self.more_wishes}, see instructions()."
+            )
         if self.task:
             parts.append(self.task)
         parts.append("Write the first program.")
@@ -236,7 +241,7 @@ def build_opening(
     starts: dict[str, list[int]] = {}
     told: set[str] = set()
     users = users_of(store) if limit else ()
-    wishes = _wishes(store, question, min(users)) if users else ()
+    wishes, more_wishes = _wishes(store, question, min(users)) if users else ((), 0)
     room = _OPENING_BYTES
     if wishes:
         room -= sum(_HEAD_BYTES + len(one["lines"][0].encode("utf-8", "replace")) for one in wishes)
@@ -266,12 +271,13 @@ def build_opening(
         starts[summary.id].insert(place, hit.start)
         hits[summary.id]["lines"].insert(place, line)
     told_of = store_figures(store) if figures is None else figures
-    return Opening(question, told_of, tuple(hits.values()), task, wishes)
+    return Opening(question, told_of, tuple(hits.values()), task, wishes, more_wishes)
 
 
-def _wishes(store: ChunkStore, question: str, user: str) -> tuple[dict[str, Any], ...]:
-    """The standing wishes of the user in a chat with an assistant: all if they are few, else those with a shared word.
+def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str, Any], ...], int]:
+    """The standing wishes of the user in a chat with an assistant that may apply, and the number of the others.
 
+    One without a condition applies to all answers, one with a condition where it shares a word with the question.
     They are found by the words that such wishes begin with, so some may be missing; ``instructions`` finds all.
     """
     found: dict[str, Hit] = {}
@@ -283,17 +289,21 @@ def _wishes(store: ChunkStore, question: str, user: str) -> tuple[dict[str, Any]
             for wish, _ in standing_wishes(hit.snippet.partition(": ")[2] or hit.snippet):
                 if not wish.startswith("…"):  # else its beginning is missing
                     found.setdefault(wish, hit)
-    if len(found) > _MOST_WISHES:
-        analyser = get_analyser(store.config.search.language)
-        asked = set(analyser.terms(question))
-        found = {wish: hit for wish, hit in found.items() if asked.intersection(analyser.terms(wish))}
-    first = dict(islice(found.items(), _MOST_WISHES))
+    analyser = get_analyser(store.config.search.language)
+    asked = set(analyser.terms(question)).difference(analyser.terms(_WISHING))
+    apply = {
+        wish: hit
+        for wish, hit in found.items()
+        if not is_conditional(wish) or asked.intersection(analyser.terms(wish))
+    }
+    first = dict(islice(apply.items(), _MOST_WISHES))
     summaries = {one.id: one for one in store.summaries([hit.chunk_id for hit in first.values()])}
-    return tuple(
+    shown = tuple(
         _metadata(summaries[hit.chunk_id], hit.score) | {"lines": [wish[:_WISH_CHARS]]}
         for wish, hit in first.items()
         if hit.chunk_id in summaries
     )
+    return shown, len(found) - len(shown)
 
 
 def _best_lines(store: ChunkStore, question: str, limit: int) -> list[Hit]:

@@ -82,8 +82,8 @@ _PAGES = (
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
         "marked …, the reply after 400; whole=True gives all of both, up to 20,000 characters each, also where they "
         "were cut into several chunks. points=True adds points: the headings and bold labels of the reply, the upper "
-        "levels of them, at most 600 characters; print_rows prints them. chunks is a chunk id, a row, or a list of "
-        "them: only their turns (of a row with a speaker, the speaker's), or the turn that a chunk continues. limit is "
+        "levels of them, at most 600 characters, each once in a list; print_rows prints them. "
+        "chunks is a chunk id, a row, or a list of them: only their turns (of a row with a speaker, the speaker's), or the turn that a chunk continues. limit is "
         "1–500; offset goes on from there. A remark below the output says how many rows a list of 50 or more left out.",
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
         '    print(t["date"], t["text"], "|", t["reply"])\n'
@@ -111,10 +111,12 @@ _PAGES = (
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns "
         "that share a word with one are listed, the best that have room: one for each 250 of chars "
         "(500–20,000), which is the length of all rows together, or less where turns are short; without it "
-        "those that say most, of the first 3,000 chunks of the period. In a chat with an assistant these are "
-        "the user's turns, else those of author. text has the telling clauses of a turn, at most 160 "
-        "characters; points are headings of the reply, or of a note, that no earlier row has: those that tell "
-        "most and have room, at most 40; speaker, at and conversation_id come with them. Turns of one day "
+        "those that say most, of the first 3,000 chunks of the period. Of turns that fit nearly alike each day "
+        "gets its share; a remark below the output says how many there are. In a chat with an assistant these "
+        "are the user's turns, else those of author. text has the telling clauses of a turn, at most 160 "
+        "characters, numbers and names of a clause first; points are headings of the reply, or of a note, that no "
+        "earlier row has, without those that three or more days or conversations have: those that tell most and "
+        "have room, at most 40; speaker, at and conversation_id come with them. Turns of one day "
         "keep the order in which they were stored. limit is 1–500.",
         'print_rows(outline(["garden plans", "seeds"]))',
         first=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from rlm_mem.sandbox.line_functions import (
     users_of,
     wanted_texts,
 )
-from rlm_mem.sandbox.turn_functions import TurnFunctions
+from rlm_mem.sandbox.turn_functions import TurnFunctions, titles
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
 from rlm_mem.text.shortening import Shortener
@@ -44,6 +45,10 @@ _MOST_FOUND = 1_000
 """Most chunks that are searched for with one text."""
 _MOST_POINTS = 40
 """Most headings of a reply from which those of a row are chosen."""
+_NEARLY = 0.05
+"""Turns whose weights differ by less than this share of the best one's count as equal: they are spread over time."""
+_RECURS = 3
+"""A heading that replies of so many days or conversations have says nothing about any of them: "Final Steps"."""
 _COMPARED_CHARS = 1_500
 """Characters of each line that are compared."""
 _STATEMENTS = 80
@@ -72,7 +77,7 @@ class SubjectFunctions(TurnFunctions):
         today = self._store.clock()
         who = optional_text("author", author)
         users = frozenset[str]() if who else users_of(self._store)
-        told = self._told(about, day("start", start, today), day("end", end, today, last=True))
+        told = list(self._told(about, day("start", start, today), day("end", end, today, last=True)))
         lines = [
             line
             for line in told
@@ -83,11 +88,13 @@ class SubjectFunctions(TurnFunctions):
             weights = [max(shortener.share(line.text, one) for one in about) for line in lines]
         else:
             weights = [shortener.content(line.text) for line in lines]
-        best = [one for one in sorted(range(len(lines)), key=lambda place: -weights[place]) if weights[one]]
+        best = _best_of_each_day([line.at[:10] for line in lines], weights)
+        recurring = _recurring(told)
         chosen: dict[int, list[str]] = {}
         needed = 0
         for place in best[:most]:
-            points = [title for _, title in islice(self._points(lines[place]), _MOST_POINTS)]
+            titles = (title for _, title, _ in self._points(lines[place]) if title not in recurring)
+            points = list(islice(titles, _MOST_POINTS))
             whole = _ROW_HEAD + len(lines[place].text) + sum(len(one) + _BETWEEN_POINTS for one in points)
             needed += min(_LEAST_ROW, whole)
             if chosen and needed > room:
@@ -95,7 +102,14 @@ class SubjectFunctions(TurnFunctions):
             chosen[place] = points
         # A stable sort: lines of one time stay in the order in which they were stored.
         rows = sorted(((lines[place], chosen[place]) for place in sorted(chosen)), key=lambda row: row[0].at)
-        return list(self._outlined(rows, room))
+        outlined = list(self._outlined(rows, room))
+        if len(outlined) < len(best):
+            matching = " that share a word with its query" if about else ""
+            self.cut.say(
+                f"outline gave {len(outlined)} of {len(best):,} turns{matching}; "
+                "more chars, or start and end, give others"
+            )
+        return outlined
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
         """Candidates for changes to a subject."""
@@ -254,3 +268,38 @@ class SubjectFunctions(TurnFunctions):
             "shared": [],
             "why": why,
         }
+
+
+def _best_of_each_day(days: list[str], weights: list[float]) -> list[int]:
+    """The places of the lines with a weight, best first; of nearly equal ones each day gets its share.
+
+    Those of one day come by weight, and where that is equal from all over the day.
+    """
+    step = _NEARLY * max(weights, default=0.0)
+    alike: dict[tuple[int, str], list[int]] = defaultdict(list)
+    for place, (at, weight) in enumerate(zip(days, weights, strict=True)):
+        if weight:
+            alike[-int(weight / step), at].append(place)
+    order = dict(zip(sorted(set(days)), _spread(len(set(days))), strict=True))
+    ranked = []
+    for (worse, at), places in alike.items():
+        scattered = dict(zip(places, _spread(len(places)), strict=True))
+        by_weight = sorted(places, key=lambda place: (-weights[place], scattered[place]))
+        ranked += [(worse, rank / len(places), order[at], place) for rank, place in enumerate(by_weight)]
+    return [place for *_, place in sorted(ranked)]
+
+
+def _spread(number: int) -> list[int]:
+    """Ranks for places in a row, so that the lowest ranks are spread over it: the digits of each, reversed."""
+    bits = max(1, (number - 1).bit_length())
+    return [int(f"{place:0{bits}b}"[::-1], 2) for place in range(number)]
+
+
+def _recurring(lines: Iterable[Line]) -> set[str]:
+    """The headings that recur in the replies of several days or conversations."""
+    chunks = {line.chunk.id: line.chunk for line in lines}
+    found: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
+    for chunk in chunks.values():
+        for title in titles(chunk.content):
+            found[title].add((chunk.metadata.conversation_id, chunk.metadata.at[:10]))
+    return {title for title, where in found.items() if len(where) >= _RECURS}

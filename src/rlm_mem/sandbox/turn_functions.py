@@ -27,7 +27,7 @@ from rlm_mem.text.blocks import CODE, blocks
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-__all__ = ["COUNTED_ON", "SHORT_LIST", "CutLists", "TurnFunctions"]
+__all__ = ["COUNTED_ON", "SHORT_LIST", "CutLists", "TurnFunctions", "titles"]
 
 MAX_LINES = 500
 _MATCH_CHARS = 500
@@ -59,6 +59,7 @@ class CutLists:
 
     def __init__(self) -> None:
         self._cut: list[tuple[str, int, int, int]] = []
+        self._said: list[str] = []
 
     def note(self, name: str, first: int, number: int, rest: int) -> None:
         """Note a list of ``number`` rows from ``first`` on, after which ``rest`` follow.
@@ -69,14 +70,20 @@ class CutLists:
         if rest:
             self._cut.append((name, first, number, rest))
 
+    def say(self, what: str) -> None:
+        """Note what there is to say about a list of a function that takes no offset."""
+        self._said.append(what)
+
     def remark(self) -> str:
         """What the programs since the last remark did not list; empty if nothing."""
         cut, self._cut = self._cut, []
-        return "; ".join(
+        said, self._said = self._said, []
+        counted = [
             f"{name} gave {number} of {'more than ' if rest == COUNTED_ON else ''}{first + number + rest:,} rows, "
             f"offset={first + number} goes on"
             for name, first, number, rest in dict.fromkeys(cut[-_MOST_REMARKS:])
-        )
+        ]
+        return "; ".join([*counted, *dict.fromkeys(said[-_MOST_REMARKS:])])
 
 
 class TurnFunctions(LineFunctions):
@@ -119,10 +126,15 @@ class TurnFunctions(LineFunctions):
             for line in lines
             if (who is None or is_speaker(line.speaker, who)) and _contains_any(line.text, texts)
         )
-        return [
-            self._turn(line, points=bool(points), whole=bool(whole))
-            for line in self._some("turns", found, limit, offset)
-        ]
+        listed = self._some("turns", found, limit, offset)
+        shown = [self._turn(line, whole=bool(whole)) for line in listed]
+        if points:
+            told: set[tuple[str, int]] = set()  # a reply may have a row of its own after that of its turn
+            for row, line in zip(shown, listed, strict=True):
+                new = [point for point in self._points(line) if point[2] not in told]
+                told.update(place for _, _, place in new)
+                row["points"] = _chosen([(level, title) for level, title, _ in new])
+        return shown
 
     def grep(
         self, pattern: Any, author: Any = None, ignore_case: Any = True, limit: Any = 50, offset: Any = 0
@@ -214,11 +226,9 @@ class TurnFunctions(LineFunctions):
         chat = self._lines.in_chat and (after is None or after.speaker in talkers)
         return line.labelled and (not chat or line.speaker in talkers)
 
-    def _turn(self, line: Line, *, points: bool, whole: bool) -> dict[str, Any]:
-        """A line as programs get it, with the headings of the reply or with all of turn and reply."""
+    def _turn(self, line: Line, *, whole: bool) -> dict[str, Any]:
+        """A line as programs get it, or with all of turn and reply."""
         shown = self._shown(line)
-        if points:
-            shown["points"] = _chosen(list(self._points(line)))
         if whole and line.speaker is not None:
             turn, reply = self._whole(line)
             shown |= {"text": _bounded(turn), "reply": _bounded(reply)}
@@ -255,10 +265,11 @@ class TurnFunctions(LineFunctions):
         for chunk in self._lines.read(later):
             yield from self._lines.lines(chunk)
 
-    def _points(self, line: Line) -> Iterator[tuple[int, str]]:
+    def _points(self, line: Line) -> Iterator[tuple[int, str, tuple[str, int]]]:
         """The headings of a note, or of what follows a turn up to the next turn of its speaker; each once.
 
-        Each comes with its level: the number of its marks, or for a bold label its indentation after all headings.
+        Each comes with its level (the number of its marks, or for a bold label its indentation after all headings)
+        and with its place.
         """
         seen: set[str] = set()
         for one in self._from(line):
@@ -266,10 +277,11 @@ class TurnFunctions(LineFunctions):
             if one.speaker == line.speaker and one.labelled and not itself:
                 return
             for match in _headings(one):
-                title = _NUMBERING.sub("", match[2] or match[4], count=1).rstrip(" :*#")
+                title = _title(match)
                 if title and title not in seen:
                     seen.add(title)
-                    yield len(match[1]) if match[1] else _BELOW_HEADINGS + len(match[3]), title
+                    level = len(match[1]) if match[1] else _BELOW_HEADINGS + len(match[3])
+                    yield level, title, (one.chunk.id, match.start())
 
     def _may_contain(self, chunk: Chunk, author: str | None, texts: list[str]) -> bool:
         """Whether a chunk can contain a matching line, checked before it is split into lines."""
@@ -294,6 +306,15 @@ class TurnFunctions(LineFunctions):
             left, right = first, min(last, first + _MATCH_CHARS)
         text = f"{'…' if left > first else ''}{words[left:right].strip()}{'…' if right < last else ''}"
         return self._shown(line, text) | match
+
+
+def titles(text: str) -> set[str]:
+    """The headings and bold labels of a text, and what looks like one in code."""
+    return set(map(_title, _POINT.finditer(text)))
+
+
+def _title(match: re.Match[str]) -> str:
+    return _NUMBERING.sub("", match[2] or match[4], count=1).rstrip(" :*#")
 
 
 def _headings(line: Line) -> Iterator[re.Match[str]]:

@@ -39,6 +39,9 @@ _LEAST_CUT = 24
 """Least number of characters left of a clause that is cut."""
 _BETWEEN = 3
 """Most characters between two parts: those between headings."""
+_MOST_CHARS_OF_CLAUSE = 600
+"""Characters of a clause that is cut in which numbers and names are looked for."""
+_GAP = " … "
 _CLAUSE_END = re.compile(r"(?<=[,;:!?…]) |(?<=[，；：、。！？])| (?=[–—(-])|(?<=\)) ")
 _DENIAL = re.compile(
     r"(?:not|never|no|nobody|nothing|none|neither|nor|without|cannot|[^\W\d_]{1,8}n['’]t|nicht|nie|kein\w{0,2}|ohne|pas|"
@@ -46,6 +49,11 @@ _DENIAL = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<=[\w,] )[A-Z][\w'’-]{1,40}")
+_DIGIT = re.compile(r"\d")
+_FACT = re.compile(
+    r"(?:(?<!\S)(?:[A-Z][a-z]{2,8}\.? )?[$€£¥]?\d[^\s…]{0,30}|(?<=[\w,] )[A-Z][\w-]{2,40}(?: [A-Z][\w-]{1,40}){0,3})"
+)
+"""A number or date, or a name within a sentence."""
 _MARKS = '.,;:!?…()[]{}"“”„«»*_`'
 
 
@@ -78,7 +86,8 @@ class Shortener:
         self._counts = counts
         self._common = max(_FEW, _COMMON * number)
         self._named = named
-        self._least_of_name = _NAMED * math.log(number + 1)
+        self._most = math.log(number + 1)
+        self._least_of_name = _NAMED * self._most
 
     def content(self, text: str) -> float:
         """How distinctive a text is: the sum of the weights of its different words."""
@@ -129,7 +138,7 @@ class Shortener:
                 if len(part.text) <= has:
                     chosen[best] = part.text
                 elif has >= _LEAST_CUT or (has > 0 and not chosen):
-                    chosen[best] = one_line(part.text if chosen else part.brief or part.text, has)
+                    chosen[best] = _cut(part.text if chosen else part.brief or part.text, has)
                 else:
                     continue
                 room_of_text -= len(chosen[best]) + _BETWEEN
@@ -151,6 +160,8 @@ class Shortener:
 
     def _weight(self, term: str) -> float:
         weight = math.log((self._number + 1) / self._counts.get(term, 1))
+        if _DIGIT.search(term):
+            return max(weight, self._most)
         return max(weight, self._least_of_name) if term in self._named else weight
 
     def _gain(self, part: _Clause, told: set[str]) -> float:
@@ -205,3 +216,18 @@ def _prose(text: str) -> Iterable[str]:
         if block.kind != CODE:
             for start, end in sentences(text, block.body_start, block.end):
                 yield text[start:end]
+
+
+def _cut(text: str, chars: int) -> str:
+    """The beginning of a clause, and the numbers, dates and names that stand behind it: at most half of the room."""
+    facts: list[str] = []
+    room = chars
+    if len(text) > chars:
+        for fact in reversed(list(_FACT.finditer(text, 0, _MOST_CHARS_OF_CLAUSE))):
+            size = len(fact[0]) + len(_GAP)
+            if fact.end() >= room and room - size >= max(chars // 2, _LEAST_CUT):
+                facts.insert(0, fact[0])
+                room -= size
+    if not facts:
+        return one_line(text, chars)
+    return _GAP.join([text[:room].rpartition(" ")[0] or text[:room], *facts])

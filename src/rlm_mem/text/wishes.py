@@ -11,7 +11,7 @@ import re
 
 from rlm_mem.text.blocks import sentences
 
-__all__ = ["standing_wishes"]
+__all__ = ["is_conditional", "standing_wishes"]
 
 _LEAD = r"(?:(?:also|and|but|so|ok(?:ay)?|well|oh|hey|btw|by the way|one more thing|note|remember)[,:]?\s++){0,2}+"
 _POLITE = r"(?:please|kindly|bitte|por favor|per favore|s'il (?:te|vous) pla[iî]t)"
@@ -46,6 +46,11 @@ _HOLDS = re.compile(
 _NO_MEANING_OF_LAST = frozenset(
     ("don't", "don’t", "do not", "avoid", "remember that", "in the future", "in future")
 )
+_CONDITION = re.compile(
+    r"\b(?:when(?:ever)?|if|unless|(?:every|each|any) time|wenn|falls|sobald|quand|lorsque|si|chaque fois|cuando|"
+    r"siempre que|cada vez|quando|se|ogni volta|toda vez)\b",
+    re.IGNORECASE,
+)
 _MAX_SENTENCE = 600  # characters of a sentence that are read
 _SCREEN = re.compile(
     r"always|never|ever\b|don.t|do not|sure to|make sure|remember|avoid|keep in mind|from now|forward|future|"
@@ -76,3 +81,8 @@ def standing_wishes(text: str, start: int = 0, end: int | None = None) -> list[t
             continue
         found.append((" ".join(text[first:last].split()), rule))
     return found
+
+
+def is_conditional(wish: str) -> bool:
+    """Whether a standing wish holds for some answers only: "Always name the page when I ask about sources"."""
+    return _CONDITION.search(wish) is not None
