@@ -83,8 +83,9 @@ _PAGES = (
         "marked …, the reply after 400; whole=True gives all of both, up to 20,000 characters each, also where they "
         "were cut into several chunks. points=True adds points: the headings and bold labels of the reply, the upper "
         "levels of them, at most 600 characters, each once in a list; print_rows prints them. "
-        "chunks is a chunk id, a row, or a list of them: only their turns (of a row with a speaker, the speaker's), or the turn that a chunk continues. limit is "
-        "1–500; offset goes on from there. A remark below the output says how many rows a list of 50 or more left out.",
+        "chunks is a chunk id, a row, or a list of them: only their turns (of a row with a speaker, the "
+        "speaker's), or the turn that a chunk continues. limit is 1–500; offset goes on from there. A remark "
+        "below the output says how many rows a list of 50 or more left out.",
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
         '    print(t["date"], t["text"], "|", t["reply"])\n'
         'print_rows(turns(author="User", contains="garden", points=True))  # with the headings of the replies\n'

@@ -93,8 +93,8 @@ class SubjectFunctions(TurnFunctions):
         chosen: dict[int, list[str]] = {}
         needed = 0
         for place in best[:most]:
-            titles = (title for _, title, _ in self._points(lines[place]) if title not in recurring)
-            points = list(islice(titles, _MOST_POINTS))
+            told_of = (title for _, title, _ in self._points(lines[place]) if title not in recurring)
+            points = list(islice(told_of, _MOST_POINTS))
             whole = _ROW_HEAD + len(lines[place].text) + sum(len(one) + _BETWEEN_POINTS for one in points)
             needed += min(_LEAST_ROW, whole)
             if chosen and needed > room:
@@ -275,11 +275,12 @@ def _best_of_each_day(days: list[str], weights: list[float]) -> list[int]:
 
     Those of one day come by weight, and where that is equal from all over the day.
     """
+    weights = [round(weight, 6) for weight in weights]  # equal sums may differ in their last digit
     step = _NEARLY * max(weights, default=0.0)
     alike: dict[tuple[int, str], list[int]] = defaultdict(list)
     for place, (at, weight) in enumerate(zip(days, weights, strict=True)):
         if weight:
-            alike[-int(weight / step), at].append(place)
+            alike[-int(round(weight / step, 3)), at].append(place)
     order = dict(zip(sorted(set(days)), _spread(len(set(days))), strict=True))
     ranked = []
     for (worse, at), places in alike.items():
