@@ -469,8 +469,8 @@ class RunOperation:
 
 _SHOWN = 5
 """Most sources that a printed result names."""
-_EXCERPTS = 10
-"""Most sources of a result that get an excerpt."""
+_EXCERPTS = (1_500,) * 3 + (500,) * 7
+"""Most characters of the excerpts of the first ten sources: who reads on for an answer reads the first ones."""
 _LINE = 160
 """Most characters of a source's line."""
 
@@ -483,8 +483,8 @@ class Source:
         chunk_id: id of the chunk.
         at: when it was said or happened (ISO 8601).
         line: its first words, on one line of at most 160 characters.
-        excerpt: the part most relevant to the question, on one line of at most 1,000 characters; only the first ten
-            sources of a result have one, for others it is ``line``.
+        excerpt: the part most relevant to the question, on one line of at most 1,500 characters, from the fourth source
+            on of at most 500; only the first ten sources of a result have one, for others it is ``line``.
         origin: how it came: person, agent, tool, import, web.
         trust: how far it is trusted: untrusted, ordinary, trusted.
     """
@@ -666,7 +666,7 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
 
 def _sources(store: ChunkStore, trajectory: Trajectory, chunks: list[Chunk]) -> list[Source]:
     lines = {hit["id"]: hit["lines"] for hit in trajectory.hits}
-    told = searching.excerpts(store, trajectory.query, chunks[:_EXCERPTS], lines=lines)
+    told = searching.excerpts(store, trajectory.query, chunks, longest=_EXCERPTS, lines=lines)
     return [source_of(chunk, told.get(chunk.id)) for chunk in chunks]
 
 

@@ -251,17 +251,18 @@ def excerpts(
     query: str,
     chunks: Sequence[Chunk],
     *,
+    longest: Sequence[int],
     lines: Mapping[str, Sequence[str]] | None = None,
-    longest: int = 1_000,
 ) -> dict[str, str]:
     """The most relevant stretch of each of these chunks, by id.
 
-    A stretch is one line of at most ``longest`` characters, around the words of the question that fewest of these
-    chunks have.
+    A stretch is one line around the words of the question that fewest of these chunks have.
 
     Args:
+        longest: for each chunk, the most characters of its stretch; chunks beyond the end of this list have none.
         lines: the segments of a chunk that a search found, by id: the stretch has as many of them as it can.
     """
+    chunks = chunks[: len(longest)]
 
     if not chunks:
         return {}
@@ -273,9 +274,9 @@ def excerpts(
         places = [_places(text, question, analyser) for text in texts]
         held = Counter(chain.from_iterable({term for _, term, _ in found} for found in places))
         told = {}
-        for one, text, found in zip(chunks, texts, places, strict=True):
+        for one, text, found, room in zip(chunks, texts, places, longest, strict=False):
             rare = [(at, term, weight * math.log(1 + len(texts) / held[term])) for at, term, weight in found]
-            told[one.id] = _stretch(text, sorted(rare + _spans(text, (lines or {}).get(one.id, ()))), longest)
+            told[one.id] = _stretch(text, sorted(rare + _spans(text, (lines or {}).get(one.id, ()))), room)
         return told
 
     return store.backend.retried(found)
