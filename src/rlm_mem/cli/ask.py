@@ -132,9 +132,9 @@ def show_recall(
         console.print(long_text(result.content or "", "bold"))
     else:
         console.print(text(ENDINGS[result.outcome], "bold yellow"))
-    # Longer excerpts without an answer: they are then all there is to read.
-    longest = 240 if result.outcome == "answered" else 600
-    excerpts = {one.chunk_id: one_line(one.excerpt, longest) for one in result.sources}
+    excerpts = {one.chunk_id: one.excerpt for one in result.sources}
+    if result.outcome == "answered":  # else they are all there is to read
+        excerpts = {chunk_id: one_line(excerpt, 240) for chunk_id, excerpt in excerpts.items()}
     show_evidence(console, memory, result.chunk_ids, excerpts, bounded=bounded)
     parts = [
         confidence_words(result.outcome, result.confidence),
