@@ -53,9 +53,9 @@ class _AsDataclass:
         __dataclass_fields__ = _DataclassFields()
 
 
-class MutableRecord(_AsDataclass, Struct):
+class MutableRecord(Struct, _AsDataclass):
     """Base of records whose fields can be set."""
 
 
-class FrozenRecord(_AsDataclass, Struct, frozen=True):
+class FrozenRecord(Struct, _AsDataclass, frozen=True):
     """Base of frozen records."""

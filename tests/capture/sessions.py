@@ -139,6 +139,7 @@ _INPUTS: dict[str, dict[str, dict[str, Any]]] = {
         "user-prompt": {"hook_event_name": "UserPromptSubmit", "turn_id": "t-1"},
         "stop": {"hook_event_name": "Stop", "turn_id": "t", "stop_hook_active": False, "last_assistant_message": None},
         "pre-compact": {"hook_event_name": "PreCompact", "turn_id": "t-1", "trigger": "auto"},
+        "session-end": {"hook_event_name": "SessionEnd", "reason": "other"},
     },
     "cursor": {
         "session-start": {"hook_event_name": "sessionStart", "is_background_agent": False, "composer_mode": "agent"},

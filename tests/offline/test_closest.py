@@ -70,9 +70,11 @@ def test_without_a_related_memory_the_outcome_is_not_held(ask: Ask) -> None:
 
 def test_an_excerpt_is_the_stretch_that_bears_on_the_question(ask: Ask) -> None:
     filler = "The gauge reports its level every ten minutes and sleeps in between. " * 40
-    result = ask("What does the walrus gate weigh?", f"{filler}The walrus gate is painted blue. {filler}")
-    assert "walrus gate" in result.sources[0].excerpt
-    assert len(result.sources[0].excerpt) <= 1_000
+    notes = [f"{filler}The walrus gate {number} is painted blue. {filler}" for number in range(5)]
+    result = ask("What does the walrus gate weigh?", *notes)
+    assert all("walrus gate" in one.excerpt for one in result.sources) and len(result.sources) == 5
+    most = [1_500] * 3 + [500] * 2
+    assert all(room / 2 < len(one.excerpt) <= room for one, room in zip(result.sources, most, strict=True))
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
+import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -38,12 +39,11 @@ logfile = {folder}/log
 
 
 @pytest.fixture
-def pooled(databases: Databases, dsn: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def pooled(databases: Databases, dsn: str) -> Iterator[str]:
     """The DSN of the same database, through PgBouncer in transaction mode with two connections."""
-    folder = tmp_path_factory.mktemp("pgbouncer")
-    for place in (folder, *folder.parents[:3]):  # PgBouncer does not run as root, and must get here
-        if place.stat().st_uid == os.geteuid() and str(place).startswith("/tmp/"):
-            place.chmod(0o755)
+    folder = Path(
+        tempfile.mkdtemp(prefix="rlm-bouncer-")
+    )  # PgBouncer does not run as root, and must get there
     port = free_port()
     (folder / "users").write_text(f'"{USER}" "{PASSWORD}"\n')
     settings = folder / "pgbouncer.ini"
@@ -57,6 +57,7 @@ def pooled(databases: Databases, dsn: str, tmp_path_factory: pytest.TempPathFact
     finally:
         process.terminate()
         process.wait(10)
+        shutil.rmtree(folder)
 
 
 def test_everything_works_with_two_connections_shared_by_many(pooled: str, databases: Databases) -> None:

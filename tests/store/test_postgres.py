@@ -675,7 +675,7 @@ def test_what_a_text_column_cannot_hold_is_kept_or_simply_not_found(store: Chunk
     assert cast(Chunk, store.undo(two.id) or store.get_chunk(two.id)).links[0].reasoning == "a\0b"
     store.record_event("recall", [one.id], question="what\0ever")
     assert [event["question"] for event in store.events(op="recall")] == ["what\0ever"]
-    for odd in ("\0", "a\0b", "\ud800"):
+    for odd in ("\0", "a\0b"):
         assert store.list_chunks(tags=[odd]) == store.list_chunks(conversation_id=odd) == []
         assert store.list_chunks(chunk_type=odd) == store.list_chunks(any_tags=[odd]) == []
         assert store.latest(3, tag=odd) == store.latest(3, conversation_id=odd) == []
