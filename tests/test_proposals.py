@@ -399,6 +399,14 @@ def test_what_ends_without_a_new_value_is_looked_for_in_several_earlier_memories
         assert memory.remember("Marta no longer works at Fennel Labs.").replaced == first.chunk_ids
 
 
+@pytest.mark.parametrize("place", ["in the simulation to see when it would trip", "on the staging branch"])
+def test_a_change_in_a_trial_waits_for_a_reviewer(memory: Memory, place: str) -> None:
+    memory.remember("Pump 2 runs at 40 Hz.")
+    tried = memory.remember(f"Pushed pump 2 to 60 Hz {place}.")
+    assert tried.replaced == [] and len(tried.proposed) == 1
+    assert memory.remember("Pushed pump 2 to 50 Hz.").replaced != []
+
+
 @pytest.mark.parametrize(
     "rest", [", it got worse, reverted to 4g.", ". It did not help. We rolled it back on Friday."]
 )

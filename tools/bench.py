@@ -72,6 +72,7 @@ ALL = (
     ),
     Benchmark("offline_corpora", "The offline model on other text", quick=("--only", "notes")),
     Benchmark("consolidation", "Facts that change", needs_data=True),
+    Benchmark("outlines", "Outlines of long chats", needs_data=True),
     Benchmark("diary", "A year of a diary"),
     Benchmark("continuum_year", "Tiers over a year"),
     Benchmark("continuum_scale", "Tiers at size"),

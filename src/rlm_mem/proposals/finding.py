@@ -21,7 +21,7 @@ from rlm_mem.store.core.lookup import Held
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import CHANGES, ENDS, FAMILIES, FIRST, REPLACES
 from rlm_mem.text.differences import Conflict, differences
-from rlm_mem.text.lasting import is_taken_back
+from rlm_mem.text.lasting import is_elsewhere, is_taken_back
 from rlm_mem.text.statements import ME, Stated, statements_in
 
 if TYPE_CHECKING:
@@ -447,11 +447,11 @@ class Finder:
         """Whether a chunk may replace an earlier one without a reviewer.
 
         It may not if it did not come from a person or an agent, if it is trusted less than the earlier chunk, if it
-        is about a year before that chunk, or if it says that the change was undone.
+        is about a year before that chunk, if it says that the change was undone, or if it is about a trial or a story.
         """
         if self._settings.find != "apply" or not is_trusted_as_far(chunk, old):
             return False
-        if is_taken_back(chunk.content[newer.start :]):
+        if is_taken_back(chunk.content[newer.start :]) or is_elsewhere(newer.text, old.content):
             return False
         year = int(old.metadata.at[:4])
         return not any(int(one) < year for one in _YEAR.findall(newer.text))

@@ -1,0 +1,104 @@
+"""How much of a rubric the outline of a chat shows, counted without a model.
+
+BEAM's questions about the order of events and for summaries are the queries of `outline`. A point of a rubric counts by
+the share of its words, weighed by rarity in the chat and without those of the question, that two neighbouring rows have
+at most. The chats 100K-01 to 100K-06 were at hand while `outline` was developed.
+
+    python benchmarks/outlines.py --data FOLDER     # with beam/*.json.gz
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+import tempfile
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+from answers.answering import remembered
+from answers.sets import load_beam
+from rlm_mem import Memory
+from rlm_mem.sandbox.session import REPLSession
+from rlm_mem.text.analysis import get_analyser
+from support import Report, arguments
+
+KINDS = {"event_ordering": "order of events", "summarization": "summaries"}
+LAST_LOOKED_AT = "100K-06"
+_PROGRAM = "rows = outline({question!r})\nprint_rows(rows)"
+
+
+def shares(memory: Memory, questions: list[tuple[str, tuple[str, ...]]]) -> tuple[list[float], list[int]]:
+    """The share of each point of these rubrics, and the characters of each outline."""
+    analyser = get_analyser(memory.config.search.language)
+    texts = [set(analyser.terms(one.content)) for one in memory.store.iter_chunks()]
+    held = Counter(term for terms in texts for term in terms)
+    points: list[float] = []
+    sizes: list[int] = []
+    for question, rubric in questions:
+        with REPLSession(memory.store) as session:
+            output = session.run(_PROGRAM.format(question=question)).output
+        sizes.append(len(output))
+        rows = [set(analyser.terms(line)) for line in output.splitlines()]
+        asked = set(analyser.terms(question))
+        for point in rubric:
+            wanted = {
+                term: math.log((len(texts) + 1) / (held[term] + 1))
+                for term in set(analyser.terms(point)) - asked
+            }
+            if whole := sum(wanted.values()):
+                points.append(
+                    max(
+                        (
+                            sum(wanted.get(term, 0.0) for term in one | two)
+                            for one, two in pairwise([*rows, set()])
+                        ),
+                        default=0.0,
+                    )
+                    / whole
+                )
+    return points, sizes
+
+
+def main() -> int:
+    """Run from the command line."""
+    chosen = arguments(__doc__ or "").parse_args()
+    if chosen.data is None or not (chosen.data / "beam").exists():
+        print("outlines needs --data FOLDER with beam/*.json.gz")
+        return 0
+    report = Report("outlines", "How much of a rubric the outline of a chat shows")
+    loaded = load_beam(chosen.data / "beam")
+    found: dict[tuple[str, bool], tuple[list[float], list[int]]] = {}
+    with tempfile.TemporaryDirectory() as scratch:
+        for name, corpus in sorted(loaded.corpora.items()):
+            if not name.startswith("100K"):
+                continue
+            place = Path(scratch) / name
+            remembered(corpus, place)
+            with Memory.open(place) as memory:
+                for kind in KINDS:
+                    asked = [
+                        (one.question, one.rubric)
+                        for one in loaded.cases
+                        if one.corpus == name and one.kind == kind
+                    ]
+                    points, sizes = shares(memory, asked)
+                    kept = found.setdefault((kind, name <= LAST_LOOKED_AT), ([], []))
+                    kept[0].extend(points)
+                    kept[1].extend(sizes)
+    for (kind, looked_at), (points, sizes) in sorted(
+        found.items(), key=lambda one: (one[0][0], not one[0][1])
+    ):
+        report.add(
+            kind=KINDS[kind],
+            chats="looked at" if looked_at else "others",
+            points=len(points),
+            share=round(sum(points) / len(points), 3),
+            characters=round(sum(sizes) / len(sizes)),
+        )
+    report.finish(chosen.output)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
