@@ -18,8 +18,7 @@ from pathlib import Path
 
 from answers.answering import remembered
 from answers.sets import load_beam
-from rlm_mem import Memory
-from rlm_mem.sandbox.session import REPLSession
+from rlm_mem import Memory, REPLSession
 from rlm_mem.text.analysis import get_analyser
 from support import Report, arguments
 
