@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
-from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.analysis import PARTS, get_analyser
 
 __all__ = ["Passage", "Reading", "Sentence", "Word", "split_sentences", "unwrapped"]
 
@@ -22,8 +22,7 @@ _SENTENCE = re.compile(
 
 _HYPHEN = re.compile("-")
 _COMPOUND = re.compile(r"[-_/=]|[a-z][A-Z]|\w\.\w")
-_PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
-"""Words written as one: "client-side", "max_size", "maxSize"."""
+"""What is in words written as one: "client-side", "max_size", "maxSize"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,7 @@ class Sentence:
         """Stems of all its words and of the parts of those with hyphens, in a document also of other compounds."""
         stem = get_analyser("english").stem
         compound = _COMPOUND if self.of_document else _HYPHEN
-        split = _PART.findall if self.of_document else _HYPHEN.split
+        split = PARTS.findall if self.of_document else _HYPHEN.split
         parts = (
             part for word in self.words if compound.search(word.text) for part in split(word.text) if part
         )

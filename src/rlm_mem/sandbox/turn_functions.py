@@ -288,7 +288,7 @@ class TurnFunctions(LineFunctions):
         if author is None and not texts:
             return True
         folded = chunk.content.casefold()
-        if not _contains_any(folded, texts):
+        if texts and not any(one in folded for one in texts):
             return False
         if author is None or author.casefold().strip() in folded:
             return True

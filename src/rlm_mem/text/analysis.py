@@ -75,7 +75,8 @@ _WORD = re.compile(
 _BROKEN = late(r"\u2010\s+")  # a word broken at the end of a line
 _NUMERIC = late(r"\d+(?:[.,]\d+)+$")
 _THOUSANDS = late(r"\d{1,3}(?:,\d{3})+$")
-_PARTS = late(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
+PARTS = late(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+|\d+|[^\W\dA-Za-z_]+")
+"""The parts of words written as one: "max_size", "maxSize"."""
 SPACELESS = late(
     "["
     "\u0e00-\u0eff"  # Thai, Lao
@@ -471,7 +472,7 @@ class Analyser:
                     return
                 word = head
             word = word.replace("'", "")
-        parts = _PARTS.findall(word)
+        parts = PARTS.findall(word)
         yield word
         if len(parts) > 1 and word.isascii() and any(c.isalpha() for c in word):
             yield from (p for p in parts if len(p) > 1 or p.isdigit())

@@ -12,11 +12,12 @@ from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, words
 from rlm_mem.text.patterns import late
 from rlm_mem.text.wording import CORRECTIONS
 
-__all__ = ["LONGEST", "ROLES", "PresentQuestion", "is_note", "stems_in"]
+__all__ = ["LONGEST", "ROLES", "WORD", "PresentQuestion", "is_note", "stems_in"]
 
 LONGEST = 2_000
 """Characters of a text that are read."""
-_WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
+WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
+"""A word, also with an apostrophe, a point or a colon within: "don't", "3.12", "9:30"."""
 _DIGIT = late(r"\d")
 ROLES = words("user human assistant agent system model bot ai me")
 """Labels of speakers that are no names."""
@@ -73,7 +74,7 @@ class PresentQuestion(Struct, frozen=True):
             return None
         named = []
         german = begin > 0 or _ASKS_IN_GERMAN.match(text) is not None
-        for place, word in enumerate(_WORD.findall(text)):
+        for place, word in enumerate(WORD.findall(text)):
             if (place and word[0].isupper() and not german) or _DIGIT.search(word):
                 named.append(word)
         subject, asks = _subject(text)
@@ -88,7 +89,7 @@ class PresentQuestion(Struct, frozen=True):
 
 def _subject(question: str) -> tuple[list[str], bool]:
     """The words of a question after its auxiliary, up to a preposition, without a final verb; and whether it asks."""
-    lows = _WORD.findall(question.lower())
+    lows = WORD.findall(question.lower())
     found: list[str] = []
     auxiliary = ""
     for place, low in enumerate(lows):
@@ -130,4 +131,4 @@ def is_note(author: str | None, asked: PresentQuestion | None = None) -> bool:
     low = author.lower()
     if asked is None or low in ROLES or author in asked.text:
         return False
-    return set(low.split()) <= set(_WORD.findall(asked.text.lower()))
+    return set(low.split()) <= set(WORD.findall(asked.text.lower()))

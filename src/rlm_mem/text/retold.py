@@ -32,7 +32,7 @@ from rlm_mem.text.clauses import (
 )
 from rlm_mem.text.lasting import UNDONE, is_elsewhere, is_in_force, is_past, is_temporary
 from rlm_mem.text.patterns import late
-from rlm_mem.text.present import LONGEST, ROLES, PresentQuestion, stems_in
+from rlm_mem.text.present import LONGEST, ROLES, WORD, PresentQuestion, stems_in
 
 __all__ = [
     "POSSIBLE",
@@ -96,7 +96,6 @@ _ENDING = (
 _PLAIN_WORD = late(r"\w+")
 _ENDING_SIGN = late(r"\b(?:used to|as of)\b|->|→")
 """Words and signs of which every text has one that itself says that something does not hold any more."""
-_WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
 _SENTENCE = late(r"(?<=[.!?;])\s+|\n+")
 _DOUBTED = (
     UNSURE
@@ -498,7 +497,7 @@ def _numbers_one(asked: PresentQuestion, later: str, analyser: Analyser) -> bool
     if counted is None:
         return False
     stems = set(analyser.terms(counted[1]))
-    found = _WORD.findall(later[:LONGEST])
+    found = WORD.findall(later[:LONGEST])
     places = [place for place, word in enumerate(found) if not stems.isdisjoint(analyser.terms(word))]
 
     def has_figure(place: int) -> bool:
@@ -511,7 +510,7 @@ def _numbers_one(asked: PresentQuestion, later: str, analyser: Analyser) -> bool
 
 def _wished(asked: PresentQuestion) -> Set[str]:
     """The words for wishes if the question has one, since a wish then answers it; else none."""
-    return _WISHES if not _WISHES.isdisjoint(_WORD.findall(asked.text.lower())) else frozenset()
+    return _WISHES if not _WISHES.isdisjoint(WORD.findall(asked.text.lower())) else frozenset()
 
 
 def _holds_again(value: Set[str], told: Sequence[tuple[str, Set[str]]], analyser: Analyser) -> bool:
@@ -541,7 +540,7 @@ def _is_of_the_past(
 def _is_doubted(sentence: str, asked: PresentQuestion, year: int) -> bool:
     """Whether a sentence is about a wish, another time or an additional thing, or reports what somebody else says."""
     sentence = _REFUSED.sub("", sentence)
-    found = [word for word in _WORD.findall(sentence) if word != "May"]  # the month
+    found = [word for word in WORD.findall(sentence) if word != "May"]  # the month
     lows = {word.lower().replace("’", "'") for word in found}
     quoted = _QUOTED.search(sentence)
     own = quoted is not None and sentence[: quoted.start()].strip(" :").lower() in ROLES
@@ -575,7 +574,7 @@ def _is_about_another_person(
         owner, thing = match[1], match[2].lower()
         if owner[0].isupper() and analyser.terms(owner) and not is_known(owner) and is_known(thing):
             return True
-    found = _WORD.findall(sentence)
+    found = WORD.findall(sentence)
     named = [place for place, word in enumerate(found) if not asked.stems.isdisjoint(analyser.terms(word))]
     owners = {
         place
@@ -627,7 +626,7 @@ def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) ->
 
 def _is_about_unnamed_thing(sentence: str, has: Set[str], known: Set[str], analyser: Analyser) -> bool:
     """Whether a sentence is about something that the earlier note does not name: "the recipe of aunt Hedwig"."""
-    found = _WORD.findall(sentence.lower())
+    found = WORD.findall(sentence.lower())
     for place, word in enumerate(found[:-2]):
         if found[place + 1] == "of" and not has.isdisjoint(analyser.terms(word)):
             of = next((one for one in found[place + 2 :] if one not in _OWNERS), "")
@@ -646,8 +645,8 @@ def _narrows_subject(
     """
     if not missing:
         return False
-    written = _WORD.findall(text)
-    found = _WORD.findall(text.lower())
+    written = WORD.findall(text)
+    found = WORD.findall(text.lower())
     for place, word in enumerate(found):
         if missing.isdisjoint(analyser.terms(word)):
             continue
