@@ -11,6 +11,7 @@ from rlm_mem import Memory
 from rlm_mem.capture.moving import move_chunks
 from rlm_mem.capture.projects import project_of
 from rlm_mem.chunk import check_namespace
+from rlm_mem.errors import ConflictError, NamespaceError
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
@@ -101,6 +102,29 @@ def test_memories_move_between_project_and_person(run: Run, brain: Path | str) -
     assert run("project", "show", "--json").json["memories"] == 2
     assert run("project", "move", ids[1], "--to", own).code == 2
     assert run("--namespace", own, "project", "move", ids[1], "--to", "shared").code == 0
+
+
+def test_a_move_is_undone_in_both_namespaces_at_once(store: ChunkStore) -> None:
+    other = store.confined_to("other", actor=None)
+    made = store.create_chunk("I prefer short commit messages.", tags=["x"])
+    move_chunks(store, "other", [made.id])
+    there = [chunk.content for chunk in other.iter_chunks()]
+    with Memory(store) as memory:
+        with pytest.raises(NamespaceError, match="and only other is reached here"):
+            Memory(other).undo()
+        undone = memory.undo()
+        assert undone is not None
+        assert [(chunk.id, chunk.content) for chunk in store.iter_chunks()] == [(made.id, made.content)]
+        assert list(other.iter_chunks()) == []
+        assert Memory(other).undo() is None, "the undo counts in both"
+        memory.undo(change=undone.undo)
+        assert list(store.iter_chunks()) == []
+        assert [chunk.content for chunk in other.iter_chunks()] == there
+        (moved,) = other.iter_chunks()
+        other.update_chunk(moved.id, content="I prefer long commit messages.")
+        with pytest.raises(ConflictError, match="changed since"):
+            memory.undo(change=next(iter(memory.recorded_changes())).id)
+        assert list(store.iter_chunks()) == [], "nothing is undone in one namespace alone"
 
 
 def contents(base: Path | str, namespace: str) -> list[str]:

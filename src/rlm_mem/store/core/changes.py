@@ -25,6 +25,7 @@ __all__ = [
     "ChangeRecord",
     "Edit",
     "WriteTransaction",
+    "name_namespaces",
     "utc_now",
 ]
 
@@ -120,6 +121,14 @@ class ChangeNotes(msgspec.Struct):
     former: dict[tuple[str, str], bytes | None] | None = None
     record: ChangeRecord | None = None
     continues: bool = False
+
+
+def name_namespaces(events: Sequence[dict[str, Any]]) -> None:
+    """Name in the lines of one transaction every namespace that it changed, if there are several."""
+    names = sorted({str(event["ns"]) for event in events})
+    if len(names) > 1:
+        for event in events:
+            event["namespaces"] = names
 
 
 def utc_now() -> datetime:

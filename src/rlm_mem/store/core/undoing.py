@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.errors import ConflictError, StorageError
+from rlm_mem.errors import ConflictError, NamespaceError, StorageError
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeRecord
 from rlm_mem.store.core.records import ACTIVE
 
@@ -60,6 +61,11 @@ class LoggedChange:
     def chunk_ids(self) -> list[str]:
         """The chunks that it changed, in order."""
         return list(dict.fromkeys(str(one["chunk_id"]) for one in self.events if one.get("chunk_id")))
+
+    @property
+    def namespaces(self) -> list[str]:
+        """The namespaces that it changed, if there are several."""
+        return sorted({str(name) for one in self.events for name in one.get("namespaces") or ()})
 
     @property
     def files(self) -> list[str]:
@@ -118,14 +124,31 @@ def record_of(store: ChunkStore, change: LoggedChange) -> ChangeRecord | None:
 def undo_change(store: ChunkStore, change: LoggedChange) -> str:
     """Revert what a change did to chunks and other files, in one transaction; returns the id of the undo.
 
-    Tiered memories are undone by the continuum, which keeps their mirrors in step.
+    A change of several namespaces, such as a move, is undone in all of them. Tiered memories are undone by the
+    continuum, which keeps their mirrors in step.
 
     Raises:
         ConflictError: something was changed since, was deleted for good, or its former state is not kept any more.
+        NamespaceError: it changed other namespaces, too, and the store is confined to its own.
     """
+    others = [name for name in change.namespaces if name != store.namespace]
+    if others and store.confined:
+        raise NamespaceError(
+            f"this change is one of {', '.join(change.namespaces)} together, and only {store.namespace} is reached here",
+            hint="rlm-mem undo, on the command line, undoes it in all of them",
+        )
     record = record_of(store, change)
     files = store.files
-    with files.transaction() as transaction:
+    parts = {store.namespace: (store, change)}
+    for name in others:
+        other = store.confined_to(name, actor=store.actor)
+        found = next((one for one in logged_changes(other) if one.id == change.id), None)
+        if found is not None:  # else it was brought here from another store without that namespace
+            parts[name] = (other, found)
+    with ExitStack() as together:
+        for name in sorted(parts):  # in the order in which a move locks them
+            together.enter_context(parts[name][0].batch())
+        transaction = together.enter_context(files.transaction())
         transaction.change.undoes = change.id
         for edit in reversed(record.edits if record else []):
             if files.read(edit.file) != edit.data(edit.after):
@@ -137,13 +160,18 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
                 files.remove(edit.file)
             else:
                 files.write(edit.file, before)
-        events = sorted((one for one in change.events if one.get("chunk_id")), key=_chunk)
-        by_chunk = {chunk_id: list(lines) for chunk_id, lines in groupby(events, _chunk)}
-        for chunk_id in reversed(change.chunk_ids):
-            _undo_chunk(store, chunk_id, by_chunk[chunk_id])
-        for chunk_id in change.chunk_ids:  # each was restored separately
-            store.settle(chunk_id)
+        for part, own in parts.values():
+            _undo_chunks(part, own)
         return transaction.change.id
+
+
+def _undo_chunks(store: ChunkStore, change: LoggedChange) -> None:
+    events = sorted((one for one in change.events if one.get("chunk_id")), key=_chunk)
+    by_chunk = {chunk_id: list(lines) for chunk_id, lines in groupby(events, _chunk)}
+    for chunk_id in reversed(change.chunk_ids):
+        _undo_chunk(store, chunk_id, by_chunk[chunk_id])
+    for chunk_id in change.chunk_ids:  # each was restored separately
+        store.settle(chunk_id)
 
 
 def _chunk(event: dict[str, Any]) -> str:
