@@ -106,6 +106,25 @@ def test_every_rule_has_its_example() -> None:
     assert len(KEY_RULES) >= 60
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        r'{"body": "{\"user\": \"ana\", \"password\": \"%s\"}"}',
+        r"{\\\"client_secret\\\": \\\"%s\\\"}",
+        "password：%s",
+        "API_KEY ＝ %s",
+        "**Password:** %s",
+        "**Token**: `%s`",
+        "password: “%s”",
+        r"\"x-api-key\": \"%s\"",
+    ],
+)
+def test_a_named_secret_is_found_in_quotes_escapes_and_marks_of_any_kind(text: str) -> None:
+    value = "correct1horse2battery"
+    found = find_secrets(text % value)
+    assert hide(text % value, found) == text % "[redacted]"
+
+
 @pytest.mark.parametrize(("rule", "secret"), EXAMPLES.items(), ids=list(EXAMPLES))
 def test_each_format_is_found_wherever_it_stands(rule: str, secret: str) -> None:
     for text in (secret, f"It is {secret}, keep it.", f'"{secret}"', f"line\n{secret}\nline"):

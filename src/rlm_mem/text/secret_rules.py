@@ -52,6 +52,10 @@ def _token(name: str, title: str, anchors: str, body: str) -> SecretRule:
     return _rule(name, title, anchors, _BEFORE + body + _AFTER)
 
 
+# Around names and values: quotes, escaped ones in JSON within JSON, and the marks of Markdown.
+_QUOTE = r"(?:\\{0,8}[\"'`“”„‘’‚«»]|[*_]{1,3})?"
+_ASSIGNS = _QUOTE + r"[ \t]{0,8}(?:=>|:?=|[:：＝])" + r"[*_]{0,3}[ \t\u3000]{0,8}" + _QUOTE
+
 # Anchors: the name of a secret, then the separator before its value.
 _NAMED = tuple(
     name + behind
@@ -68,7 +72,7 @@ _NAMED = tuple(
         "credential",
         "credentials",
     )
-    for behind in (":", "=", '"', "'", " :", " =", "\t")
+    for behind in (*":=：＝\"'`”’»*_\\\t", " :", " =", " ：", " ＝")
 )
 
 KEY_RULES: tuple[SecretRule, ...] = (
@@ -241,7 +245,7 @@ KEY_RULES: tuple[SecretRule, ...] = (
         "key-header",
         "the value of a key header",
         "api-key",
-        r"\b(?:x-api-key|api-key|x-goog-api-key)[\"']?[ \t]{0,8}[:=][ \t]{0,8}[\"']?(?P<secret>[^\s\"',;\[\]]{8,})",
+        r"\b(?:x-api-key|api-key|x-goog-api-key)" + _ASSIGNS + r"(?P<secret>[^\s\"',;\[\]\\]{8,})",
         re.IGNORECASE,
     ),
     _rule(
@@ -258,8 +262,8 @@ KEY_RULES: tuple[SecretRule, ...] = (
         (
             r"(?:api_?key|access_?key(?:_?id)?|secret_?key|private_?key|auth_?key|auth_?token|access_?token|refresh_?token"
             r"|client_?secret|secret|token|password|passwd|passwort|pwd|credentials?)"
-            r"[\"']?[ \t]{0,8}(?:=|:=|:|=>)[ \t]{0,8}[\"']?"
-            r"(?=[^\s\"',;`\[\]]{0,100}[0-9])(?=[^\s\"',;`\[\]]{0,100}[A-Za-z])"
+            + _ASSIGNS
+            + r"(?=[^\s\"',;`\[\]]{0,100}[0-9])(?=[^\s\"',;`\[\]]{0,100}[A-Za-z])"
             r"(?P<secret>[A-Za-z0-9+/_.~!@#$%^&*=-]{10,200})"
         ),
         re.IGNORECASE,
