@@ -359,6 +359,13 @@ def open_to_all() -> Iterator[Path]:
 
 def as_somebody(work: Callable[[], None]) -> int:
     """Run in a forked process that has no rights beyond an ordinary user's; its exit status."""
+    # Modules are loaded when they are first used, and the ordinary user may not be allowed to read them here.
+    with tempfile.TemporaryDirectory() as folder, ChunkStore(Path(folder)) as store:
+        made = store.create_chunk("text")
+        store.update_chunk(made.id, content="other text")
+        search(store, "text")
+        store.delete_chunk(made.id)
+        check(store)
 
     def unprivileged() -> None:
         if AS_ROOT:

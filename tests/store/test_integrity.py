@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -102,6 +104,21 @@ def break_it(base: Path, code: str, a: str, b: str) -> None:
         next((base / "archive" / "versions" / a).iterdir()).write_bytes(b"{")
     else:
         pytest.skip("SQLite damage at page level is covered by test_sync")
+
+
+def test_a_copy_of_a_store_with_its_index_is_sound(base: Path, tmp_path: Path) -> None:
+    """A copy that keeps the times of files gives them other inodes."""
+    with ChunkStore(base) as store:
+        made = store.create_chunk("kept", tags=["a"]).id
+        store.delete_chunk(store.create_chunk("deleted").id)
+    copy = shutil.copytree(base, tmp_path / "copy")
+    with ChunkStore(copy) as store:
+        assert check(store) == []
+        path = path_of(copy, made)
+        times = path.stat()
+        path.write_text(path.read_text().replace('"kept"', '"lost"'))
+        os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+        assert "index-outdated" in {finding.code for finding in check(store)}
 
 
 #: Findings that a sync at the next look mends by itself: checked on the open store, without one.

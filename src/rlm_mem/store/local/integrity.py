@@ -29,6 +29,7 @@ from rlm_mem.store.local.schema import in_pages, shows_damage
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.records import ChunkRow
     from rlm_mem.store.local.folder import Layout
     from rlm_mem.store.local.local_index import FolderBackend
 
@@ -187,10 +188,17 @@ def _file(
         yield Finding("orphaned-file", f"{path} is not in the index", path, found.id)
         return
     status = ARCHIVED if path.startswith("archive/") else ACTIVE
-    if (row.path, row.signature, row.status, row.revision) != (path, found.signature, status, found.revision):
+    if (row.path, row.status, row.revision) != (path, status, found.revision) or not _as_recorded(row, found):
         yield Finding("index-outdated", f"{path} is not as the index recorded it", path, found.id)
     elif status == ACTIVE:
         yield from _links(store, layout, connection, found, row.doc, row.ns)
+
+
+def _as_recorded(row: ChunkRow, found: ExaminedFile) -> bool:
+    """Whether a file is the one that the index read, or a copy of it, whose inode is another."""
+    recorded, seen = row.signature, found.signature
+    alike = (recorded.size, recorded.mtime_ns) == (seen.size, seen.mtime_ns)
+    return recorded == seen or (alike and row.content_hash == found.content_hash)
 
 
 def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:

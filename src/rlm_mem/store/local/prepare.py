@@ -61,6 +61,7 @@ class ExaminedFile(msgspec.Struct, array_like=True):
     revision: int = 0
     tokens: int = 0
     counted: int = 0
+    content_hash: str = ""
     hash_is_right: bool = True
     superseded_by: str | None = None
     holds: tuple[str | None, str | None] = (None, None)
@@ -145,7 +146,8 @@ def _examine(base: str, path: str) -> ExaminedFile:
 
     found.id, found.type, found.revision = chunk.id, chunk.type, chunk.revision
     found.tokens, found.counted = chunk.tokens, count_tokens(chunk.content)
-    found.hash_is_right = content_hash(chunk.content) == chunk.metadata.content_hash
+    found.content_hash = content_hash(chunk.content)
+    found.hash_is_right = found.content_hash == chunk.metadata.content_hash
     found.superseded_by = chunk.metadata.superseded_by
     found.holds = (chunk.metadata.valid_from, chunk.metadata.valid_to)
     found.links = [(link.target_id, link.type) for link in chunk.links]
