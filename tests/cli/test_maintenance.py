@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import subprocess
 import tomllib
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,6 @@ def test_init_makes_a_memory_in_the_working_folder(run: Run, monkeypatch: pytest
     monkeypatch.delenv("RLM_MEM_BRAIN")
     assert run("init").code == 0
     assert (Path("brain") / "memory").is_dir()
-    assert "/memory/log/*.jsonl merge=union" in (Path("brain") / ".gitattributes").read_text().splitlines()
     ran = run("stats", "--namespace", "n" * 201)
     assert (ran.code, "201 characters" in ran.err, "use letters" in ran.err) == (2, True, False)
     assert run("stats", "--json").json["chunk_count"] == 0
@@ -38,13 +39,27 @@ def test_an_error_of_the_system_is_told_in_one_line(run: Run) -> None:
 
 @pytest.mark.local_only("look at files")
 def test_init_within_a_brain_completes_that_brain(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As before putting a brain under git that hooks have made."""
     monkeypatch.delenv("RLM_MEM_BRAIN", raising=False)
     with Memory.open("made") as memory:
         memory.remember("Something.")
     monkeypatch.chdir("made")
+    Path("memory/index/.gitignore").unlink()  # as an earlier version left it
     assert not run("store", "init", "--json").json["created"]
-    assert Path(".gitignore").exists() and not Path("brain").exists()
+    assert Path("memory/index/.gitignore").exists() and not Path("brain").exists()
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="asks git")
+@pytest.mark.local_only("look at files")
+def test_git_leaves_out_the_index_and_merges_the_logs_of_a_brain_however_it_was_made(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "made") as memory:
+        memory.remember("Something.")
+    git = partial(subprocess.run, cwd=tmp_path, check=True, capture_output=True, text=True)
+    git(["git", "init", "-q"])
+    git(["git", "add", "."])
+    kept = git(["git", "ls-files"]).stdout.split()
+    (log,) = (name for name in kept if name.startswith("made/memory/log/") and name.endswith(".jsonl"))
+    assert not [name for name in kept if name.startswith("made/memory/index/")]
+    assert git(["git", "check-attr", "merge", log]).stdout.strip().endswith("merge: union")
 
 
 @pytest.mark.local_only("look at files")

@@ -19,6 +19,7 @@ from rlm_mem.persona.library import Library
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import Repair
 from rlm_mem.store.core.records import SyncReport
+from rlm_mem.store.local.folder import Layout
 
 
 def init(
@@ -39,14 +40,7 @@ def init(
     existed = (target / "memory").is_dir()
     with call.open(create=True):
         _write_new(target / "config.toml", settings_file())
-        _write_new(
-            target / ".gitignore",
-            "# derived from the files of the chunks, and rebuilt from them\n/memory/index/\n",
-        )
-        _write_new(
-            target / ".gitattributes",
-            "# lines are only ever added: a merge keeps those of both sides\n/memory/log/*.jsonl merge=union\n",
-        )
+        Layout(target / "memory").prepare_for_git()
         Library(target).copy_defaults()
     call.report(
         {"brain": str(target), "created": not existed},

@@ -134,7 +134,7 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
     others = [name for name in change.namespaces if name != store.namespace]
     if others and store.confined:
         raise NamespaceError(
-            f"this change is one of {', '.join(change.namespaces)} together, and only {store.namespace} is reached here",
+            f"this change was made in {', '.join(change.namespaces)}, and only {store.namespace} is reached here",
             hint="rlm-mem undo, on the command line, undoes it in all of them",
         )
     record = record_of(store, change)

@@ -57,6 +57,16 @@ REDO_SUFFIX = ".redo"
 """File name suffix of a redo record."""
 
 
+_FOR_GIT = (
+    ("index", ".gitignore", "# derived from the files of the chunks, and rebuilt from them\n*\n"),
+    (
+        "log",
+        ".gitattributes",
+        "# lines are only ever added: a merge keeps those of both sides\n*.jsonl merge=union\n",
+    ),
+)
+
+
 class Layout:
     """Paths below the base folder; those kept in the index are relative, with forward slashes."""
 
@@ -114,6 +124,17 @@ class Layout:
         if text.startswith(base) and ".." not in text:
             return text[len(base) :].replace(os.sep, "/")
         return os.path.relpath(path, self.base).replace(os.sep, "/")
+
+    def prepare_for_git(self) -> None:
+        """Let git leave out the index and keep the lines of both audit logs in a merge, unless such files exist."""
+        for folder, name, content in _FOR_GIT:
+            path = self.base / folder / name
+            make_folder(path.parent)
+            try:
+                with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8") as file:
+                    file.write(content)
+            except OSError as error:
+                files.translate(error, str(path))
 
     def folders(self) -> list[str]:
         """Relative paths of the existing folders of chunk files."""

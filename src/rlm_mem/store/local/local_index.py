@@ -155,6 +155,8 @@ class LocalIndex:
             raise StorageError(f"{self.layout.base} is a file: a store needs a folder")
         for folder in (self.layout.chunks, self.layout.index, self.layout.archive):
             files.make_folder(folder)
+        if not self.layout.database.exists():
+            self.layout.prepare_for_git()
         self._leave_untrusted()
         try:
             report = self.sync()
