@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlm_mem.errors import InputError, NamespaceError, NotFoundError
+from rlm_mem.store.core.changes import name_namespaces
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -55,7 +56,7 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
         try:
             # Always in the same order: of two opposite moves at once, one waits for the other.
             for store in sorted((source, target), key=lambda one: one.namespace):
-                together.enter_context(store.batch())
+                transaction = together.enter_context(store.backend.transaction(store.namespace))
         except NamespaceError:  # they are on different servers
             together.close()
         found = source.get_many(ids)
@@ -69,6 +70,7 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
         with source.batch():
             for chunk_id in ids:
                 source.delete_chunk(chunk_id)
+        name_namespaces(transaction.events)  # empty where there were two transactions
     return moved
 
 

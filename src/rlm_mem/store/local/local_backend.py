@@ -16,7 +16,6 @@ from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StorageError,
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.changes import name_namespaces
 from rlm_mem.store.core.records import (
     ACTIVE,
     ARCHIVED,
@@ -140,7 +139,6 @@ class LocalBackend(LocalIndex):
             self._thread.transaction = None
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
-        name_namespaces(current.events)
         self._log.append(current.events)
 
     def _explained(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
