@@ -80,6 +80,17 @@ def test_the_check_for_covered_elements_finds_them(open_page: Open) -> None:
 
 
 @pytest.mark.parametrize("width", [390, 1280])
+def test_a_long_word_in_a_step_does_not_widen_the_page(open_page: Open, brain: Path, width: int) -> None:
+    page = open_page(runs_of(brain)["Which radio did we choose in the end?"], width=width)
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+    cells = page.evaluate(
+        "Array.from(document.querySelectorAll('.step td code'), one => (one.textContent += 'long'.repeat(99))).length"
+    )
+    assert cells > 0
+    assert page.evaluate("document.documentElement.scrollWidth - innerWidth") <= 0
+
+
+@pytest.mark.parametrize("width", [390, 1280])
 def test_a_program_is_read_to_its_end_by_scrolling_the_page_alone(
     open_page: Open, brain: Path, width: int
 ) -> None:
