@@ -250,3 +250,60 @@ def test_wishes_that_do_not_apply_are_only_counted(store: ChunkStore) -> None:
     assert "<wishes>" not in shown and "exact figures" not in shown.partition("</hits>")[2]
     assert "Standing wishes of the user, for some answers: 5, see instructions()." in shown
     assert "about boats" in build_opening(store, "Which boats are there?").render().partition("<wishes>")[2]
+
+
+def chat_of_a_garden(store: ChunkStore) -> None:
+    said = {
+        "2026-03-01": ("a plan of the garden with Rosa", "### Measure the ground\n\nTwice."),
+        "2026-04-01": (
+            "seeds for the garden at 12 euros",
+            "### Buy early\n\nIn March.\n\n### Store them dry",
+        ),
+        "2026-05-01": ("a fence around the garden", "### Ask the neighbours\n\nPolitely."),
+    }
+    with store.batch():
+        for day, (thing, reply) in said.items():
+            text = f"User: I am thinking of {thing}, what now?\n\nAssistant: Gladly.\n\n{reply}"
+            store.create_chunk(text, conversation_id=day, occurred_at=f"{day}T08:00:00Z")
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "Can you summarise my plans for the garden?",
+        "In which order did I bring up the garden? List it in order.",
+        "How did my garden develop over time?",
+        "Peux-tu résumer ce que je disais: garden?",
+    ],
+)
+def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
+    store: ChunkStore, question: str
+) -> None:
+    chat_of_a_garden(store)
+    with recall_session(store, question) as session:
+        shown = session.opening
+        assert shown.index("plan of the garden") < shown.index("seeds") < shown.index("fence")
+        assert [shown.count(day) for day in ("2026-03-01\n", "2026-04-01\n", "2026-05-01\n")] == [1, 1, 1]
+        assert "12 euros" in shown and "| Buy early | Store them dry" in shown
+        assert session.finish("a plan, seeds, a fence", [hit["id"] for hit in session.hits]).chunk_ids
+
+
+@pytest.mark.parametrize(
+    "question", ["What do I do in order to fence the garden?", "Which seeds of the garden cost 12 euros?"]
+)
+def test_other_questions_open_with_excerpts(store: ChunkStore, question: str) -> None:
+    chat_of_a_garden(store)
+    assert not build_opening(store, question, outline=True).outline
+
+
+def test_a_memory_without_an_assistant_opens_with_excerpts(store: ChunkStore) -> None:
+    store.create_chunk("The garden has a fence.")
+    opened = build_opening(store, "Give me a summary of the garden.", outline=True)
+    assert not opened.outline and "has a fence" in opened.render()
+
+
+def test_a_question_about_advice_opens_with_the_headings_of_the_replies(store: ChunkStore) -> None:
+    chat_of_a_garden(store)
+    shown = build_opening(store, "What did you recommend about seeds for the garden?").render()
+    assert "headings of the reply: Buy early | Store them dry" in shown
+    assert "headings of the reply" not in build_opening(store, "Which seeds did I buy?").render()

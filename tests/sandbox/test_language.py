@@ -12,6 +12,7 @@ import pytest
 from rlm_mem import REPLSession
 from rlm_mem.errors import ProgramError, TimeoutError
 from rlm_mem.ingest.remember import remember
+from rlm_mem.sandbox.functions import StoreFunctions
 from rlm_mem.sandbox.reference import PAGES, table
 from rlm_mem.store.core.chunk_store import ChunkStore
 
@@ -602,3 +603,52 @@ def test_what_monty_lacks_is_no_internal_error(store: ChunkStore) -> None:
     ):
         session.execute("kind = ValueError\nraise kind(5)")
     assert failed.value.hint is not None and "str(value)" in failed.value.hint
+
+
+def test_what_is_asked_for_in_capitals_is_a_word_of_its_own(store: ChunkStore) -> None:
+    said = ["I start at ten", "I use the STAR method", "one star at night", "two STARs"]
+    for number, text in enumerate(said):
+        store.create_chunk(f"Ana: {text}", conversation_id=str(number))
+    with REPLSession(store) as session:
+        found = session.execute("[t['text'] for t in turns(contains='STAR')]")
+        assert sorted(found) == sorted(said[1:])
+        assert len(session.execute("turns(contains='star')")) == 4
+
+
+def test_updates_compare_numbers_of_one_unit(store: ChunkStore) -> None:
+    told = (
+        ("2026-03-01", "I study 15 hours weekly for the harbour exam."),
+        ("2026-04-01", "I study 4 days weekly for the harbour exam."),
+        ("2026-05-01", "I study 20 hours weekly for the harbour exam."),
+        ("2026-06-01", "The harbour exam has a $50 fee and 30% failed the exam."),
+        ("2026-07-01", "The harbour exam has a $60 fee and 12 failed the exam."),
+    )
+    for day, text in told:
+        store.create_chunk(text, conversation_id=day, occurred_at=f"{day}T08:00:00Z")
+    with REPLSession(store) as session:
+        reasons = session.execute("[pair['why'] for pair in updates('harbour exam', limit=50)]")
+    assert "15 → 20" in reasons and "50 → 60" in reasons
+    assert not {"15 → 4", "4 → 20", "30 → 12"}.intersection(reasons)
+
+
+def test_the_headings_of_many_rows_ask_for_each_chunk_once(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with store.batch():
+        for number in range(40):
+            store.create_chunk(
+                f"User: What about bed {number}?\n\nAssistant: Well.\n\n### Bed {number}",
+                conversation_id="beds",
+            )
+    functions = StoreFunctions(store, lambda _: None)
+    asked: list[str] = []
+    neighbours = store.neighbours
+
+    def counted(chunk_id: str, **how: int) -> object:
+        asked.append(chunk_id)
+        return neighbours(chunk_id, **how)
+
+    monkeypatch.setattr(store, "neighbours", counted)
+    rows = functions.turns(author="User", points=True)
+    assert [row["points"] for row in rows] == [[f"Bed {number}"] for number in range(40)]
+    assert len(asked) < 20

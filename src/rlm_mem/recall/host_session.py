@@ -146,7 +146,9 @@ class RecallSession:
         self._evidence: dict[str, None] = {}
         self._stopped_by: str | None = None
         self._budget = Budget(limits, self._stopwatch)
-        self._opening = runner.opening(self.query, self._form.task if self._form is not None else "")
+        self._opening = runner.opening(
+            self.query, self._form.task if self._form is not None else "", outline=True
+        )
         self.opening = self._opening.render()
         self._shown = ShownData(self.schema)
         self._shown.add(self.opening)

@@ -10,7 +10,7 @@ import json
 import re
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain, islice, starmap, zip_longest
@@ -21,7 +21,7 @@ from rlm_mem import search as searching
 from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.ingest.chunking import states_choice
 from rlm_mem.models.base import Message, breaking
-from rlm_mem.sandbox.functions import described, speakers
+from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
 from rlm_mem.sandbox.line_functions import is_assistant, users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
 from rlm_mem.text.analysis import get_analyser
@@ -58,9 +58,9 @@ These functions exist already; call them, never define them:
 """
 _AFTER = """
 Rules:
-- If <hits> hold the answer, call FINAL at once. Else look on: search matches words, so try those that the
-  memory would use. To count, list all first: turns, grep. To sum up or put in order:
-  print_rows(outline(["SUBJECT", "ITS PARTS"])), then more of what matters by another outline.
+- If <hits> hold the answer, call FINAL at once. Search matches words: try those that the memory would use.
+  To count, list all: turns, grep. To sum up or put in order, unless <hits> do:
+  print_rows(outline(["SUBJECT", "ITS PARTS"])). Have I ever …: contradictions(subject).
 - Answer shortly (a summary: all that was done and advised, with names), only from what you read, and name
   its chunks. FINAL(None) if it is not there. How to answer: see instructions().
 - Values change: see updates(subject). superseded_by, past valid_to: out of date.
@@ -103,6 +103,25 @@ _ADVICE = re.compile(
     re.IGNORECASE,
 )
 """In a question that asks for advice; also in some that do not."""
+_ADVISED = re.compile(
+    r"\b(?:(?:did|had|have) you|you(?:['’]ve)? (?:[^\W\d_]{2,12}ed|gave|told|said)|your (?:advice|suggestions?))\b",
+    re.IGNORECASE,
+)
+"""In a question about what the assistant said."""
+_ADVISING = 3
+"""Most turns of the user for which an opening has the headings of the reply."""
+_ADVISED_CHARS = 400
+_ACCOUNT = re.compile(
+    r"\b(?:summar(?:y|ies|i[sz]\w{1,5})|sum up|overview|recap|chronolog\w{2,6}|order in which|"
+    r"in (?:the )?(?:right |correct |chronological )?order(?! to\b)|sequence of (?:events|steps)|"
+    r"(?:develop|evolv|progress|chang)\w{1,4} (?:over|since|from|throughout|across|in order)|over time|"
+    r"zusammenfass\w{0,4}|überblick|reihenfolge|ordre chronologique|dans l['’]ordre|résume[rz]?|resumen|resumir|"
+    r"en orden|riassu\w{2,6}|in ordine|resumo|em ordem)\b",
+    re.IGNORECASE,
+)
+"""In a question for a summary, an order of events or a development: no few excerpts answer it."""
+_ACCOUNT_CHARS = 4_500
+"""Characters of the outline with which such a question opens."""
 _ADVICE_LINES = 50
 """Most segments of the user among which preferences and decisions are looked for."""
 _MOST_CHOICES = 4
@@ -173,6 +192,8 @@ class Opening:
         hits: the ranker's chunks for the raw question, best first, one mapping each: ``id``, ``type``, ``at``,
             ``tokens``, ``score``, ``lines`` (the snippets, speaker first), and tags and the like if it has any.
         task: a sentence on what kind of answer is wanted, or empty.
+        outline: whether ``hits`` are an outline in order of time instead; a line is then a turn with the headings of
+            the reply, and a score says how well the turns fit beside the best one's 1.
         wishes: standing wishes of the user that may apply, of the same shape as hits; left out in a small window.
         more_wishes: how many others there are.
     """
@@ -181,6 +202,7 @@ class Opening:
     store: dict[str, Any] = field(default_factory=dict)
     hits: tuple[dict[str, Any], ...] = ()
     task: str = ""
+    outline: bool = False
     wishes: tuple[dict[str, Any], ...] = ()
     more_wishes: int = 0
 
@@ -198,9 +220,16 @@ class Opening:
             parts.append(fenced("store", _json(self.store)))
         marks = set(map(methodcaller("get", "untrusted"), hits))
         same = marks.pop() if len(hits) > 1 and len(marks) == 1 else None
-        listed = "\n".join(map(partial(_listed, mark=not same), hits))
+        listed = "\n".join(
+            _by_day(hits, mark=not same) if self.outline else map(partial(_listed, mark=not same), hits)
+        )
         about = f"stored data, all untrusted: {same}" if same else "stored data"
-        parts.append(f"What fits the words of the question best, by chunk ({about}):")
+        what = (
+            "An outline for the question: what the user said, in order of time | headings of the reply"
+            if self.outline
+            else "What fits the words of the question best, by chunk"
+        )
+        parts.append(f"{what} ({about}):")
         listed = listed or "(no chunk shares a word with the question)"
         parts.append(fenced("hits", listed))
         if self.wishes and max_hits is None:
@@ -213,7 +242,7 @@ class Opening:
             )
         if self.task:
             parts.append(self.task)
-        parts.append("Write the first program.")
+        parts.append("If this answers the question, answer now; else write the first program.")
         return "\n".join(parts)
 
 
@@ -224,24 +253,33 @@ def build_opening(
     limit: int = 8,
     task: str = "",
     figures: dict[str, Any] | None = None,
+    outline: bool = False,
 ) -> Opening:
     """Gather the opening of a run: figures, and the best snippets for the raw question, each once.
+
+    In a chat with an assistant, a question for a summary, an order of events or a development may get an outline
+    instead, and one about what the assistant advised gets the headings of the replies to the best turns of the user.
 
     Args:
         limit: most chunks; their snippets have some 700 tokens at most in all.
         figures: a recent result of :func:`store_figures`; None: it is called.
+        outline: whether it may be an outline, of some 5,500 characters.
 
     Raises:
         InvalidQuery: the question cannot be searched for.
     """
+    users = users_of(store) if limit else ()
+    wishes, more_wishes = _wishes(store, question, min(users)) if users else ((), 0)
+    told_of = store_figures(store) if figures is None else figures
+    account = _outline(store, question) if outline and users and _ACCOUNT.search(question) else ()
+    if account:
+        return Opening(question, told_of, account, task, True, wishes, more_wishes)
     found = _best_lines(store, question, 3 * limit) if limit else []
     ids = dict.fromkeys(map(attrgetter("chunk_id"), found))
     summaries = {one.id: one for one in store.summaries(list(ids))}
     hits: dict[str, dict[str, Any]] = {}
     starts: dict[str, list[int]] = {}
     told: set[str] = set()
-    users = users_of(store) if limit else ()
-    wishes, more_wishes = _wishes(store, question, min(users)) if users else ((), 0)
     room = _OPENING_BYTES
     if wishes:
         room -= sum(_HEAD_BYTES + len(one["lines"][0].encode("utf-8", "replace")) for one in wishes)
@@ -270,8 +308,35 @@ def build_opening(
         place = bisect(starts[summary.id], hit.start)  # in the order of the text
         starts[summary.id].insert(place, hit.start)
         hits[summary.id]["lines"].insert(place, line)
-    told_of = store_figures(store) if figures is None else figures
-    return Opening(question, told_of, tuple(hits.values()), task, wishes, more_wishes)
+    if users and _ADVISED.search(question):
+        _add_headings(store, hits, min(users))
+    return Opening(question, told_of, tuple(hits.values()), task, False, wishes, more_wishes)
+
+
+def _outline(store: ChunkStore, question: str) -> tuple[dict[str, Any], ...]:
+    """The outline of a question as hits, in order of time."""
+    rows = StoreFunctions(store, _not_noted).outline(question, chars=_ACCOUNT_CHARS)
+    summaries = {one.id: one for one in store.summaries([row["chunk_id"] for row in rows])}
+    hits: dict[str, dict[str, Any]] = {}
+    for row in rows:
+        if summary := summaries.get(row["chunk_id"]):
+            hit = hits.setdefault(summary.id, _metadata(summary, row["score"]))
+            hit["lines"].append(" | ".join([row["text"], *row["points"]]))
+    return tuple(hits.values())
+
+
+def _add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]], user: str) -> None:
+    """Add the headings of the replies to the first hits with a turn of the user."""
+    ids = [chunk_id for chunk_id, hit in hits.items() if any(one.startswith(user) for one in hit["lines"])]
+    for row in StoreFunctions(store, _not_noted).turns(author=user, chunks=ids[:_ADVISING], points=True):
+        room = _ADVISED_CHARS
+        points = [one for one in row["points"] if (room := room - len(one)) >= 0]
+        if points:
+            hits[row["chunk_id"]]["lines"].append(f"headings of the reply: {' | '.join(points)}")
+
+
+def _not_noted(_: str) -> None:
+    """For functions of programs outside of a program: nothing keeps what was read."""
 
 
 def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str, Any], ...], int]:
@@ -389,13 +454,25 @@ def _listed(hit: Mapping[str, Any], *, mark: bool = True) -> str:
     return "\n- ".join([head, *hit.get("lines", ())])
 
 
+def _by_day(hits: Iterable[Mapping[str, Any]], *, mark: bool) -> Iterator[str]:
+    """The lines of hits in order of time, each with its chunk, below the day where it changes."""
+    day = ""
+    for hit in hits:
+        at = str(hit.get("at", ""))[:10]
+        if at != day:
+            yield at
+            day = at
+        for line in hit.get("lines", ()):
+            untrusted = f" (untrusted: {hit['untrusted']})" if mark and hit.get("untrusted") else ""
+            yield f"- {hit['id']}{untrusted}: {line}"
+
+
 def store_figures(store: ChunkStore) -> dict[str, Any]:
-    """The figures of the store that a model is shown: counts, types, commonest tags, time span."""
+    """The figures of the store that a model is shown: counts, commonest tags, time span, speakers."""
     stats = store.totals()
     figures: dict[str, Any] = {"chunks": stats["chunk_count"]}
-    for name, shown in (("conversations", "conversations"), ("by_type", "types")):
-        if stats.get(name):
-            figures[shown] = stats[name]
+    if stats.get("conversations"):
+        figures["conversations"] = stats["conversations"]
     if stats.get("first_at"):
         figures["from"], figures["to"] = str(stats["first_at"])[:10], str(stats["last_at"])[:10]
     who = speakers(store)

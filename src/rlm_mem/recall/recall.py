@@ -342,9 +342,10 @@ class Runner:
             }
 
         budget.start()
-        opening = self.opening(query, f"{task} {form.task}".strip() if form is not None else task)
         if form is not None:
+            task = f"{task} {form.task}".strip()
             recorder.trajectory.result_schema = form.json_schema
+        opening = self.opening(query, task, llm.name != "offline")  # the offline model reads none
         recorder.begin(opening.store, opening.hits)
         try:
             loop = answer(opening, 0, on_text)
@@ -354,14 +355,13 @@ class Runner:
             raise
         return Run(loop, opening, first_ids(evidence), budget.spent(), recorder)
 
-    def opening(self, query: str, task: str = "") -> Opening:
+    def opening(self, query: str, task: str = "", outline: bool = False) -> Opening:
         """What the model sees first; figures of the store may be up to 5 seconds old, hits are always current."""
-        now = time.monotonic()
-        if self._figures is None or now - self._figures[0] > _FIGURES_SECONDS:
-            self._figures = (now, store_figures(self.view))
+        if self._figures is None or time.monotonic() - self._figures[0] > _FIGURES_SECONDS:
+            self._figures = (time.monotonic(), store_figures(self.view))
         figures = dict(self._figures[1])
         return build_opening(
-            self.view, query, limit=self.config.recall.first_hits, task=task, figures=figures
+            self.view, query, limit=self.config.recall.first_hits, task=task, figures=figures, outline=outline
         )
 
     def recorder(self, query: str, operation: str, model: str, limits: Limits) -> TrajectoryRecorder:

@@ -43,6 +43,8 @@ _MEASURE = re.compile(
     r"((?:%|[^\W\d_]{2,30})(?: [^\W\d_]{2,30})?)",
     re.IGNORECASE,
 )
+_CURRENCIES = "$€£¥₹"
+_SIGNS = f"{_CURRENCIES}%"
 _CLAUSE_END = re.compile(r"[,;:.!?\n]")
 _DENIED_WORDS = 8
 """Most words that a denial applies to, up to the end of the clause: "I never went there, so I'm not sure how …"."""
@@ -136,10 +138,15 @@ def _other_value(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]
     closeness = min(first, second) + max(first, second) / 2
     counted = [one for one, number in older.measures.items() if newer.measures.get(one, number) != number]
     if counted:
-        named = any(one in terms.subject for one in counted)
+        named = any(one.lstrip(_SIGNS) in terms.subject for one in counted)
         why = f"{older.measures[counted[0]]} → {newer.measures[counted[0]]}"
         return why, closeness + _SAME_MEASURE * (1 + named)
     before, after = older.values, newer.values
+    if older.measures and newer.measures and older.measures.keys().isdisjoint(newer.measures):
+        before, after = (  # hours and days are not compared
+            frozenset(value for value in one.values if value.rstrip("%") not in one.measures.values())
+            for one in (older, newer)
+        )
     if before and after and after - before and before - after:
         return f"{', '.join(sorted(before - after)[:4])} → {', '.join(sorted(after - before)[:4])}", closeness
     change = _CHANGE.search(newer.statement.text)
@@ -163,11 +170,20 @@ def _values(text: str) -> frozenset[str]:
 
 
 def _measures(text: str, analyser: Analyser) -> dict[str, str]:
-    """The number of each thing that a text counts, by the term of the thing; the first one, if there are several."""
+    """The number of each thing that a text counts, by the term of the thing; the first one, if there are several.
+
+    Amounts of money and percentages have their sign before the term: "$5 tickets" and "3 tickets" differ in what they
+    count. A plural after the number is what it counts: of "15 hours study" the hours.
+    """
     found: dict[str, str] = {}
     for match in _MEASURE.finditer(text):
-        for term in analyser.terms(match[2]) or [match[2]]:
-            found.setdefault(term, match[1].rstrip(".,"))
+        before, thing = text[: match.start()][-1:], match[2]
+        sign = "%" if thing[0] == "%" else before if before and before in _CURRENCIES else ""
+        words = thing.lstrip("% ").split()
+        if not sign and words[0].endswith("s"):
+            del words[1:]
+        for term in analyser.terms(" ".join(words)) or [thing if not sign else ""]:
+            found.setdefault(sign + term, match[1].rstrip(".,"))
     return found
 
 

@@ -77,7 +77,8 @@ _PAGES = (
         _LINE
         + " author is the speaker of the line, by the whole name or one word of it; in a chat with an assistant, "
         "headings and lists belong to the last speaker. contains is a text, "
-        "or a list of which one must occur, ignoring case, also inside a word. start and "
+        "or a list of which one must occur, ignoring case, also inside a word; what is in capitals in "
+        "capitals or as a whole word: 'STAR' does not find start. start and "
         "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
         "marked …, the reply after 400; whole=True gives all of both, up to 20,000 characters each, also where they "
@@ -117,7 +118,8 @@ _PAGES = (
         "are the user's turns, else those of author. text has the telling clauses of a turn, at most 160 "
         "characters, numbers and names of a clause first; points are headings of the reply, or of a note, that no "
         "earlier row has, without those that three or more days or conversations have: those that tell most and "
-        "have room, at most 40; speaker, at and conversation_id come with them. Turns of one day "
+        "have room, at most 40; score is how well a turn fits, of the best one 1; speaker, at and conversation_id come "
+        "with them. Turns of one day "
         "keep the order in which they were stored. limit is 1–500.",
         'print_rows(outline(["garden plans", "seeds"]))',
         first=True,
@@ -138,7 +140,7 @@ _PAGES = (
         "updates",
         "updates(subject, limit=10)",
         "candidates for what changed about it: {newer, older, shared, why}",
-        "Pairs of statements that share words and give different values (numbers, dates, names), or "
+        "Pairs of statements that share words and give different values (numbers of the same unit, dates, names), or "
         "of which the newer one states a change; the newest pair first. newer and older have date, at, "
         "speaker, text, chunk_id; shared is the words they share; why is the difference. Candidates by "
         "rules: read them and decide. A chunk that was replaced comes with its successor. limit is 1–50.",

@@ -77,6 +77,7 @@ class SubjectFunctions(TurnFunctions):
         today = self._store.clock()
         who = optional_text("author", author)
         users = frozenset[str]() if who else users_of(self._store)
+        self._following.clear()
         told = list(self._told(about, day("start", start, today), day("end", end, today, last=True)))
         lines = [
             line
@@ -101,7 +102,11 @@ class SubjectFunctions(TurnFunctions):
                 break
             chosen[place] = points
         # A stable sort: lines of one time stay in the order in which they were stored.
-        rows = sorted(((lines[place], chosen[place]) for place in sorted(chosen)), key=lambda row: row[0].at)
+        top = max(weights, default=0.0) or 1.0
+        rows = sorted(
+            ((lines[place], chosen[place], weights[place] / top) for place in sorted(chosen)),
+            key=lambda row: row[0].at,
+        )
         outlined = list(self._outlined(rows, room))
         if len(outlined) < len(best):
             matching = " that share a word with its query" if about else ""
@@ -153,12 +158,12 @@ class SubjectFunctions(TurnFunctions):
                 if about or not self._lines.in_chat or turn.body > turn.start:
                     yield line
 
-    def _outlined(self, rows: list[tuple[Line, list[str]]], room: int) -> Iterator[dict[str, Any]]:
+    def _outlined(self, rows: list[tuple[Line, list[str], float]], room: int) -> Iterator[dict[str, Any]]:
         """The rows of an outline; later rows may use the characters that earlier rows leave of their share."""
-        said = ["\n".join([*headings, line.text]) for line, headings in rows]
+        said = ["\n".join([*headings, line.text]) for line, headings, _ in rows]
         shortener = Shortener(said, get_analyser(self._store.config.search.language))
         listed: set[str] = set()
-        for number, (line, headings) in enumerate(rows):
+        for number, (line, headings, weight) in enumerate(rows):
             each = room // (len(rows) - number) - _ROW_HEAD
             new = [one for one in headings if one not in listed]
             text, points = shortener.short(line.text, min(_MOST_ROW, each), new, each)
@@ -174,6 +179,7 @@ class SubjectFunctions(TurnFunctions):
                 "speaker": line.speaker,
                 "text": text,
                 "points": points,
+                "score": round(weight, 2),
                 "chunk_id": line.chunk.id,
                 "conversation_id": line.chunk.metadata.conversation_id,
                 **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from itertools import islice
+from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlm_mem.sandbox.engine import HostCallFailed
@@ -109,7 +109,8 @@ class TurnFunctions(LineFunctions):
     ) -> list[dict[str, Any]]:
         """Lines of conversations in order of time, or those of some chunks."""
         who = optional_text("author", author)
-        texts = [one.casefold() for one in wanted_texts("contains", contains)] if contains else []
+        texts = wanted_texts("contains", contains) if contains else []
+        self._following.clear()
         today = self._store.clock()
         if chunks is None:
             lines = self._lines_with(
@@ -261,9 +262,29 @@ class TurnFunctions(LineFunctions):
         yield from (Line(line.chunk, line.said, number) for number in range(line.number, len(line.said)))
         if line.speaker is None or line.chunk.metadata.conversation_id is None:
             return
-        later = self._store.neighbours(line.chunk.id, before=0, after=_REPLY_CHUNKS)[1]
-        for chunk in self._lines.read(later):
+        for chunk in self._later(line.chunk):
             yield from self._lines.lines(chunk)
+
+    @cached_property
+    def _following(self) -> dict[str, Chunk | None]:
+        """The chunk after each, as far as one call has looked it up: rows of one list share most of them."""
+        return {}
+
+    def _later(self, chunk: Chunk) -> Iterator[Chunk]:
+        """The chunks after one in its conversation."""
+        following = self._following
+        for _ in range(_REPLY_CHUNKS):
+            if chunk.id not in following:
+                later = self._store.neighbours(chunk.id, before=0, after=_REPLY_CHUNKS)[1]
+                chain = [chunk, *self._lines.read(later)]
+                following.update((one.id, other) for one, other in pairwise(chain))
+                if len(later) < _REPLY_CHUNKS:
+                    following[chain[-1].id] = None
+            found = following.get(chunk.id)
+            if found is None:
+                return
+            yield found
+            chunk = found
 
     def _points(self, line: Line) -> Iterator[tuple[int, str, tuple[str, int]]]:
         """The headings of a note, or of what follows a turn up to the next turn of its speaker; each once.
@@ -288,7 +309,7 @@ class TurnFunctions(LineFunctions):
         if author is None and not texts:
             return True
         folded = chunk.content.casefold()
-        if texts and not any(one in folded for one in texts):
+        if texts and not any(one.casefold() in folded for one in texts):
             return False
         if author is None or author.casefold().strip() in folded:
             return True
@@ -346,4 +367,14 @@ def _contains_any(text: str, texts: list[str]) -> bool:
     if not texts:
         return True
     folded = text.casefold()
-    return any(one in folded for one in texts)
+    return any(
+        one in text or _is_word(one.casefold(), folded)
+        if len(one) > 1 and one.isupper()
+        else one.casefold() in folded
+        for one in texts
+    )
+
+
+def _is_word(word: str, text: str) -> bool:
+    """Whether a text has a whole word: an acronym is meant by what is asked for in capitals, "STAR" and not "start"."""
+    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
