@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
+from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
 from rlm_mem.store.core.integrity import check
 from tests.conftest import Clock
@@ -442,3 +444,37 @@ def test_the_last_day_of_the_year_9999_is_listed_whole(store: ChunkStore) -> Non
     last = store.create_chunk("the end", occurred_at="9999-12-31T23:59:59.5Z")
     assert store.list_chunks(start_date="9999-12-31", end_date="9999-12-31") == [last.id]
     assert store.list_chunks(end_date="9999-12-30") == []
+
+
+@pytest.mark.local_only("reads statements of SQLite")
+def test_all_chunks_of_one_call_are_looked_up_in_one_statement(store: ChunkStore) -> None:
+    ids = [store.create_chunk(f"Memory {number}.").id for number in range(4)]
+    asked: list[str] = []
+    backend: Any = store.backend
+    backend.connection.set_trace_callback(asked.append)
+    found = store.get_many([ids[2], "chunk-2026-02-10-00000000", ids[0], ids[3], ids[2]])
+    backend.connection.set_trace_callback(None)
+    assert list(found) == [ids[2], ids[0], ids[3]]
+    assert [found[one].content for one in found] == ["Memory 2.", "Memory 0.", "Memory 3."]
+    assert len([statement for statement in asked if " FROM chunks " in statement]) == 1
+
+
+@pytest.mark.local_only("moves files")
+def test_a_chunk_that_another_process_moves_while_it_is_read_is_looked_up_again(
+    store: ChunkStore, base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [store.create_chunk(f"Memory {number}.").id for number in range(3)]
+    read, moved = files.read_signed, list[object]()
+
+    def after_a_move(path: str) -> tuple[bytes, files.Signature]:
+        if not moved:
+            moved.append(path)
+            with ChunkStore(base) as other:
+                assert other.delete_chunk(ids[0])
+                assert other.delete_chunk(ids[1])
+                assert other.restore_chunk(ids[1])
+            raise FileNotFoundError(path)
+        return read(path)
+
+    monkeypatch.setattr(files, "read_signed", after_a_move)
+    assert list(store.get_many(ids)) == ids[1:]

@@ -30,7 +30,7 @@ from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed, in_turn
 from rlm_mem.store.local.folder import EventLog, Layout, LocalBrainFiles, former_versions
 from rlm_mem.store.local.local_index import LocalIndex
-from rlm_mem.store.local.queries import find_row, last_change
+from rlm_mem.store.local.queries import find_row, find_rows, last_change
 from rlm_mem.store.local.sync import fold_reads, unsaved_reads
 from rlm_mem.store.local.transaction import Transaction
 from rlm_mem.store.local.vacuum import vacuum_folder
@@ -190,18 +190,25 @@ class LocalBackend(LocalIndex):
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
         """The chunks that exist with this status (None: any) and validate, by id."""
+        wanted = dict.fromkeys(chunk_ids)
         found: dict[str, Chunk] = {}
-        for chunk_id in dict.fromkeys(chunk_ids):
-            for _ in range(2):  # another process may move the file between the two reads: try twice
-                row = self.find(namespace, chunk_id)
-                if row is None or status not in (None, row.status):
-                    break
+        missing = list(wanted)
+        for _ in range(2):  # another process may move a file between the two reads: try twice
+            rows = self._find_each(namespace, missing) if missing else {}
+            missing = []
+            for chunk_id, row in rows.items():
+                if status not in (None, row.status):
+                    continue
                 chunk = self.read(row)
-                if chunk is not None:
-                    if chunk.namespace == namespace:  # else its namespace was edited by hand
-                        found[chunk_id] = chunk
-                    break
-        return found
+                if chunk is None:
+                    missing.append(chunk_id)
+                elif chunk.namespace == namespace:  # else its namespace was edited by hand
+                    found[chunk_id] = chunk
+        return {chunk_id: found[chunk_id] for chunk_id in wanted if chunk_id in found}
+
+    @healed
+    def _find_each(self, namespace: str, chunk_ids: Sequence[str]) -> dict[str, ChunkRow]:
+        return find_rows(self._connections.get(), chunk_ids, namespace)
 
     def read(self, row: ChunkRow) -> Chunk | None:
         """The chunk of a row, from its file; None (and a log line) if the file is gone or does not validate."""
@@ -210,11 +217,8 @@ class LocalBackend(LocalIndex):
             pending = transaction.pending(row.id)
             if pending is not None:
                 return decode_chunk(encode_chunk(pending))
-        path = self.layout.absolute(row.path)
         try:
-            with path.open("rb") as handle:
-                stat = os.fstat(handle.fileno())
-                data = handle.read()
+            data, read = files.read_signed(self.layout.place(row.path))
             chunk = decode_chunk(data)
             if chunk.id != row.id:
                 raise InvalidChunk(f"the file holds the chunk {chunk.id}")
@@ -224,7 +228,7 @@ class LocalBackend(LocalIndex):
         except (InvalidChunk, OSError) as error:
             _logger.error("unreadable chunk file %s: %s", row.path, error)
             return None
-        if files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino) != row.signature:
+        if read != row.signature:
             self._notice(row.path)
         reads = self._reads.of(row.id)
         chunk.metadata.access_count = max(chunk.metadata.access_count, row.access_count) + (

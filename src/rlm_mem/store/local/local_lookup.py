@@ -214,6 +214,7 @@ class LocalSource:
         """See `CandidateSource.statistics`."""
         view = self._view
         lists = [self._list(int(term)) for term in terms]
+        first, last = (edge.astype(np.int32) for edge in view.snapshot.range_of(view.touched))
         return CorpusStatistics(
             chunks=view.chunks,
             segments=view.segments,
@@ -221,7 +222,7 @@ class LocalSource:
             total_length=view.total_length,
             chunk_df=_ints(postings.df for postings in lists),
             segment_df=_ints(self._segment_df(postings) for postings in lists),
-            conversation_df=_ints(self._conversation_df(postings) for postings in lists),
+            conversation_df=_ints(self._conversation_df(postings, first, last) for postings in lists),
         )
 
     def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
@@ -242,10 +243,11 @@ class LocalSource:
         tf = np.zeros((count, len(terms)), np.int64)
         conversation_of_new = np.full(view.delta.size, -1, np.int64)
         conversation_of_new[new_at] = new_in
+        begin, end = first.astype(np.int32), last.astype(np.int32)
         for column, term in enumerate(terms):
             postings = self._list(int(term))
-            lo = np.searchsorted(postings.ordinal, first.astype(np.int32))
-            sizes = np.searchsorted(postings.ordinal, last.astype(np.int32)) - lo
+            lo = np.searchsorted(postings.ordinal, begin)
+            sizes = np.searchsorted(postings.ordinal, end) - lo
             where = np.repeat(np.arange(count), sizes)
             tf[:, column] = _sums(where, postings.frequency[spans(lo, sizes)], count)
             if len(postings.lost):
@@ -423,8 +425,13 @@ class LocalSource:
         lost = int(postings.segments[postings.lost].sum(dtype=np.int64))
         return before - lost + int(postings.new_segments.sum(dtype=np.int64))
 
-    def _conversation_df(self, postings: LocalTermPostings) -> int:
-        """Number of conversations with the term: the snapshot's count, corrected for those that delta or mask touch."""
+    def _conversation_df(self, postings: LocalTermPostings, first: Slots, last: Slots) -> int:
+        """Number of conversations with the term: the snapshot's count, corrected for those that delta or mask touch.
+
+        Args:
+            postings: `term_list` of the term.
+            first, last: where each touched conversation begins and ends in the snapshot.
+        """
         view = self._view
         snap, touched = view.snapshot, view.touched
         before = int(snap.conversation_df[postings.index]) if postings.index >= 0 else 0
@@ -435,10 +442,7 @@ class LocalSource:
         )
         if not len(touched):
             return before
-        first, last = snap.range_of(touched)
-        had = np.searchsorted(postings.ordinal, last.astype(np.int32)) - np.searchsorted(
-            postings.ordinal, first.astype(np.int32)
-        )
+        had = np.searchsorted(postings.ordinal, last) - np.searchsorted(postings.ordinal, first)
         has = had - _sums(_match(left, touched)[0], None, len(touched)) + _sums(
             _match(came, touched)[0], None, len(touched)
         )  # fmt: skip
