@@ -70,6 +70,7 @@ def test_a_first_search_loads_neither_archives_nor_locales_nor_loggers(tmp_path:
     loaded = loaded_by(f"{opened}assert memory.search('Where did Dana move the team?')\nmemory.close()")
     assert "numpy" in loaded
     assert loaded.isdisjoint({"shutil", "bz2", "locale", "calendar", "dataclasses", "logging", "json"})
+    assert "numpy.typing" not in loaded, "types of arrays are for type checkers"
 
 
 def test_a_command_loads_no_other_commands() -> None:

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
-from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.local import local_backend
+from rlm_mem.store.local.queries import find_rows
 from tests.conftest import Clock
 from tests.stored import stored
 
@@ -464,17 +466,17 @@ def test_a_chunk_that_another_process_moves_while_it_is_read_is_looked_up_again(
     store: ChunkStore, base: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [store.create_chunk(f"Memory {number}.").id for number in range(3)]
-    read, moved = files.read_signed, list[object]()
+    looked_up: list[list[str]] = []
 
-    def after_a_move(path: str) -> tuple[bytes, files.Signature]:
-        if not moved:
-            moved.append(path)
+    def before_a_move(connection: Any, chunk_ids: list[str], namespace: str) -> dict[str, Any]:
+        rows = find_rows(connection, chunk_ids, namespace)
+        looked_up.append(chunk_ids)
+        if len(looked_up) == 1:
+            rows[ids[1]] = structs.replace(rows[ids[1]], path=f"chunks/before/{ids[1]}.json")
             with ChunkStore(base) as other:
                 assert other.delete_chunk(ids[0])
-                assert other.delete_chunk(ids[1])
-                assert other.restore_chunk(ids[1])
-            raise FileNotFoundError(path)
-        return read(path)
+        return rows
 
-    monkeypatch.setattr(files, "read_signed", after_a_move)
+    monkeypatch.setattr(local_backend, "find_rows", before_a_move)
     assert list(store.get_many(ids)) == ids[1:]
+    assert [set(one) for one in looked_up] == [set(ids), set(ids[:2])]

@@ -11,7 +11,6 @@ from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, structs
 
 from rlm_mem.chunk import from_epoch
@@ -20,6 +19,8 @@ from rlm_mem.store.core.records import DecodedSegments, time_range
 from rlm_mem.store.core.selection import contained, distinct, union
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from rlm_mem.search.query import Query
 
 __all__ = ["CandidateSet", "gather"]

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, date, datetime
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from rlm_mem.chunk import from_epoch
 from rlm_mem.record import FrozenRecord
@@ -21,8 +21,12 @@ from rlm_mem.store.core.selection import contained, distinct
 from rlm_mem.text import analysis
 from rlm_mem.text.dates import DateMention, days_in
 
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Floats = npt.NDArray[np.float64]
+    Bools = npt.NDArray[np.bool_]
+
 
 #: BM25 of segments: how soon repetition saturates, and how much length counts (docs/benchmarks/retrieval.md).
 K1, B = 0.9, 0.4

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import structs
 
 from rlm_mem.search.candidates import CandidateSet, gather
 from rlm_mem.store.core.selection import distinct
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from rlm_mem.search.query import Query
     from rlm_mem.store.core.joined import JoinedSource
     from rlm_mem.store.core.lookup import CandidateSource, Filters

@@ -16,6 +16,7 @@ or identifiers: one typo costs five points of recall, and repair gives four of t
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache, lru_cache
@@ -201,17 +202,18 @@ _PREFIX = 3
 
 
 @lru_cache(maxsize=1)
-def _members() -> dict[str, tuple[str, ...]]:
-    table: dict[str, dict[str, None]] = {}
+def _members() -> dict[str, list[str]]:
+    """By head, the members of its classes and the words of its groups, itself and repetitions among them."""
+    table: dict[str, list[str]] = defaultdict(list)
     for line in _CLASSES.strip().replace("\n    ", " ").splitlines():
         heads, _, members = line.partition(":")
         for head in heads.split():
-            table.setdefault(head, {}).update(dict.fromkeys(members.split()))
+            table[head] += members.split()
     for group in _SYNONYMS.split(";"):
         words = group.split()
         for word in words:
-            table.setdefault(word, {}).update(dict.fromkeys(other for other in words if other != word))
-    return {head: tuple(members) for head, members in table.items()}
+            table[word] += words
+    return table
 
 
 @lru_cache(maxsize=1)
@@ -235,7 +237,7 @@ def related_terms(term: str, analyser: Analyser) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for head in _heads().get(term[:_PREFIX], ()):
         if head.isalpha() and analyser.stem(head) == term:
-            for member in _members()[head]:
+            for member in dict.fromkeys(_members()[head]):
                 found.update(dict.fromkeys(analyser.terms(member)))
     found.pop(term, None)
     return tuple(found)[:MAX_MEMBERS]

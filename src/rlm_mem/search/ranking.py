@@ -12,14 +12,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct, structs
 
 from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import is_untrusted, rank
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.candidates import CandidateSet
-from rlm_mem.search.features import Floats, Scene, shared_words, values
+from rlm_mem.search.features import Scene, shared_words, values
 from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.search.query import Query
 from rlm_mem.text.differences import surest
@@ -29,8 +28,13 @@ from rlm_mem.text.retold import SURE, is_passing, may_end, retelling
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from rlm_mem.chunk import Chunk
+    from rlm_mem.search.features import Floats
     from rlm_mem.text.analysis import Analyser
+
+    Ints = npt.NDArray[np.int64]
 
 __all__ = [
     "COMPARED",
@@ -124,9 +128,6 @@ def _put_in_order(
         lowered[old] -= excess
         changed = True
     return changed
-
-
-Ints = npt.NDArray[np.int64]
 
 
 class Ranked(Struct, frozen=True):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 
@@ -71,7 +70,7 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-TOKEN = re.compile(r"[^\W_]+(?:['’.:,/@+&%_-]+[^\W_]+)*[%+]?|->|[.,;:!?()=→–—]")
+TOKEN = late(r"[^\W_]+(?:['’.:,/@+&%_-]+[^\W_]+)*[%+]?|->|[.,;:!?()=→–—]")
 DETERMINERS = words("the a an this that these those some any each every both its")
 FIRST = words("i we me us my our mine ours myself i'm i've we've we're")
 THIRD = words("he she it they him her them his their")

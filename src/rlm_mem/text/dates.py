@@ -92,12 +92,12 @@ _BEFORE = late(
 )  # fmt: skip
 
 # Every pattern needs one of these: a text without them skips the twenty patterns, and a new process need not compile
-# them, which takes 5 ms.
-_SIGNS = late(
-    r"[0-9]|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|day|night|week|month|year|morrow|spring|summer|fall|autumn|"
-    r"winter",
-    re.IGNORECASE,
-)
+# them, which takes 5 ms. They are looked up: compiling them as one pattern takes longer than looking for all.
+_SIGNS = (
+    *"0123456789",
+    "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
+    "day", "night", "morrow", "week", "month", "year", "spring", "summer", "fall", "autumn", "winter",
+)  # fmt: skip
 
 
 @cache
@@ -133,7 +133,8 @@ def find_dates(text: str, reference: datetime | date | None = None) -> list[Date
     are skipped. Impossible dates ("31 February") are skipped. Never raises on any text.
     """
     today = reference.date() if isinstance(reference, datetime) else reference
-    if not _SIGNS.search(text):
+    folded = text.casefold()
+    if not any(map(folded.__contains__, _SIGNS)):
         return []
     taken = bytearray(len(text))  # characters that already belong to a mention
     found: list[DateMention] = []

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
 
+from rlm_mem.text.patterns import late
+
 __all__ = ["TextLine", "fences", "is_prose", "lines_of", "tables"]
 
 
@@ -77,10 +79,10 @@ def fences(text: str, lines: list[TextLine]) -> dict[int, int]:
 
 # --- tables ---------------------------------------------------------------------------------------------------------
 
-_BELOW_HEADER = re.compile(r"\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-*+:?[ \t]*+)++")
+_BELOW_HEADER = late(r"\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-*+:?[ \t]*+)++")
 """The line below the header of a table in Markdown."""
-_GRID = re.compile(r"\+(?:[-=]+\+)+")
-_COLUMNS = re.compile(r"={2,}(?:[ \t]+={2,})+")
+_GRID = late(r"\+(?:[-=]+\+)+")
+_COLUMNS = late(r"={2,}(?:[ \t]+={2,})+")
 """The lines of a table in reStructuredText, with borders and without."""
 
 

@@ -6,12 +6,12 @@ in exactly one segment, and no segment is longer than a bound.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from typing import Literal, NamedTuple
 
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.blocks import Block, blocks, pieces, units
+from rlm_mem.text.patterns import late
 
 __all__ = ["Headings", "Segment", "SegmentKind", "headings_at", "split_segments"]
 
@@ -92,7 +92,7 @@ class _Above:
             self._terms.append((block.depth, _first_line(content, block)))
 
 
-_CELL = re.compile(r"[^|+=:\s-][^|\s]*(?:[ \t][^|\s]+)*")
+_CELL = late(r"[^|+=:\s-][^|\s]*(?:[ \t][^|\s]+)*")
 
 
 def _first_line(content: str, block: Block) -> str:

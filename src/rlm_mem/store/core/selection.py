@@ -14,13 +14,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from math import log
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, WEIGHED, Neighbourhood
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+    Floats = npt.NDArray[np.float64]
+    Slots = npt.NDArray[np.int32]
+    Scores = npt.NDArray[np.float32]
+    Frequencies = npt.NDArray[np.uint8]
 
 __all__ = [
     "CorpusLengths",
@@ -45,12 +53,6 @@ __all__ = [
     "weighed",
 ]
 
-
-Ints = npt.NDArray[np.int64]
-Floats = npt.NDArray[np.float64]
-Slots = npt.NDArray[np.int32]
-Scores = npt.NDArray[np.float32]
-Frequencies = npt.NDArray[np.uint8]
 
 #: First score of a chunk that must not be returned: too low for any sum of term scores to make up for.
 _OUT = np.float32(-1e30)

@@ -9,11 +9,10 @@ import sqlite3
 from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import compress, repeat
 from operator import attrgetter
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.store.core.lookup import (
@@ -55,6 +54,14 @@ from rlm_mem.store.local.snapshot import (
     term_list,
 )
 
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Ints = npt.NDArray[np.int64]
+    Slots = npt.NDArray[np.int32]
+    Floats = npt.NDArray[np.float64]
+    Bools = npt.NDArray[np.bool_]
+
 __all__ = [
     "LocalSource",
     "admitted_slots",
@@ -63,11 +70,6 @@ __all__ = [
     "in_order",
 ]
 
-
-Ints = npt.NDArray[np.int64]
-Slots = npt.NDArray[np.int32]
-Floats = npt.NDArray[np.float64]
-Bools = npt.NDArray[np.bool_]
 
 _OUT = np.float32(-1e30)
 

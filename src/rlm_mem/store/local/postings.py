@@ -15,10 +15,9 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.lookup import CandidateSource
@@ -44,6 +43,9 @@ from rlm_mem.store.local.snapshot import (
     save_snapshot,
 )
 from rlm_mem.store.local.snapshot_build import make_snapshot
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["PostingsIndex", "folder_lock"]
 

@@ -20,11 +20,10 @@ import threading
 import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from rlm_mem.chunk import parse_time
@@ -32,6 +31,11 @@ from rlm_mem.store.core.files import sync_folder
 from rlm_mem.store.core.records import DocumentTerms, decode_many, document_terms, encode_segments
 from rlm_mem.store.core.selection import contained, distinct, held_in, places, union
 from rlm_mem.store.local.connections import DamagedSnapshot
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+
+    Array = npt.NDArray[Any]
 
 __all__ = [
     "ArrayWriter",
@@ -52,8 +56,6 @@ __all__ = [
     "term_list",
 ]
 
-
-Array: TypeAlias = npt.NDArray[Any]
 
 #: Conversation number of a chunk that belongs to none.
 NO_CONVERSATION = -1
@@ -333,12 +335,12 @@ def _checksum(path: Path) -> int:
     return found
 
 
-_EMPTY = encode_segments((), lambda _: 0)
 _BATCH = 10_000
 
 #: The columns of an index row, in the order that `columns_of` expects.
 _COLUMNS = (
-    "SELECT c.doc, c.conversation, c.at, c.type, c.superseded_by, c.valid_from, c.valid_to, s.data FROM"
+    f"SELECT c.doc, ifnull(c.conversation, {NO_CONVERSATION}), c.at, c.type, c.superseded_by IS NOT NULL,"
+    f" c.valid_from, c.valid_to, ifnull(s.data, x'{encode_segments((), lambda _: 0).hex()}') FROM"
 )
 _ALL = "SELECT doc FROM chunks WHERE ns = ? AND status = 0"
 #: CROSS JOIN: look the docs up one by one; SQLite would otherwise walk the whole namespace.
@@ -447,30 +449,32 @@ def load_rows(
 
 def columns_of(rows: Sequence[tuple[Any, ...]]) -> tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]:
     """Decode rows of the index tables (see `_COLUMNS`) into columns, postings and authors."""
-    count = len(rows)
-    decoded = decode_many([row[7] if row[7] is not None else _EMPTY for row in rows])
+    doc, conversation, at, kind, superseded, valid_from, valid_to, data = (
+        zip(*rows, strict=True) if rows else ((),) * 8
+    )
+    decoded = decode_many(data)
     segment_length = np.concatenate([[0], np.cumsum(decoded.length)])
-    type_name = np.empty(count, np.object_)
-    type_name[:] = [row[3] for row in rows]
     columns = Columns(
-        doc=np.fromiter((row[0] for row in rows), np.int64, count),
-        conversation=np.fromiter(
-            (NO_CONVERSATION if row[1] is None else row[1] for row in rows), np.int64, count
-        ),
-        at=np.fromiter((row[2] for row in rows), np.float64, count),
+        doc=np.array(doc, np.int64),
+        conversation=np.array(conversation, np.int64),
+        at=np.array(at, np.float64),
         length=np.diff(segment_length[decoded.chunk_start]).astype(np.int32),
         segment_count=np.diff(decoded.chunk_start).astype(np.int32),
-        type_name=type_name,
-        superseded=np.fromiter((row[4] is not None for row in rows), np.bool_, count),
-        valid_from=np.fromiter((_time(row[5], -np.inf) for row in rows), np.float64, count),
-        valid_to=np.fromiter((_time(row[6], np.inf) for row in rows), np.float64, count),
+        type_name=np.array(kind, np.object_),
+        superseded=np.array(superseded, np.bool_),
+        valid_from=_times(valid_from, -np.inf),
+        valid_to=_times(valid_to, np.inf),
     )
     return columns, document_terms(decoded), distinct(decoded.author[decoded.author >= 0])
 
 
-def _time(text: str | None, missing: float) -> float:
-    """Epoch seconds of a stored time; `missing` for None."""
-    return missing if text is None else parse_time(text).timestamp()
+def _times(texts: Sequence[str | None], missing: float) -> npt.NDArray[np.float64]:
+    """Epoch seconds of stored times; `missing` for None."""
+    found = np.full(len(texts), missing)
+    for place, text in enumerate(texts):
+        if text is not None:
+            found[place] = parse_time(text).timestamp()
+    return found
 
 
 def select_docs(docs: Iterable[int] | npt.NDArray[np.int64]) -> str:

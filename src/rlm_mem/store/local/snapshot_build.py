@@ -9,15 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 from msgspec import Struct
 
 from rlm_mem.store.core.records import DocumentTerms
 from rlm_mem.store.core.selection import changed_at, contained, distinct
 from rlm_mem.store.local.snapshot import NO_CONVERSATION, ArrayWriter, Columns, Snapshot, columns_of
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 __all__ = ["make_snapshot"]
 
