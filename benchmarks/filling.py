@@ -192,6 +192,9 @@ def main() -> None:
         help="also a database for each checkout: each run has its own namespace there",
     )
     options = parser.parse_args()
+    for dsn in options.databases or ():
+        if "://" not in dsn:
+            parser.error(f"{dsn!r} is no database but a folder: give postgresql://USER@HOST/NAME")
     report = Report("filling", "Filling an empty memory (texts per second, seconds of processor time)")
     scratch = Path(tempfile.mkdtemp(prefix="rlm-mem-filling-", dir=os.environ.get("TMPDIR")))
     try:

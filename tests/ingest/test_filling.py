@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 import sys
@@ -374,6 +375,54 @@ def test_a_transaction_ends_when_it_takes_long(memory: Memory, monkeypatch: pyte
         [f"Text {number}." for number in range(4)], progress=lambda *given: told.append(given)
     )
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+
+
+@pytest.fixture
+def own_threshold() -> Iterator[tuple[int, int, int]]:
+    """What a program has set for the collection of garbage; it is as before after the test."""
+    before = gc.get_threshold()
+    gc.set_threshold(600, 9, 8)
+    yield 600, 9, 8
+    gc.set_threshold(*before)
+
+
+def test_garbage_is_collected_more_rarely_until_the_last_of_several_fillings_ends(
+    memory: Memory, own_threshold: tuple[int, int, int]
+) -> None:
+    seen: list[int] = []
+
+    def look(*_: int) -> None:
+        seen.append(gc.get_threshold()[0])
+
+    def nested() -> Iterator[str]:
+        yield "Outer."
+        memory.remember_many(["Inner."], progress=look)
+        seen.append(gc.get_threshold()[0])
+        yield "Outer, again."
+
+    with pytest.raises(InvalidChunk):
+        memory.remember_many([*nested(), ""], progress=look)
+    assert gc.get_threshold() == own_threshold
+    memory.remember_many(nested(), progress=look)
+    assert seen[-3:] == [filling._COLLECTED] * 3
+    assert gc.get_threshold() == own_threshold
+
+
+@pytest.mark.parametrize("threshold", [(0, 10, 10), (90_000, 10, 10)])
+def test_a_program_that_collects_no_garbage_or_less_of_it_is_left_alone(
+    memory: Memory, own_threshold: tuple[int, int, int], threshold: tuple[int, int, int]
+) -> None:
+    gc.set_threshold(*threshold)
+    seen: list[tuple[int, int, int]] = []
+    memory.remember_many(["A text."], progress=lambda *_: seen.append(gc.get_threshold()))
+    assert [*seen, gc.get_threshold()] == [threshold] * 2
+
+
+def test_what_a_program_sets_during_a_filling_stays(
+    memory: Memory, own_threshold: tuple[int, int, int]
+) -> None:
+    memory.remember_many(["A text."], progress=lambda *_: gc.set_threshold(1_234, 9, 8))
+    assert gc.get_threshold() == (1_234, *own_threshold[1:])
 
 
 @pytest.mark.local_only("looks at files")

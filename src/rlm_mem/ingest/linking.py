@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import chain
 from operator import itemgetter
 from typing import Protocol
 
@@ -235,7 +236,7 @@ class AutoLinker:
 
     def _related(self, tags: Sequence[str], own_id: str | None, limit: int) -> list[ChunkLinks]:
         own = set(tags)
-        tagged: dict[str, Summary] = {}
+        tagged: list[Sequence[Summary]] = []
         newest: list[Summary] | None = None
         for tag in list(dict.fromkeys(tags))[:_TAGS_ASKED]:
             found = self.index.latest(max(limit + 1, _TAGGED), tag=tag)
@@ -243,11 +244,11 @@ class AutoLinker:
                 newest = self.index.latest(_TAGGED) if newest is None else newest
                 if 2 * sum(tag in one.tags for one in newest) > len(newest):
                     continue  # most chunks have this tag: it does not relate two of them
-            tagged |= {summary.id: summary for summary in found}
+            tagged.append(found)
         strengths: dict[Sequence[str], float] = {}  # by tags, since most chunks share theirs with others
         scored: list[tuple[float, float, str]] = []
         best, last = 0, 0.0
-        for summary in tagged.values():
+        for summary in tagged[0] if len(tagged) == 1 else {one.id: one for one in chain(*tagged)}.values():
             if best >= limit and len(own) == 1 and summary.at < last:
                 break  # newest first: no later one can rank above the ones kept
             strength = strengths.get(summary.tags)

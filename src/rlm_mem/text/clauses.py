@@ -251,7 +251,9 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
     found = _known_verb(tokens)
     if found[0] < 0:
         found = _unknown_verb(tokens)
-    return found if found[0] >= 0 else (_from_to(tokens), "change") if _from_to(tokens) >= 0 else found
+        if found[0] < 0 and (place := _from_to(tokens)) >= 0:
+            return place, "change"
+    return found
 
 
 def _from_to(tokens: Sequence[Token]) -> int:
@@ -268,9 +270,9 @@ def _from_to(tokens: Sequence[Token]) -> int:
 
 
 def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
+    before = low = ""
     for number, one in enumerate(tokens):
-        low = one.low
-        before = tokens[number - 1].low if number else ""
+        before, low = low, one.low
         if not may_be_verb(low) and before not in DENYING:
             continue
         if low in BE and low not in AUXILIARIES:

@@ -341,13 +341,13 @@ def _refusal(first: FoundSecret, where: str) -> InvalidChunk:
 def _texts(value: Any, depth: int = 0) -> Iterator[str]:
     if isinstance(value, str):
         yield value
-    elif depth > _MAX_DEPTH:
+    elif depth > _MAX_DEPTH or value is None:
         return
-    elif isinstance(value, Mapping):
-        for item in value.values():
-            yield from _texts(item, depth + 1)
     elif isinstance(value, list | tuple):
         for item in value:
+            yield from _texts(item, depth + 1)
+    elif isinstance(value, Mapping):  # last, since the look takes longest
+        for item in value.values():
             yield from _texts(item, depth + 1)
 
 
