@@ -65,6 +65,11 @@ def test_odd_values_under_the_right_names_never_break_a_tool(fuzzed: Service, da
     assert "internal error" not in answer.text
 
 
+def test_half_a_character_for_a_number_is_refused_by_the_name_of_its_field() -> None:
+    with pytest.raises(Refused, match="limit: expected"):
+        from_agent(SearchArguments, {"query": "tea \ud800", "limit": "\ud800"})
+
+
 def test_nothing_and_null_mean_the_default() -> None:
     plain = from_agent(SearchArguments, {"query": "tea", "limit": None, "tags": "", "type": ""})
     assert plain == SearchArguments(query="tea")

@@ -110,7 +110,11 @@ def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None 
         if fields[field].required or not _is_omitted(value, fields[field].type):
             known[field] = value
     try:
-        return msgspec.convert(known, kind, strict=False)
+        try:
+            return msgspec.convert(known, kind, strict=False)
+        except UnicodeEncodeError:  # half a character where a number is wanted: refused as any other text is
+            readable = json.dumps(known, ensure_ascii=False).encode("utf-8", "replace")
+            return msgspec.convert(json.loads(readable), kind, strict=False)
     except msgspec.ValidationError as error:
         raise _refused(kind, error) from None
 
