@@ -149,6 +149,9 @@ def test_the_index_is_asked_about_dozens_of_sentences_at_once(
         made = memory.remember_many(before)
     with opened(dsn) as memory:
         monkeypatch.setattr(PostgresSource, "holding_each", counted)
+        monkeypatch.setattr(
+            filling, "_LONGEST_LOCK", 600.0
+        )  # else a busy machine commits, and asks, more often
         made += memory.remember_many((*after, *after[:3]))
         assert state(memory, made) == wanted
     assert sum(len(one.replaced) for one in made) == 40
