@@ -137,7 +137,9 @@ def databases() -> Iterator[Databases]:
     except NoServer as error:
         pytest.skip(str(error))
     with server:
-        yield Databases(server)
+        made = Databases(server)
+        yield made
+        made.close()
 
 
 @pytest.fixture

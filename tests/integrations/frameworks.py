@@ -20,6 +20,8 @@ class Lazy:
         self._modules = modules
 
     def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)  # pytest asks for such names when it looks for fixtures
         for module in self._modules:
             if hasattr(importlib.import_module(module), name):
                 return getattr(importlib.import_module(module), name)
