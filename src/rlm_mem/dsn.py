@@ -12,7 +12,7 @@ from rlm_mem.extensions import BACKENDS, extension
 __all__ = ["checked_path", "checked_place", "is_dsn", "scheme_of", "shown_dsn"]
 
 _SCHEMES = ("postgresql://", "postgres://")
-_SECRET = re.compile(r"(?i)\b((?:ssl)?password|passfile)=[^&\s]*")
+_SECRET = r"(?i)\b((?:ssl)?password|passfile)=[^&\s]*"
 _ACCEPTED = "name a folder, or postgresql://USER@HOST:PORT/DATABASE"
 
 # A scheme has two letters or more: C:/brain is a folder on Windows.
@@ -117,11 +117,11 @@ def shown_dsn(dsn: str) -> str:
     """The DSN as messages may show it: without passwords."""
     scheme, mark, rest = dsn.strip().partition("://")
     if not mark:
-        return _SECRET.sub(r"\1=***", re.sub(r":[^:@/\s]*@", ":***@", dsn.strip()))
+        return re.sub(_SECRET, r"\1=***", re.sub(r":[^:@/\s]*@", ":***@", dsn.strip()))
     place, slash, path = rest.partition("/")
     if "@" not in place and "@" in rest:  # a slash inside an unquoted password
         place, _, after = rest.rpartition("@")
         place, (after, slash, path) = f"{place}@", after.partition("/")
         place += after
     user, at, hosts = place.rpartition("@")
-    return _SECRET.sub(r"\1=***", f"{scheme}://{user.partition(':')[0]}{at}{hosts}{slash}{path}")
+    return re.sub(_SECRET, r"\1=***", f"{scheme}://{user.partition(':')[0]}{at}{hosts}{slash}{path}")

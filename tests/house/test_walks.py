@@ -54,7 +54,7 @@ _ONCE = frozenset(("/text/patterns.py",))
 """Called for the first use of a pattern, which may be in any of the walks."""
 
 ROW_CALLS = 5
-"""Calls of our functions for one row of the index, which every read of a chunk starts with."""
+"""Calls of our functions for one row of the index."""
 
 
 class Walk:

@@ -6,6 +6,7 @@ import os
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, get_args
 
 from msgspec import Struct, field
@@ -43,22 +44,22 @@ REDACTED = "[redacted]"
 _MAX_DEPTH = 40  # levels; the store refuses data nested deeper than 32
 _PRIVATE_KEY = "private-key"
 _TITLES = {rule.name: rule.title for rule in (*KEY_RULES, *PII_RULES)} | {_PRIVATE_KEY: "a private key"}
-_CASELESS = frozenset(rule.name for rule in (*KEY_RULES, *PII_RULES) if rule.flags & re.IGNORECASE)
 _FIRST = ("key", "token", "secret", "passw", "pwd", "credential", "_", "-", ":", ".", "=")
 """Parts of most anchors: if a text lacks a part, the anchors that contain it are not looked for."""
 
 
-def _anchored(rules: Sequence[SecretRule]) -> Sequence[tuple[str, Sequence[tuple[str, bool, int]]]]:
+@cache
+def _anchors(kind: str) -> Sequence[tuple[str, Sequence[tuple[str, bool, int]]]]:
     """For each part to look for first: its anchors, whether each is sought in lower-case text, and its rule's place."""
     table: dict[str, list[tuple[str, bool, int]]] = {}
-    for number, rule in enumerate(rules):
+    for number, rule in enumerate(KEY_RULES if kind == KEY else PII_RULES):
+        caseless = bool(rule.flags & re.IGNORECASE)
         for anchor in rule.anchors:
             first = next((one for one in _FIRST if one in anchor), "")
-            table.setdefault(first, []).append((anchor, rule.name in _CASELESS, number))
+            table.setdefault(first, []).append((anchor, caseless, number))
     return tuple(table.items())
 
 
-_ANCHORS = {KEY: _anchored(KEY_RULES), PII: _anchored(PII_RULES)}
 _SECRET_NAME = late(
     r"(?:^|_)(?:API_?KEY|ACCESS_?KEY|SECRET_?KEY|PRIVATE_?KEY|AUTH_?KEY|TOKEN|SECRET|PASSWORD|PASSWD|CREDENTIALS)(?:$|_)",
     re.IGNORECASE,
@@ -101,7 +102,7 @@ def find_secrets(text: str, *, keys: bool = True, pii: bool = True) -> list[Foun
 def _by_rules(text: str, rules: tuple[SecretRule, ...]) -> list[FoundSecret]:
     lowered = text.lower()
     present = set()
-    for first, anchors in _ANCHORS[rules[0].kind]:
+    for first, anchors in _anchors(rules[0].kind):
         if first in lowered:
             for anchor, caseless, number in anchors:  # a plain loop: this runs for every text
                 if anchor in (lowered if caseless else text):
