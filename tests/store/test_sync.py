@@ -13,7 +13,7 @@ import pytest
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.integrity import check
+from rlm_mem.store.core.integrity import check, repair
 
 pytestmark = pytest.mark.local_only("look at files")
 
@@ -131,6 +131,18 @@ def test_a_damaged_file_gives_none_is_reported_and_never_overwritten(
         with pytest.raises(ValueError, match="already"):
             store.create_chunk("again", chunk_id=chunk.id)
         assert path.read_bytes() == damage
+
+
+def test_repair_leaves_both_sides_of_a_conflict_to_a_person(base: Path) -> None:
+    with ChunkStore(base) as store:
+        chunk = store.create_chunk("before both")
+        store.update_chunk(chunk.id, content="one side")
+        path = only_file(base)
+        conflict = b'{\n<<<<<<< HEAD\n  "id": "chunk-x"\n=======\n  "id": "chunk-y"\n>>>>>>> theirs\n}'
+        path.write_bytes(conflict)
+        store.sync(full=True)
+        repair(store, dry_run=False)
+        assert path.read_bytes() == conflict
 
 
 def test_each_opening_names_unreadable_files_and_takes_in_one_mended_in_place(

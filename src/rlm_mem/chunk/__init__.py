@@ -59,6 +59,7 @@ __all__ = [
     "LINK_TYPES",
     "DEFAULT_NAMESPACE",
     "MANUAL_LINK_TYPES",
+    "MERGE_CONFLICT",
     "NEWER_VERSION",
     "STATED_LINK_TYPES",
     "LinkType",
@@ -296,9 +297,7 @@ def decode_chunk(data: bytes) -> Chunk:
         raw = msgspec.json.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if b"\n<<<<<<< " in data and b"\n>>>>>>> " in data:
-            raise InvalidChunk(
-                "two versions stand between the marks of a merge conflict: keep one, remove the marks"
-            ) from None
+            raise InvalidChunk(MERGE_CONFLICT) from None
         raise InvalidChunk(f"not valid JSON: {error}") from None
     except RecursionError:
         raise InvalidChunk("JSON is nested too deeply") from None
@@ -319,6 +318,7 @@ _OLD_METADATA = {"created": "created_at", "updated": "modified_at", "last_access
 _MOVED_UP = ("type", "tags", "token_count")
 
 
+MERGE_CONFLICT = "two versions stand between the marks of a merge conflict: keep one, remove the marks"
 NEWER_VERSION = "written by a newer version of this program"
 """Beginning of the error message for a chunk of a later major version."""
 

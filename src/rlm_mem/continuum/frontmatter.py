@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.chunk import MERGE_CONFLICT
 from rlm_mem.errors import InvalidMemory
 from rlm_mem.text import yaml
 
@@ -146,6 +147,8 @@ def _load(reader: YAML, header: str, where: str) -> Any:
     try:
         return yaml.load(reader, header, first_line=2)
     except yaml.BadYaml as error:
+        if any(line.startswith("<<<<<<< ") for line in header.splitlines()):
+            raise InvalidMemory(f"{where}: {MERGE_CONFLICT}") from None
         raise InvalidMemory(f"{where}: the front matter {error}") from None
 
 

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import NEWER_VERSION, SUPERSEDES, decode_chunk, is_chunk_id
+from rlm_mem.chunk import MERGE_CONFLICT, NEWER_VERSION, SUPERSEDES, decode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
@@ -208,7 +208,8 @@ def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
         return Finding("misnamed-file", f"{path}: {reason}", path, stem)
     if NEWER_VERSION in reason:
         return Finding("newer-version", f"{path}: {reason}", path, stem)
-    if former_versions(layout, stem, below=2**62):
+    # A version older than both sides of a conflict must not take the place of either.
+    if MERGE_CONFLICT not in reason and former_versions(layout, stem, below=2**62):
         return Finding("unreadable-with-version", f"{path}: {reason}", path, stem)
     return Finding("unreadable-file", f"{path}: {reason}", path, stem)
 
