@@ -68,3 +68,4 @@ def test_as_of_a_time_shows_what_held_then(store: ChunkStore) -> None:
     assert [hit.chunk_id for hit in search(store, "lamp", as_of="2026-02-01")] == [old.id]
     assert [hit.chunk_id for hit in search(store, "lamp", as_of="2026-03-01")] == [new.id]
     assert search(store, "lamp", as_of="2025-12-31") == []
+    assert [hit.chunk_id for hit in search(store, "lamp", as_of="20260301")] == [new.id]

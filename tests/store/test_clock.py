@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rlm_mem import Memory
 from rlm_mem.chunk import parse_time
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
@@ -34,6 +35,19 @@ def test_a_clock_that_goes_back_loses_nothing_and_reorders_no_conversation(
         assert set(store.list_chunks(conversation_id="c")) == {before.id, after.id}
         assert store.undo(before.id) is not None
         assert check(store) == []
+
+
+def test_undo_takes_the_last_change_also_after_the_clock_was_ahead(base: Path | str, clock: Clock) -> None:
+    with ChunkStore(base, clock=clock) as store, Memory(store) as memory:
+        clock.advance(days=4000)
+        first = store.create_chunk("written while the clock was ahead")
+        clock.advance(days=-4000)
+        second = store.create_chunk("written after it was put right")
+        assert [event["chunk_id"] for event in store.events(op="create")] == [first.id, second.id]
+        undone = memory.undo()
+        assert undone is not None
+        assert undone.chunk_ids == (second.id,)
+        assert [event["op"] for event in store.events(since="2027-01-01")] == ["create"]
 
 
 def test_the_clock_of_the_system_going_back_keeps_ids_unique(base: Path | str) -> None:

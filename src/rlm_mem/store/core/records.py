@@ -429,7 +429,7 @@ def as_of_time(value: object) -> datetime:
         moment = parse_time(value, "as_of")
     except InvalidChunk as error:
         raise InvalidQuery(error.message, hint="write it as YYYY-MM-DD") from None
-    bare = isinstance(value, str) and len(value.strip()) == len("YYYY-MM-DD")
+    bare = isinstance(value, str) and len(value.strip()) <= len("YYYY-MM-DD")
     return moment.replace(hour=23, minute=59, second=59, microsecond=999_999) if bare else moment
 
 

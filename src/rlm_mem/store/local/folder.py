@@ -6,6 +6,7 @@ The layout is specified in docs/spec/store-layout.md.
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -191,6 +192,7 @@ _TAIL_BYTES = 262_144
 class EventLog:
     """Appends and reads ``log/YYYY-MM.jsonl``.
 
+    After a jump of the clock back, lines go on in the newest file: the files hold them in the order they were written.
     A line is written with one ``write`` call on a file opened for appending, so lines of several processes do not
     mix. A torn last line (power cut) is skipped by the reader.
     """
@@ -205,27 +207,27 @@ class EventLog:
         """
         if not events:
             return
-        by_month: dict[str, list[bytes]] = {}
+        lines, name = bytearray(), ""
         for event in events:
             _audit_logger.info(
                 "%s %s", event.get("op"), event.get("chunk_id") or event.get("chunk_ids") or ""
             )
-            by_month.setdefault(str(event["ts"])[:7], []).append(msgspec.json.encode(event) + b"\n")
-        for month, lines in by_month.items():
-            path = self._folder / f"{month}.jsonl"
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+            lines += msgspec.json.encode(event) + b"\n"
+            name = max(name, f"{event['ts'][:7]}.jsonl")
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        try:
             try:
-                try:
-                    descriptor = os.open(path, flags, 0o644)
-                except FileNotFoundError:
-                    make_folder(path.parent)
-                    descriptor = os.open(path, flags, 0o644)
-                try:
-                    os.write(descriptor, b"".join(lines))
-                finally:
-                    os.close(descriptor)
-            except OSError as error:
-                _audit_logger.error("audit log %s: %s", month, error)
+                present = os.listdir(self._folder)  # noqa: PTH208 - names alone, at every write
+                name = max([name, *fnmatch.filter(present, "????-??.jsonl")])
+            except FileNotFoundError:
+                make_folder(self._folder)
+            descriptor = os.open(self._folder / name, flags, 0o644)
+            try:
+                os.write(descriptor, lines)
+            finally:
+                os.close(descriptor)
+        except OSError as error:
+            _audit_logger.error("audit log %s: %s", name, error)
 
     def read(
         self,
