@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlm_mem.errors import InputError, StorageError, StoreReadOnly
+from rlm_mem.errors import InputError, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.store.backup import back_up
 from rlm_mem.store.core.backup_archive import read_backup
 from rlm_mem.store.core.brain_files import FOLDERS, BrainFiles, name_at, own_lines, place_of
@@ -307,3 +307,17 @@ def test_each_folder_is_listed_backed_up_and_found_again_by_its_place(tmp_path: 
         packed: set[str] = set()
         read_backup(tmp_path / "all.tar.gz", lambda name, *_: packed.add(name))
         assert {place_of(*one) for one in expected} <= packed
+
+
+@pytest.mark.local_only("about folders")
+def test_namespaces_that_differ_in_case_do_not_share_a_folder(base: Path) -> None:
+    """A file system that ignores case is played by a second name of the folder."""
+    with ChunkStore(base) as store:
+        store.backend.files("Team").write("system/memory_log.md", b"of Team")
+        assert store.backend.files("team").read("system/memory_log.md") is None
+    folders = base.parent / "namespaces"
+    (folders / "team").symlink_to(folders / "Team")
+    with ChunkStore(base) as store:
+        assert store.backend.files("Team").read("system/memory_log.md") == b"of Team"
+        with pytest.raises(NamespaceError, match="would share the folder"):
+            store.backend.files("team")

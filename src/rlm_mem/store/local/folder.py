@@ -14,11 +14,12 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
+from urllib.parse import unquote
 
 import msgspec
 
 from rlm_mem.chunk import Chunk, check_chunk_id, decode_chunk
-from rlm_mem.errors import InvalidChunk, StorageError, StoreReadOnly
+from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import (
@@ -182,6 +183,19 @@ def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Versio
             continue
         found.append(Version(int(path.stem), chunk.metadata.modified_at, chunk))
     return sorted(found, key=lambda version: version.revision)
+
+
+def refuse_shared_folder(brain: Path, namespace: str) -> None:
+    """Raise NamespaceError where the folder of a namespace is that of one whose name differs only in case."""
+    own = (brain / place_of(namespace, "workspace")).parent
+    for other in own.parent.iterdir() if own.exists() else ():
+        alike = other.name != own.name and other.name.casefold() == own.name.casefold()
+        if alike and not other.is_symlink() and other.samefile(own):
+            raise NamespaceError(
+                f"the namespaces {namespace} and {unquote(other.name)} would share the folder {other}: this file "
+                "system does not tell upper case from lower case",
+                hint=f"use {unquote(other.name)}, or another name",
+            )
 
 
 _audit_logger = logger("rlm_mem.audit")

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
+from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, decode_chunk, encode_chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StorageError, StoreReadOnly
 from rlm_mem.lazy import logger
@@ -28,7 +28,13 @@ from rlm_mem.store.core.records import (
 )
 from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import healed, in_turn
-from rlm_mem.store.local.folder import EventLog, Layout, LocalBrainFiles, former_versions
+from rlm_mem.store.local.folder import (
+    EventLog,
+    Layout,
+    LocalBrainFiles,
+    former_versions,
+    refuse_shared_folder,
+)
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import find_row, find_rows, last_change
 from rlm_mem.store.local.sync import fold_reads, unsaved_reads
@@ -64,6 +70,7 @@ class LocalBackend(LocalIndex):
     def __init__(self, base: Path, config: Config, *, read_only: bool = False) -> None:
         self._log = EventLog(Layout(base.absolute()).log)
         self._reads = ReadBuffer()
+        self._apart = {DEFAULT_NAMESPACE}  # namespaces known to have a folder of their own
         super().__init__(base, config, read_only=read_only)
 
     def close(self) -> None:
@@ -332,7 +339,14 @@ class LocalBackend(LocalIndex):
     def files(
         self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None
     ) -> LocalBrainFiles:
-        """The files of a namespace beside its chunks."""
+        """The files of a namespace beside its chunks.
+
+        Raises:
+            NamespaceError: the file system ignores case, and the folder is that of another namespace.
+        """
+        if namespace not in self._apart:
+            refuse_shared_folder(self.layout.base.parent, namespace)
+            self._apart.add(namespace)
         return LocalBrainFiles(
             self.layout.base,
             namespace,
