@@ -78,6 +78,23 @@ def test_a_person_is_gone_from_every_byte_and_the_report_verifies_it(place: Path
         assert memory.search("butterflies")[0].chunk_id == kept
 
 
+def test_a_person_of_one_name_is_gone_from_the_words_of_the_index_too(place: Path | str) -> None:
+    with Memory.open(place) as memory, Memory.open(place) as other:
+        memory.remember("Quillvane asked for lanterns.")
+        kept = memory.remember("Somebody else asked for ropes.").chunk_ids[0]
+        other.remember("Quillvane: the lanterns came.")  # its process knows the number of the word
+        report = erase(memory.store, person="Quillvane", dry_run=False)
+        assert len(report.chunk_ids) == 2
+        assert b"quillvan" not in everything(memory).lower()
+        assert verify_erasure(memory.store, report) == []
+        assert [hit.chunk_id for hit in memory.search("ropes")] == [kept]
+        again = other.remember("A quillvane is a kind of feather.").chunk_ids[0]
+        for one in (memory, other):
+            assert [hit.chunk_id for hit in one.search("quillvane")] == [again]
+            assert [hit.chunk_id for hit in one.search("feather")] == [again]
+        assert check(memory.store) == []
+
+
 def test_a_source_is_gone_with_what_lies_below_it(place: Path | str) -> None:
     with Memory.open(place) as memory:
         for path in ("/notes/private/a.md", "/notes/private/deep/b.md", "/notes/privateer.md"):

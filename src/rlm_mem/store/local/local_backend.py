@@ -37,7 +37,7 @@ from rlm_mem.store.local.folder import (
 )
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import find_row, find_rows, last_change
-from rlm_mem.store.local.sync import fold_reads, unsaved_reads
+from rlm_mem.store.local.sync import drop_unused_terms, fold_reads, unsaved_reads
 from rlm_mem.store.local.transaction import Transaction
 from rlm_mem.store.local.vacuum import vacuum_folder
 from rlm_mem.store.local.views import status_of, write_views
@@ -442,6 +442,8 @@ class LocalBackend(LocalIndex):
     def purge(self, namespace: str) -> None:
         """Rebuild the index and pack it, so that neither its terms nor its free pages contain what was erased."""
         self.rebuild(namespace)
+        with schema.translated(self.layout.database), self._index_transaction(self.connection):
+            drop_unused_terms(self.connection)
         self.vacuum(namespace)
         if any(self.layout.index.glob("*.json")):
             self.write_views()

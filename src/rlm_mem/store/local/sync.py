@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
+import msgspec
 from msgspec import structs
 
 from rlm_mem.chunk import Chunk, is_chunk_id
@@ -20,11 +21,11 @@ from rlm_mem.errors import InvalidChunk
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Reads, SyncReport
+from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Reads, SyncReport, decode_many
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.folder import Layout, read_chunk_file
 from rlm_mem.store.local.queries import find_row, row_at_path
-from rlm_mem.store.local.schema import SUMS
+from rlm_mem.store.local.schema import SUMS, in_pages
 from rlm_mem.store.local.transaction import RACY_NS, LocalRowWriter, Transaction
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "changed_folders",
+    "drop_unused_terms",
     "emptied",
     "fold_reads",
     "holds_nothing_of",
@@ -306,6 +308,20 @@ def emptied(connection: sqlite3.Connection, analysis: str) -> Iterator[None]:
             connection.execute(statement)
     finally:
         connection.execute(f"PRAGMA cache_size={cache}")
+
+
+def drop_unused_terms(connection: sqlite3.Connection) -> None:
+    """Remove the terms that no chunk has, for the caller to commit; the others keep their numbers."""
+    used: set[int] = set()
+    for (data,) in in_pages(connection, "SELECT doc, data FROM segments"):
+        decoded = decode_many([data])
+        used.update(decoded.terms.tolist(), decoded.author.tolist())
+    connection.execute(
+        "DELETE FROM terms WHERE term NOT IN (SELECT value FROM json_each(?))",
+        (msgspec.json.encode(used).decode(),),
+    )
+    # Other processes have numbers of terms in memory: they look them up again.
+    connection.execute("INSERT OR REPLACE INTO meta VALUES ('emptied', ?)", (os.urandom(8).hex(),))
 
 
 # --- read counts -----------------------------------------------------------------------------------------
