@@ -10,6 +10,8 @@ from rlm_mem.errors import SandboxViolation
 from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.store.core.chunk_store import ChunkStore
 
+pytestmark = pytest.mark.local_only("about models and programs, which read every store alike")
+
 
 @pytest.fixture(params=["monty", "cpython"])
 def session(store: ChunkStore, request: pytest.FixtureRequest) -> Iterator[SandboxSession]:

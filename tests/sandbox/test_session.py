@@ -18,6 +18,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.sandbox.corpus_store import fill
 from tests.waiting import takes
 
+pytestmark = pytest.mark.local_only("about models and programs, which read every store alike")
 needs_filter = pytest.mark.skipif(
     not seccomp.supported(), reason="the cpython engine is confined on Linux x86-64 and 64-bit ARM only"
 )

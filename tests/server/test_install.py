@@ -20,6 +20,7 @@ from rlm_mem.mcp.clients import CLIENTS, client_named, json_with, toml_with
 from rlm_mem.mcp.commented_json import read_commented, rewritten, without_empty
 from tests.cli.conftest import Run
 
+pytestmark = pytest.mark.local_only("about the settings of clients")
 NAMES = [client.name for client in CLIENTS]
 
 
