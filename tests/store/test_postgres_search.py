@@ -359,8 +359,8 @@ def compare_hits(both: Both) -> None:
 
 @pytest.mark.parametrize("both", range(3), indirect=True)
 def test_both_backends_answer_alike_after_any_history(both: Both) -> None:
-    for _ in range(3):
-        both.wander(50)
+    for _ in range(2):
+        both.wander(75)
         compare(both)
         compare_hits(both)
 

@@ -32,7 +32,7 @@ def run_all(script: str, *arguments: list[str]) -> list[subprocess.CompletedProc
     return done
 
 
-@pytest.mark.parametrize("each", [50, pytest.param(200, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("each", [25, pytest.param(200, marks=pytest.mark.slow)])
 def test_of_what_four_processes_remember_at_once_none_is_missing(
     place: Path | str, base: Path | str, each: int
 ) -> None:
