@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from rlm_mem.offline.closest import closest
-from rlm_mem.offline.passages import Passage
+from rlm_mem.offline.documents import named_documents
+from rlm_mem.offline.passages import Passage, unwrapped
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
 
@@ -47,3 +50,93 @@ def test_a_setting_is_close_to_a_question_in_the_words_it_is_made_of() -> None:
     ]
     found = closest(analyse_question("What is the client count?"), passages)
     assert [one.chunk_id for one in found] == ["setting"]
+
+
+def test_a_document_is_named_by_its_file_its_title_and_its_topmost_heading() -> None:
+    passages = [
+        Passage("c1", "The level is 6.", heading="Options", document="heron-tool", conversation_id="heron"),
+        Passage("c2", "The level is 9.", heading="stork / Options", conversation_id="stork"),
+        Passage("c3", "The level is 1. See stork.", heading="Other", conversation_id="other"),
+        Passage("c4", "The heron stork sleeps.", conversation_id="note"),
+    ]
+
+    def named(question: str) -> list[str]:
+        return list(named_documents(analyse_question(question), passages))
+
+    assert named("Which level does heron take?") == ["heron"]
+    assert named("Which level does the heron tool take?") == ["heron"]
+    assert named("Which level does herontool take?") == ["heron"]
+    assert named("Which level does the stork take?") == ["stork"]
+    assert named("Which level is best?") == []
+
+
+def test_a_word_that_other_documents_use_hardly_names_one() -> None:
+    text = "An option may be given twice."
+    passages = [
+        Passage("c1", text, document="xz", conversation_id="xz"),
+        Passage("c2", text, document="tmux-options", conversation_id="tmux"),
+        Passage("c3", text, document="gzip", conversation_id="gzip"),
+        Passage("c4", text, document="less", conversation_id="less"),
+    ]
+    passages = [replace(one, part=True) for one in passages]
+    found = named_documents(analyse_question("Which option of xz may be given?"), passages)
+    assert next(iter(found)) == "xz"
+    assert found["xz"] == 1.0
+
+
+def test_passages_of_the_document_that_is_named_come_first() -> None:
+    text = "Give -w to run several workers."
+    passages = [
+        Passage("other", text, score=1.0, heading="Heron", document="heron", conversation_id="heron"),
+        Passage("named", text, score=1.0, heading="Stork", document="stork", conversation_id="stork"),
+    ]
+    found = closest(analyse_question("How many workers does stork run?"), passages)
+    assert [one.chunk_id for one in found] == ["named", "other"]
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "How many workers does the pump run by default?",
+        "How many workers does the pump run unless told otherwise?",
+        "How many workers does the pump run if I don't say?",
+        "How many workers does the pump run out of the box?",
+        "How many workers does the pump run if no number is given?",
+    ],
+)
+def test_for_a_default_the_passage_that_states_one_is_closest(question: str) -> None:
+    passages = [
+        Passage("use", "Give -w 8 to run 8 workers of the pump.", heading="Pump"),
+        Passage("default", "How many workers run for the pump. Default: 1.", heading="Pump"),
+    ]
+    assert closest(analyse_question(question), passages)[0].chunk_id == "default"
+    plain = analyse_question("How many workers does the pump run?")
+    assert closest(plain, passages)[0].chunk_id == "use"
+
+
+def test_a_part_of_a_sentence_of_a_document_comes_with_its_sentence() -> None:
+    told = answer("Which version of the pump may run dry?", "From version 4.10 on the pump may run dry.")
+    assert told == "From version 4.10 on the pump may run dry."
+    told = answer("Why must the pump not run dry?", "The pump must not run dry because the seal needs water.")
+    assert told == "The pump must not run dry because the seal needs water"
+
+
+def test_a_line_of_code_is_no_answer() -> None:
+    assert answer("How many valves does the pump open?", "The pump opens 4 valves.") is not None
+    assert (
+        answer("How many valves does the pump open?", "pump = {'open': ['valves', 4]}  # the pump opens")
+        is None
+    )
+
+
+def test_times_are_not_counted_in_units_of_time() -> None:
+    question = "How many times does the pump retry a start?"
+    assert answer(question, "The pump will retry a start after 10 seconds.") is None
+    assert answer(question, "The pump will retry a start 10 times.") == "The pump will retry a start 10 times"
+
+
+def test_a_quoted_paragraph_is_read_as_one() -> None:
+    text = (
+        "> The pump must not run dry, however cold it is, since the\n> seal between the halves needs water."
+    )
+    assert unwrapped(text).endswith("since the seal between the halves needs water.")

@@ -136,6 +136,23 @@ def test_passages_bring_their_neighbours_and_links(session: REPLSession, store: 
     assert len(texts) == len(set(texts)) <= 3
 
 
+def test_passages_of_one_conversation_and_the_name_of_their_document(
+    session: REPLSession, store: ChunkStore
+) -> None:
+    remember(
+        store,
+        "The guitar lessons start at noon.",
+        conversation_id="guide",
+        provenance={"path": "a/heron-guide.md"},
+    )
+    within = session.execute("passages('when do the guitar lessons start', conversation_id='guide')")
+    assert [(one["conversation_id"], one["document"]) for one in within] == [("guide", "heron-guide")]
+    everywhere = session.execute("passages('when do the guitar lessons start')")
+    assert {one["conversation_id"] for one in everywhere} == {"guide", "talk"}
+    with pytest.raises(ProgramError, match="conversation_id is text"):
+        session.execute("passages('lessons', conversation_id=5)")
+
+
 def test_the_timeline_has_text_speaker_and_the_day_it_happened(session: REPLSession) -> None:
     items = session.execute("timeline('2026-05', '2026-06-01')")
     assert [(one["date"], one["speaker"]) for one in items] == [("2026-05-03", "Ana"), ("2026-06-01", "Ana")]

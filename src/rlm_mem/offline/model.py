@@ -21,6 +21,7 @@ from typing import Any, Unpack
 from rlm_mem.models.base import Completion, Message, Options, Prompt, Usage, as_messages, unbroken
 from rlm_mem.offline.chained import follow
 from rlm_mem.offline.closest import closest
+from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.passages import Passage, Reading, unwrapped
 from rlm_mem.offline.question import Question, analyse_question
 from rlm_mem.offline.reader import read
@@ -82,6 +83,8 @@ if stats()["chunk_count"] <= 40:  # a small memory is read whole
     more += [read_chunk(one["id"]) for one in timeline(limit=40)]
 else:
     wider = passages(question, limit=50)
+for name in reading["documents"]:  # what the question names is looked through
+    wider += passages(question, limit=30, conversation_id=name)
 given = {{"question": question, "passages": found, "more": more, "wider": wider}}
 reading = json.loads(llm_query(task, given))
 while reading.get("sought"):  # what one numbered statement ends with, another one is about
@@ -136,6 +139,8 @@ def fallback_program(question: Question) -> str:
 
 
 _MAX_QUERIES = 4
+_DOCUMENTS = 4
+"""Most documents named by a question that are looked through."""
 
 
 def other_words(question: Question) -> list[str]:
@@ -305,6 +310,8 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
             "confidence": round(found.confidence if answered else 1 - found.answerable, 2),
             "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in cited)),
         }
+        if not answered:
+            reply["documents"] = list(named_documents(question, passages))[:_DOCUMENTS]
         if isinstance(way, str):
             reply["sought"] = [*sought, way]
         return json.dumps(reply, ensure_ascii=False)
@@ -378,6 +385,7 @@ def _passage(data: dict[str, Any]) -> Passage:
         before_label["name"].strip() if before_label else "", before[before_label.end() :] if before_label else before,
         not data.get("superseded_by"), str(data.get("heading") or "")[:200], bool(data.get("untrusted")),
         isinstance(data.get("parts"), int) and data["parts"] > 1,
+        str(data.get("document") or "")[:400], str(data.get("conversation_id") or ""),
     )  # fmt: skip
 
 

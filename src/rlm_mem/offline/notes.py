@@ -11,16 +11,17 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from rlm_mem.offline.documents import same_name
 from rlm_mem.offline.everyday import RELATIONS, Relation, degree, has_known_members, stem_of, value_pattern
 from rlm_mem.offline.features import lags_behind
 from rlm_mem.offline.kinds import has_form
-from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
+from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_stems
 from rlm_mem.offline.phrases import FUNCTION_WORDS, PATH, word_set
 from rlm_mem.offline.pieces import Piece, counted_thing, piece, reason_after, trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["heading_stems", "is_notes", "matched_share", "read_notes"]
+__all__ = ["is_notes", "matched_share", "read_notes"]
 
 _LABELS = word_set(
     """
@@ -65,7 +66,6 @@ _FRAME_WORDS = word_set(
     someone something anyone now currently usually exactly tell know say decide decision reason place right
     """
 )
-_JOINED = re.compile(r"[^\w]+|_")
 _EVERYDAY = word_set("need needs want wants use uses used bring brings own owns know knows")
 _WHICH = word_set(
     """
@@ -128,7 +128,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     wanted = _wanted(question)
     lines = [line for passage in passages for line in _lines(passage)]
     everything = frozenset().union(*(line.stems for line in lines)) if lines else frozenset()
-    if not wanted or not lines or not all(_named(name, everything) for name in _name_stems(question)):
+    if not wanted or not lines or not all(same_name(name, everything) for name in _name_stems(question)):
         return Reading(None, (), 0.05, 0.0)
     newest = max((p.at.timestamp() for p in passages if p.at), default=0.0)
     lags = {id(p): lag for p, lag in zip(passages, lags_behind([p.score for p in passages]), strict=True)}
@@ -196,6 +196,9 @@ _EXCEPTS = re.compile(
 _FIGURES = frozenset(("how_many", "how_long", "when"))
 _LEAST_ASKED = 3
 """A manual answers yes or no to at least so many words: fewer are in many of its sentences."""
+_CODE_MARKS = frozenset("{}()[]<>=;|'\"")
+_MOST_MARKS = 0.1
+"""Share of such marks in a line above which it is code."""
 _LONGEST_QUOTE = 400
 """Characters of a sentence of a document with the one after it."""
 
@@ -211,8 +214,13 @@ def _of_other_case(question: Question, text: str) -> bool:
 
 
 def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str, float]) -> Piece | None:
-    """The answer as a document gives it, or None: a figure in its sentence, a place as a path or a sentence."""
+    """The answer as a document gives it, or None: a part in its sentence, a place as a path or a sentence.
+
+    A line of code is no answer, and neither is a sentence for a way to do something.
+    """
     text = trimmed(line.sentence.text)
+    if _WAY_ASKED.match(question.text) or _is_code(line.sentence.text):
+        return None
     if question.kind == "yes_no":
         names = _name_stems(question)
         heavy = [term for term, weight in wanted.items() if weight >= 1 and term not in names]
@@ -221,7 +229,13 @@ def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str,
         return None
     if question.kind in _FIGURES and part.fit >= _MIN_FIT:
         return None if part.text.lower().split()[0] in ("one", "a", "an") else replace(part, text=text)
-    return part
+    return replace(part, text=text) if part.text in text else part
+
+
+def _is_code(text: str) -> bool:
+    """Whether a line is rather code than prose, by the share of its marks."""
+    marks = sum(1 for char in text if char in _CODE_MARKS)
+    return marks > _MOST_MARKS * len(text)
 
 
 def _with_next(line: _Line, answer: str) -> str:
@@ -254,14 +268,6 @@ def matched_share(question: Question, passage: Passage) -> float:
 
 def _name_stems(question: Question) -> list[str]:
     return [stem_of(name) for name in question.names]
-
-
-def _named(name: str, stems: frozenset[str]) -> bool:
-    """Whether a name or a short form of it is among stems: "Postgres" for "PostgreSQL"."""
-    return name in stems or any(
-        len(stem) >= 5 and len(name) >= 5 and (name.startswith(stem) or stem.startswith(name))
-        for stem in stems
-    )
 
 
 def _wanted(question: Question) -> dict[str, float]:
@@ -327,11 +333,6 @@ def _lines(passage: Passage) -> list[_Line]:
     return found
 
 
-def heading_stems(heading: str) -> frozenset[str]:
-    """Stems of a heading and of the parts of its names: "shlex.split" and "npm-prune" match each of their words."""
-    return Sentence(heading, 0).stems | Sentence(_JOINED.sub(" ", heading), 0).stems
-
-
 def before_text(passage: Passage, number: int) -> str:
     """The text of a note before its sentence of this number."""
     return passage.text[: passage.sentences[number].start]
@@ -381,7 +382,7 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
         if not met and term in modifiers:
             met = 0.7
         if term in names:
-            met = 1.0 if _named(term, line.stems) else 0.55 if _named(term, line.around) else 0.0
+            met = 1.0 if same_name(term, line.stems) else 0.55 if same_name(term, line.around) else 0.0
             if not met:
                 return 0.0
         elif not met and term in line.around:

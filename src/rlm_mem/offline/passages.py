@@ -9,7 +9,7 @@ from functools import cached_property
 
 from rlm_mem.text.analysis import PARTS, get_analyser
 
-__all__ = ["Passage", "Reading", "Sentence", "Word", "split_sentences", "unwrapped"]
+__all__ = ["Passage", "Reading", "Sentence", "Word", "heading_stems", "split_sentences", "unwrapped"]
 
 
 _WORD = re.compile(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
@@ -88,7 +88,8 @@ class Passage:
     ``at`` is when it was said, if known; ``before`` is what ``before_author`` said just before it, if anything;
     ``score`` is its search score; ``current`` is False if a later memory replaces it; ``heading`` is the heading of
     its section in a document; ``untrusted``: it did not come from a person or an agent; ``part``: it is a part of a
-    text that was too long for one memory.
+    text that was too long for one memory; ``document``: title and file name of that text, and ``conversation_id`` its
+    conversation, if known.
     """
 
     chunk_id: str
@@ -102,6 +103,8 @@ class Passage:
     heading: str = ""
     untrusted: bool = False
     part: bool = False
+    document: str = ""
+    conversation_id: str = ""
 
     @property
     def of_document(self) -> bool:
@@ -121,6 +124,14 @@ class Passage:
             if self.sentences
             else frozenset()
         )
+
+    @cached_property
+    def document_stems(self) -> frozenset[str]:
+        """Stems of the name of its document and of its topmost heading, none for a note."""
+        if not self.of_document:
+            return frozenset()
+        name = f"{self.document} {self.heading.partition(' / ')[0]}"
+        return heading_stems(name)
 
     @cached_property
     def before_stems(self) -> frozenset[str]:
@@ -147,8 +158,16 @@ class Reading:
     exact: bool = False
 
 
+_JOINED = re.compile(r"[^\w]+|_")
+
+
+def heading_stems(heading: str) -> frozenset[str]:
+    """Stems of a heading and of the parts of its names: "shlex.split" and "npm-prune" match each of their words."""
+    return Sentence(heading, 0).stems | Sentence(_JOINED.sub(" ", heading), 0).stems
+
+
 _BROKEN = re.compile(r"\u2010\n[ \t]*(?=[^\W\d_])")
-_WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:])\n[ \t]*(?=[^\W_]|[`\"'(<]|:\w)(?!\d+[.)] )")
+_WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:])\n[ \t]*(?:>[ \t]+)?(?=[^\W_]|[`\"'(<]|:\w)(?!\d+[.)] )")
 
 
 def unwrapped(text: str) -> str:

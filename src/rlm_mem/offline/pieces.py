@@ -220,6 +220,8 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
             continue
         whole = match.group() + (unit.group() if unit and word not in FUNCTION_WORDS else "")
         counted = any(stem_of(word) == term for term in question.terms) if word else False
+        if _TIMES_COUNTED.search(question.text) and _OF_TIME.match(word):
+            continue
         if money and word in word_set("years year months days hours minutes weeks"):
             continue
         if measured and not _MEASURE.match(text, match.end()):
@@ -234,6 +236,10 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
     return _nearest(question, sentence, [(place, whole) for _, place, whole in found])
 
 
+_TIMES_COUNTED = re.compile(r"\bhow many times\b", re.IGNORECASE)
+_OF_TIME = re.compile(
+    r"(?:ms|milliseconds?|s|secs?|seconds?|min|minutes?|h|hours?|days?|weeks?|months?|years?)\Z"
+)
 _HOW_MANY = re.compile(
     r"\bhow many (?P<noun>(?:[\w-]++ ){0,2}?[\w-]++)\W++(?:an?|per|is|are|was|were|did|do|does|has|have|had|will|"
     r"would|can|could|should|may|must|there|in|on|of|for|at|to|by|with|from|[A-Z])",

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
 from itertools import filterfalse, islice
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
@@ -393,7 +394,9 @@ class LineFunctions:
         self._on_read = on_read
         self._lines = Lines(store, check)
 
-    def passages(self, query: Any, limit: Any = 10, neighbours: Any = 1) -> list[dict[str, Any]]:
+    def passages(
+        self, query: Any, limit: Any = 10, neighbours: Any = 1, conversation_id: Any = None
+    ) -> list[dict[str, Any]]:
         """Turns, sentences or short notes that fit a text or any of several, best first.
 
         They rank by their own score and by that of their whole chunk. Passages of chunks that replaced, contradict,
@@ -402,8 +405,9 @@ class LineFunctions:
         wanted = count("limit", limit, 1, MAX_PASSAGES)
         near = count("neighbours", neighbours, 0, 5)
         queries = [query_words("passages", one) for one in wanted_texts("query", query)]
+        within = optional_text("conversation_id", conversation_id)
         read: dict[str, Chunk] = {}
-        hits, whole = self._hits(queries, wanted, read)
+        hits, whole = self._hits(queries, wanted, read, within)
         order: dict[str, float] = defaultdict(float)
         for ranked in ([hit.chunk_id for hit in hits], whole):
             for rank, chunk_id in enumerate(dict.fromkeys(ranked)):
@@ -468,13 +472,18 @@ class LineFunctions:
         return read
 
     def _hits(
-        self, queries: Iterable[str], limit: int, read: dict[str, Chunk]
+        self,
+        queries: Iterable[str],
+        limit: int,
+        read: dict[str, Chunk],
+        within: str | None = None,
     ) -> tuple[list[Hit], list[str]]:
         """Turns and sentences found for each of the texts, and the best chunks for the first; adds all to ``read``."""
         hits: list[Hit] = []
         best: list[str] | None = None
         for words in queries:
-            found = searching.passages(self._store, words, limit=limit)
+            filters = {"conversation_id": within} if within else None
+            found = searching.passages(self._store, words, limit=limit, filters=filters)
             hits += found.hits
             read.update(found.chunks)
             best = found.ranking if best is None else best
@@ -508,6 +517,8 @@ class LineFunctions:
             "speaker": line.speaker,
             "text": text if len(text) <= MAX_LINE_CHARS else f"{text[: MAX_LINE_CHARS - 1]}…",
             "heading": _headings(chunk, max(start, headings[-1].end()) if headings else start),
+            "document": _document(chunk),
+            "conversation_id": chunk.metadata.conversation_id,
             "parts": part_of(chunk)[1],
             "start": start,
             "before": before,
@@ -583,6 +594,14 @@ def _headings(chunk: Chunk, start: int) -> str:
     before = [one for one in told if isinstance(one, str)] if isinstance(told, list) else []  # of the chunk
     own = headings_at(chunk.content, [start])[0]
     return " / ".join(dict.fromkeys(before[:1] + own if own else before))
+
+
+def _document(chunk: Chunk) -> str:
+    """The title of a chunk's document and the name of its file without the ending, as far as they are known."""
+    told = chunk.metadata.provenance or {}
+    title, path = told.get("title"), told.get("path")
+    name = PurePosixPath(path.replace("\\", "/")).stem if isinstance(path, str) else ""
+    return " ".join(f"{title if isinstance(title, str) else ''} {name}".split())[:_MATCH_CHARS]
 
 
 def _texts(chunk: Chunk) -> list[str]:

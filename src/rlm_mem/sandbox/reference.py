@@ -55,11 +55,12 @@ _PAGES = (
     ),
     Page(
         "passages",
-        "passages(query, limit=10, neighbours=1)",
+        "passages(query, limit=10, neighbours=1, conversation_id=None)",
         "hits with {chunk_id, date, speaker, text, before, after}",
         "query is a text, or a list of up to 20 texts, each of which is searched for. A passage is a "
         "turn, a sentence or a short note: chunk_id, score (of the first text that found it), date, at, speaker, "
         "text, heading (those above it, the topmost first, and the header of its table or the term it explains), "
+        "document (title and file name of its document), conversation_id, "
         "start (its place in the chunk), parts (chunks that its text was split into), "
         "before and after (lists of the lines around it, `neighbours` each way, 0–5; of the best 5 also from the "
         "chunks beside it), links (of the best 5 chunks: chunk_id, type, text), superseded_by. limit is 1–50; what "
