@@ -239,14 +239,22 @@ def _hint_table() -> dict[str, int]:
     return table
 
 
+def _hints_of_digits(digits: str) -> int:
+    is_time = len(digits) <= 2 or (
+        len(digits) == 4 and digits[:2] in _CENTURIES
+    )  # a year, or an hour before a space
+    return _DIGITS | _TIMES if is_time else _DIGITS
+
+
 def _hints_of(word: str) -> int:
     """The bits of the cues that a text of ASCII words may have because of this word."""
+    if word.isdigit():
+        return _hints_of_digits(word)
     table, bits = _hint_table(), 0
     low = word.lower()
     for part in (low,) if low.isalnum() else _HINT_PARTS.split(low):
-        if part.isdigit():  # a year, or an hour before a space
-            is_time = len(part) <= 2 or (len(part) == 4 and part[:2] in _CENTURIES)
-            bits |= _DIGITS | _TIMES if is_time else _DIGITS
+        if part.isdigit():
+            bits |= _hints_of_digits(part)
             continue
         if len(part) < 3 or part[:3] in table:
             for length in range(min(3, len(part)), len(part[:MAX_TERM]) + 1):

@@ -228,6 +228,8 @@ def family_of(form: str) -> str:
         return _STATES[form]
     if form == "has":
         return "have"
+    if form[-1:] not in ("s", "g"):
+        return ""
     for ending, put in (("ies", "y"), ("es", ""), ("es", "e"), ("s", ""), ("ing", ""), ("ing", "e")):
         if form.endswith(ending) and form[: -len(ending)] + put in _STATES:
             return _STATES[form[: -len(ending)] + put]

@@ -39,8 +39,10 @@ def lines_of(text: str) -> Iterator[TextLine]:
         indent = 0
         if start > left:
             indent = sum(_TAB if c == "\t" else 1 for c in text[left : min(start, left + 64)])
-        gap = text[previous_end:left] if left - previous_end < 64 else text[previous_end : previous_end + 64]
-        apart = previous_end > 0 and (gap.count("\n") > 1 or gap.count("\r") > 1)
+        apart = False
+        if left - previous_end > 1 and previous_end > 0:  # one character is the end of the line before
+            gap = text[previous_end : min(left, previous_end + 64)]
+            apart = gap.count("\n") > 1 or gap.count("\r") > 1
         previous_end = left + len(match[0].rstrip())
         yield TextLine(start, previous_end, indent, left, apart)
 

@@ -153,6 +153,8 @@ _STATES, _SPEAKS = 1, 2
 
 
 def _made_sign(word: str) -> int:
+    if word.isdigit():  # the most frequent of the words that are looked up for the first time
+        return 0
     low = _low(word)
     return _STATES if low in _STATING or may_be_verb(low) else _SPEAKS if low in _SPEAKING else 0
 
