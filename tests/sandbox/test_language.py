@@ -632,6 +632,19 @@ def test_what_is_asked_for_in_capitals_is_a_word_of_its_own(store: ChunkStore) -
         assert len(session.execute("turns(contains='star')")) == 4
 
 
+def test_of_statements_of_one_time_the_later_chunk_is_newer(store: ChunkStore) -> None:
+    for text in (
+        "User: Good morning, and thank you again for the help with the plans.\n\nUser: We get bread on 2 days a week.",
+        "User: We get bread on 3 days a week now.",
+    ):
+        store.create_chunk(text, conversation_id="chat", occurred_at="2026-06-10T10:00:00Z")
+    with REPLSession(store) as session:
+        pairs = session.execute(
+            "[(p['older']['text'], p['newer']['text']) for p in updates('days a week with bread')]"
+        )
+    assert pairs == [("We get bread on 2 days a week.", "We get bread on 3 days a week now.")]
+
+
 def test_updates_compare_numbers_of_one_unit(store: ChunkStore) -> None:
     told = (
         ("2026-03-01", "I study 15 hours weekly for the harbour exam."),

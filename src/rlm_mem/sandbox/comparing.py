@@ -66,7 +66,7 @@ class Statement:
     """A sentence; ``order`` grows with time, ``key`` identifies the line that contains it."""
 
     key: int
-    order: tuple[str, int]
+    order: tuple[str, int, int]
     text: str
     speaker: str | None
 

@@ -223,8 +223,14 @@ class SubjectFunctions(TurnFunctions):
         limit: int,
         compare: Callable[..., list[Pair]],
     ) -> list[dict[str, Any]]:
+        places = self._places([line.chunk for line in lines])
         statements = [
-            Statement(key, (line.at, line.said[line.number].body + start), text[start:end], line.speaker)
+            Statement(
+                key,
+                (line.at, places.get(line.chunk.id, 0), line.said[line.number].body + start),
+                text[start:end],
+                line.speaker,
+            )
             for key, line in enumerate(lines)
             for text in [line.text]
             for block in blocks(text)
@@ -246,6 +252,19 @@ class SubjectFunctions(TurnFunctions):
         newest = sorted(once.values(), key=lambda one: (one["newer"]["at"], one["older"]["at"]), reverse=True)
         return newest[:limit]
 
+    def _places(self, chunks: Iterable[Chunk]) -> dict[str, int]:
+        """The places of chunks among those of their conversation and time, where several of these have one time."""
+        times: dict[tuple[str, str], set[str]] = defaultdict(set)
+        for chunk in chunks:
+            if chunk.metadata.conversation_id is not None:
+                times[chunk.metadata.conversation_id, chunk.metadata.at].add(chunk.id)
+        return {
+            chunk_id: place
+            for (talk, at), ids in times.items()
+            if len(ids) > 1
+            for place, chunk_id in enumerate(self._store.list_chunks(talk, at, at))
+        }
+
     def _statement(self, line: Line, text: str) -> dict[str, Any]:
         self._on_read(line.chunk.id)
         at = line.at
@@ -262,7 +281,8 @@ class SubjectFunctions(TurnFunctions):
         other = self._store.get_many([other_id], track=False).get(other_id) if other_id else None
         if other is None:
             return None
-        older, newer = sorted((chunk, other), key=lambda one: one.metadata.at)
+        places = self._places((chunk, other))
+        older, newer = sorted((chunk, other), key=lambda one: (one.metadata.at, places.get(one.id, 0)))
         if chunk.metadata.superseded_by == other.id:
             older, newer = chunk, other
         sides = [next(self._lines.lines(one), None) for one in (newer, older)]
