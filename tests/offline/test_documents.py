@@ -123,10 +123,9 @@ def test_a_part_of_a_sentence_of_a_document_comes_with_its_sentence() -> None:
 
 def test_a_line_of_code_is_no_answer() -> None:
     assert answer("How many valves does the pump open?", "The pump opens 4 valves.") is not None
-    assert (
-        answer("How many valves does the pump open?", "pump = {'open': ['valves', 4]}  # the pump opens")
-        is None
-    )
+    question = "How many valves does the pump open?"
+    assert answer(question, "'open': {'pump': 'small', 'valves': '4', 'pumps': 2},") is None
+    assert answer(question, "The 'pump' (of the cellar) opens \"4\" valves.") is not None
 
 
 def test_times_are_not_counted_in_units_of_time() -> None:

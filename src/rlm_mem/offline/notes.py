@@ -196,9 +196,9 @@ _EXCEPTS = re.compile(
 _FIGURES = frozenset(("how_many", "how_long", "when"))
 _LEAST_ASKED = 3
 """A manual answers yes or no to at least so many words: fewer are in many of its sentences."""
-_CODE_MARKS = frozenset("{}()[]<>=;|'\"")
-_MOST_MARKS = 0.1
-"""Share of such marks in a line above which it is code."""
+_PLAIN_WORD = re.compile(r"[^\W\d_]+[.,:;!?]?\Z")
+_CODE_WORDS = 1 / 3
+"""Share of plain words below which a line is code."""
 _LONGEST_QUOTE = 400
 """Characters of a sentence of a document with the one after it."""
 
@@ -233,9 +233,9 @@ def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str,
 
 
 def _is_code(text: str) -> bool:
-    """Whether a line is rather code than prose, by the share of its marks."""
-    marks = sum(1 for char in text if char in _CODE_MARKS)
-    return marks > _MOST_MARKS * len(text)
+    """Whether a line is rather code than prose: few of its words stand without marks."""
+    words = text.replace("|", " ").split()
+    return sum(1 for word in words if _PLAIN_WORD.match(word)) < _CODE_WORDS * len(words)
 
 
 def _with_next(line: _Line, answer: str) -> str:
