@@ -23,7 +23,7 @@ from rlm_mem import Memory
 from rlm_mem.search import ranked_ids
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.present import PresentQuestion, stems_in
-from rlm_mem.text.retold import SURE, WEIGHTS, is_apart, shares_little, signs
+from rlm_mem.text.retold import LIKELY, WEIGHTS, is_apart, signs
 
 _GROUPS = (
     ("development", ("diary",)),
@@ -32,7 +32,7 @@ _GROUPS = (
     ("many writers", ("diary_third", "diary_fourth")),
     ("many kinds", ("diary_fifth", "diary_sixth")),
     ("many attributes", ("diary_seventh", "diary_eighth")),
-    ("many trades", ("diary_ninth",)),
+    ("many trades", ("diary_ninth", "diary_tenth")),
 )
 _FOUND = 8  # notes of a search
 _LONGEST = 600  # characters of a note
@@ -69,8 +69,7 @@ def pairs(name: str) -> Iterator[tuple[str, tuple[float, ...] | None]]:
                     continue
                 kind = _KINDS[0 if row["kind"] == "change" else 1] if later == row["newer"] else _KINDS[2]
                 apart = is_apart(asked, told[0], later, texts, english, year=days[told[0]].year)
-                apart = apart or shares_little(asked, texts[told[0]], texts[later], texts.values())
-                yield kind, None if apart else signs(asked, told[0], later, texts, english)
+                yield kind, None if apart else signs(asked, told[0], later, texts, english) or None
 
 
 def fitted(values: Floats, wanted: Floats, worth: Floats) -> Floats:
@@ -108,7 +107,7 @@ def main() -> None:
         weights = fitted(values[rest], wanted[rest], worth[rest])
         odds = weights[0] + values @ weights[1:]
         counts = (
-            f"{kind} {int(((odds > SURE) & ~rest & (kinds == kind)).sum())} of "
+            f"{kind} {int(((odds > LIKELY) & ~rest & (kinds == kind)).sum())} of "
             f"{sum(one == number and which == kind for one, which, _ in told)}"
             for kind in _KINDS
         )

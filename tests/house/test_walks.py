@@ -44,10 +44,11 @@ ASK_FILES, ASK_FUNCTIONS = 32, 278
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
 RECALL_FILES = 48
-RECALL_FUNCTIONS = 736
+RECALL_FUNCTIONS = 744
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
-say what was replaced and what is told again, and look for numbered statements; a passage comes with the lines around it
-and what stands above it (`text.blocks`, `text.segments`); what a caller passes is checked (`arguments`);
+say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a
+passage comes with the lines around it and what stands above it (`text.blocks`, `text.segments`); what a caller passes
+is checked (`arguments`);
 what a question about the present is (`text.present`) is apart from which notes answer it (`text.retold`)."""
 
 _ONCE = frozenset(("/text/patterns.py",))

@@ -340,3 +340,61 @@ def test_notes_of_one_form_are_about_different_things() -> None:
     assert not retold(question, first, "Day 90: batch 70 of gate 5 filled the queue of runner 3.", *alike)
     assert not retold(question, first, "Day 3: batch 3 of gate 3 filled the queue of runner 30.", *alike)
     assert retold(question, first, "Day 3: batch 4 of gate 3 filled the queue of runner 3.", alike[0])
+
+
+def test_a_later_note_without_a_word_of_the_question_is_found_by_the_words_of_the_answer(
+    memory: Memory,
+) -> None:
+    memory.remember("Macrogen does our sequencing.", occurred_at="2025-02-01")
+    memory.remember("Sequencing of the barley samples took all day.", occurred_at="2025-03-01")
+    memory.remember(
+        "The Macrogen contract has ended and was not renewed. All plates go to Novogene.",
+        occurred_at="2025-09-01",
+    )
+    for number in range(20):
+        memory.remember(f"Rain, then a walk of {number} km.", occurred_at="2025-10-01")
+    assert "Novogene" in str(memory.recall("Who does our sequencing?").content)
+
+
+def test_a_note_about_something_else_with_the_words_of_the_answer_changes_nothing(memory: Memory) -> None:
+    memory.remember("Macrogen does our sequencing.", occurred_at="2025-02-01")
+    memory.remember("Lunch with somebody from Macrogen, good noodles.", occurred_at="2025-09-01")
+    assert memory.recall("Who does our sequencing?").content == "Macrogen"
+
+
+def test_an_answer_from_a_dream_comes_with_the_earlier_note(memory: Memory) -> None:
+    memory.remember("Our shop is on Weaver's Lane.", occurred_at="2025-02-01")
+    dream = "Woke at four. I had dreamt that the shop was on Canal Street. Made tea."
+    memory.remember(dream, occurred_at="2025-09-01")
+    assert "Weaver's Lane" in str(memory.recall("Which street is our shop on?").content)
+
+
+@pytest.mark.parametrize(
+    ("question", "earlier", "later"),
+    [
+        ("Where do we meet if lost?", "If lost, we meet at the well.", "If lost, we meet at the hall now."),
+        ("Where does the book club meet?", "The book club meets at Ann's place.", "Now we meet at Pilar's place."),
+        ("How long is the pen?", "The pen is 12 cm long.", "Dad, the pen is 14 cm long."),
+        ("Who is our intern?", "Our intern is Bao.", "Since last week our intern is Rike, Bao has left."),
+    ],
+)  # fmt: skip
+def test_what_only_looks_like_a_doubt_or_another_person_is_none(
+    question: str, earlier: str, later: str
+) -> None:
+    assert retold(question, earlier, later, "Rain all day.")
+
+
+@pytest.mark.parametrize(
+    ("question", "earlier", "later"),
+    [
+        ("Who is the porter?", "Ruben is the porter.", "My novel has grown. In it the porter is Casimir."),
+        (
+            "What does ward 4 chart on?",
+            "Ward 4 charts on paper.",
+            "The tablets ward 4 was to chart on came late.",
+        ),
+        ("Qui est le gardien ?", "Le gardien est Luc.", "Non, Paul n'a pas remplacé Luc, le gardien."),
+    ],
+)
+def test_a_story_an_old_plan_and_a_denial_tell_nothing_again(question: str, earlier: str, later: str) -> None:
+    assert not retold(question, earlier, later, "Rain all day.")

@@ -15,10 +15,10 @@ from typing import NamedTuple
 
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.phrases import word_set
-from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.stopwords import stop_words
 
-__all__ = ["about_equal", "foreign_terms", "is_foreign", "language_of", "quote"]
+__all__ = ["about_equal", "analyser_of", "foreign_terms", "is_foreign", "language_of", "quote"]
 
 _LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
 _SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
@@ -86,6 +86,12 @@ def language_of(text: str) -> str:
 def is_foreign(text: str) -> bool:
     """Whether a question is in a language other than English."""
     return language_of(text) != "english"
+
+
+def analyser_of(question: str) -> Analyser:
+    """The analyser of the language of a question; the English one where there is none."""
+    language = language_of(question)
+    return get_analyser(language if language in ("german", "french", "spanish") else "english")
 
 
 def foreign_terms(text: str, language: str = "") -> frozenset[str]:

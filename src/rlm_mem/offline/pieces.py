@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -36,6 +37,9 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
 
 __all__ = [
+    "bag",
+    "overlap",
+    "say_the_same",
     "MEASURED",
     "PAST",
     "Piece",
@@ -506,3 +510,25 @@ def reason_after(
     ):
         return Piece(trimmed(text), 0.1)
     return None
+
+
+_PLAIN = re.compile(r"[^\w\s]")
+_ARTICLES = frozenset({"a", "an", "the", "and"})
+
+
+def bag(text: str) -> Counter[str]:
+    """The words of a text without articles, with their counts."""
+    return Counter(word for word in _PLAIN.sub(" ", text.lower()).split() if word not in _ARTICLES)
+
+
+def overlap(one: Counter[str], other: Counter[str]) -> float:
+    """F1 of two bags of words."""
+    both = sum(min(count, other[word]) for word, count in one.items() if word in other)
+    return 2 * both / (one.total() + other.total()) if both else 0.0
+
+
+def say_the_same(one: str, other: str) -> bool:
+    """Whether two answers share most of their words, and a figure if both have figures."""
+    bags = bag(one), bag(other)
+    figures = [{word for word in bag if word[0].isdigit()} for bag in bags]
+    return overlap(*bags) >= 0.5 and (not all(figures) or not figures[0].isdisjoint(figures[1]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 import statistics
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -22,11 +22,11 @@ from rlm_mem.offline.features import (
     with_unspoken_names,
 )
 from rlm_mem.offline.kinds import fit_of, is_wrong_kind, share_needed
-from rlm_mem.offline.language import about_equal, is_foreign, language_of, quote
+from rlm_mem.offline.language import about_equal, analyser_of, is_foreign, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
-from rlm_mem.offline.pieces import trimmed
+from rlm_mem.offline.pieces import bag, overlap, say_the_same, trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.successors import names_successor, with_successor
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
@@ -60,8 +60,6 @@ _LIST_SHARE = 0.3
 _CITED_SHARE = 0.12
 _CITED = 4
 _SPANS = frozenset({"what", "kind", "do", "how", "why", "name", "where", "how_long"})
-_PLAIN = re.compile(r"[^\w\s]")
-_ARTICLES = frozenset({"a", "an", "the", "and"})
 
 _BESIDE = 5
 """Number of passages in which the frequency of a word of the question is counted."""
@@ -118,7 +116,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     reading = _read(question, current, weights) if current else Reading(None, (), 0.0, 0.0)
     if reading.answer is None and len(current) < len(passages):
         reading = _read(question, passages, weights)
-    asked = PresentQuestion.of(question.text, _analyser_of(question.text))
+    asked = PresentQuestion.of(question.text, analyser_of(question.text))
     if asked is not None and reading.answer is None and is_foreign(question.text):
         reading = _first_told(question, asked, reading, current)
     if asked is not None:
@@ -173,9 +171,11 @@ def _lasting(
     if home is None or home.at is None or home.of_document or not is_note(home.author, asked):
         return reading
     rest = [one for one in passages if one.chunk_id != home.chunk_id]
-    if is_passing(asked, home.text, _analyser_of(question.text), year=home.at.year):
+    if is_passing(asked, home.text, analyser_of(question.text), year=home.at.year):
         other = _read(question, rest, weights)
-        return other if other.answer and other.answerable >= reading.answerable - _PASSING else reading
+        if other.answer and other.answerable >= reading.answerable - _PASSING:
+            return other
+        return _with_earlier_note(reading, asked, home, passages)
     rest = [one for one in rest if _is_later(one, home, asked)]
     other = _read(question, rest, weights) if rest else reading
     if not other.answer or other is reading or other.answerable < reading.answerable - _PASSING:
@@ -194,10 +194,40 @@ def _lasting(
     return reading
 
 
-def _analyser_of(question: str) -> Analyser:
-    """The analyser of the language of a question; the English one where there is none."""
-    language = language_of(question)
-    return get_analyser(language if language in ("german", "french", "spanish") else "english")
+def _with_earlier_note(
+    reading: Reading, asked: PresentQuestion, home: Passage, passages: Sequence[Passage]
+) -> Reading:
+    """The earlier note that says most of what a passing note says, and the latter; the reading if there is none."""
+    notes = _notes(asked, reading, passages)
+    if notes is None or home.at is None:
+        return reading
+    later = _with_label(home, asked)
+    found, most = None, SURE
+    for one in notes.passages:
+        if one.at and one.current and one.at.date() < home.at.date() and _is_later(one, later, asked):
+            texts = notes.beside(one, later)
+            odds = retelling(asked, one.text, later.text, texts, notes.analyser, year=None, least=most)
+            if odds > most and not is_passing(asked, one.text, notes.analyser, year=one.at.year):
+                found, most = one, odds
+    if found is None:
+        return reading
+    return _both(
+        replace(reading, answer=found.text, passages=(found, *reading.passages)), found, home, POSSIBLE
+    )
+
+
+def _told(note: Passage) -> str:
+    return " ".join(note.text.split())[:_LONGEST_NOTE]
+
+
+def _both(reading: Reading, before: Passage, later: Passage, odds: float) -> Reading:
+    """An answer with its day, followed by a later note that may change it, and its day."""
+    answer = " ".join(str(reading.answer).split()).rstrip(".")
+    return replace(
+        reading, answer=f"{answer} ({before.at:%Y-%m-%d}); later, {later.at:%Y-%m-%d}: {_told(later)}",
+        passages=tuple(dict.fromkeys((before, later, *reading.passages))),
+        confidence=min(reading.confidence, _BOTH if odds > SURE else _DISPUTED),
+    )  # fmt: skip
 
 
 class _Notes(NamedTuple):
@@ -219,7 +249,7 @@ def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
     if home is None or home.at is None:
         return None
     labelled = [_with_label(one, asked) for one in passages]
-    analyser = _analyser_of(asked.text)
+    analyser = analyser_of(asked.text)
     stems = {one.text: frozenset(analyser.terms(one.text)) for one in (*labelled, home)}
     return _Notes(asked, labelled, stems, analyser)
 
@@ -229,24 +259,19 @@ def _with_later_note(question: Question, reading: Reading, notes: _Notes) -> Rea
     home = reading.passages[0]
     found, odds = None, POSSIBLE
     for one in notes.passages:
-        if not (home.at and one.at and one.current):
+        if not (home.at and one.at and one.current) or _told(one) in str(reading.answer):
             continue
         if (again := _odds(home, one, notes, odds)) > odds:
-            found, odds = one, again
+            told = again > SURE or home.at.date() < one.at.date()
+            if told or tells_of_change(home.text, one.text, notes.analyser):
+                found, odds = one, again
         elif (
             found is None
             and _is_later(home, one, notes.asked)
             and names_successor(question, str(reading.answer), one.text)
         ):
             found = one
-    if found is None or found.at is None or home.at is None:
-        return reading
-    later = " ".join(found.text.split())[:_LONGEST_NOTE]
-    answer = f"{str(reading.answer).rstrip('.')} ({home.at:%Y-%m-%d}); later, {found.at:%Y-%m-%d}: {later}"
-    return replace(
-        reading, answer=answer, passages=(home, found, *reading.passages[1:]),
-        confidence=min(reading.confidence, _BOTH if odds > SURE else _DISPUTED),
-    )  # fmt: skip
+    return reading if found is None else _both(reading, home, found, odds)
 
 
 def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:
@@ -484,7 +509,7 @@ def _checked_by_rules(
             return Reading(seen.answer, seen.passages, answerable, min(confidence, seen.figures["matched"]))
         whole = seen.sentence if seen.sentence and not question.many else seen.answer
         return Reading(whole, seen.passages, answerable, min(confidence, _MATCHED_MOST))
-    if _overlap_of(by_rules.answer, seen.answer):
+    if say_the_same(by_rules.answer, seen.answer):
         fuller = by_rules.exact and len(by_rules.answer) > len(seen.answer) and question.kind != "when"
         text = by_rules.answer if fuller else seen.answer  # a date from the tables has its year
         held = max(answerable, by_rules.answerable)
@@ -563,30 +588,13 @@ def choose(question: Question, scored: Sequence[Scored], shares: Sequence[float]
     similar probabilities, the common core wins. For dates, numbers and names it is the likeliest one.
     """
     likely = sorted(range(len(scored)), key=lambda i: -shares[i])[:_COMPARED]
-    bags = [_bag(scored[i][0].text) for i in likely]
+    bags = [bag(scored[i][0].text) for i in likely]
     expected = [
         sum(shares[other] * overlap(bags[a], bags[b]) for b, other in enumerate(likely))
         for a in range(len(likely))
     ]
     best = max(range(len(likely)), key=lambda a: expected[a]) if question.kind in _SPANS else 0
     return likely[best], min(1.0, expected[best])
-
-
-def _bag(text: str) -> Counter[str]:
-    return Counter(word for word in _PLAIN.sub(" ", text.lower()).split() if word not in _ARTICLES)
-
-
-def overlap(one: Counter[str], other: Counter[str]) -> float:
-    """F1 of two bags of words."""
-    both = sum(min(count, other[word]) for word, count in one.items() if word in other)
-    return 2 * both / (one.total() + other.total()) if both else 0.0
-
-
-def _overlap_of(one: str, other: str) -> bool:
-    """Whether two answers share most of their words, and a figure if both have figures."""
-    bags = _bag(one), _bag(other)
-    figures = [{word for word in bag if word[0].isdigit()} for bag in bags]
-    return overlap(*bags) >= 0.5 and (not all(figures) or not figures[0].isdisjoint(figures[1]))
 
 
 def _listed(
@@ -599,7 +607,7 @@ def _listed(
             break
         own = [n for n, (_, home, _) in enumerate(scored) if home == index]
         text = _shown(scored[max(own, key=lambda n: shares[n])][0])
-        if all(overlap(_bag(text), _bag(part)) < 0.5 for part in parts):
+        if all(overlap(bag(text), bag(part)) < 0.5 for part in parts):
             parts.append(text)
             used.append(index)
     return ", ".join(parts), used

@@ -6,16 +6,17 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
+from functools import partial
 from heapq import merge
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import structs
 
-from rlm_mem.chunk import format_time
+from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search.candidates import gather
+from rlm_mem.search.candidates import gather, later_alike
 from rlm_mem.search.joined import gather_both
 from rlm_mem.search.neighbours import neighbours_of
 from rlm_mem.search.query import (
@@ -28,7 +29,7 @@ from rlm_mem.search.query import (
     with_authors,
     with_related,
 )
-from rlm_mem.search.ranking import COMPARED, Hit, Ranked, ranked, with_what_holds_first
+from rlm_mem.search.ranking import COMPARED, LONGEST_NOTE, Hit, Ranked, ranked, with_what_holds_first
 from rlm_mem.store.core.joined import JoinedSource
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.store.core.records import time_range
@@ -219,7 +220,7 @@ def passages(
             return Passages([], {}, [])
         read: dict[str, Chunk] = {}
         look = _Look(store, query, wanted, limit)
-        hits = look.hits("segment", limit, read)
+        hits = look.hits("segment", limit, read, later=True)
         return Passages(hits, read, [one.chunk_id for one in islice(look.ranked("chunk"), limit)])
 
     return store.backend.retried(found)
@@ -372,6 +373,7 @@ class _Look:
 
     def __init__(self, store: ChunkStore, query: str, filters: Filters, limit: int) -> None:
         self._store = store
+        self._filters = filters
         self._analyser = get_analyser(store.config.search.language)
         source = store.candidate_source()
         question = question_for(source, query, self._analyser.language, store.clock())
@@ -391,8 +393,14 @@ class _Look:
         """Chunks, segments or conversations, best first."""
         return ranked(self._question, self._candidates, by)
 
-    def hits(self, by: str, limit: int, read: dict[str, Chunk], *, explain: bool = False) -> list[Hit]:
-        """The best hits; their chunks are added to ``read``. Hits whose chunk is gone or damaged are skipped."""
+    def hits(
+        self, by: str, limit: int, read: dict[str, Chunk], *, explain: bool = False, later: bool = False
+    ) -> list[Hit]:
+        """The best hits; their chunks are added to ``read``. Hits whose chunk is gone or damaged are skipped.
+
+        Args:
+            later: also look for notes made after the first hit that may change what it says.
+        """
         results, hits = self.ranked(by), list[Hit]()
         most = max(limit, COMPARED)
         while len(hits) < most and (best := list(islice(results, most - len(hits)))):
@@ -408,7 +416,25 @@ class _Look:
                     same = now is chunk or now.content == chunk.content
                     place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                     hits.append(_hit(chunk, place, self._asked, self._analyser, explain))
-        return with_what_holds_first(hits, read, self._asked.text, self._analyser)[:limit]
+        more = partial(self._later, read, explain) if later else None
+        return with_what_holds_first(hits, read, self._asked.text, self._analyser, more)[:limit]
+
+    def _later(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
+        """Notes made after a hit that share its words and were not read; they are added to ``read``."""
+        text = read[first.chunk_id].content
+        if len(text) > LONGEST_NOTE:
+            return []
+        terms, since = self._analyser.terms(text), parse_time(first.at).timestamp()
+        found = []
+        for part in self._store.parts:
+            speakers = later_alike(part.candidate_source(), terms, since, self._filters)
+            chunks = part.get_many(sorted(speakers.keys() - read.keys()), track=False)
+            for chunk in chunks.values():
+                if len(chunk.content) <= LONGEST_NOTE:
+                    read[chunk.id] = chunk
+                    place = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speakers[chunk.id], {})
+                    found.append(_hit(chunk, place, self._asked, self._analyser, explain))
+        return found
 
 
 def _knows(source: CandidateSource, question: Query) -> bool:

@@ -8,7 +8,7 @@ holds at present ranks first, as far as their texts show it. No I/O, determinist
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +24,7 @@ from rlm_mem.search.query import Query
 from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.retold import SURE, is_passing, may_end, retelling
+from rlm_mem.text.retold import LIKELY, POSSIBLE, is_passing, may_end, retelling
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = [
     "COMPARED",
     "Hit",
+    "LONGEST_NOTE",
     "ONE_SIDED",
     "Ranked",
     "Scores",
@@ -56,7 +57,7 @@ __all__ = [
 #: Number of best hits whose texts are compared to find what holds at present.
 COMPARED = 5
 #: Most characters of a note that is compared as a whole; of longer ones the snippet is compared.
-_WHOLE = 600
+LONGEST_NOTE = 600
 #: Most successive changes that are followed.
 _FOLLOWED = 4
 #: Score difference by which a superseded chunk is put below its successor, and an outdated hit below a current one.
@@ -485,7 +486,11 @@ class Hit(FrozenRecord, frozen=True):
 
 
 def with_what_holds_first(
-    hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser
+    hits: list[Hit],
+    read: Mapping[str, Chunk],
+    query: str,
+    analyser: Analyser,
+    later: Callable[[Hit], list[Hit]] | None = None,
 ) -> list[Hit]:
     """The hits, reordered so that none of the other best hits says that the first is out of date, or retells it.
 
@@ -493,17 +498,43 @@ def with_what_holds_first(
     ``rlm_mem.text.differences``, for imported chunks, chunks with open proposals and chunks that are partly out of
     date; and for a question about the present by those of ``rlm_mem.text.retold``, for notes that are neither turns of
     a speaker nor sections of a document.
+
+    Args:
+        read: the chunks of the hits; those of ``later`` are in it after the call.
+        later: finds notes made after the first hit that the question's words need not find. One that probably changes
+            what the first hit says comes before it, and one that possibly does comes second.
     """
-    if len(hits) < 2:
+    if not hits or (len(hits) < 2 and later is None):
         return hits
     asked = PresentQuestion.of(query, analyser)
     if asked is not None and (place := _lasting_first(hits[:COMPARED], read, asked, analyser)):
         hits = _with_first(hits, place, "lasts")
+    hits = _latest_first(hits, COMPARED, read, asked, analyser)
+    if later is None or asked is None or not asked.asks or not _is_note(hits[0], read, asked):
+        return hits
+    found = later(hits[0])
+    if not found:
+        return hits
+    first = _latest_first([*hits[:COMPARED], *found], COMPARED + len(found), read, asked, analyser)[0]
+    left = [one for one in found if one.chunk_id != first.chunk_id]
+    place = _retelling_first([first, *left], read, asked, analyser, POSSIBLE)
+    beside = [structs.replace(left[place - 1], score=hits[0].score)] if place else []
+    return [first, *beside, *(hit for hit in hits if hit.chunk_id != first.chunk_id)]
+
+
+def _latest_first(
+    hits: list[Hit],
+    compared: int,
+    read: Mapping[str, Chunk],
+    asked: PresentQuestion | None,
+    analyser: Analyser,
+) -> list[Hit]:
+    """The hits, with a later one first of those compared that ends or retells what the first says, and so on."""
     for _ in range(_FOLLOWED):
-        best, part = hits[:COMPARED], "says so"
+        best, part = hits[:compared], "says so"
         place = _ending_first(best, analyser)
         if not place:
-            place, part = _retelling_first(best, read, asked, analyser), "tells again"
+            place, part = _retelling_first(best, read, asked, analyser, LIKELY), "tells again"
         if not place:
             break
         hits = _with_first(hits, place, part)
@@ -559,9 +590,13 @@ def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
 
 
 def _retelling_first(
-    hits: list[Hit], read: Mapping[str, Chunk], asked: PresentQuestion | None, analyser: Analyser
+    hits: list[Hit],
+    read: Mapping[str, Chunk],
+    asked: PresentQuestion | None,
+    analyser: Analyser,
+    least: float,
 ) -> int:
-    """The place of the hit that most probably retells what the first one answers; 0 for none."""
+    """The place of the hit that most probably retells what the first one answers; 0 for none likely enough."""
     if asked is None:
         return 0
     later = _later(hits)
@@ -572,10 +607,10 @@ def _retelling_first(
     for hit in hits:
         content = read[hit.chunk_id].content
         # A short note is compared whole, since one sentence of it rarely names what the others are about.
-        told.append(content if len(content) <= _WHOLE else hit.snippet)
+        told.append(content if len(content) <= LONGEST_NOTE else hit.snippet)
         texts[told[-1]] = stems_in(told[-1], analyser)
     year = int(hits[0].at[:4])
-    best, found = SURE, 0
+    best, found = least, 0
     for place in later:
         hit = hits[place]
         if hit.at > hits[0].at and _is_note(hit, read, asked):

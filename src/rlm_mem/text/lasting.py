@@ -1,6 +1,7 @@
-"""Whether what a sentence says lasts: it may be about a limited or an earlier time, a draft, a trial or a story.
+"""Whether what a sentence says holds and lasts: it may be a guess, hearsay, denied, a draft, a trial or a story.
 
-English, with the words for earlier times in German, Spanish and French, too.
+It may also be about a limited or an earlier time. English, with words for these in German, Spanish and French, and for
+guesses in Chinese.
 """
 
 from __future__ import annotations
@@ -9,13 +10,34 @@ import re
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
-from rlm_mem.text.clauses import DETERMINERS, NUMBERS, PASTS, POSSESSIVES, PREPOSITIONS, words
+from rlm_mem.text.clauses import (
+    CHANGES,
+    DETERMINERS,
+    ENDS,
+    NUMBERS,
+    PASTS,
+    POSSESSIVES,
+    PREPOSITIONS,
+    REPLACES,
+    UNSURE,
+    words,
+)
 from rlm_mem.text.patterns import late
+from rlm_mem.text.present import ROLES, WORD
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["UNDONE", "is_elsewhere", "is_in_force", "is_past", "is_taken_back", "is_temporary"]
+__all__ = [
+    "QUOTES",
+    "UNDONE",
+    "is_doubted",
+    "is_elsewhere",
+    "is_in_force",
+    "is_past",
+    "is_taken_back",
+    "is_temporary",
+]
 
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
@@ -31,12 +53,14 @@ _TEMPORARY = late(
 )
 """A sentence about a limited time, after which the former value holds again."""
 _TEMPORARY_ABROAD = late(
-    r"\b(?:vorübergehend|ausnahmsweise|vorläufig|einstweilen|solange|nur (?:heute|morgen|diese\w?)"
-    r"|provisional(?:mente)?|temporalmente|excepcionalmente|de momento|por ahora|mientras|s[oó]lo (?:hoy|est[ae])"
+    r"\b(?:vorübergehend|ausnahmsweise|vorläufig|einstweilen|einmalig|solange|nur (?:heute|morgen|diese\w?)"
+    r"|provisional(?:mente)?|temporalmente|excepcionalmente|de momento|por ahora|mientras"
+    r"|s[oó]lo (?:por )?(?:hoy|est[ae])"
     r"|provisoire(?:ment)?|temporairement|exceptionnellement|pour l['’]instant|pour le moment|tant que"
     r"|(?:seulement|juste) (?:aujourd['’]hui|cette))\b"
     r"|\b(?:für|durante|por|pendant|pour) (?:(?:eine?n?|zwei|drei|un|une|una|uno|dos|tres|deux|trois|\d{1,2}) )"
-    r"(?:stunden?|tage?|wochen?|horas?|días?|semanas?|heures?|jours?|semaines?)\b",
+    r"(?:stunden?|tage?|wochen?|horas?|días?|semanas?|heures?|jours?|semaines?)\b"
+    r"|\b(?:zwei|drei|vier|\d{1,2}) (?:stunden|tage|wochen) lang\b",
     re.IGNORECASE,
 )
 """The same in German, Spanish and French."""
@@ -45,8 +69,8 @@ _FOR_A_WHILE = late(
     r"(minute|hour|morning|afternoon|evening|day|night|week|weekend|match|game|lesson|session|meeting)s?\b",
     re.IGNORECASE,
 )
-_HAS_BEEN = late(r"\bbeen\b", re.IGNORECASE)
-"""With this word, a duration is no limit: "has been at nine for a week"."""
+_HAS_BEEN = late(r"\b(?:been|running|in a row)\b", re.IGNORECASE)
+"""With one of these, a duration is no limit: "has been at nine for a week"."""
 _TRIED = late(
     r"\b(?:in|on|for|to|at|with) (?:the |our |my |an? )?(?:\w{1,20}[ -])?"
     r"(?P<place>staging|demo|sandbox|tests?|preview|beta|trial|pilot|canary|simulat(?:ion|or)|mock|branch|fork|rehearsal)\b",
@@ -61,6 +85,12 @@ _TOLD = late(
     re.IGNORECASE,
 )
 """Fiction, in which something is told."""
+_IN_IT = late(r"\W*in (?:it|this one|that one)\b", re.IGNORECASE)
+_FICTION = late(
+    r"\b(?P<place>sketch|play|novel|film|movie|story|tale|skit|musical|comic|cartoon|sitcom|nightmare|dream)\b",
+    re.IGNORECASE,
+)
+"""What a sentence that begins with "In it" may be about, named in the sentence before."""
 _NOT_IN_FORCE = late(
     r"\((?:rejected|declined|withdrawn|not adopted)\)|\b(?:draft|not adopted|roadmap|poster|petition|april fools?)\b"
     r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
@@ -93,6 +123,77 @@ _OPENS_VALUE = DETERMINERS | POSSESSIVES | PREPOSITIONS | NUMBERS
 _NO_VERB_AFTER = DETERMINERS | POSSESSIVES | PREPOSITIONS
 _NEAR = 800
 """Number of leading characters of a text in which a change and its reversal are looked for."""
+_DOUBTED = (
+    UNSURE
+    | words(
+        "might previous previously formerly originally ago also additionally besides "
+        "begs begged demands demanded dreams"
+    )
+) - words(
+    "will shall how who which whose when until unless why need needed decide decided going asked ask asks i'll we'll "
+    "he'll she'll they'll 'll thinking think try tries trying tried heard story novel example claims claimed discuss "
+    "discussed discussing almost nearly won't plan plans planned planning"
+)
+"""Words of a sentence about a wish, a guess, another time, or an additional thing."""
+_PLANNED = late(
+    r"\b(?:i|we|they|he|she) plan(?:s|ned)?\b|\bplan(?:s|ned)? (?:is )?to\b|\bplanned for\b|\bplanning to\b"
+    r"|\bbefore last\b|\bproposal to\b|\bwhen (?:i|he|she|we|they) (?:was|were)\b|^\W*tried\b"
+    r"|\b(?:someone|somebody) claims?\b"
+    r"|\b(?:was|were) (?:meant |supposed |due )?to (?!the\b|an?\b|my\b|our\b|his\b|her\b|their\b)(?=[a-z])"
+    r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)",
+    re.IGNORECASE,
+)
+_ONE_DAY = late(
+    r"(?<!from )(?<!as of )(?<!since )(?<!started )(?<!starting )(?<!beginning )"
+    r"\b(?:today|tonight|tomorrow|this (?:mon|tues|wednes|thurs|fri|satur|sun)day"
+    r"|last (?:year|month|week|season|spring|summer|autumn|winter|time))\b",
+    re.IGNORECASE,
+)
+"""A sentence about one day, if it has no word of change: "bumped to 3.12 today"."""
+_YEAR = late(r"\b(?:19|20)\d\d\b(?![./-]\d)")
+QUOTES = '"“”„«»'
+"""Marks that open a quotation."""
+_QUOTED = late(r"[\"“„«]([^\"“”„«»]{12,400})[\"”“»]")
+_DOUBTED_ABROAD = late(
+    r"\b(?:vielleicht|könnten?|würden?|falls|wenn|quizás?|tal vez|podrían?|si|angeblich|hieß es|se dice"
+    r"|dicen? (?:que|el|la)|on dit|il paraît|croi(?:t|ent) savoir|serai(?:en)?t)\b|可能|听说|如果|也许|或许|吗"
+    r"|的(?:弟弟|哥哥|妹妹|姐姐|妈妈|爸爸|儿子|女儿|朋友|同事|邻居)",
+    re.IGNORECASE,
+)
+"""Words for guesses and hearsay, and in Chinese for relatives."""
+_DENIED_ABROAD = late(
+    r"\bn['’](?:a|ai|ont|avons|est|était) (?:pas|jamais) \w{2,20}[éisu]e?s?\b"
+    r"|\bno (?:se )?(?:ha|han|hemos) \w{2,20}[ai]do\b"
+    r"|\b(?:hat|haben|ist|sind|wurden?) (?:[\w.]{1,20} ){0,5}nicht (?!mehr)\w{2,20}(?:t|en)\b",
+    re.IGNORECASE,
+)
+"""What was not done, in French, Spanish and German."""
+_REFUSED = late(
+    r"\b(?:(?:wouldn|couldn)['’]t|want(?:s|ed))\b(?=[^.!?;]{1,200}?\b(?:so|thus|hence|therefore)\b)",
+    re.IGNORECASE,
+)
+"""What somebody refused or wanted, followed by the consequence: not a wish."""
+_NO_DOUBT = late(
+    r"\b(?:minutes?|hours?|days?|weeks?) ago\b|\bmay (?=(?:he|she|it|they|you|god)\b)", re.IGNORECASE
+)
+"""A short time ago, which is not before the earlier note, and a blessing: "may she enjoy it"."""
+_WISHES = words("want wants wish wishes hope hopes")
+_DENIED = late(
+    r"\b(?:isn['’]t|is not|not) true\b|\b(?:did|has|have|was|were)(?:n['’]t| not) (?:\w{1,20} )?"
+    rf"(?:{'|'.join(sorted(CHANGES | REPLACES | ENDS))}"
+    r"|become|been (?:changed|moved)|change|move|switch|swap|extend|raise)\b"
+    r"|\badded\b(?![^.]{0,120}\bmakes?\b)|\ba (?:second|third|further)\b(?=\s+[a-z])(?!\s+\w{1,20}er\b)",
+    re.IGNORECASE,
+)
+"""A change that did not happen, or a further thing besides the first."""
+_HEARSAY = late(
+    r"^\W*(?:an?|some|somebody|someone|people|everybody|everyone|half|they)\s(?:[\w'’-]{1,30}\s){0,4}?"
+    r"(?:said|says?|wrote|writes?|claim(?:s|ed)?|tells?|told|thinks?|thought|reckon(?:s|ed)?|believe[sd]?|insist(?:s|ed)?"
+    r"|swears?|swore|guess(?:es|ed)?)\b",
+    re.IGNORECASE,
+)
+"""What people say: a verb of saying, and nobody in particular who says it."""
+_FURTHER = late(r"\b(?:additional|extra|the other one|other than)\b", re.IGNORECASE)
 
 
 def is_temporary(sentence: str, known: str) -> bool:
@@ -106,10 +207,16 @@ def is_temporary(sentence: str, known: str) -> bool:
     return found is not None and found.group().lower() not in low
 
 
-def is_elsewhere(sentence: str, known: str) -> bool:
-    """Whether a sentence is about a trial or a story that the question and the earlier note do not name."""
+def is_elsewhere(sentence: str, known: str, before: str = "") -> bool:
+    """Whether a sentence is about a trial or a story that the question and the earlier note do not name.
+
+    Args:
+        before: the text before the sentence, which names the story if the sentence begins with "In it".
+    """
     low = known.lower()
-    matches = (pattern.search(sentence) for pattern in (_TRIED, _TOLD))
+    matches = [pattern.search(sentence) for pattern in (_TRIED, _TOLD)]
+    if before and _IN_IT.match(sentence):
+        matches.append(_FICTION.search(before))
     return any(found is not None and str(found[found.lastgroup or 0]).lower() not in low for found in matches)
 
 
@@ -169,3 +276,34 @@ def is_in_force(sentence: str, known: str) -> bool:
 def is_taken_back(text: str) -> bool:
     """Whether a text first states a change and then says that it was undone: "raised to 12g, reverted to 4g"."""
     return _TAKEN_BACK.search(text[:_NEAR]) is not None
+
+
+def is_doubted(sentence: str, asked: str, year: int, *, tells_of_change: bool) -> bool:
+    """Whether a sentence is about a wish, another time or an additional thing, or reports what somebody else says.
+
+    Args:
+        asked: the question; its own words ("if we lose each other") are no doubts.
+        year: the year of the earlier note.
+        tells_of_change: whether the sentence has a word of change, so that a day in it is when the change was made.
+    """
+    sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
+    found = [word for word in WORD.findall(sentence) if word != "May"]  # the month
+    lows = {word.lower().replace("’", "'") for word in found}
+    known = set(WORD.findall(asked.lower()))
+    known = known if _WISHES.isdisjoint(known) else known | _WISHES  # a wish answers a question for one
+    quoted = _QUOTED.search(sentence)
+    own = quoted is not None and sentence[: quoted.start()].strip(" :").lower() in ROLES
+    return (
+        not lows.isdisjoint(_DOUBTED - known)
+        or sentence[:1] in QUOTES
+        or (quoted is not None and not own and len(quoted[1].split()) > 3)
+        or not is_in_force(sentence, asked)
+        or _DENIED.search(sentence) is not None
+        or _HEARSAY.match(sentence) is not None
+        or (_FURTHER.search(sentence) is not None and _FURTHER.search(asked) is None)
+        or _DOUBTED_ABROAD.search(sentence) is not None
+        or _DENIED_ABROAD.search(sentence) is not None
+        or _PLANNED.search(sentence) is not None
+        or (_ONE_DAY.search(sentence) is not None and not tells_of_change)
+        or any(int(one) < year for one in _YEAR.findall(sentence))
+    )
