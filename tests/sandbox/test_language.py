@@ -682,3 +682,45 @@ def test_the_headings_of_many_rows_ask_for_each_chunk_once(
     rows = functions.turns(author="User", points=True)
     assert [row["points"] for row in rows] == [[f"Bed {number}"] for number in range(40)]
     assert len(asked) < 20
+
+
+def test_an_outline_puts_turns_with_a_name_of_its_query_first(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(40):
+            asks = f"My work on step {number} takes time, and the plan has {number + 3} parts, is that fine for now?"
+            if number % 10 == 3:
+                asks = f"I met Robert about step {number}."
+            reply = "Good." if number != 8 else "Ask Robert."
+            store.create_chunk(f"User: {asks}\nAssistant: {reply}", conversation_id=f"talk-{number}")
+    with REPLSession(store) as session:
+        rows = session.execute("outline('How did my work and plan with Robert take time?', chars=6000)")
+        assert len([row for row in rows if "Robert" in row["text"]]) == 4
+        assert next(row["text"] for row in rows if "Robert" not in row["text"]).startswith(
+            "My work on step 8"
+        )
+        assert len(rows) == 5, "work, plan and time are no rare words"
+        both = session.execute("outline(['plan with Robert', 'parts'], chars=6000)")
+        assert len(both) > 5, "a text without a name has its turns"
+        few = session.execute("outline('plan', chars=600, points=False)")
+        assert len(few) > len(session.execute("outline('plan', chars=500)")) and not few[0]["points"]
+
+
+def test_many_rows_have_short_points_without_recurring_ones_and_whole_turns_are_cut_at_a_sentence(
+    store: ChunkStore,
+) -> None:
+    with store.batch():
+        for number in range(12):
+            heads = "\n\n".join(f"### Advice {number}-{part} about the harbour\n\nYes." for part in range(10))
+            store.create_chunk(
+                f"User: Tell me of boat {number}. It is old. {'It leaks a lot. ' * 20}\n"
+                f"Assistant: Gladly.\n\n### Example\n\nA boat.\n\n{heads}",
+                conversation_id=f"talk-{number}",
+            )
+    with REPLSession(store) as session:
+        many = session.execute("turns(author='User', points=True)")
+        few = session.execute("turns(author='User', points=True, limit=2)")
+        assert all(60 < sum(map(len, row["points"])) <= 150 for row in many)
+        assert all(sum(map(len, row["points"])) > 200 for row in few)
+        assert not any("Example" in row["points"] for row in many) and "Example" in few[0]["points"]
+        whole = session.execute("turns(author='User', whole=True, chars=100, limit=1)")[0]
+        assert whole["text"].endswith("It leaks a lot.…") and len(whole["text"]) <= 100 >= len(whole["reply"])

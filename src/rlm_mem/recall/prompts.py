@@ -10,7 +10,7 @@ import json
 import re
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain, islice, starmap, zip_longest
@@ -38,7 +38,6 @@ __all__ = [
     "Opening",
     "SYSTEM_PROMPT",
     "Turn",
-    "UntrustedRemarks",
     "build_opening",
     "clip",
     "feedback",
@@ -130,6 +129,8 @@ _WISHING = "always never whenever please immer nie toujours jamais siempre nunca
 _WISHES_SOUGHT = 60
 _MOST_WISHES = 5
 _WISH_CHARS = 200
+_FEW_WISHES_CHARS = 400
+"""Wishes that have no more characters together are all shown: the words of a question may name none of theirs."""
 _OPENING_BYTES = 2_800
 """Most bytes of the snippets of an opening: some 700 tokens of English."""
 _HEAD_BYTES = 40
@@ -190,10 +191,10 @@ class Opening:
         question: as the user wrote it.
         store: counts, tags and the time span.
         hits: the ranker's chunks for the raw question, best first, one mapping each: ``id``, ``type``, ``at``,
-            ``tokens``, ``score``, ``lines`` (the snippets, speaker first), and tags and the like if it has any.
+            ``tokens``, ``score``, ``lines`` (the snippets, speaker first), and tags and the like if it has any. Of an
+            outline they are in order of time and have ``outline``; a line is a turn with the headings of the reply, and
+            the score says how well the turns fit beside the best one's 1.
         task: a sentence on what kind of answer is wanted, or empty.
-        outline: whether ``hits`` are an outline in order of time instead; a line is then a turn with the headings of
-            the reply, and a score says how well the turns fit beside the best one's 1.
         wishes: standing wishes of the user that may apply, of the same shape as hits; left out in a small window.
         more_wishes: how many others there are.
     """
@@ -202,9 +203,13 @@ class Opening:
     store: dict[str, Any] = field(default_factory=dict)
     hits: tuple[dict[str, Any], ...] = ()
     task: str = ""
-    outline: bool = False
     wishes: tuple[dict[str, Any], ...] = ()
     more_wishes: int = 0
+
+    @property
+    def outline(self) -> bool:
+        """Whether the hits are an outline instead of excerpts."""
+        return bool(self.hits and self.hits[0].get("outline"))
 
     @property
     def hit_ids(self) -> list[str]:
@@ -273,7 +278,7 @@ def build_opening(
     told_of = store_figures(store) if figures is None else figures
     account = _outline(store, question) if outline and users and _ACCOUNT.search(question) else ()
     if account:
-        return Opening(question, told_of, account, task, True, wishes, more_wishes)
+        return Opening(question, told_of, account, task, wishes, more_wishes)
     found = _best_lines(store, question, 3 * limit) if limit else []
     ids = dict.fromkeys(map(attrgetter("chunk_id"), found))
     summaries = {one.id: one for one in store.summaries(list(ids))}
@@ -282,7 +287,8 @@ def build_opening(
     told: set[str] = set()
     room = _OPENING_BYTES
     if wishes:
-        room -= sum(_HEAD_BYTES + len(one["lines"][0].encode("utf-8", "replace")) for one in wishes)
+        told_wishes = sum(_HEAD_BYTES + len(one["lines"][0].encode("utf-8", "replace")) for one in wishes)
+        room -= max(0, told_wishes - _FEW_WISHES_CHARS)
     for hit in _echoes_last(store, found):
         line = (
             hit.snippet
@@ -310,7 +316,7 @@ def build_opening(
         hits[summary.id]["lines"].insert(place, line)
     if users and _ADVISED.search(question):
         _add_headings(store, hits, min(users))
-    return Opening(question, told_of, tuple(hits.values()), task, False, wishes, more_wishes)
+    return Opening(question, told_of, tuple(hits.values()), task, wishes, more_wishes)
 
 
 def _outline(store: ChunkStore, question: str) -> tuple[dict[str, Any], ...]:
@@ -320,7 +326,7 @@ def _outline(store: ChunkStore, question: str) -> tuple[dict[str, Any], ...]:
     hits: dict[str, dict[str, Any]] = {}
     for row in rows:
         if summary := summaries.get(row["chunk_id"]):
-            hit = hits.setdefault(summary.id, _metadata(summary, row["score"]))
+            hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
     return tuple(hits.values())
 
@@ -342,7 +348,7 @@ def _not_noted(_: str) -> None:
 def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str, Any], ...], int]:
     """The standing wishes of the user in a chat with an assistant that may apply, and the number of the others.
 
-    One without a condition applies to all answers, one with a condition where it shares a word with the question.
+    All where they are few; else those without a condition, and those with one that share a word with the question.
     They are found by the words that such wishes begin with, so some may be missing; ``instructions`` finds all.
     """
     found: dict[str, Hit] = {}
@@ -356,12 +362,13 @@ def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str
                     found.setdefault(wish, hit)
     analyser = get_analyser(store.config.search.language)
     asked = set(analyser.terms(question)).difference(analyser.terms(_WISHING))
+    few = sum(map(len, found)) <= _FEW_WISHES_CHARS
     apply = {
         wish: hit
         for wish, hit in found.items()
-        if not is_conditional(wish) or asked.intersection(analyser.terms(wish))
+        if few or not is_conditional(wish) or asked.intersection(analyser.terms(wish))
     }
-    first = dict(islice(apply.items(), _MOST_WISHES))
+    first = apply if few else dict(islice(apply.items(), _MOST_WISHES))
     summaries = {one.id: one for one in store.summaries([hit.chunk_id for hit in first.values()])}
     shown = tuple(
         _metadata(summaries[hit.chunk_id], hit.score) | {"lines": [wish[:_WISH_CHARS]]}
@@ -482,41 +489,6 @@ def store_figures(store: ChunkStore) -> dict[str, Any]:
     if tags:
         figures["tags"] = {_short(tag): count for tag, count in tags}
     return figures
-
-
-_MOST_READ = 2_000
-"""Most chunks read by one program that are checked for trust."""
-_NAMED = 10
-
-
-@dataclass
-class UntrustedRemarks:
-    """Says after each program of a session which of the chunks that it read are untrusted.
-
-    Where everything that was read is, its origins are named once: in an imported memory every program would repeat it.
-    """
-
-    store: ChunkStore
-    _told: set[str] = field(default_factory=set)
-
-    def __call__(self, chunk_ids: Sequence[str]) -> str:
-        """The remark on what one program read, empty if there is none."""
-        return self.both(chunk_ids)[1]
-
-    def both(self, chunk_ids: Sequence[str]) -> tuple[str, str]:
-        """The untrusted chunks with their origins, ``chunk-… (web)`` or ``all 3 (web)``, and the remark on them."""
-        read = self.store.summaries(list(chunk_ids)[:_MOST_READ]) if chunk_ids else []
-        found = [one for one in read if is_untrusted(one.trust)]
-        if len(found) < len(read):
-            more = f" and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-            named = ", ".join(f"{one.id} ({one.origin})" for one in found[:_NAMED]) + more
-            return named, named
-        origins = sorted({str(one.origin) for one in found})
-        alone = found[0].id if len(found) == 1 else f"all {len(found)}"
-        named = f"{alone} ({', '.join(origins)})" if found else ""
-        known = self._told.issuperset(origins)
-        self._told.update(origins)
-        return named, "" if known else named
 
 
 def feedback(

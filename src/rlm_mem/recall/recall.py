@@ -33,7 +33,7 @@ from rlm_mem.recall.loop import (
 )
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
 from rlm_mem.recall.outcome import ENDINGS, Method, OutcomeWord, confidence_words, ending_of, outcome_word
-from rlm_mem.recall.prompts import Opening, UntrustedRemarks, build_opening, instructions, store_figures
+from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import (
     RecordedLLM,
@@ -43,6 +43,7 @@ from rlm_mem.recall.trajectory import (
     prune_trajectories,
     record_recall,
 )
+from rlm_mem.recall.trust_remarks import UntrustedRemarks
 from rlm_mem.sandbox.engine import stop_of_context
 from rlm_mem.sandbox.session import SandboxSession
 from rlm_mem.store.core.records import standing
@@ -471,8 +472,7 @@ _SHOWN = 5
 """Most sources that a printed result names."""
 _EXCERPTS = (1_500,) * 3 + (500,) * 7
 """Most characters of the excerpts of the first ten sources: who reads on for an answer reads the first ones."""
-_LINE = 160
-"""Most characters of a source's line."""
+_LINE = 160  # most characters of a source's line
 
 
 @dataclass(frozen=True)

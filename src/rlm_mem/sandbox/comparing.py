@@ -49,6 +49,9 @@ _CLAUSE_END = re.compile(r"[,;:.!?\n]")
 _DENIED_WORDS = 8
 """Most words that a denial applies to, up to the end of the clause: "I never went there, so I'm not sure how …"."""
 _LEAST_SHARED = 2
+_RARE = 0.1
+_FEW = 4
+"""A word is rare that at most this share, or this number, of the statements compared have."""
 _SAME_MEASURE = 0.5
 """Added to the closeness of a pair that counts the same things differently ("3 interviews", "5 interviews"), and once
 more if the subject names them."""
@@ -125,6 +128,11 @@ class _Terms:
         """The share of the subject that the terms have, 0 to 1."""
         return self.weight(terms & self.subject) / self._subject
 
+    def rare(self, terms: Iterable[str]) -> int:
+        """The number of the terms that few statements have."""
+        most = max(_FEW, _RARE * self._count)
+        return sum(self._frequency[term] <= most for term in terms)
+
     def likeness(self, first: frozenset[str], second: frozenset[str]) -> float:
         """The weight of the shared terms divided by that of all terms of both, 0 to 1."""
         return self.weight(first & second) / (math.sqrt(self.weight(first) * self.weight(second)) or 1.0)
@@ -132,7 +140,8 @@ class _Terms:
 
 def _other_value(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]:
     """Why the newer one may replace the older one, and how close to the subject the pair is."""
-    if len(older.terms & newer.terms) < _LEAST_SHARED:
+    shared = older.terms & newer.terms
+    if len(shared) < _LEAST_SHARED:
         return "", 0.0
     first, second = terms.about(older.terms), terms.about(newer.terms)
     closeness = min(first, second) + max(first, second) / 2
@@ -141,6 +150,9 @@ def _other_value(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]
         named = any(one.lstrip(_SIGNS) in terms.subject for one in counted)
         why = f"{older.measures[counted[0]]} → {newer.measures[counted[0]]}"
         return why, closeness + _SAME_MEASURE * (1 + named)
+    named = any(one[0].isalpha() for one in older.values & newer.values)
+    if not named and terms.rare(shared) < _LEAST_SHARED:
+        return "", 0.0
     before, after = older.values, newer.values
     if older.measures and newer.measures and older.measures.keys().isdisjoint(newer.measures):
         before, after = (  # hours and days are not compared

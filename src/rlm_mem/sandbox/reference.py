@@ -72,7 +72,7 @@ _PAGES = (
     Page(
         "turns",
         "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0, "
-        "chunks=None, points=False, whole=False)",
+        "chunks=None, points=False, whole=False, chars=20000)",
         "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True: headings of the reply; "
         "chunks=row, whole=True: all",
         _LINE
@@ -82,9 +82,11 @@ _PAGES = (
         "capitals or as a whole word: 'STAR' does not find start. start and "
         "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
-        "marked …, the reply after 400; whole=True gives all of both, up to 20,000 characters each, also where they "
-        "were cut into several chunks. points=True adds points: the headings and bold labels of the reply, the upper "
-        "levels of them, at most 600 characters, each once in a list; print_rows prints them. "
+        "marked …, the reply after 400; whole=True gives all of both, up to chars (100–20,000) characters each, cut "
+        "after a sentence, also where they were split into several chunks. points=True adds points: the headings and "
+        "bold labels of the reply, the upper levels of them, at most 600 characters, in a list of more than ten rows "
+        "150; each once in a list, without those that three or more days or conversations have; print_rows prints "
+        "them. "
         "chunks is a chunk id, a row, or a list of them: only their turns (of a row with a speaker, the "
         "speaker's), or the turn that a chunk continues. limit is 1–500; offset goes on from there. A remark "
         "below the output says how many rows a list of 50 or more left out.",
@@ -109,17 +111,19 @@ _PAGES = (
     ),
     Page(
         "outline",
-        "outline(query=None, start=None, end=None, limit=200, chars=6000, author=None)",
+        "outline(query=None, start=None, end=None, limit=200, chars=6000, author=None, points=True)",
         "what was said of it and advised, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns "
-        "that share a word with one are listed, the best that have room: one for each 250 of chars "
+        "that share a word with one are listed, the best that have room (where a text has a name, first those whose "
+        "turn or reply has it, then only those that share a rare word): one for each 250 of chars "
         "(500–20,000), which is the length of all rows together, or less where turns are short; without it "
         "those that say most, of the first 3,000 chunks of the period. Of turns that fit nearly alike each day "
         "gets its share; a remark below the output says how many there are. In a chat with an assistant these "
         "are the user's turns, else those of author. text has the telling clauses of a turn, at most 160 "
         "characters, numbers and names of a clause first; points are headings of the reply, or of a note, that no "
         "earlier row has, without those that three or more days or conversations have: those that tell most and "
-        "have room, at most 40; score is how well a turn fits, of the best one 1; speaker, at and conversation_id come "
+        "have room, at most 40; points=False has none, and a row for each 100 of chars; score is how well a turn "
+        "fits, of the best one 1; speaker, at and conversation_id come "
         "with them. Turns of one day "
         "keep the order in which they were stored. limit is 1–500.",
         'print_rows(outline(["garden plans", "seeds"]))',

@@ -72,7 +72,8 @@ def _line(row: Any, chars: int | None) -> str:
         return one_line(str(row), _room(str(row), chars))
     newer, older = row.get("newer"), row.get("older")
     if isinstance(newer, Mapping) and isinstance(older, Mapping):
-        return f"{_line(older, chars)} -> {_date(newer)} {_line(newer, chars)}"
+        each = _USUAL_CHARS if chars is None else chars
+        return f"{_line(older, each)} -> {_date(newer)} {_line(newer, each)}"
     text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
     if text is None:
         text = json.dumps(dict(row), ensure_ascii=False, default=str)

@@ -22,7 +22,7 @@ from rlm_mem.sandbox.line_functions import (
     users_of,
     wanted_texts,
 )
-from rlm_mem.sandbox.turn_functions import TurnFunctions, titles
+from rlm_mem.sandbox.turn_functions import TurnFunctions, recurring_titles, titles
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
 from rlm_mem.text.shortening import Shortener
@@ -34,6 +34,8 @@ __all__ = ["SubjectFunctions"]
 
 _LEAST_ROW = 250
 """Fewest characters of a row of ``outline`` with its headings: turns that have no room are left out."""
+_LEAST_LINE = 100
+"""Fewest characters of a row where no headings are asked for."""
 _MOST_ROW = 160
 """Most characters of a row without its headings."""
 _ROW_HEAD = 6
@@ -47,8 +49,6 @@ _MOST_POINTS = 40
 """Most headings of a reply from which those of a row are chosen."""
 _NEARLY = 0.05
 """Turns whose weights differ by less than this share of the best one's count as equal: they are spread over time."""
-_RECURS = 3
-"""A heading that replies of so many days or conversations have says nothing about any of them: "Final Steps"."""
 _COMPARED_CHARS = 1_500
 """Characters of each line that are compared."""
 _STATEMENTS = 80
@@ -67,6 +67,7 @@ class SubjectFunctions(TurnFunctions):
         limit: Any = 200,
         chars: Any = 6_000,
         author: Any = None,
+        points: Any = True,
     ) -> list[dict[str, Any]]:
         """What was said about a subject, or about all, in order of time: a row for each turn that has room."""
         analyser = get_analyser(self._store.config.search.language)
@@ -89,18 +90,21 @@ class SubjectFunctions(TurnFunctions):
             weights = [max(shortener.share(line.text, one) for one in about) for line in lines]
         else:
             weights = [shortener.content(line.text) for line in lines]
-        best = _best_of_each_day([line.at[:10] for line in lines], weights)
-        recurring = _recurring(told)
+        best = _named_first(
+            _best_of_each_day([line.at[:10] for line in lines], weights), told, lines, about, shortener
+        )
+        chunks = {line.chunk.id: line.chunk for line in told}
+        recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
         chosen: dict[int, list[str]] = {}
         needed = 0
         for place in best[:most]:
             told_of = (title for _, title, _ in self._points(lines[place]) if title not in recurring)
-            points = list(islice(told_of, _MOST_POINTS))
-            whole = _ROW_HEAD + len(lines[place].text) + sum(len(one) + _BETWEEN_POINTS for one in points)
-            needed += min(_LEAST_ROW, whole)
+            headings = list(islice(told_of, _MOST_POINTS)) if points else []
+            whole = _ROW_HEAD + len(lines[place].text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
+            needed += min(_LEAST_ROW if points else _LEAST_LINE, whole)
             if chosen and needed > room:
                 break
-            chosen[place] = points
+            chosen[place] = headings
         # A stable sort: lines of one time stay in the order in which they were stored.
         top = max(weights, default=0.0) or 1.0
         rows = sorted(
@@ -296,6 +300,35 @@ class SubjectFunctions(TurnFunctions):
         }
 
 
+def _named_first(
+    places: list[int], told: list[Line], lines: list[Line], about: list[str], shortener: Shortener
+) -> list[int]:
+    """The places in their order, but first those whose turn or reply has a name of the texts.
+
+    Then those that share a word with a text without a name, or a rare word with another. Without names all stay.
+    """
+    names_of = {one: shortener.names(one) for one in about}
+    names = frozenset[str]().union(*names_of.values())
+    place_of = {(line.chunk.id, line.number): number for number, line in enumerate(lines)}
+    named: set[int] = set()
+    turn: tuple[str | None, int] | None = None
+    for line in told if names else ():
+        talk = line.chunk.metadata.conversation_id
+        place = place_of.get((line.chunk.id, line.number))
+        if place is not None:
+            turn = talk, place
+        if turn is not None and turn[0] == talk and shortener.has(line.text, names):
+            named.add(turn[1])
+    if not named:
+        return places
+    telling = frozenset[str]().union(
+        *(shortener.rare(one) if own else shortener.terms(one) for one, own in names_of.items())
+    )
+    first = [place for place in places if place in named]
+    others = (place for place in places if place not in named)
+    return first + [place for place in others if shortener.has(lines[place].text, telling)]
+
+
 def _best_of_each_day(days: list[str], weights: list[float]) -> list[int]:
     """The places of the lines with a weight, best first; of nearly equal ones each day gets its share.
 
@@ -320,13 +353,3 @@ def _spread(number: int) -> list[int]:
     """Ranks for places in a row, so that the lowest ranks are spread over it: the digits of each, reversed."""
     bits = max(1, (number - 1).bit_length())
     return [int(f"{place:0{bits}b}"[::-1], 2) for place in range(number)]
-
-
-def _recurring(lines: Iterable[Line]) -> set[str]:
-    """The headings that recur in the replies of several days or conversations."""
-    chunks = {line.chunk.id: line.chunk for line in lines}
-    found: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
-    for chunk in chunks.values():
-        for title in titles(chunk.content):
-            found[title].add((chunk.metadata.conversation_id, chunk.metadata.at[:10]))
-    return {title for title, where in found.items() if len(where) >= _RECURS}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from functools import cached_property
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,12 +23,12 @@ from rlm_mem.sandbox.line_functions import (
     wanted_texts,
 )
 from rlm_mem.sandbox.patterns import compiled
-from rlm_mem.text.blocks import CODE, blocks
+from rlm_mem.text.blocks import CODE, blocks, sentences
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-__all__ = ["COUNTED_ON", "SHORT_LIST", "CutLists", "TurnFunctions", "titles"]
+__all__ = ["COUNTED_ON", "SHORT_LIST", "CutLists", "TurnFunctions", "recurring_titles", "titles"]
 
 MAX_LINES = 500
 _MATCH_CHARS = 500
@@ -35,6 +36,12 @@ MAX_WHOLE_CHARS = 20_000
 """Characters of a whole turn, which may have been cut into several chunks."""
 MAX_POINTS_CHARS = 600
 """Characters of the headings of one reply in ``turns``."""
+_MANY_ROWS = 10
+_POINTS_OF_MANY = 150
+"""Characters of the headings of one reply where a list has more than ``_MANY_ROWS`` rows."""
+_LEAST_WHOLE = 100
+_RECURS = 3
+"""A heading that replies of so many days or conversations have says nothing about any of them: "Final Steps"."""
 COUNTED_ON = 500
 """Most rows beyond the end of a list that are counted."""
 SHORT_LIST = 50
@@ -106,6 +113,7 @@ class TurnFunctions(LineFunctions):
         chunks: Any = None,
         points: Any = False,
         whole: Any = False,
+        chars: Any = MAX_WHOLE_CHARS,
     ) -> list[dict[str, Any]]:
         """Lines of conversations in order of time, or those of some chunks."""
         who = optional_text("author", author)
@@ -128,13 +136,21 @@ class TurnFunctions(LineFunctions):
             if (who is None or is_speaker(line.speaker, who)) and _contains_any(line.text, texts)
         )
         listed = self._some("turns", found, limit, offset)
-        shown = [self._turn(line, whole=bool(whole)) for line in listed]
+        most = count("chars", chars, _LEAST_WHOLE, MAX_WHOLE_CHARS)
+        shown = [self._turn(line, most if whole else 0) for line in listed]
         if points:
             told: set[tuple[str, int]] = set()  # a reply may have a row of its own after that of its turn
             for row, line in zip(shown, listed, strict=True):
-                new = [point for point in self._points(line) if point[2] not in told]
+                row["points"] = new = [point for point in self._points(line) if point[2] not in told]
                 told.update(place for _, _, place in new)
-                row["points"] = _chosen([(level, title) for level, title, _ in new])
+            recurring = recurring_titles(
+                (line.chunk, (title for _, title, _ in row["points"]))
+                for row, line in zip(shown, listed, strict=True)
+            )
+            room = _POINTS_OF_MANY if len(shown) > _MANY_ROWS else MAX_POINTS_CHARS
+            for row in shown:
+                kept = [(level, title) for level, title, _ in row["points"] if title not in recurring]
+                row["points"] = _chosen(kept, room)
         return shown
 
     def grep(
@@ -227,12 +243,12 @@ class TurnFunctions(LineFunctions):
         chat = self._lines.in_chat and (after is None or after.speaker in talkers)
         return line.labelled and (not chat or line.speaker in talkers)
 
-    def _turn(self, line: Line, *, whole: bool) -> dict[str, Any]:
-        """A line as programs get it, or with all of turn and reply."""
+    def _turn(self, line: Line, whole: int) -> dict[str, Any]:
+        """A line as programs get it, or with so many characters of the whole turn and of the reply."""
         shown = self._shown(line)
         if whole and line.speaker is not None:
             turn, reply = self._whole(line)
-            shown |= {"text": _bounded(turn), "reply": _bounded(reply)}
+            shown |= {"text": _bounded(turn, whole), "reply": _bounded(reply, whole)}
         return shown
 
     def _whole(self, line: Line) -> tuple[str, str]:
@@ -329,6 +345,15 @@ class TurnFunctions(LineFunctions):
         return self._shown(line, text) | match
 
 
+def recurring_titles(titled: Iterable[tuple[Chunk, Iterable[str]]]) -> set[str]:
+    """The headings that recur in replies of several days or conversations: chunks, each with its headings."""
+    found: dict[str, set[tuple[str | None, str]]] = defaultdict(set)
+    for chunk, own in titled:
+        for title in own:
+            found[title].add((chunk.metadata.conversation_id, chunk.metadata.at[:10]))
+    return {title for title, where in found.items() if len(where) >= _RECURS}
+
+
 def titles(text: str) -> set[str]:
     """The headings and bold labels of a text, and what looks like one in code."""
     return set(map(_title, _POINT.finditer(text)))
@@ -346,21 +371,24 @@ def _headings(line: Line) -> Iterator[re.Match[str]]:
     return (match for match in found if not any(start <= match.start() < end for start, end in code))
 
 
-def _chosen(points: list[tuple[int, str]]) -> list[str]:
+def _chosen(points: list[tuple[int, str]], room: int) -> list[str]:
     """The headings that have room, in order: those of the upper levels, as many levels as fit."""
     levels = sorted({level for level, _ in points})
-    kept = [title for level, title in points if level == levels[0]]
+    kept = [title for level, title in points if level in levels[:1]]
     for lowest in levels[1:]:
         more = [title for level, title in points if level <= lowest]
-        if sum(map(len, more)) > MAX_POINTS_CHARS:
+        if sum(map(len, more)) > room:
             break
         kept = more
-    room = MAX_POINTS_CHARS
     return [title for title in kept if (room := room - len(title)) >= 0]
 
 
-def _bounded(text: str) -> str:
-    return text if len(text) <= MAX_WHOLE_CHARS else f"{text[: MAX_WHOLE_CHARS - 1]}…"
+def _bounded(text: str, chars: int) -> str:
+    """The text up to its last sentence that ends within so many characters, or up to the last word if none does."""
+    if len(text) <= chars:
+        return text
+    end = max((end for _, end in sentences(text, 0, chars + 1) if end < chars), default=0)
+    return f"{text[:end] or text[: chars - 1].rpartition(' ')[0] or text[: chars - 1]}…"
 
 
 def _contains_any(text: str, texts: list[str]) -> bool:

@@ -29,6 +29,8 @@ _COMMON = 0.5
 """Share of the texts in which a word must occur to be common, and left out."""
 _FEW = 4
 """Fewest texts in which a common word occurs."""
+_RARE = 0.1
+"""Share of the texts in which a word may occur to be rare."""
 _FIRST = 1.25
 """Factor for the first clause, which mostly names the subject, and for a heading, which is dense."""
 _NAMED = 0.75
@@ -49,6 +51,7 @@ _DENIAL = re.compile(
     re.IGNORECASE,
 )
 _NAME = re.compile(r"(?<=[\w,] )[A-Z][\w'’-]{1,40}")
+_CAPITAL = re.compile(r"(?<!\w)[A-Z][\w'’-]{1,40}")
 _DIGIT = re.compile(r"\d")
 _FACT = re.compile(
     r"(?:(?<!\S)(?:[A-Z][a-z]{2,8}\.? )?[$€£¥]?\d[^\s…]{0,30}|(?<=[\w,] )[A-Z][\w-]{2,40}(?: [A-Z][\w-]{1,40}){0,3})"
@@ -98,6 +101,25 @@ class Shortener:
         wanted = set(self._analyser.terms(of))
         has = wanted.intersection(self._terms_of(text))
         return sum(map(self._weight, has)) / sum(map(self._weight, wanted)) if has else 0.0
+
+    def has(self, text: str, terms: frozenset[str]) -> bool:
+        """Whether a text has one of these terms."""
+        return not terms.isdisjoint(self._terms_of(text))
+
+    def terms(self, text: str) -> frozenset[str]:
+        """The different terms of a text."""
+        return frozenset(self._analyser.terms(text))
+
+    def names(self, query: str) -> frozenset[str]:
+        """The terms of the names in a query: words with a capital within a sentence of the query, or of a text."""
+        capital = self._analyser.terms(" ".join(_CAPITAL.findall(query)))
+        within = self._analyser.terms(" ".join(_NAME.findall(query)))
+        return frozenset(within).union(self._named.intersection(capital))
+
+    def rare(self, query: str) -> frozenset[str]:
+        """The terms of a query that few of the texts have."""
+        most = max(_FEW, _RARE * self._number)
+        return frozenset(one for one in self._analyser.terms(query) if self._counts.get(one, 0) <= most)
 
     def short(
         self, text: str, chars: int, headings: Sequence[str] = (), room: int = 0
