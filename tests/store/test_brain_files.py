@@ -311,12 +311,13 @@ def test_each_folder_is_listed_backed_up_and_found_again_by_its_place(tmp_path: 
 
 @pytest.mark.local_only("about folders")
 def test_namespaces_that_differ_in_case_do_not_share_a_folder(base: Path) -> None:
-    """A file system that ignores case is played by a second name of the folder."""
+    """A file system that ignores case is played by second names of the folders."""
     with ChunkStore(base) as store:
         store.backend.files("Team").write("system/memory_log.md", b"of Team")
         assert store.backend.files("team").read("system/memory_log.md") is None
     folders = base.parent / "namespaces"
     (folders / "team").symlink_to(folders / "Team")
+    base.parent.with_name(base.parent.name.swapcase()).symlink_to(base.parent)
     with ChunkStore(base) as store:
         assert store.backend.files("Team").read("system/memory_log.md") == b"of Team"
         with pytest.raises(NamespaceError, match="would share the folder"):

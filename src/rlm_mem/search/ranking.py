@@ -490,7 +490,7 @@ def with_what_holds_first(
     read: Mapping[str, Chunk],
     query: str,
     analyser: Analyser,
-    later: Callable[[Hit], list[Hit]] | None = None,
+    later: Callable[[Hit], list[Hit]] | None,
 ) -> list[Hit]:
     """The hits, reordered so that none of the other best hits says that the first is out of date, or retells it.
 
@@ -504,7 +504,7 @@ def with_what_holds_first(
         later: finds notes made after the first hit that the question's words need not find. One that probably changes
             what the first hit says comes before it, and one that possibly does comes second.
     """
-    if not hits or (len(hits) < 2 and later is None):
+    if not hits:
         return hits
     asked = PresentQuestion.of(query, analyser)
     if asked is not None and (place := _lasting_first(hits[:COMPARED], read, asked, analyser)):
@@ -519,7 +519,8 @@ def with_what_holds_first(
     left = [one for one in found if one.chunk_id != first.chunk_id]
     place = _retelling_first([first, *left], read, asked, analyser, POSSIBLE)
     beside = [structs.replace(left[place - 1], score=hits[0].score)] if place else []
-    return [first, *beside, *(hit for hit in hits if hit.chunk_id != first.chunk_id)]
+    rest = (hit for hit in hits if (hit.chunk_id, hit.start) != (first.chunk_id, first.start))
+    return [first, *beside, *rest]
 
 
 def _latest_first(

@@ -188,7 +188,9 @@ def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Versio
 def refuse_shared_folder(brain: Path, namespace: str) -> None:
     """Raise NamespaceError where the folder of a namespace is that of one whose name differs only in case."""
     own = (brain / place_of(namespace, "workspace")).parent
-    for other in own.parent.iterdir() if own.exists() else ():
+    if not own.exists() or not brain.with_name(brain.name.swapcase()).exists():
+        return  # a folder is found by the exact case of its name alone
+    for other in own.parent.iterdir():
         alike = other.name != own.name and other.name.casefold() == own.name.casefold()
         if alike and not other.is_symlink() and other.samefile(own):
             raise NamespaceError(
