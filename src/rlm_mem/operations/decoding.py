@@ -117,6 +117,8 @@ def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None 
             return msgspec.convert(json.loads(readable), kind, strict=False)
     except msgspec.ValidationError as error:
         raise _refused(kind, error) from None
+    except RecursionError:
+        raise InputError("the arguments are nested too deeply") from None
 
 
 def part(name: str, value: str) -> str:
