@@ -32,6 +32,9 @@ households, clinics, teams, workshops, schools, clubs, farms and firms, a quarte
 split by the SHA-256 of the question and asked once before any rule was changed on it. Its closed half,
 `diary_tenth.jsonl`, was asked once, after the rules had been mended on the open one, and opened then.
 
+`diary_eleventh.jsonl` and `diary_twelfth.jsonl` are halves of one more corpus by such an author, with archives,
+musicians and travellers among the writers, and were treated in the same way.
+
     python benchmarks/diary.py             all
     python benchmarks/diary.py --quick     the corpus for development only; records nothing
 """
@@ -63,6 +66,8 @@ _CORPORA = (
     ("many attributes, closed half", "diary_eighth.jsonl"),
     ("many trades, open half", "diary_ninth.jsonl"),
     ("many trades, closed half", "diary_tenth.jsonl"),
+    ("many hands, open half", "diary_eleventh.jsonl"),
+    ("many hands, closed half", "diary_twelfth.jsonl"),
 )
 _FIRST_DAY = date(2025, 1, 1)
 _DAYS = 365

@@ -10,6 +10,7 @@ from rlm_mem.offline.passages import Sentence
 from rlm_mem.offline.phrases import LOOSE, PLACE, ROLE, TITLED
 from rlm_mem.offline.pieces import MEASURED, PAST, is_named_figure, piece, reason_after
 from rlm_mem.offline.question import Question
+from rlm_mem.text.dates import find_dates
 
 __all__ = ["fit_of", "has_form", "is_wrong_kind", "share_needed"]
 
@@ -43,8 +44,12 @@ _MONEY = re.compile(
 def has_form(question: Question, text: str) -> bool:
     """Whether a text has the form that ``question`` asks for: a clock time, a port, an amount of money, an address.
 
-    True for every other question.
+    A place is more than a number or a date. True for every other question.
     """
+    if question.kind == "where":
+        for date in reversed(find_dates(text)):
+            text = text[: date.start] + text[date.end :]
+        return any(map(str.isalpha, text))
     if _WHAT_TIME.search(question.text):
         return bool(_CLOCK.search(text))
     if _PORT.search(question.text):

@@ -119,7 +119,7 @@ _ACCOUNT = re.compile(
     re.IGNORECASE,
 )
 """In a question for a summary, an order of events or a development: no few excerpts answer it."""
-_ACCOUNT_CHARS = 4_500
+_ACCOUNT_CHARS = 2_500
 """Characters of the outline with which such a question opens."""
 _ADVICE_LINES = 50
 """Most segments of the user among which preferences and decisions are looked for."""
@@ -268,7 +268,7 @@ def build_opening(
     Args:
         limit: most chunks; their snippets have some 700 tokens at most in all.
         figures: a recent result of :func:`store_figures`; None: it is called.
-        outline: whether it may be an outline, of some 5,500 characters.
+        outline: whether it may be an outline, of some 3,500 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.

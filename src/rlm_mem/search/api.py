@@ -154,8 +154,7 @@ def search(
 ) -> list[Hit]:
     """Find what answers a question, best first. Reads one chunk file for each hit, at least five, and writes none.
 
-    A hit that another of the best hits states to be out of date ("moved from A to B") does not come first. For a
-    question about the present that a note answers best, up to four later notes with its words are read, too.
+    A hit that another of the best hits states to be out of date ("moved from A to B") does not come first.
 
     Args:
         store: where to look; only its own namespace is seen.
@@ -221,7 +220,7 @@ def passages(
             return Passages([], {}, [])
         read: dict[str, Chunk] = {}
         look = _Look(store, query, wanted, limit)
-        hits = look.hits("segment", limit, read)
+        hits = look.hits("segment", limit, read, later=True)
         return Passages(hits, read, [one.chunk_id for one in islice(look.ranked("chunk"), limit)])
 
     return store.backend.retried(found)
@@ -394,8 +393,14 @@ class _Look:
         """Chunks, segments or conversations, best first."""
         return ranked(self._question, self._candidates, by)
 
-    def hits(self, by: str, limit: int, read: dict[str, Chunk], *, explain: bool = False) -> list[Hit]:
-        """The best hits; their chunks are added to ``read``. Hits whose chunk is gone or damaged are skipped."""
+    def hits(
+        self, by: str, limit: int, read: dict[str, Chunk], *, explain: bool = False, later: bool = False
+    ) -> list[Hit]:
+        """The best hits; their chunks are added to ``read``. Hits whose chunk is gone or damaged are skipped.
+
+        Args:
+            later: also look for notes made after the first hit that may change what it says.
+        """
         results, hits = self.ranked(by), list[Hit]()
         most = max(limit, COMPARED)
         while len(hits) < most and (best := list(islice(results, most - len(hits)))):
@@ -411,8 +416,8 @@ class _Look:
                     same = now is chunk or now.content == chunk.content
                     place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                     hits.append(_hit(chunk, place, self._asked, self._analyser, explain))
-        later = partial(self._later, read, explain) if by != "conversation" else None
-        return with_what_holds_first(hits, read, self._asked.text, self._analyser, later)[:limit]
+        more = partial(self._later, read, explain) if later else None
+        return with_what_holds_first(hits, read, self._asked.text, self._analyser, more)[:limit]
 
     def _later(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
         """Notes made after a hit that share its words and were not read; they are added to ``read``."""

@@ -490,7 +490,7 @@ def with_what_holds_first(
     read: Mapping[str, Chunk],
     query: str,
     analyser: Analyser,
-    later: Callable[[Hit], list[Hit]] | None,
+    later: Callable[[Hit], list[Hit]] | None = None,
 ) -> list[Hit]:
     """The hits, reordered so that none of the other best hits says that the first is out of date, or retells it.
 
@@ -504,7 +504,7 @@ def with_what_holds_first(
         later: finds notes made after the first hit that the question's words need not find. One that probably changes
             what the first hit says comes before it, and one that possibly does comes second.
     """
-    if not hits:
+    if not hits or (len(hits) < 2 and later is None):
         return hits
     asked = PresentQuestion.of(query, analyser)
     if asked is not None and (place := _lasting_first(hits[:COMPARED], read, asked, analyser)):
