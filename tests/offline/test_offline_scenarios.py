@@ -92,3 +92,20 @@ def test_the_reason_may_stand_in_the_sentence_after(tell: Tell) -> None:
 def test_of_two_notes_the_later_one_is_the_answer(tell: Tell) -> None:
     answer = tell("When is the stand-up?", "The stand-up is at 9:30.", "The stand-up is at 10:15.")
     assert answer == "10:15"
+
+
+def test_words_of_the_question_are_no_answer(tell: Tell) -> None:
+    answer = tell(
+        "How many audit events had gone missing before hotfix 4.3.1?",
+        "Hotfix 4.3.1: audit events with empty actor were dropped silently. Found by Oksana while reconciling "
+        "September invoices; 1,204 events lost, replayed from the topic.",
+    )
+    assert answer is None or "1,204" in answer
+
+
+def test_a_time_or_a_date_is_no_place(tell: Tell) -> None:
+    answer = tell(
+        "Where has Mats booked a table for Karin's birthday?",
+        "Karin's birthday is 8 November. Mats secretly booked a table for six at Slottskällaren, 18:30.",
+    )
+    assert answer is None or "Slottskällaren" in answer

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from datetime import date
 
 from rlm_mem.offline.candidates import Candidate
 from rlm_mem.offline.everyday import stem_of, value_pattern
@@ -41,14 +42,18 @@ _MONEY = re.compile(
 )
 
 
+_ANY_DAY = date(2000, 1, 1)
+"""For dates without a year."""
+
+
 def has_form(question: Question, text: str) -> bool:
     """Whether a text has the form that ``question`` asks for: a clock time, a port, an amount of money, an address.
 
     A place is more than a number or a date. True for every other question.
     """
     if question.kind == "where":
-        for date in reversed(find_dates(text)):
-            text = text[: date.start] + text[date.end :]
+        for found in reversed(find_dates(text, _ANY_DAY)):
+            text = text[: found.start] + text[found.end :]
         return any(map(str.isalpha, text))
     if _WHAT_TIME.search(question.text):
         return bool(_CLOCK.search(text))
