@@ -38,9 +38,9 @@ from rlm_mem.offline.times import moments
 
 __all__ = [
     "bag",
-    "echoes",
     "overlap",
     "say_the_same",
+    "tells_nothing",
     "MEASURED",
     "PAST",
     "Piece",
@@ -111,7 +111,7 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
         return _nearest(
             question,
             sentence,
-            [(m.start(), m.group()) for m in LASTS.finditer(text) if not echoes(question, m.group())],
+            [(m.start(), m.group()) for m in LASTS.finditer(text) if not _echo(question, m.group())],
         )
     if kind == "how_many":
         return _figure(question, sentence)
@@ -196,7 +196,7 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
     phrases = [
         one
         for one in phrases
-        if not echoes(question, one[1])
+        if not _echo(question, one[1])
         and not (past and _SUPPOSED.search(text[max(0, one[0] - 200) : one[0]]))
     ]
     order = _IN_ORDER.search(question.text)
@@ -314,7 +314,7 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
             continue
         found.append((place, " ".join(kept)))
     if not found:
-        found = [(m.start(), m.group()) for m in ROLE.finditer(text) if not echoes(question, m.group())]
+        found = [(m.start(), m.group()) for m in ROLE.finditer(text) if not _echo(question, m.group())]
     active = re.match(
         r"\W*who(?:se)?\s+(?!is\b|are\b|was\b|were\b|did\b|do\b|does\b)", question.text, re.IGNORECASE
     )
@@ -395,8 +395,12 @@ def _acts(text: str, end: int) -> bool:
     )
 
 
-def echoes(question: Question, text: str) -> bool:
-    """Whether a text has no content word beside those of the question."""
+def tells_nothing(question: Question, answer: str) -> bool:
+    """Whether an answer only repeats words of a question that does not name its answers, as one of yes or no does."""
+    return question.kind not in ("yes_no", "choice") and _echo(question, answer)
+
+
+def _echo(question: Question, text: str) -> bool:
     return all(word.low in FUNCTION_WORDS or word.stem in question.terms for word in Sentence(text, 0).words)
 
 
@@ -419,7 +423,7 @@ def _place(question: Question, sentence: Sentence) -> Piece | None:
         later = TIME.search(phrase)
         if later and later.start() > 3:
             phrase = phrase[: later.start()].strip()
-        if phrase and not echoes(question, phrase.split(maxsplit=1)[-1]):
+        if phrase and not _echo(question, phrase.split(maxsplit=1)[-1]):
             found.append((match.start(), phrase))
     if path:
         return Piece(path.group().rstrip(".,"), 1.0)

@@ -26,7 +26,7 @@ from rlm_mem.offline.language import about_equal, analyser_of, is_foreign, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
-from rlm_mem.offline.pieces import bag, echoes, overlap, say_the_same, trimmed
+from rlm_mem.offline.pieces import bag, overlap, say_the_same, tells_nothing, trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.successors import names_successor, with_successor
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
@@ -80,8 +80,6 @@ _OF_THE_PAST = re.compile(
 _OF_EVENTS = frozenset(("when", "why", "how", "how_long", "yes_no", "choice"))
 """Kinds of questions that a value answers only if it is a time."""
 
-_NAMED_ANSWERS = frozenset(("yes_no", "choice"))
-"""Kinds of questions that name their answers."""
 _OF_MANNER = frozenset(("how", "why", "do"))
 """Kinds of questions to which notes give different answers that all hold."""
 
@@ -110,13 +108,10 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     """Answer ``question`` from ``passages`` (best first or not; their scores count). Deterministic.
 
     A question about the present is answered from current passages if they answer it. If the passage states a change,
-    or a later passage says that the answer does not hold any more, the new value is the answer. What only repeats words
-    of the question is none: "The heat pump showed alarm 51" for what was done about it.
+    or a later passage says that the answer does not hold any more, the new value is the answer.
     """
-    reading = _read_present(question, passages, weights)
-    if reading.answer and question.kind not in _NAMED_ANSWERS and echoes(question, reading.answer):
-        return replace(reading, answer=None)
-    return reading
+    found = _read_present(question, passages, weights)
+    return replace(found, answer=None) if found.answer and tells_nothing(question, found.answer) else found
 
 
 def _read_present(question: Question, passages: Sequence[Passage], weights: Weights | None) -> Reading:
