@@ -306,6 +306,21 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
         assert session.finish("a plan, seeds, a fence", [hit["id"] for hit in session.hits]).chunk_ids
 
 
+def test_an_account_of_nobody_opens_with_the_names_that_recur(store: ChunkStore) -> None:
+    for month, told in enumerate(
+        ("a spade from Rosa", "seeds, as Rosa says", "the fence, by May 15, of Rosa")
+    ):
+        store.create_chunk(
+            f"User: Well, I get {told} for the garden.\nAssistant: Good.",
+            occurred_at=f"2026-0{month + 1}-01",
+            conversation_id=f"talk-{month}",
+        )
+    named = "Turns of the user with a name: since 2026-01-01 Rosa 3\n"
+    assert named in build_opening(store, "Can you summarise my plans for the garden?", outline=True).render()
+    asked = build_opening(store, "Can you summarise what I get from Rosa for the garden?", outline=True)
+    assert asked.outline and "with a name" not in asked.render()
+
+
 @pytest.mark.parametrize(
     "question", ["What do I do in order to fence the garden?", "Which seeds of the garden cost 12 euros?"]
 )

@@ -724,3 +724,53 @@ def test_many_rows_have_short_points_without_recurring_ones_and_whole_turns_are_
         assert not any("Example" in row["points"] for row in many) and "Example" in few[0]["points"]
         whole = session.execute("turns(author='User', whole=True, chars=100, limit=1)")[0]
         assert whole["text"].endswith("It leaks a lot.…") and len(whole["text"]) <= 100 >= len(whole["reply"])
+
+
+def test_long_lists_have_short_rows_headings_without_times_and_bounded_whole_turns(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(40):
+            store.create_chunk(
+                f"User: How do I paint boat {number} in a green that lasts? {'The old coat is flaking off. ' * 6}\n"
+                f"Assistant: Gladly.\n\n### 7:00 AM - 8:00 AM: Sand it\n\nYes.\n\n### July 11 - July 25\n\nYes.\n\n"
+                f"### Scrape hull {number} down to the wood\n\n{'It has to be dry before you start. ' * 60}",
+                conversation_id=f"talk-{number}",
+            )
+    with REPLSession(store) as session:
+        rows = session.execute("rows = turns(author='User', points=True, limit=40)\nrows")
+        said = [point for row in rows for point in row["points"]]
+        assert any(one.startswith("Scrape hull") for one in said)
+        assert not any(one.startswith(("7:00", "July")) for one in said) and sum(map(len, said)) <= 2_000
+        many = session.run("print_rows(rows)").output
+        few = session.run("print_rows(rows[:20])").output
+        assert max(map(len, many.splitlines())) < 230 < max(map(len, few.splitlines()))
+        whole = session.execute("turns(author='User', whole=True, limit=4)")
+        assert all(300 < len(row["reply"]) <= 1_500 and row["reply"].endswith("…") for row in whole)
+        assert (
+            len(session.execute("turns(author='User', whole=True, limit=1, chars=20000)")[0]["reply"]) > 2_000
+        )
+
+
+def test_an_outline_lists_follow_ups_after_the_turns_that_bring_something_up(store: ChunkStore) -> None:
+    with store.batch():
+        for number, thing in enumerate(("rudder", "anchor", "engine", "mast", "keel", "hatch")):
+            store.create_chunk(
+                f"User: The {thing} of my boat is broken, what do I do about it?\n"
+                f"Assistant: Take the {thing} of the boat to the harbour and let them weld it.\n"
+                f"User: Thanks, I'll take the {thing} of my boat to the harbour and let them weld it.\n"
+                "Assistant: You are welcome.",
+                conversation_id=f"talk-{number}",
+            )
+    with REPLSession(store) as session:
+        rows = session.execute("outline('my boat at the harbour', limit=6)")
+        assert len(rows) == 6 and all("broken" in row["text"] for row in rows)
+        assert len(session.execute("outline('my boat at the harbour', chars=5000)")) == 12
+
+
+def test_grep_takes_a_period(store: ChunkStore) -> None:
+    for month in ("03", "04", "05"):
+        store.create_chunk(f"Ana paid {month} euros.", occurred_at=f"2026-{month}-10")
+    with REPLSession(store) as session:
+        rows = session.execute("grep('paid', start='2026-04', end='May 2026')")
+        assert [row["date"] for row in rows] == ["2026-04-10", "2026-05-10"]
+        with pytest.raises(Exception, match="start is a date"):
+            session.execute("grep('paid', start='soonish')")

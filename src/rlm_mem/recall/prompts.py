@@ -121,6 +121,8 @@ _ACCOUNT = re.compile(
 """In a question for a summary, an order of events or a development: no few excerpts answer it."""
 _ACCOUNT_CHARS = 2_500
 """Characters of the outline with which such a question opens."""
+_NAMES_KNOWN, _MOST_NAMES = 50, 8
+"""Most names that are looked for in such a question, and that are shown where it has none of them."""
 _ADVICE_LINES = 50
 """Most segments of the user among which preferences and decisions are looked for."""
 _MOST_CHOICES = 4
@@ -197,6 +199,8 @@ class Opening:
         task: a sentence on what kind of answer is wanted, or empty.
         wishes: standing wishes of the user that may apply, of the same shape as hits; left out in a small window.
         more_wishes: how many others there are.
+        names: names that recur in the memory, in front of an outline for a question without a name.
+        more: how to see what an outline leaves out.
     """
 
     question: str
@@ -205,6 +209,8 @@ class Opening:
     task: str = ""
     wishes: tuple[dict[str, Any], ...] = ()
     more_wishes: int = 0
+    names: str = ""
+    more: str = ""
 
     @property
     def outline(self) -> bool:
@@ -234,7 +240,9 @@ class Opening:
             if self.outline
             else "What fits the words of the question best, by chunk"
         )
-        parts.append(f"{what} ({about}):")
+        parts.append(f"{what} ({about}{self.more}):")
+        if self.names:
+            listed = f"{self.names}\n{listed}"
         listed = listed or "(no chunk shares a word with the question)"
         parts.append(fenced("hits", listed))
         if self.wishes and max_hits is None:
@@ -276,9 +284,10 @@ def build_opening(
     users = users_of(store) if limit else ()
     wishes, more_wishes = _wishes(store, question, min(users)) if users else ((), 0)
     told_of = store_figures(store) if figures is None else figures
-    account = _outline(store, question) if outline and users and _ACCOUNT.search(question) else ()
-    if account:
-        return Opening(question, told_of, account, task, wishes, more_wishes)
+    if outline and users and _ACCOUNT.search(question):
+        account, names, more = _outline(store, question)
+        if account:
+            return Opening(question, told_of, account, task, wishes, more_wishes, names, more)
     found = _best_lines(store, question, 3 * limit) if limit else []
     ids = dict.fromkeys(map(attrgetter("chunk_id"), found))
     summaries = {one.id: one for one in store.summaries(list(ids))}
@@ -319,16 +328,25 @@ def build_opening(
     return Opening(question, told_of, tuple(hits.values()), task, wishes, more_wishes)
 
 
-def _outline(store: ChunkStore, question: str) -> tuple[dict[str, Any], ...]:
-    """The outline of a question as hits, in order of time."""
-    rows = StoreFunctions(store, _not_noted).outline(question, chars=_ACCOUNT_CHARS)
+def _outline(store: ChunkStore, question: str) -> tuple[tuple[dict[str, Any], ...], str, str]:
+    """The outline of a question as hits, in order of time; names that recur, unless it has one; what is left out."""
+    functions = StoreFunctions(store, _not_noted)
+    rows = functions.outline(question, chars=_ACCOUNT_CHARS)
+    recurring = functions.names(_NAMES_KNOWN)
+    since: dict[str, list[str]] = defaultdict(list)
+    if not any(name in question for name, _, _ in recurring):
+        for name, turns, at in recurring[:_MOST_NAMES]:
+            since[at].append(f"{name} {turns}")
+    told = "; ".join(f"since {at} {', '.join(since[at])}" for at in sorted(since))
+    names = f"Turns of the user with a name: {told}" if told else ""
     summaries = {one.id: one for one in store.summaries([row["chunk_id"] for row in rows])}
     hits: dict[str, dict[str, Any]] = {}
     for row in rows:
         if summary := summaries.get(row["chunk_id"]):
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
-    return tuple(hits.values())
+    more = "; others: print_rows(outline([NAMES, PARTS]))" if functions.cut.remark() else ""
+    return tuple(hits.values()), names, more
 
 
 def _add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]], user: str) -> None:

@@ -72,7 +72,7 @@ _PAGES = (
     Page(
         "turns",
         "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0, "
-        "chunks=None, points=False, whole=False, chars=20000)",
+        "chunks=None, points=False, whole=False, chars=None)",
         "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True: headings of the reply; "
         "chunks=row, whole=True: all",
         _LINE
@@ -82,10 +82,11 @@ _PAGES = (
         "capitals or as a whole word: 'STAR' does not find start. start and "
         "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
-        "marked …, the reply after 400; whole=True gives all of both, up to chars (100–20,000) characters each, cut "
-        "after a sentence, also where they were split into several chunks. points=True adds points: the headings and "
-        "bold labels of the reply, the upper levels of them, at most 600 characters, in a list of more than ten rows "
-        "150; each once in a list, without those that three or more days or conversations have; print_rows prints "
+        "marked …, the reply after 400; whole=True gives all of both, up to chars (100–20,000; without it "
+        "6,000 divided by the rows, at least 300) characters each, cut after a sentence, also where they were split "
+        "into several chunks. points=True adds points: the headings and bold labels of the reply, the upper levels of "
+        "them, at most 600 characters, in a list of more than ten rows 150, and 2,000 in all; each once in a list, "
+        "without those that begin with a time or that three or more days or conversations have; print_rows prints "
         "them. "
         "chunks is a chunk id, a row, or a list of them: only their turns (of a row with a speaker, the "
         "speaker's), or the turn that a chunk continues. limit is 1–500; offset goes on from there. A remark "
@@ -98,24 +99,25 @@ _PAGES = (
     ),
     Page(
         "grep",
-        "grep(pattern, author=None, ignore_case=True, limit=50, offset=0)",
+        "grep(pattern, author=None, ignore_case=True, limit=50, offset=0, start=None, end=None)",
         "lines that a regex matches, as turns",
         _LINE
         + " text is the line of the text with the match, at most 500 characters: from its start, or around a "
         "match far behind it; match is what matched. The syntax is that of RE2: no lookahead, no lookbehind, "
         "no backreference, "
         "repetitions up to 1,000; ^ and $ stand for the ends of a line. At most 1,000 characters of "
-        "pattern. limit is 1–500.",
+        "pattern. start and end as in turns. limit is 1–500.",
         'for t in grep(r"\\b\\d+ (km|miles)\\b", author="Ana"):\n    print(t["date"], t["match"], t["text"])',
         first=True,
     ),
     Page(
         "outline",
-        "outline(query=None, start=None, end=None, limit=200, chars=6000, author=None, points=True)",
+        "outline(query=None, start=None, end=None, limit=200, chars=5000, author=None, points=True)",
         "what was said of it and advised, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns "
         "that share a word with one are listed, the best that have room (where a text has a name, first those whose "
-        "turn or reply has it, then only those that share a rare word): one for each 250 of chars "
+        "turn or reply has it, then only those that share a rare word; follow-ups on what was "
+        "said before come last): one for each 250 of chars "
         "(500–20,000), which is the length of all rows together, or less where turns are short; without it "
         "those that say most, of the first 3,000 chunks of the period. Of turns that fit nearly alike each day "
         "gets its share; a remark below the output says how many there are. In a chat with an assistant these "
@@ -246,7 +248,8 @@ _PAGES = (
         "print_rows(rows, chars=None)",
         "prints results as numbered lines; cite them by chunk_ids=[rows[3]]",
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
-        "and the text on one line, cut after chars characters (20–4,000; by default 160, but up to 300 come whole); "
+        "and the text on one line, cut after chars characters (20–4,000; by default 160, but in a list of up to 20 "
+        "rows up to 300 come whole); "
         "where the match of grep lies further back, the line's start and what is around the match; of a pair of "
         "updates or contradictions both. The date stands above where it changes; equal lines come once, counted. "
         "Rows with points have these after the text.",
@@ -327,7 +330,7 @@ SHORT_SIGNATURES = {
     "passages": "passages(query, limit=10)",
     "turns": "turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
     "grep": "grep(pattern, author=None)",
-    "outline": "outline(TEXTS=None, chars=6000)",
+    "outline": "outline(TEXTS=None, chars=5000)",
     "instructions": "instructions()",
     "updates": "updates(subject)",
     "contradictions": "contradictions(subject)",

@@ -21,6 +21,7 @@ _HEAD_OF_MATCH = 3
 _BEFORE_MATCH = 3
 """One in this many of the other characters comes before the match of ``grep``."""
 _USUAL_CHARS, _WHOLE_CHARS = 160, 300
+_MANY_ROWS = 20
 
 
 def rows_text(rows: Any, chars: Any = None) -> str:
@@ -29,7 +30,7 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
         chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: texts of more than 300
-            characters are cut after 160, so that a sentence or two come whole.
+            characters are cut after 160, so that a sentence or two come whole; of more than 20 rows all longer ones.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
@@ -41,7 +42,8 @@ def rows_text(rows: Any, chars: Any = None) -> str:
         )
     if len(listed) > MAX_ROWS:
         raise HostCallFailed("ValueError", f"print_rows takes {MAX_ROWS:,} rows at most; pass a part of them")
-    most = None if chars is None else count("chars", chars, _LEAST_CHARS, _MOST_CHARS)
+    usual = _USUAL_CHARS if len(listed) > _MANY_ROWS else None
+    most = usual if chars is None else count("chars", chars, _LEAST_CHARS, _MOST_CHARS)
     speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
     marks = {row.get("untrusted") for row in listed if isinstance(row, Mapping)}
     shown: dict[tuple[str, str], list[int]] = {}

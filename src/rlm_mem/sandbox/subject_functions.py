@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -25,6 +26,7 @@ from rlm_mem.sandbox.line_functions import (
 from rlm_mem.sandbox.turn_functions import TurnFunctions, recurring_titles, titles
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
+from rlm_mem.text.dates import find_dates
 from rlm_mem.text.shortening import Shortener
 
 if TYPE_CHECKING:
@@ -49,6 +51,13 @@ _MOST_POINTS = 40
 """Most headings of a reply from which those of a row are chosen."""
 _NEARLY = 0.05
 """Turns whose weights differ by less than this share of the best one's count as equal: they are spread over time."""
+_NEW = 0.33
+"""Turns of which less than this share is new in their conversation follow up on a reply: others come first."""
+_NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w-]{2,30}(?: [A-Z][\w-]{2,30}){0,2}(?![\w-]| \d)")
+_NAMED_TURNS, _NAMED_DAYS = 3, 2
+"""Fewest turns and days of a name that recurs."""
+_NAMED_CHARS = 600
+"""Characters of a turn in which names are looked for: pasted texts are longer."""
 _COMPARED_CHARS = 1_500
 """Characters of each line that are compared."""
 _STATEMENTS = 80
@@ -65,7 +74,7 @@ class SubjectFunctions(TurnFunctions):
         start: Any = None,
         end: Any = None,
         limit: Any = 200,
-        chars: Any = 6_000,
+        chars: Any = 5_000,
         author: Any = None,
         points: Any = True,
     ) -> list[dict[str, Any]]:
@@ -90,9 +99,8 @@ class SubjectFunctions(TurnFunctions):
             weights = [max(shortener.share(line.text, one) for one in about) for line in lines]
         else:
             weights = [shortener.content(line.text) for line in lines]
-        best = _named_first(
-            _best_of_each_day([line.at[:10] for line in lines], weights), told, lines, about, shortener
-        )
+        best = _best_of_each_day([line.at[:10] for line in lines], weights)
+        best = _named_first(_openings_first(best, told, lines, shortener), told, lines, about, shortener)
         chunks = {line.chunk.id: line.chunk for line in told}
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
         chosen: dict[int, list[str]] = {}
@@ -119,6 +127,24 @@ class SubjectFunctions(TurnFunctions):
                 "more chars, or start and end, give others"
             )
         return outlined
+
+    def names(self, most: int) -> list[tuple[str, int, str]]:
+        """The names that the user of a chat says on most days, each with its number of turns and the first day."""
+        users = users_of(self._store)
+        today = self._store.clock()
+        days: dict[str, list[str]] = defaultdict(list)
+        for line in self._told([], None, None):
+            if line.speaker in users:
+                for name in set(_NAME.findall(line.text[:_NAMED_CHARS])):
+                    days[name].append(line.at[:10])
+        recurring = {
+            name: at
+            for name, at in days.items()
+            if len(at) >= _NAMED_TURNS and len(set(at)) >= _NAMED_DAYS and not find_dates(name, today)
+        }
+        ranked = sorted(recurring, key=lambda name: (-len(set(recurring[name])), -len(recurring[name]), name))
+        first = [name for name in ranked if not any(name in one for one in ranked if one != name)][:most]
+        return [(name, len(recurring[name]), min(recurring[name])) for name in first]
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
         """Candidates for changes to a subject."""
@@ -327,6 +353,22 @@ def _named_first(
     first = [place for place in places if place in named]
     others = (place for place in places if place not in named)
     return first + [place for place in others if shortener.has(lines[place].text, telling)]
+
+
+def _openings_first(
+    places: list[int], told: list[Line], lines: list[Line], shortener: Shortener
+) -> list[int]:
+    """The places in their order, but those that follow up on what was said last: "That sounds good! I'll …"."""
+    place_of = {(line.chunk.id, line.number): number for number, line in enumerate(lines)}
+    said: dict[str | None, set[str]] = defaultdict(set)
+    following: set[int] = set()
+    for line in told:
+        talk = line.chunk.metadata.conversation_id
+        place = place_of.get((line.chunk.id, line.number))
+        if place is not None and talk is not None and shortener.new(line.text, said[talk]) < _NEW:
+            following.add(place)
+        said[talk].update(shortener.terms(line.text))
+    return sorted(places, key=following.__contains__)
 
 
 def _best_of_each_day(days: list[str], weights: list[float]) -> list[int]:

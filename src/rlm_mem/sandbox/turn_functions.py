@@ -24,8 +24,11 @@ from rlm_mem.sandbox.line_functions import (
 )
 from rlm_mem.sandbox.patterns import compiled
 from rlm_mem.text.blocks import CODE, blocks, sentences
+from rlm_mem.text.dates import find_dates
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from rlm_mem.chunk import Chunk
 
 __all__ = ["COUNTED_ON", "SHORT_LIST", "CutLists", "TurnFunctions", "recurring_titles", "titles"]
@@ -39,7 +42,13 @@ MAX_POINTS_CHARS = 600
 _MANY_ROWS = 10
 _POINTS_OF_MANY = 150
 """Characters of the headings of one reply where a list has more than ``_MANY_ROWS`` rows."""
+_POINTS_OF_LIST = 2_000
+"""Characters of the headings of all replies of such a list."""
+_WHOLE_OF_LIST = 6_000
+"""Characters of all whole turns and replies of a list, where the program does not say how many each has."""
 _LEAST_WHOLE = 100
+_LEAST_OF_LIST = 300
+"""Fewest characters of each of them."""
 _RECURS = 3
 """A heading that replies of so many days or conversations have says nothing about any of them: "Final Steps"."""
 COUNTED_ON = 500
@@ -53,6 +62,7 @@ _POINT = re.compile(
     r"^(?:(#{1,6})[ \t]{1,4}([^\n]{1,70})|([ \t]{0,8})(?:[-*]|\d{1,2}\.)[ \t]{1,4}\*\*([^*\n]{1,70})\*\*)",
     re.MULTILINE,
 )
+_CLOCK = re.compile(r"\d{1,2}(?:[:.]\d\d|(?: ?[AaPp]\.?[Mm]\b))")
 _NUMBERING = re.compile(r"[*# ]*+(?:\d{1,2}[.)][ \t]++)?[*# ]*+")
 _BELOW_HEADINGS = 10
 """The level of a bold label that is not indented; headings have the levels 1 to 6."""
@@ -113,7 +123,7 @@ class TurnFunctions(LineFunctions):
         chunks: Any = None,
         points: Any = False,
         whole: Any = False,
-        chars: Any = MAX_WHOLE_CHARS,
+        chars: Any = None,
     ) -> list[dict[str, Any]]:
         """Lines of conversations in order of time, or those of some chunks."""
         who = optional_text("author", author)
@@ -136,8 +146,19 @@ class TurnFunctions(LineFunctions):
             if (who is None or is_speaker(line.speaker, who)) and _contains_any(line.text, texts)
         )
         listed = self._some("turns", found, limit, offset)
-        most = count("chars", chars, _LEAST_WHOLE, MAX_WHOLE_CHARS)
+        if chars is None:
+            most = max(_LEAST_OF_LIST, _WHOLE_OF_LIST // max(1, len(listed)))
+        else:
+            most = count("chars", chars, _LEAST_WHOLE, MAX_WHOLE_CHARS)
         shown = [self._turn(line, most if whole else 0) for line in listed]
+        if (
+            whole
+            and chars is None
+            and any(len(row["text"]) >= most or row["reply"].endswith("…") for row in shown)
+        ):
+            self.cut.say(
+                f"turns cut whole texts after {most:,} characters; chars={MAX_WHOLE_CHARS} gives more"
+            )
         if points:
             told: set[tuple[str, int]] = set()  # a reply may have a row of its own after that of its turn
             for row, line in zip(shown, listed, strict=True):
@@ -147,21 +168,35 @@ class TurnFunctions(LineFunctions):
                 (line.chunk, (title for _, title, _ in row["points"]))
                 for row, line in zip(shown, listed, strict=True)
             )
-            room = _POINTS_OF_MANY if len(shown) > _MANY_ROWS else MAX_POINTS_CHARS
+            many = len(shown) > _MANY_ROWS
+            room = min(_POINTS_OF_MANY, _POINTS_OF_LIST // len(shown)) if many else MAX_POINTS_CHARS
             for row in shown:
-                kept = [(level, title) for level, title, _ in row["points"] if title not in recurring]
+                kept = [
+                    (level, title)
+                    for level, title, _ in row["points"]
+                    if title not in recurring and not _timed(title, today)
+                ]
                 row["points"] = _chosen(kept, room)
         return shown
 
     def grep(
-        self, pattern: Any, author: Any = None, ignore_case: Any = True, limit: Any = 50, offset: Any = 0
+        self,
+        pattern: Any,
+        author: Any = None,
+        ignore_case: Any = True,
+        limit: Any = 50,
+        offset: Any = 0,
+        start: Any = None,
+        end: Any = None,
     ) -> list[dict[str, Any]]:
         """Lines that a regular expression matches, in order of time."""
         who = optional_text("author", author)
         search = compiled(pattern, bool(ignore_case))
+        today = self._store.clock()
+        first, last = day("start", start, today), day("end", end, today, last=True)
         found = (
             (line, words, match)
-            for chunk in self._lines.chunks()
+            for chunk in self._lines.chunks(None, first, last)
             if self._may_contain(chunk, who, []) and search(chunk.content) is not None
             for line in self._lines.lines(chunk)
             if who is None or is_speaker(line.speaker, who)
@@ -361,6 +396,13 @@ def titles(text: str) -> set[str]:
 
 def _title(match: re.Match[str]) -> str:
     return _NUMBERING.sub("", match[2] or match[4], count=1).rstrip(" :*#")
+
+
+def _timed(title: str, today: datetime) -> bool:
+    """Whether a heading begins with a time: "7:00 AM - 7:15 AM: Wake up", "July 11 - July 25"."""
+    return _CLOCK.match(title) is not None or any(
+        title.startswith(one.text) for one in find_dates(title, today)
+    )
 
 
 def _headings(line: Line) -> Iterator[re.Match[str]]:

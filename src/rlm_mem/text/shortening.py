@@ -102,13 +102,19 @@ class Shortener:
         has = wanted.intersection(self._terms_of(text))
         return sum(map(self._weight, has)) / sum(map(self._weight, wanted)) if has else 0.0
 
+    def new(self, text: str, known: set[str]) -> float:
+        """The share of a text's words that are not known, 0 to 1; rarer words weigh more."""
+        own = set(self._terms_of(text))
+        whole = sum(map(self._weight, own))
+        return sum(map(self._weight, own - known)) / whole if whole else 0.0
+
     def has(self, text: str, terms: frozenset[str]) -> bool:
         """Whether a text has one of these terms."""
         return not terms.isdisjoint(self._terms_of(text))
 
     def terms(self, text: str) -> frozenset[str]:
         """The different terms of a text."""
-        return frozenset(self._analyser.terms(text))
+        return frozenset(self._terms_of(text))
 
     def names(self, query: str) -> frozenset[str]:
         """The terms of the names in a query: words with a capital within a sentence of the query, or of a text."""
