@@ -8,11 +8,13 @@
 The documentation is that of the standard library of the Python that runs this, from its docstrings, and the given
 Markdown folders; the questions are in `corpora/offline/docs.jsonl`, and those whose answer is not in the corpus are
 left out. `notes.jsonl` has facts that an agent would note, with questions in other words, `projects.jsonl` the notes
-of one company with its people and projects, in which many notes share the words of a question, and
-`languages.jsonl` notes in twelve languages. A question without answers is one that the corpus does not answer.
+of one company with its people and projects, in which many notes share the words of a question, `agents.jsonl` the
+dated notes of twelve agents, each with a memory of its own, and `languages.jsonl` notes in twelve languages. A question
+without answers is one that the corpus does not answer.
 
 Each set is split in two by a hash of the question. Rules were developed on misses of the first half; for the second
-half only the figures are shown.
+half only the figures are shown. Both halves of `agents.jsonl`, whose author had not read the rules, were asked once and
+opened then.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ FILES = {
     "documentation": "docs.jsonl",
     "notes": "notes.jsonl",
     "projects": "projects.jsonl",
+    "agents": "agents.jsonl",
     "languages": "languages.jsonl",
 }
 SETS = tuple(FILES)
@@ -64,6 +67,7 @@ class Asked:
     question: str
     answers: tuple[str, ...]
     beside: str = ""
+    store: str = ""
 
     @property
     def first_half(self) -> bool:
@@ -76,12 +80,25 @@ class Asked:
         return any(one.lower() in low for one in self.answers) and self.beside.lower() in low
 
 
-def questions(name: str) -> tuple[list[str], list[Asked]]:
+@dataclass(frozen=True)
+class Note:
+    """A note of a set; ``at``: when it was written, if that is known; ``store``: the memory it belongs to."""
+
+    text: str
+    at: str | None = None
+    store: str = ""
+
+
+def questions(name: str) -> tuple[list[Note], list[Asked]]:
     """The notes of a set (none for the documentation), and its questions."""
     rows = [json.loads(line) for line in (CORPORA / FILES[name]).read_text(encoding="utf-8").splitlines()]
-    notes = [row["note"] for row in rows if "note" in row]
-    asked = [row for row in rows if "question" in row]
-    return notes, [Asked(row["question"], tuple(row["answers"]), row.get("beside", "")) for row in asked]
+    notes = [Note(row["note"], row.get("at"), row.get("store", "")) for row in rows if "note" in row]
+    asked = [
+        Asked(row["question"], tuple(row["answers"]), row.get("beside", ""), row.get("store", ""))
+        for row in rows
+        if "question" in row
+    ]
+    return notes, asked
 
 
 def library() -> Iterator[tuple[str, str]]:
@@ -99,13 +116,13 @@ def library() -> Iterator[tuple[str, str]]:
         yield name, "\n\n".join(part for part in parts if part)
 
 
-def remember(name: str, memory: Memory, folders: list[Path]) -> int:
-    """Put the corpus of a set into an empty memory; returns the number of its documents."""
+def remember(name: str, memory: Memory, folders: list[Path], store: str = "") -> int:
+    """Put the corpus of a set, or one store of it, into an empty memory; returns the number of its documents."""
     if name != "documentation":
-        notes, _ = questions(name)
+        notes = [note for note in questions(name)[0] if note.store == store]
         with memory.store.batch():
             for note in notes:
-                memory.remember(note)
+                memory.remember(note.text, occurred_at=note.at)
         return len(notes)
     texts = list(library())
     for folder in folders:
@@ -116,15 +133,14 @@ def remember(name: str, memory: Memory, folders: list[Path]) -> int:
     return len(texts)
 
 
-def ask(memory: Memory, asked: list[Asked], report: Report, name: str, *, misses: bool) -> None:
-    """Ask every question and add a row for each half."""
+def add_rows(
+    name: str, results: list[tuple[Asked, RecallResult]], seconds: float, report: Report, *, misses: bool
+) -> None:
+    """Add a row for each half of the questions of a set."""
     for first in (True, False):
-        half = [one for one in asked if one.first_half == first]
-        began = time.perf_counter()
-        results = [(one, memory.recall(one.question)) for one in half]
-        seconds = time.perf_counter() - began
-        there = [pair for pair in results if pair[0].answers]
-        without = [result for one, result in results if not one.answers]
+        half = [pair for pair in results if pair[0].first_half == first]
+        there = [pair for pair in half if pair[0].answers]
+        without = [result for one, result in half if not one.answers]
         report.add(
             set=name,
             half="looked at" if first else "not looked at",
@@ -134,17 +150,17 @@ def ask(memory: Memory, asked: list[Asked], report: Report, name: str, *, misses
             falsely_not_held=share(result.outcome == "not held" for _, result in there),
             wrong_and_sure=share(
                 result.outcome == "answered" and result.confidence > SURE and not is_right(one, result)
-                for one, result in results
+                for one, result in half
             ),
             right_when_sure=share(
-                is_right(*pair) for pair in results if pair[1].content and pair[1].confidence > SURE
+                is_right(*pair) for pair in half if pair[1].content and pair[1].confidence > SURE
             ),
             unanswerable=len(without),
             not_answered=share(result.outcome != "answered" for result in without),
-            seconds_each=round(seconds / max(1, len(half)), 3),
+            seconds_each=round(seconds / max(1, len(results)), 3),
         )
         if misses and first:
-            for one, result in results:
+            for one, result in half:
                 show(one, result)
 
 
@@ -189,18 +205,25 @@ def main() -> int:
     report = Report("offline_corpora", "The offline model on documentation, notes and other languages")
     with tempfile.TemporaryDirectory() as scratch:
         for name in chosen.only or SETS:
-            place = (chosen.keep or Path(scratch)) / name
-            made = place.exists()
-            with Memory.open(place, llm="offline") as memory:
-                if not made:
-                    remember(name, memory, chosen.markdown)
-                _, asked = questions(name)
-                if name == "documentation":
-                    texts = [memory.store.get_chunk(i, track=False) for i in memory.store.list_chunks()]
-                    held = [one.content for one in texts if one is not None]
-                    asked = [one for one in asked if not one.answers or any(map(one.is_answered_by, held))]
-                report.facts[f"chunks of {name}"] = memory.stats().chunk_count
-                ask(memory, asked, report, name, misses=chosen.misses)
+            notes, asked = questions(name)
+            results, count, seconds = [], 0, 0.0
+            for store in dict.fromkeys(note.store for note in notes) or ("",):
+                place = (chosen.keep or Path(scratch)) / name / store
+                made = place.exists()
+                with Memory.open(place, llm="offline") as memory:
+                    if not made:
+                        remember(name, memory, chosen.markdown, store)
+                    own = [one for one in asked if one.store == store]
+                    if name == "documentation":
+                        texts = [memory.store.get_chunk(i, track=False) for i in memory.store.list_chunks()]
+                        held = [one.content for one in texts if one is not None]
+                        own = [one for one in own if not one.answers or any(map(one.is_answered_by, held))]
+                    count += memory.stats().chunk_count
+                    began = time.perf_counter()
+                    results += [(one, memory.recall(one.question)) for one in own]
+                    seconds += time.perf_counter() - began
+            report.facts[f"chunks of {name}"] = count
+            add_rows(name, results, seconds, report, misses=chosen.misses)
     output = chosen.output
     if output is None and (chosen.quick or chosen.only or chosen.misses):
         output = Path(tempfile.gettempdir()) / "offline_corpora.json"

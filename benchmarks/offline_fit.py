@@ -19,10 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rlm_mem.offline.candidates import candidates
+from rlm_mem.offline.examine import READ_FULLY, examine
 from rlm_mem.offline.features import passage_signs, signals, with_unspoken_names
 from rlm_mem.offline.passages import Passage
 from rlm_mem.offline.question import analyse_question
-from rlm_mem.offline.reader import READ_FULLY, examine
 from rlm_mem.offline.weights import Weights
 
 Floats = npt.NDArray[np.float64]

@@ -36,7 +36,7 @@ def load_weights() -> Weights:
 
 
 def answerable_probability(figures: Mapping[str, float], table: Weights) -> float:
-    """How likely the passages contain an answer, from the figures of `reader.evidence_figures`."""
+    """How likely the passages contain an answer, from the figures of `examine.evidence_figures`."""
     return _logistic(figures, table.answerable)
 
 
