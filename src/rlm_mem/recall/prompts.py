@@ -98,7 +98,7 @@ _ECHO_TERMS = 8
 """Fewest terms of a repetition; a shorter line is an answer that shares words, such as "Take the blue one."."""
 _ADVICE = re.compile(
     r"\b(?:(?:should|shall|could|can|might) (?:I|we)|(?:I|we) should|(?:would|do) you (?:say|think)|"
-    r"how (?:do|would) (?:I|we)|suggest\w*|recommend\w*|advi[cs]e|tips)\b",
+    r"how (?:do|would) (?:I|we)|help me|suggest\w*|recommend\w*|advi[cs]e|tips)\b",
     re.IGNORECASE,
 )
 """In a question that asks for advice; also in some that do not."""
