@@ -457,8 +457,8 @@ def test_figures_equal_a_recount_after_every_kind_of_write(both: Both, dsn: str)
         ("UPDATE rlm_mem.namespaces SET loose = loose + 1", "figures"),
         ("UPDATE rlm_mem.chunks SET length = length + 1 WHERE doc % 2 = 0 AND status = 0", "chunks"),
         ("UPDATE rlm_mem.chunks SET segment_count = 99 WHERE doc % 2 = 0 AND status = 0", "chunks"),
-        ("DELETE FROM rlm_mem.postings p USING rlm_mem.terms t WHERE t.term = p.term AND t.text = 'walnut'",
-         "postings"),
+        ("DELETE FROM rlm_mem.postings p USING rlm_mem.terms t"
+         " WHERE t.ns = p.ns AND t.term = p.term AND t.text = 'walnut'", "postings"),
         ("UPDATE rlm_mem.postings SET first = 2000000000 WHERE term = 1 AND first = 0", "postings"),
         ("UPDATE rlm_mem.postings SET entries = set_byte(entries, 4, get_byte(entries, 4) # 1) WHERE term = 1",
          "postings"),

@@ -12,7 +12,9 @@ import pytest
 from rlm_mem.capture.moving import move_chunks
 from rlm_mem.config import Config
 from rlm_mem.errors import InputError, NotFoundError, StorageError
+from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.joined import JoinedStore
 from tests.postgres import Databases
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
@@ -61,6 +63,26 @@ def test_a_moved_namespace_is_found_through_the_directory_and_holds_everything(
         assert dict(store.namespaces()) == {"team/a": 30, "team/b": 1}
     with ChunkStore(other, namespace="team/a") as store:
         assert store.exists(new)
+
+
+def test_two_namespaces_in_two_databases_rank_as_one(places: tuple[str, str]) -> None:
+    """Their words have other numbers in each; which database holds a namespace changes no score."""
+    directory, other = places
+    with ChunkStore(directory, namespace="a") as a, ChunkStore(directory, namespace="b") as b:
+        for number, colour in enumerate(("red", "green", "white", "black", "blue", "grey")):
+            store = b if number % 3 == 0 else a
+            store.create_chunk(
+                f"Note {number}: the {colour} crane of the harbour.", occurred_at=f"2026-01-0{number + 1}"
+            )
+
+    def scores(query: str) -> dict[str, float]:
+        with ChunkStore(directory, namespace="a") as a, ChunkStore(directory, namespace="b") as b:
+            return {hit.chunk_id: round(hit.score, 6) for hit in search(JoinedStore(a, b), query)}
+
+    asked = ("green crane", "the white crane of the harbour", "blue", "harbors")
+    together = [scores(query) for query in asked]
+    move_namespace(directory, "b", other)
+    assert all(together) and [scores(query) for query in asked] == together
 
 
 def test_programs_that_were_open_before_the_move_follow_it(places: tuple[str, str]) -> None:

@@ -156,7 +156,7 @@ class CandidateSource(Protocol):
     def renumbered(self, terms: Ints, other: Self) -> Ints:
         """The number that `other`, another namespace of the same backend, has for each of these terms.
 
-        -1 for one that it lacks. Takes one statement, or none where all namespaces number terms alike.
+        -1 for one that it lacks. Takes one statement on each, or none where all namespaces number terms alike.
         """
         ...
 

@@ -128,9 +128,15 @@ SELECT 2, NULL, NULL, b.segments, b.doc, 0, 0
 #: How many parts of the list of a group's rarest term are read, and from how many chunks the best are chosen.
 _PARTS, _CHOSEN_OF = 4, 64
 
-_RENUMBERED = """
-SELECT mine.term, theirs.term FROM rlm_mem.terms mine JOIN rlm_mem.terms theirs
-    ON theirs.ns = %s AND theirs.text = mine.text WHERE mine.ns = %s AND mine.term = ANY(%s::int4[])
+_NAMED = "SELECT term, text FROM rlm_mem.terms WHERE ns = %s AND term = ANY(%s::int4[])"
+# The texts of terms as one value, which goes to the other namespace as it is: thousands need not be read one by one.
+_TEXTS = """
+SELECT array_agg(term ORDER BY term), array_agg(text ORDER BY term)::text
+FROM rlm_mem.terms WHERE ns = %s AND term = ANY(%s::int4[])
+"""
+_NUMBERED = """
+SELECT array_agg(given.place), array_agg(t.term)
+FROM unnest(%s::text[]) WITH ORDINALITY given(text, place) JOIN rlm_mem.terms t ON t.ns = %s AND t.text = given.text
 """
 
 # All words of short conversations; for long ones only the parts that contain the wanted words.
@@ -227,8 +233,10 @@ class PostgresSource:
 
     def renumbered(self, terms: Ints, other: Self) -> Ints:
         """See `CandidateSource.renumbered`."""
-        rows = self._rows(_RENUMBERED, (other._ns, self._ns, terms.tolist()))
-        found: dict[int, int] = dict(rows)
+        # Not by a join: the other namespace may be on another server, and the workers of a cluster join only their own.
+        ((own, texts),) = self._rows(_TEXTS, (self._ns, terms.tolist()))
+        ((places, numbers),) = other._rows(_NUMBERED, (texts, other._ns))
+        found = {own[place - 1]: number for place, number in zip(places or (), numbers or (), strict=True)}
         return _ints(found.get(number, -1) for number in terms.tolist())
 
     def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
@@ -247,10 +255,7 @@ class PostgresSource:
         names = self._head.authors
         missing = [number for number in wanted if number not in names]
         if missing:  # by a speaker who is newer than the search
-            found = self._rows(
-                "SELECT term, text FROM rlm_mem.terms WHERE ns = %s AND term = ANY(%s::int4[])",
-                (self._ns, missing),
-            )
+            found = self._rows(_NAMED, (self._ns, missing))
             names = names | {number: _author(text) for number, text in found}
         return {number: names[number] for number in wanted if number in names}
 

@@ -84,9 +84,12 @@ def refresh_statistics(pool: Pool) -> None:
 
     The writes are committed already, so a failure here is only logged.
     """
+    # Without it the workers of a cluster, which hold the rows, take a sample of the usual size.
+    everywhere = [("SET LOCAL citus.propagate_set_commands = 'local'", ())] if pool.distributed else []
     try:
         pool.change(
             [
+                *everywhere,
                 (f"SET LOCAL default_statistics_target = {_ROUGH}", ()),
                 (f"ANALYZE (SKIP_LOCKED) {_GROWING}", ()),
             ]
