@@ -14,6 +14,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.capture.context import prompt_context
+from rlm_mem.capture.rules import RULES_FILE
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, hook_client_named
 from rlm_mem.mcp.hooks import log_file
 from tests.capture.sessions import Said, event, written
@@ -183,6 +184,21 @@ def test_the_context_of_a_prompt_with_one_memory_needs_no_tables_of_tokens(memor
     assert "5433" in prompt_context([memory], asked, budget=250).text
     assert prompt_context([memory], "Paint the fence green", budget=250).text == ""
     assert not _toktok.cache_info().currsize
+
+
+@pytest.mark.local_only("about the rules in the folder of a brain")
+def test_rules_with_a_wrong_pattern_stop_the_capture_and_not_the_context(
+    hook: Hook, brain: Path, memory: Memory, tmp_path: Path
+) -> None:
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    (brain / RULES_FILE).write_text('[[rule]]\nname = "open"\nspeakers = ["user"]\npatterns = ["("]\n')
+    transcript = written(tmp_path / "said.jsonl", "claude-code", SAID)
+    assert "short answers" in hook("session-start", transcript=transcript).out
+    asked = "Do I prefer short or long answers?"
+    assert "short answers" in hook("user-prompt", transcript=transcript, prompt=asked, session_id="s-2").out
+    assert not log_file().exists()
+    hook("stop", transcript=transcript)
+    assert "'(' is not a pattern of RE2" in log_file().read_text()
 
 
 @pytest.mark.local_only("about transcripts, not about the store")

@@ -21,7 +21,7 @@ from rlm_mem.text import blocks as structure
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import blocks, units
 
-__all__ = ["RULES_FILE", "SHIPPED", "Kept", "CaptureLimits", "Rules", "load_rules"]
+__all__ = ["RULES_FILE", "SHIPPED", "Kept", "CaptureLimits", "Rules", "load_limits", "load_rules"]
 
 #: Name of the file in a brain folder that replaces the shipped rules.
 RULES_FILE = "capture.toml"
@@ -148,6 +148,19 @@ def load_rules(brain: Path | None) -> Rules:
     Raises:
         InvalidConfig: the file is wrong; the message names it and the place in it. StorageError: it cannot be read.
     """
+    return _compiled(*_file_of(brain))
+
+
+def load_limits(brain: Path | None) -> CaptureLimits:
+    """The limits in the rules of a brain, without compiling the patterns, which takes 10 ms.
+
+    Raises:
+        InvalidConfig, StorageError: as ``load_rules``, but for wrong patterns.
+    """
+    return _written(*_file_of(brain)).limits
+
+
+def _file_of(brain: Path | None) -> tuple[Path, bytes]:
     own = brain / RULES_FILE if brain is not None else None
     path = own if own is not None and own.is_file() else SHIPPED
     try:
@@ -155,11 +168,11 @@ def load_rules(brain: Path | None) -> Rules:
             data = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise StorageError(f"{path} cannot be read: {error.strerror}") from None
-    return _compiled(path, data)
+    return path, data
 
 
 @cache
-def _compiled(path: Path, data: bytes) -> Rules:
+def _written(path: Path, data: bytes) -> RulesText:
     if len(data) > _MAX_BYTES:
         raise InvalidConfig(f"{path} is larger than the {_MAX_BYTES:,} bytes that rules may take")
     try:
@@ -175,6 +188,12 @@ def _compiled(path: Path, data: bytes) -> Rules:
     for rule in written.rule:
         if not 0 <= rule.confidence <= 1 or not set(rule.speakers) <= set(get_args(Speaker)):
             raise InvalidConfig(f"{path}: the confidence of rule {rule.name!r:.60} must be from 0 to 1")
+    return written
+
+
+@cache
+def _compiled(path: Path, data: bytes) -> Rules:
+    written = _written(path, data)
     return Rules(
         path,
         written.limits,

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.capture.context import AgentContext, prompt_context, session_context
 from rlm_mem.capture.projects import Project, project_of
-from rlm_mem.capture.rules import CaptureLimits, Rules, load_rules
+from rlm_mem.capture.rules import load_limits, load_rules
 from rlm_mem.capture.sessions import Session, capture_messages, capture_transcript
 from rlm_mem.capture.transcripts import SessionMessage
 from rlm_mem.config import user_data_brain
@@ -81,7 +81,6 @@ def carry_out(
     Raises:
         RlmMemError: the event is not as the client documents it, or the memory cannot be used.
     """
-    rules = load_rules(brain)
     project = project_of(_folder(event))
     own = namespace or (project.namespace if project is not None else None)
     session = Session(str(_first(event, "session_id", "conversation_id") or "session")[:200], client)
@@ -94,13 +93,11 @@ def carry_out(
             if brain is not None and not (brain / "memory").is_dir():
                 context = None  # the memory is empty
             else:
-                context = _context_for(kind, event, session, project, own, memory, rules.limits)
+                context = _context_for(kind, event, session, project, own, memory, brain)
             if kind == "user-prompt" and _transcript(event) is None:
-                _capture(
-                    event, session, memory(own), rules
-                )  # without a transcript it cannot be captured later
+                _capture(event, session, memory(own), brain)  # it could not be captured later
             return context.text if context is not None else ""
-        _capture(event, session, memory(own), rules)
+        _capture(event, session, memory(own), brain)
     return ""
 
 
@@ -111,8 +108,9 @@ def _context_for(
     project: Project | None,
     own: str | None,
     memory: Callable[[str | None], Memory],
-    limits: CaptureLimits,
+    brain: Path | None,
 ) -> AgentContext:
+    limits = load_limits(brain)
     shared = memory(None)
     of_project = memory(own) if own is not None and own != shared.store.namespace else None
     known = _shown_chunks(shared)
@@ -151,8 +149,9 @@ def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
     return {name: ids for name, ids in known.items() if isinstance(ids, list)}
 
 
-def _capture(event: Mapping[str, Any], session: Session, memory: Memory, rules: Rules) -> None:
+def _capture(event: Mapping[str, Any], session: Session, memory: Memory, brain: Path | None) -> None:
     """Capture the transcript that the event names, else the messages in the event itself."""
+    rules = load_rules(brain)
     path = _transcript(event)
     if path is not None:
         capture_transcript(memory, path, session, rules)
