@@ -15,6 +15,8 @@ from itertools import filterfalse, islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from rlm_mem import search as searching
 from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import is_untrusted, outside
@@ -236,7 +238,7 @@ class Lines:
         for one in self._apart(chunk.content, said):
             # A label may be inside what looks like a code block without an end.
             named = one.speaker or speaker
-            spoken.append(one._replace(speaker=named))
+            spoken.append(replace(one, speaker=named))
             speaker = self._last_label(chunk.content[one.body : one.end]) or named
         self._spoke = {(talk, parts, part): speaker}
         return spoken
@@ -249,7 +251,7 @@ class Lines:
         for one in said:
             labels = [] if one.speaker else self._labels_in(content, one)
             for place, name in labels:
-                yield one._replace(end=place)
+                yield replace(one, end=place)
                 body = place + len(name) + 1
                 one = Said(place, one.end, body + (content[body : body + 1] == " "), name)
             yield one

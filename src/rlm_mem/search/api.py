@@ -9,9 +9,9 @@ from datetime import date, datetime
 from functools import partial
 from heapq import merge
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
-from msgspec import structs
+from msgspec import Struct, structs
 
 from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
@@ -190,7 +190,7 @@ def search(
     return _with_neighbours(store, store.backend.retried(found), by, neighbours, read)
 
 
-class Passages(NamedTuple):
+class Passages(Struct, frozen=True):
     """What one search of the index finds for a text.
 
     Attributes:

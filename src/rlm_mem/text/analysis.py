@@ -20,7 +20,7 @@ from functools import cache, lru_cache, partial, reduce
 from itertools import chain
 from operator import or_
 from threading import Lock
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 
 import Stemmer  # type: ignore[import-not-found]  # it has no annotations
 from msgspec import Struct
@@ -148,22 +148,18 @@ _HINTS = {
 }
 
 
-class _Cues(NamedTuple):
-    """The patterns of `segment_flags`: times, cues of any case with their bits, and cues that depend on case."""
-
-    time: re.Pattern[str]
-    caseless: tuple[tuple[re.Pattern[str], int], ...]
-    cased: tuple[tuple[re.Pattern[str], int], ...]
+_BitPatterns = tuple[tuple[re.Pattern[str], int], ...]
 
 
 @cache
-def _cues(ascii_only: bool) -> _Cues:
-    """The patterns, compiled when first used: a search without changes to index needs none of them.
+def _cues(ascii_only: bool) -> tuple[re.Pattern[str], _BitPatterns, _BitPatterns]:
+    """The patterns of `segment_flags`: times, cues of any case with their bits, and cues that depend on case.
 
-    Those for ASCII search in lowered text, because comparing case costs several times more.
+    They are compiled when first used: a search without changes to index needs none of them. Those
+    for ASCII search in lowered text, because comparing case costs several times more.
     """
     flags = re.ASCII if ascii_only else re.IGNORECASE
-    return _Cues(
+    return (
         re.compile(cues.TIME, flags),
         tuple((re.compile(pattern, flags), bit) for pattern, bit in _CASELESS_CUES),
         tuple((re.compile(pattern), bit) for pattern, bit in _CASED_CUES),

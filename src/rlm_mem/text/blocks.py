@@ -10,7 +10,9 @@ import re
 import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rlm_mem.text.layout import TextLine, fences, is_prose, lines_of, tables
 from rlm_mem.text.patterns import late
@@ -28,7 +30,7 @@ CODE = "code"
 RULE = "rule"  # a line of dashes or stars between sections
 
 
-class Block(NamedTuple):
+class Block(Struct, frozen=True, gc=False):
     """One structural unit: `text[start:end]`, without the line breaks around it.
 
     `body_start` is where the words begin after a speaker's label or an item's marker. `author` is the speaker
@@ -306,7 +308,7 @@ def _inherit_authors(found: list[Block]) -> list[Block]:
         elif block.kind in (HEADING, RULE):
             author = None
         elif author is not None:
-            block = block._replace(author=author)
+            block = replace(block, author=author)
         result.append(block)
     return result
 
@@ -387,7 +389,7 @@ _LABEL_WITHOUT_STAMP = _label("(?!)")
 """Without the forms of time stamps, which take 4 ms to compile."""
 
 
-class SpeakerLabel(NamedTuple):
+class SpeakerLabel(Struct, frozen=True, gc=False):
     """A line's label: the speaker's name, and where the words begin (characters from the line's start)."""
 
     name: str
@@ -443,7 +445,7 @@ def _capital(word: str) -> bool:
 # --- whole turns ----------------------------------------------------------------------------------------------------
 
 
-class Said(NamedTuple):
+class Said(Struct, frozen=True, gc=False):
     """One turn, `text[start:end]`, whose words begin at `body` after the label; `speaker` is None in a plain note."""
 
     start: int
@@ -476,7 +478,7 @@ def said_in(text: str) -> list[Said]:
         elif apart:
             turns.append(Said(block.start, block.end, block.start, None))
         else:
-            turns[-1] = turns[-1]._replace(end=block.end)
+            turns[-1] = replace(turns[-1], end=block.end)
     return turns
 
 

@@ -7,7 +7,10 @@ in exactly one segment, and no segment is longer than a bound.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Literal, NamedTuple
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.blocks import Block, blocks, pieces, units
@@ -25,7 +28,7 @@ _MAX_HEADING = 200  # as context of what stands below it
 _TINY = 40  # "Yes." alone has no content: it joins the next sentence, or the one before at the end
 
 
-class Segment(NamedTuple):
+class Segment(Struct, frozen=True, gc=False):
     """`content[start:end]`; the words begin at `body_start`, after a speaker's label or an item's marker.
 
     `under` is the header of its table, or the terms that it explains.
@@ -145,7 +148,7 @@ def split_segments(content: str) -> list[Segment]:
     for block in blocks(content):
         if block.kind in _WORDLESS and found and _is_wordless(content, block):
             # A line of dashes has no words: it belongs to the segment before it.
-            found[-1] = found[-1]._replace(end=block.end)
+            found[-1] = replace(found[-1], end=block.end)
             continue
         kind = _KINDS[block.kind]
         if block.kind in _ABOVE:
