@@ -517,7 +517,7 @@ def with_what_holds_first(
         return hits
     first = _latest_first([*hits[:COMPARED], *found], COMPARED + len(found), read, asked, analyser)[0]
     left = [one for one in found if one.chunk_id != first.chunk_id]
-    place = _retelling_first([first, *left], read, asked, analyser, POSSIBLE)
+    place = _retelling_first([first, *left], read, asked, analyser, beside=True)
     beside = [structs.replace(left[place - 1], score=hits[0].score)] if place else []
     rest = (hit for hit in hits if (hit.chunk_id, hit.start) != (first.chunk_id, first.start))
     return [first, *beside, *rest]
@@ -535,7 +535,7 @@ def _latest_first(
         best, part = hits[:compared], "says so"
         place = _ending_first(best, analyser)
         if not place:
-            place, part = _retelling_first(best, read, asked, analyser, LIKELY), "tells again"
+            place, part = _retelling_first(best, read, asked, analyser), "tells again"
         if not place:
             break
         hits = _with_first(hits, place, part)
@@ -595,9 +595,14 @@ def _retelling_first(
     read: Mapping[str, Chunk],
     asked: PresentQuestion | None,
     analyser: Analyser,
-    least: float,
+    *,
+    beside: bool = False,
 ) -> int:
-    """The place of the hit that most probably retells what the first one answers; 0 for none likely enough."""
+    """The place of the hit that most probably retells what the first one answers; 0 for none likely enough.
+
+    Args:
+        beside: the hit is wanted beside the first one, not before it: a possible retelling will do.
+    """
     if asked is None:
         return 0
     later = _later(hits)
@@ -611,15 +616,13 @@ def _retelling_first(
         told.append(content if len(content) <= LONGEST_NOTE else hit.snippet)
         texts[told[-1]] = stems_in(told[-1], analyser)
     year = int(hits[0].at[:4])
-    best, found = least, 0
+    best, found = POSSIBLE if beside else LIKELY, 0
     for place in later:
         hit = hits[place]
         if hit.at > hits[0].at and _is_note(hit, read, asked):
             odds = retelling(asked, told[0], told[place], texts, analyser, year=year, least=best)
             # Without a word of change only a later note that surely retells the earlier one comes before it.
-            if odds > best and (
-                odds > SURE or least == POSSIBLE or tells_of_change(told[0], told[place], analyser)
-            ):
+            if odds > best and (beside or odds > SURE or tells_of_change(told[0], told[place], analyser)):
                 best, found = odds, place
     return found
 

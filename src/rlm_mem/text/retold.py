@@ -245,12 +245,11 @@ def retelling(
     if not found:
         return least
     odds = float(_BIAS + sum(map(mul, WEIGHTS.values(), found)))
-    sign = dict(zip(WEIGHTS, found, strict=True))
-    changed = sign["answer ended"] or sign["answer denied"]
     if odds <= least:
         return least
+    sign = dict(zip(WEIGHTS, found, strict=True))
     weakly = least < LIKELY
-    doubted = weakly and odds > SURE and bool(changed)
+    doubted = weakly and odds > SURE and bool(sign["answer ended"] or sign["answer denied"])
     if year is not None and is_apart(
         asked, earlier, later, texts, analyser, year=year, briefly=weakly, doubted=doubted
     ):
