@@ -311,7 +311,7 @@ class Memory:
         Args:
             given: fields of ``Limits``.
         """
-        from rlm_mem.recall.recall import limits_from
+        from rlm_mem.recall.running import limits_from
 
         return limits_from(self.config.recall).changed(given)
 

@@ -71,6 +71,7 @@ LATE = {
     "rlm_mem.recall.reason": Late(65, "memory"),
     "rlm_mem.recall.recall": Late(62, "memory"),
     "rlm_mem.recall.replaying": Late(5, "cli.records"),
+    "rlm_mem.recall.running": Late(60, "memory"),
     "rlm_mem.recall.trajectory_export": Late(52, "memory"),
     "rlm_mem.recall.trajectory": Late(53, "mcp.resources memory operations.changes"),
     "rlm_mem.receipts": Late(110, "cli.receipt memory"),
@@ -101,7 +102,7 @@ LATE = {
 }
 
 SMALL = {
-    "rlm_mem.recall.scaffold": "recall.recall",
+    "rlm_mem.recall.scaffold": "recall.running",
     "rlm_mem.store.local.integrity": "store.local.local_backend",
     "rlm_mem.text.tokens": "store.core.writer store.core.integrity store.local.prepare",
     "toktok": "text.tokens",

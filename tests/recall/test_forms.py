@@ -175,7 +175,7 @@ def test_sub_calls_go_to_the_cheaper_model_within_their_budget(
     cheap = ScriptedLLM(
         default=Completion("small", Usage(10, 2), model="cheap", cost=Decimal("0.001")), name="cheap"
     )
-    import rlm_mem.recall.recall as run_module
+    import rlm_mem.recall.running as run_module
 
     real = run_module.adapt
     monkeypatch.setattr(

@@ -137,7 +137,7 @@ def test_the_server_loads_only_what_describes_its_operations_before_the_first_ca
             "rlm_mem.continuum.query",
             "rlm_mem.interchange.importing",
             "rlm_mem.persona.library",
-            "rlm_mem.recall.recall",
+            "rlm_mem.recall.running",
             "rlm_mem.recall.trajectory",
             "rlm_mem.sandbox.session",
             "rlm_mem.store.core.chunk_store",

@@ -43,6 +43,7 @@ __all__ = [
     "breaking",
     "estimate_usage",
     "is_llm",
+    "is_offline",
     "render_prompt",
     "sendable",
     "unbroken",
@@ -182,6 +183,11 @@ def is_llm(model: object) -> TypeGuard[LLM]:
         return False
     takes_all = any(one.kind is inspect.Parameter.VAR_KEYWORD for one in parameters.values())
     return takes_all or {"max_tokens", "timeout"} <= parameters.keys()
+
+
+def is_offline(model: LLM) -> bool:
+    """Whether a model is built in: it needs no instructions, and has nothing to fall back to."""
+    return model.name == "offline"
 
 
 def as_messages(prompt: Prompt) -> list[Message]:

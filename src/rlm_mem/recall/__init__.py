@@ -1,8 +1,8 @@
 """RECALL and REASON: the RLM loop over a store, its trajectories, their replay and cost, and the host-driven form.
 
-``loop`` asks the model and runs what it wrote (``prompts``, ``programs``, ``model_calls``); ``recall`` combines
-session, budget and trajectory, for ``reason`` as well. Nothing here writes chunks. Programs run in ``sandbox``; the
-models that write them are in ``models``.
+``loop`` asks the model and runs what it wrote (``prompts``, ``programs``, ``model_calls``); ``running`` combines
+session, budget and trajectory into a run, of which ``recall`` and ``reason`` make their results. Nothing here writes
+chunks. Programs run in ``sandbox``; the models that write them are in ``models``.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ if TYPE_CHECKING:
     from rlm_mem.recall.host_session import Execution, RecallSession, recall_session
     from rlm_mem.recall.outcome import OUTCOMES, OutcomeWord
     from rlm_mem.recall.reason import ReasoningResult, ReasoningStep, ReasonOperation
-    from rlm_mem.recall.recall import RecallOperation, RecallResult, check_query, limits_from
+    from rlm_mem.recall.recall import RecallOperation, RecallResult
     from rlm_mem.recall.repl_session import REPLSession
     from rlm_mem.recall.replaying import Replay, ReplayStep, replay
+    from rlm_mem.recall.running import check_query, limits_from
     from rlm_mem.recall.trajectory import (
         Outcome,
         SubCall,
@@ -83,14 +84,16 @@ __getattr__ = loader(
         "recall": (
             "RecallOperation",
             "RecallResult",
-            "check_query",
-            "limits_from",
         ),
         "repl_session": ("REPLSession",),
         "replaying": (
             "Replay",
             "ReplayStep",
             "replay",
+        ),
+        "running": (
+            "check_query",
+            "limits_from",
         ),
         "trajectory": (
             "Outcome",

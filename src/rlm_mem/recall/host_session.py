@@ -19,17 +19,10 @@ from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_
 from rlm_mem.recall.loop import LoopResult, LoopStep, error_hint, first_ids, make_step, run_programs
 from rlm_mem.recall.programs import ShownData
 from rlm_mem.recall.prompts import feedback, instructions
-from rlm_mem.recall.recall import (
-    HostFunctions,
-    RecallResult,
-    Run,
-    Runner,
-    check_query,
-    limits_from,
-    recall_result,
-)
+from rlm_mem.recall.recall import RecallResult, recall_result
 from rlm_mem.recall.repl_session import REPLSession
 from rlm_mem.recall.result_schema import ResultSchema
+from rlm_mem.recall.running import HostFunctions, Run, Runner, check_query, limits_from
 from rlm_mem.recall.trajectory import RecordedLLM
 from rlm_mem.recall.trust_remarks import UntrustedRemarks
 from rlm_mem.sandbox.dispatch import check_final

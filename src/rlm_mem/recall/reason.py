@@ -8,19 +8,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import AGAINST_LINK_TYPES
-from rlm_mem.models.base import Limits, Usage
+from rlm_mem.models.base import Limits, Usage, is_offline
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
-from rlm_mem.recall.recall import (
-    Run,
-    RunOperation,
-    Source,
-    check_query,
-    described,
-    log_reading,
-    source_of,
-)
+from rlm_mem.recall.recall import Source, described, log_reading, source_of
+from rlm_mem.recall.running import Run, RunOperation, check_query
 from rlm_mem.recall.trajectory import Trajectory, record_recall
 from rlm_mem.telemetry import observed
 
@@ -100,7 +93,7 @@ class ReasoningResult:
 
 
 class ReasonOperation(RunOperation):
-    """Reasons over a store; arguments as for :class:`~rlm_mem.recall.recall.RunOperation`.
+    """Reasons over a store; arguments as for :class:`~rlm_mem.recall.running.RunOperation`.
 
     With the offline model a fixed program walks the links (:mod:`rlm_mem.recall.offline_reason`).
     """
@@ -121,7 +114,7 @@ class ReasonOperation(RunOperation):
         run = runner.run(
             query,
             "reason",
-            llm=offline if runner.llm.name == "offline" else None,
+            llm=offline if is_offline(runner.llm) else None,
             limits=limits,
             task=REASON_TASK,
             fallback=offline,

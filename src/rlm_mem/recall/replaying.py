@@ -17,8 +17,8 @@ from rlm_mem.errors import BudgetError, ModelUnavailable
 from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages, render_prompt
 from rlm_mem.recall.loop import LoopStep, answer_text, make_step, output_limit, run_programs
 from rlm_mem.recall.programs import QuotedProgram
-from rlm_mem.recall.recall import Runner
 from rlm_mem.recall.result_schema import ResultSchema
+from rlm_mem.recall.running import Runner
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory, prompt_key, stamp
 from rlm_mem.sandbox.values import Final
 from rlm_mem.text.comparing import opcodes

@@ -225,10 +225,7 @@ class LocalBackend(LocalIndex):
             if pending is not None:
                 return decode_chunk(encode_chunk(pending))
         try:
-            # Without a buffer: making one takes longer than reading the whole file.
-            with open(self.layout.place(row.path), "rb", buffering=0) as handle:  # noqa: PTH123 - a path that is a text
-                stat = os.fstat(handle.fileno())
-                data = handle.read()
+            data, signature = files.read_signed(self.layout.place(row.path))
             chunk = decode_chunk(data)
             if chunk.id != row.id:
                 raise InvalidChunk(f"the file holds the chunk {chunk.id}")
@@ -238,7 +235,7 @@ class LocalBackend(LocalIndex):
         except (InvalidChunk, OSError) as error:
             _logger.error("unreadable chunk file %s: %s", row.path, error)
             return None
-        if files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino) != row.signature:
+        if signature != row.signature:
             self._notice(row.path)
         reads = self._reads.of(row.id)
         chunk.metadata.access_count = max(chunk.metadata.access_count, row.access_count) + (

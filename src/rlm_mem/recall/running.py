@@ -1,0 +1,460 @@
+"""A run: a model answers one question by programs, with its sub-questions, within one budget.
+
+A :class:`Runner` makes what a run needs (opening, record, session) and starts it; RECALL, REASON, sessions of hosts and
+replays all use it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
+from datetime import date, datetime
+from decimal import Decimal
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.arguments import check_function, check_kind, check_mapping
+from rlm_mem.chunk import format_time
+from rlm_mem.config import Config
+from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout
+from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
+from rlm_mem.models.opening import adapt
+from rlm_mem.recall.loop import Loop, LoopResult, LoopStep, first_ids
+from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
+from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
+from rlm_mem.recall.result_schema import ResultSchema
+from rlm_mem.recall.trajectory import RecordedLLM, TrajectoryRecorder, error_text, prune_trajectories
+from rlm_mem.recall.trust_remarks import UntrustedRemarks
+from rlm_mem.sandbox.engine import stop_of_context
+from rlm_mem.sandbox.session import SandboxSession
+
+if TYPE_CHECKING:
+    from rlm_mem.config import RecallConfig
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["HostFunctions", "OnText", "Run", "RunOperation", "Runner", "check_query", "limits_from"]
+
+MAX_SUB_SESSIONS = 4
+"""Sub-questions of a batch that are answered at the same time."""
+_OFFLINE_SECONDS = 5.0
+"""Least seconds that the offline model gets, even if a slow model has used up the time of the run."""
+_FIGURES_SECONDS = 5.0
+"""How old the figures of the store in an opening may be."""
+_MAX_QUERY = 10_000
+_REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd", "repetition")
+"""Values of ``stopped_by`` after which the offline model takes over from a model with replies that did not run."""
+
+OnText = Callable[[str], None] | None
+HostFunctions = Mapping[str, Callable[..., Any]]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run that ended, with its trajectory still open for the outcome."""
+
+    loop: LoopResult
+    opening: Opening
+    evidence: tuple[str, ...]
+    spent: Spent
+    recorder: TrajectoryRecorder
+
+
+def limits_from(config: RecallConfig) -> Limits:
+    """The limits that the settings ask for; 0 tokens or dollars mean no limit."""
+    return Limits(
+        iterations=config.max_iterations,
+        depth=config.max_depth,
+        seconds=config.max_seconds,
+        model_calls=config.max_model_calls,
+        tokens=config.max_tokens or None,
+        usd=config.max_usd or None,
+    )
+
+
+def check_query(query: str) -> str:
+    """Return the question without surrounding space.
+
+    Raises:
+        InvalidQuery: empty, not text, not valid Unicode, or longer than 10,000 characters.
+    """
+    if not isinstance(query, str) or not query.strip():
+        raise InvalidQuery("the question is empty", hint="ask in words: recall('what did Ana decide?')")
+    if len(query) > _MAX_QUERY:
+        raise InvalidQuery(
+            f"the question has {len(query):,} characters; at most {_MAX_QUERY:,} are allowed",
+            hint="remember long texts, and ask about them in a few sentences",
+        )
+    try:
+        query.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise InvalidQuery(
+            f"the question contains a lone surrogate at character {error.start}: it is not valid Unicode text"
+        ) from None
+    return query.strip()
+
+
+def _plain_number(value: Decimal | float | None) -> float | str | None:
+    """The value as the trajectory file has it: a decimal as text, which keeps it exact."""
+    return str(value) if isinstance(value, Decimal) else value
+
+
+class Runner:
+    """Runs questions against one store with one model; the arguments are those of :class:`RunOperation`."""
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        llm: object = None,
+        *,
+        limits: Limits | None = None,
+        config: Config | None = None,
+        functions: HostFunctions | None = None,
+        engine: str | None = None,
+        as_of: str | date | datetime | None = None,
+    ) -> None:
+        self.store = store
+        self.view = store if as_of is None else store.held_at(as_of)
+        self.config: Config = store.config if config is None else check_kind(config, Config, "config")
+        self.llm = llm if is_llm(llm) else adapt(llm, self.config)
+        self.limits = check_kind(limits, Limits, "limits") if limits else limits_from(self.config.recall)
+        self.functions = {} if functions is None else dict(check_mapping(functions, "functions"))
+        self.engine = self.config.sandbox.engine if engine is None else check_kind(engine, str, "engine")
+        self._figures: tuple[float, dict[str, Any]] | None = None
+
+    def run(
+        self,
+        query: str,
+        operation: str,
+        *,
+        llm: LLM | None = None,
+        limits: Limits | None = None,
+        task: str = "",
+        fallback: LLM | None = None,
+        form: ResultSchema | None = None,
+        on_step: Callable[[LoopStep], None] | None = None,
+        on_text: OnText = None,
+    ) -> Run:
+        """Run one question to its end.
+
+        Args:
+            query, operation: the question; ``recall`` or ``reason``.
+            llm, limits: what writes the programs, and the budgets of this run; None: the runner's.
+            task, form: what kind of answer is wanted; the form that it must fit.
+            fallback: takes over from a model whose replies do not run; None: the offline model.
+            on_step, on_text: called after each turn, and with each piece of the model's replies.
+
+        Raises:
+            InvalidQuery: the question is empty.
+            ModelError: the model failed; the steps so far are in the trajectory.
+        """
+        query = check_query(query)
+        llm = llm or self.llm
+        if limits is not None:
+            check_kind(limits, Limits, "limits")
+        if on_step is not None or on_text is not None:
+            check_function(on_step, "on_step"), check_function(on_text, "on_text")
+        budget = Budget(limits or self.limits)
+        recorder = self.recorder(query, operation, llm.name, budget.limits)
+        answering = _Answering(self, llm, fallback, budget, recorder, form, on_step)
+        budget.start()
+        if form is not None:
+            task = f"{task} {form.task}".strip()
+            recorder.trajectory.result_schema = form.json_schema
+        opening = self.opening(query, task, outline=not is_offline(llm))
+        recorder.begin(opening.store, opening.hits)
+        try:
+            loop = answering.answer(opening, on_text=on_text)
+        except BaseException as error:
+            recorder.finish(budget.spent(), evidence=answering.evidence, error=error_text(error))
+            error.add_note(f"The steps so far are in trajectory {recorder.trajectory.id}.")
+            raise
+        return Run(loop, opening, first_ids(answering.evidence), budget.spent(), recorder)
+
+    def opening(self, query: str, task: str = "", outline: bool = False) -> Opening:
+        """What the model sees first; figures of the store may be up to 5 seconds old, hits are always current."""
+        if self._figures is None or time.monotonic() - self._figures[0] > _FIGURES_SECONDS:
+            self._figures = (time.monotonic(), store_figures(self.view))
+        figures = dict(self._figures[1])
+        return build_opening(
+            self.view, query, limit=self.config.recall.first_hits, task=task, figures=figures, outline=outline
+        )
+
+    def recorder(self, query: str, operation: str, model: str, limits: Limits) -> TrajectoryRecorder:
+        """Begin a trajectory, and delete those older than ``recall.keep_trajectory_days``."""
+        settings = self.config.recall
+        recorder = TrajectoryRecorder(
+            self.store,
+            operation,
+            query,
+            model=model,
+            engine=self.engine,
+            limits={name: _plain_number(value) for name, value in asdict(limits).items()},
+            enabled=settings.trajectories,
+        )
+        if self.view.as_of is not None:
+            recorder.trajectory.as_of = format_time(self.view.as_of)
+        if recorder.recording:
+            prune_trajectories(self.store, settings.keep_trajectory_days)
+        return recorder
+
+    def sub_model(self, writer: LLM) -> LLM:
+        """The model that answers ``llm_query`` in programs of ``writer``: ``llm.sub_model`` if set, else ``writer``."""
+        settings = self.config
+        named = "" if is_offline(writer) else settings.llm.sub_model
+        model = adapt(named, settings) if named else writer
+        limits = settings.recall
+        bounded = limits.max_sub_calls or limits.max_sub_tokens or limits.max_sub_usd
+        return SubModel(model, settings) if bounded else model
+
+    def session(
+        self,
+        budget: Budget,
+        llm: LLM,
+        sub_question: Callable[[str], dict[str, Any]],
+        sub_questions: Callable[[list[str]], list[Any]] | None = None,
+        accept: Callable[[Any], Any] | None = None,
+        kind: type[SandboxSession] = SandboxSession,
+    ) -> SandboxSession:
+        """A sandbox session with this runner's settings that spends from ``budget``.
+
+        Args:
+            llm: answers ``llm_query``.
+            sub_question: answers ``rlm_query``.
+            sub_questions: answers ``rlm_query_batched``; None: one by one.
+            accept: raises InputError for an answer that does not have the required form.
+            kind: class of the session.
+        """
+        calls = ModelCalls(llm, budget, self.config)
+        return kind(
+            self.view,
+            ask=calls.ask,
+            ask_all=calls.ask_all,
+            sub_question=sub_question,
+            check=budget.check,
+            functions=self.functions,
+            timeout_seconds=self.config.sandbox.timeout_seconds,
+            engine=self.engine,
+            config=self.config,
+            sub_questions=sub_questions,
+            accept=accept,
+        )
+
+
+class _Answering:
+    """Answers the question of a run, and its sub-questions, each in a session of its own.
+
+    Args:
+        runner, recorder, budget: of the run.
+        llm, fallback: the model that answers, and the one that takes over if it cannot (None: the offline model).
+        form: the form that the answer to the question itself must fit.
+        on_step: called after each turn.
+
+    Attributes:
+        evidence: ids of the chunks that the programs read, in order.
+    """
+
+    def __init__(
+        self,
+        runner: Runner,
+        llm: LLM,
+        fallback: LLM | None,
+        budget: Budget,
+        recorder: TrajectoryRecorder,
+        form: ResultSchema | None,
+        on_step: Callable[[LoopStep], None] | None,
+    ) -> None:
+        self._runner = runner
+        self._llm = llm
+        self._fallback = fallback
+        self._sub_model: LLM = RecordedLLM(runner.sub_model(llm), recorder)
+        self._budget = budget
+        self._recorder = recorder
+        self._form = form
+        self._on_step = on_step
+        self._recording = threading.Lock()
+        self.evidence: dict[str, None] = {}
+
+    def answer(self, opening: Opening, depth: int = 0, on_text: OnText = None) -> LoopResult:
+        """Answer by programs of the model.
+
+        Where none of these runs, the model only reads what built-in programs find (RECALL only); where it cannot do
+        that either, or does not answer in time, the fallback writes the programs.
+        """
+        scaffold = "never" if is_offline(self._llm) else self._runner.config.recall.scaffold
+        taken: list[LoopStep] = []
+        why, can_read = "recall.scaffold is always", True
+        if scaffold != "always":
+            hands_over = scaffold == "auto"
+            try:
+                loop = self._write(
+                    self._llm, opening, depth, self._budget, taken, on_text=on_text, hands_over=hands_over
+                )
+            except ModelTimeout:
+                if scaffold == "never" or any(step.ran for step in taken):
+                    raise
+                why, can_read = "the model did not answer in time", False
+            else:
+                weak = loop.handed_over or (loop.not_run > 0 and loop.stopped_by in _REPLACEABLE)
+                if scaffold == "never" or not weak:
+                    return loop
+                why, can_read = "the model's programs did not run", loop.handed_over
+        if can_read and self._recorder.trajectory.operation == "recall":
+            try:
+                self._budget.enter(depth)
+                read = self._read(opening, depth, taken, on_text)
+            except (BudgetError, ModelTimeout) as error:
+                read = str(error)
+            if isinstance(read, LoopResult):
+                note = f"{why}, so it only read what was found for it"
+                return replace(read, detail={"method": "scaffolded", "note": note})
+            why = f"{why}; {read}" if read else why
+        # The offline model costs nothing but a little time.
+        limits = Limits(
+            iterations=10,
+            depth=self._runner.limits.depth,
+            seconds=max(_OFFLINE_SECONDS, self._budget.remaining_seconds()),
+            model_calls=None,
+        )
+        loop = self._write(self._fallback or adapt("offline"), opening, depth, Budget(limits), taken)
+        return replace(
+            loop, detail={"method": "offline", "note": f"{why}; this is what the offline model found"}
+        )
+
+    def _write(
+        self,
+        writer: LLM,
+        opening: Opening,
+        depth: int,
+        budget: Budget,
+        taken: list[LoopStep],
+        *,
+        on_text: OnText = None,
+        hands_over: bool = False,
+    ) -> LoopResult:
+        """Let a model write programs to the end; ``taken`` has the steps so far, and gets further ones."""
+        answers = self._sub_model if writer is self._llm else RecordedLLM(writer, self._recorder)
+        session = self._session(opening, depth, budget, answers)
+        with session, session.driven() as call_apart:
+            return Loop(
+                session,
+                # If the run can be cancelled, waiting for the model can be abandoned, too.
+                writer if stop_of_context() is None else StoppableModel(writer, call_apart),
+                opening,
+                budget=budget,
+                system=instructions(self._runner.functions, model=not is_offline(writer)),
+                depth=depth,
+                first_turn=len(taken) + 1,
+                on_step=partial(self._record, taken),
+                on_text=on_text,
+                untrusted=UntrustedRemarks(self._runner.view),
+                hands_over=hands_over,
+            ).run()
+
+    def _read(self, opening: Opening, depth: int, taken: list[LoopStep], on_text: OnText) -> LoopResult | str:
+        """Let the model read what built-in programs find; the reason if it gives no answer."""
+        from rlm_mem.recall.scaffold import Scaffold  # needed for weak models only
+
+        session = self._session(opening, depth, self._budget, self._sub_model)
+        with session, session.driven() as call_apart:
+            scaffold = Scaffold(
+                session,
+                self._llm if stop_of_context() is None else StoppableModel(self._llm, call_apart),
+                opening,
+                budget=self._budget,
+                depth=depth,
+                first_turn=len(taken) + 1,
+                on_step=partial(self._record, taken),
+                on_text=on_text,
+                form=self._form if depth == 0 else None,
+            )
+            why = scaffold.run()
+            final = session.final
+            if why is not None or final is None:
+                return why or "the answer was not accepted"
+            read = (chunk_id for step in scaffold.steps for chunk_id in step.chunks_read)
+            return LoopResult(
+                answer=final.answer,
+                concluded=True,
+                chunk_ids=tuple(final.chunk_ids),
+                confidence=None,
+                steps=tuple(scaffold.steps),
+                evidence=first_ids(dict.fromkeys(read)),
+            )
+
+    def _session(self, opening: Opening, depth: int, budget: Budget, answers: LLM) -> SandboxSession:
+        def sub_question(question: str) -> dict[str, Any]:
+            return self._sub_question(question, depth + 1)
+
+        def sub_questions(questions: list[str]) -> list[Any]:
+            # Nested batches are answered one by one: each session of a run occupies a worker.
+            at_once = MAX_SUB_SESSIONS if depth == 0 else 1
+            return in_parallel(sub_question, [(question,) for question in questions], at_once)
+
+        accept = self._form.value_of if self._form is not None and depth == 0 else None
+        session = self._runner.session(budget, answers, sub_question, sub_questions, accept=accept)
+        session.shown(opening.hit_ids)
+        return session
+
+    def _sub_question(self, question: str, depth: int) -> dict[str, Any]:
+        question = check_query(question)
+        # Checked before the opening is built, so that a refused depth costs nothing.
+        self._budget.enter(depth)
+        result = self.answer(self._runner.opening(question), depth)
+        self._budget.check()
+        return {
+            "answer": result.answer,
+            "chunk_ids": list(result.chunk_ids or result.evidence),
+            "confidence": result.confidence,
+        }
+
+    def _record(self, taken: list[LoopStep], step: LoopStep) -> None:
+        taken.append(step)
+        self._recorder.step(step)
+        with self._recording:  # sub-questions of a batch end in threads of their own
+            self.evidence.update(dict.fromkeys(step.chunks_read))
+            if self._on_step is not None:
+                self._on_step(step)
+
+
+class RunOperation:
+    """The common base of RECALL and REASON: a store, a model, budgets and an engine.
+
+    Args:
+        store: the memory.
+        llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
+            returns a str. None: the configured model, which is the offline one by default (no key needed).
+        llm_client: another documented name of ``llm``.
+        limits: budgets of one recall; None: ``config.recall``.
+        config: settings; None: the store's.
+        functions: further read-only host functions for the programs, by name.
+        engine: ``monty`` or ``cpython``; None: ``config.sandbox.engine``.
+        as_of: answer from what held at this time; None: at present.
+
+    Raises:
+        InputError: ``llm`` is not a model.
+        ModelUnavailable: the model named is not set up.
+    """
+
+    def __init__(
+        self,
+        store: ChunkStore,
+        llm: object = None,
+        *,
+        llm_client: object = None,
+        limits: Limits | None = None,
+        config: Config | None = None,
+        functions: HostFunctions | None = None,
+        engine: str | None = None,
+        as_of: str | date | datetime | None = None,
+    ) -> None:
+        self._runner = Runner(
+            store,
+            llm if llm is not None else llm_client,
+            limits=limits,
+            config=config,
+            functions=functions,
+            engine=engine,
+            as_of=as_of,
+        )
