@@ -11,7 +11,17 @@ from typing import Any
 
 import pytest
 
-from rlm_mem import Config, Filters, InputError, InvalidQuery, Limits, Memory, REPLSession, RlmMemError
+from rlm_mem import (
+    Config,
+    Filters,
+    InputError,
+    InvalidConfig,
+    InvalidQuery,
+    Limits,
+    Memory,
+    REPLSession,
+    RlmMemError,
+)
 
 WRONG: dict[str, Any] = {
     "number": -1, "huge": 10**30, "fraction": 1.5, "nan": float("nan"), "yes": True, "empty": "", "words": "no such",
@@ -167,3 +177,29 @@ def test_settings_and_limits_are_taken_as_they_are_given(memory: Memory) -> None
             memory.recall_session("Where?", config=given)  # type: ignore[arg-type]
     with memory.recall_session("Where?", config=Config()) as session:
         assert session.execute("print(1)").output
+
+
+def test_a_name_that_is_not_known_is_refused_before_anything_is_done(memory: Memory, tmp_path: Path) -> None:
+    """A mistyped ``dry_run`` that is passed over would store a folder, and archive what it lacks."""
+    (tmp_path / "note.md").write_text("The kettle is blue.")
+    with pytest.raises(InputError, match="does not take 'dryrun'") as raised:
+        memory.sync_folder(tmp_path, dryrun=True)  # type: ignore[call-arg]
+    assert "dry_run" in str(raised.value.hint)
+    assert not memory.search("kettle")
+    with pytest.raises(InputError, match="patterns must be a list"):
+        memory.sync_folder(tmp_path, patterns=5)  # type: ignore[arg-type]
+    with pytest.raises(InvalidConfig, match="there is no limit 'secs': use one of iterations"):
+        memory.limits(secs=3)
+
+
+def test_a_question_that_is_no_text_is_not_called_empty(memory: Memory) -> None:
+    for given in (5, None, ["Where?"]):
+        with pytest.raises(InvalidQuery, match="the question must be text, not"):
+            memory.recall(given)  # type: ignore[arg-type]
+    with pytest.raises(InvalidQuery, match="the question is empty"):
+        memory.recall(" ")
+
+
+def test_a_memory_is_made_of_a_store_and_opened_by_a_path(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="store must be ChunkStore, not"):
+        Memory(str(tmp_path))  # type: ignore[arg-type]

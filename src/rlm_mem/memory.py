@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from rlm_mem import results
 from rlm_mem import search as searching
-from rlm_mem.arguments import check_mapping
+from rlm_mem.arguments import check_kind, check_mapping
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import Repair, check, repair
@@ -73,7 +73,7 @@ class Memory:
     """
 
     def __init__(self, store: ChunkStore, llm: object = None) -> None:
-        self.store = store
+        self.store = check_kind(store, ChunkStore, "store")  # of a folder: Memory.open
         self._llm_given = llm
         self._llm: LLM | None = None
         self._llm_lock = Lock()

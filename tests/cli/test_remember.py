@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -59,6 +60,19 @@ def test_a_file_is_remembered_with_its_path(run: Run, tmp_path: Path) -> None:
     assert metadata["source"] == "import"
     assert metadata["provenance"]["path"] == str(path)
     assert metadata["conversation_id"] == f"file:{path}"
+
+
+def test_a_pipe_named_as_a_file_is_read_to_its_end_and_says_what_it_waits_for(
+    run: Run, tmp_path: Path
+) -> None:
+    pipe = tmp_path / "notes"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(pipe.write_text, "The jetty closes at dusk.")
+        ran = run("remember", "--file", str(pipe))
+        writing.result()
+    assert ran.code == 0 and f"reading the pipe {pipe}" in ran.err.replace("\n", " ")
+    assert "jetty" in run("search", "jetty").out
 
 
 def test_a_file_of_any_name_is_remembered(run: Run, tmp_path: Path) -> None:

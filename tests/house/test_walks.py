@@ -50,7 +50,8 @@ say what was replaced and what is told again, look up later notes like the first
 passage comes with the lines around it and what stands above it (`text.blocks`, `text.segments`); what a caller passes
 is checked (`arguments`);
 what a question about the present is (`text.present`) is apart from which notes answer it (`text.retold`), and a run
-(`recall.running`) from the results made of it (`recall.recall`); all files are read by one function (`store.core.files`)."""
+(`recall.running`) from the results made of it (`recall.recall`); one function reads files and signs them
+(`store.core.files`)."""
 
 _ONCE = frozenset(("/text/patterns.py",))
 """Called for the first use of a pattern, which may be in any of the walks."""

@@ -85,7 +85,7 @@ def check_plain(value: Any, where: str, depth: int = 0) -> None:
         for item in value:
             check_plain(item, where, depth + 1)
         return
-    raise InvalidChunk(f"{where} holds a {type(value).__name__}, which JSON cannot hold")
+    raise InvalidChunk(f"{where} holds a value of type {type(value).__name__}, which JSON cannot hold")
 
 
 def as_list(value: Iterable[str] | str) -> list[str]:

@@ -66,6 +66,7 @@ def remember_team(memory: rlm_mem.Memory, update: Callable[[int, int], None]) ->
                 chunk_type=row["type"],
                 occurred_at=row["at"],
                 source="import",
+                trust="ordinary",  # it comes with the package
             )
             ids[row["key"]] = result.chunk_ids[0]
         for row in rows:

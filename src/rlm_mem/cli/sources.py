@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+from rlm_mem.cli.terminal import note
 from rlm_mem.errors import InputError, NotFoundError
 
 
@@ -43,6 +44,8 @@ def one_file(path: Path) -> InputText:
     """A file named by the user; raises an error if it cannot be read."""
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint=f"rlm-mem remember --folder {path} takes a folder")
+    if path.is_fifo():
+        note(f"reading the pipe {path} until its writer closes it; Ctrl-C ends it")
     try:
         return InputText(_decoded(path.read_bytes(), str(path)), path)
     except FileNotFoundError:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from starlette.responses import JSONResponse
@@ -200,14 +199,7 @@ def _groups(memory: Memory, found: Graph) -> list[Community]:
         for one, chunk in found.chunks.items()
     ]
     links = [(source, target, strength) for source, target, _, strength in found.links]
-    return _communities(tuple(members), tuple(links), memory.config.search.language)
-
-
-@lru_cache(maxsize=2)  # a page and the data of its drawing are asked for one after the other
-def _communities(
-    members: tuple[Member, ...], links: tuple[tuple[str, str, float], ...], language: str
-) -> list[Community]:
-    return communities(members, links, language=language)
+    return communities(members, links, language=memory.config.search.language)
 
 
 def _heads(found: Graph, groups: Sequence[Community]) -> list[list[str]]:

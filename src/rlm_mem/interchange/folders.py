@@ -10,7 +10,7 @@ from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Unpack
 
-from rlm_mem.arguments import check_flag, check_function, check_path
+from rlm_mem.arguments import check_flag, check_function, check_items, check_path
 from rlm_mem.chunk import check_confidence, check_tags, check_text, check_time
 from rlm_mem.errors import InputError, NotFoundError, StorageError, StoreLocked
 from rlm_mem.interchange.documents import FolderOptions, SyncOptions
@@ -77,8 +77,14 @@ def sync_folder(
         StorageError: the memory cannot be written; some of the changes may be made already.
     """
     folder = _folder_of(store, path)
+    unknown = [name for name in options if name not in FolderOptions.__annotations__]
+    if unknown:  # a mistyped dry_run must not change anything
+        raise InputError(
+            f"sync_folder does not take {unknown[0]!r}",
+            hint=f"options are {', '.join(FolderOptions.__annotations__)}",
+        )
     given = options.get("patterns", ())
-    patterns = (given,) if isinstance(given, str) else tuple(given)
+    patterns = (given,) if isinstance(given, str) else tuple(check_items(given, "patterns"))
     conversation, kind = options.get("conversation_id"), options.get("chunk_type")
     occurred_at = options.get("occurred_at")
     if kind is not None:

@@ -261,7 +261,14 @@ class Limits:
     usd: Decimal | float | None = None
 
     def changed(self, given: Mapping[str, Any]) -> Limits:
-        """These limits with those given in their place, but for the given ones that are None."""
+        """These limits with those given in their place, but for the given ones that are None.
+
+        Raises:
+            InvalidConfig: there is no such limit, or its value is wrong.
+        """
+        for name in given:
+            if name not in BUDGET_NAMES:
+                raise InvalidConfig(f"there is no limit {name!r}: use one of {', '.join(BUDGET_NAMES)}")
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def __post_init__(self) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.arguments import check_function, check_kind, check_mapping
 from rlm_mem.chunk import format_time
+from rlm_mem.chunk.types import shown
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
@@ -80,7 +81,8 @@ def check_query(query: str) -> str:
         InvalidQuery: empty, not text, not valid Unicode, or longer than 10,000 characters.
     """
     if not isinstance(query, str) or not query.strip():
-        raise InvalidQuery("the question is empty", hint="ask in words: recall('what did Ana decide?')")
+        fault = "is empty" if isinstance(query, str) else f"must be text, not {shown(query)}"
+        raise InvalidQuery(f"the question {fault}", hint="ask in words: recall('what did Ana decide?')")
     if len(query) > _MAX_QUERY:
         raise InvalidQuery(
             f"the question has {len(query):,} characters; at most {_MAX_QUERY:,} are allowed",

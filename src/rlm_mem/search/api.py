@@ -548,9 +548,7 @@ def _check(query: object, limit: object, by: object) -> None:
     if isinstance(limit, bool) or not isinstance(limit, int):
         raise InvalidQuery(f"limit must be a whole number, not {type(limit).__name__}", hint="pass limit=10")
     if not 1 <= limit <= MAX_LIMIT:
-        raise InvalidQuery(
-            f"limit must be 1 to {MAX_LIMIT}, not {limit}", hint="ask for fewer hits at a time"
-        )
+        raise InvalidQuery(f"limit must be 1 to {MAX_LIMIT}, not {limit}", hint="leave it out for 10 hits")
     if by not in _BY:
         raise InvalidQuery(f"by must be one of {', '.join(_BY)}, not {by!r}", hint="leave it out for chunks")
 
@@ -562,7 +560,8 @@ def _check_neighbours(count: object) -> None:
         )
     if not 0 <= count <= MAX_NEIGHBOURS:
         raise InvalidQuery(
-            f"neighbours must be 0 to {MAX_NEIGHBOURS}, not {count}", hint="read the conversation for more"
+            f"neighbours must be 0 to {MAX_NEIGHBOURS}, not {count}",
+            hint="read the conversation for more" if count > 0 else "leave it out for none",
         )
 
 

@@ -37,6 +37,7 @@ _REMAINING = (
     "receipts and bundles that were written to files",
     "imported files themselves: they are read again when they are imported again",
     "what models, logs of servers and other programs were given",
+    "recent texts in the working memory of programs that have the memory open, until they end",
 )
 _LEFT = "[erased]"
 _WINDOW = 32
