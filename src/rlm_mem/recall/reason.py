@@ -13,7 +13,7 @@ from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, 
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
 from rlm_mem.recall.recall import Source, described, log_reading, source_of
-from rlm_mem.recall.running import Run, RunOperation, check_query
+from rlm_mem.recall.running import Run, Runner, check_query
 from rlm_mem.recall.trajectory import Trajectory, record_recall
 from rlm_mem.telemetry import observed
 
@@ -92,8 +92,8 @@ class ReasoningResult:
         return outcome_word(content=self.conclusion, chunk_ids=self.chunk_ids, concluded=self.concluded)
 
 
-class ReasonOperation(RunOperation):
-    """Reasons over a store; arguments as for :class:`~rlm_mem.recall.running.RunOperation`.
+class ReasonOperation(Runner):
+    """Reasons over a store; arguments as for :class:`~rlm_mem.recall.running.Runner`.
 
     With the offline model a fixed program walks the links (:mod:`rlm_mem.recall.offline_reason`).
     """
@@ -109,19 +109,18 @@ class ReasonOperation(RunOperation):
     ) -> ReasoningResult:
         """Reason about ``query``; the arguments and errors are those of ``RecallOperation.recall``."""
         query = check_query(query)
-        runner = self._runner
-        offline = OfflineReasoner(query, runner.view.clock())
-        run = runner.run(
+        offline = OfflineReasoner(query, self.view.clock())
+        run = self.run(
             query,
             "reason",
-            llm=offline if is_offline(runner.llm) else None,
+            llm=offline if is_offline(self.llm) else None,
             limits=limits,
             task=REASON_TASK,
             fallback=offline,
             on_step=on_step,
             on_text=on_text,
         )
-        return reasoning_result(runner.view, run)
+        return reasoning_result(self.view, run)
 
     __call__ = reason
 

@@ -12,7 +12,7 @@ from rlm_mem.models.base import Limits, Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.outcome import ENDINGS, Method, OutcomeWord, confidence_words, ending_of, outcome_word
 from rlm_mem.recall.result_schema import ResultSchema
-from rlm_mem.recall.running import Run, RunOperation
+from rlm_mem.recall.running import Run, Runner
 from rlm_mem.recall.trajectory import Trajectory, record_recall
 from rlm_mem.store.core.records import standing
 from rlm_mem.telemetry import observed
@@ -155,8 +155,8 @@ class RecallResult:
         return replace(self, sources=kept)
 
 
-class RecallOperation(RunOperation):
-    """Answers questions from a store; arguments as for :class:`~rlm_mem.recall.running.RunOperation`."""
+class RecallOperation(Runner):
+    """Answers questions from a store; arguments as for :class:`~rlm_mem.recall.running.Runner`."""
 
     @observed("recall", record_recall)
     def recall(
@@ -184,8 +184,8 @@ class RecallOperation(RunOperation):
             ModelError: the model failed.
         """
         form = None if result is None else ResultSchema(result)
-        run = self._runner.run(query, "recall", limits=limits, form=form, on_step=on_step, on_text=on_text)
-        return recall_result(self._runner.view, run, form)
+        run = self.run(query, "recall", limits=limits, form=form, on_step=on_step, on_text=on_text)
+        return recall_result(self.view, run, form)
 
     __call__ = recall
 

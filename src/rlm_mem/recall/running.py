@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from rlm_mem.config import RecallConfig
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["HostFunctions", "OnText", "Run", "RunOperation", "Runner", "check_query", "limits_from"]
+__all__ = ["HostFunctions", "OnText", "Run", "Runner", "check_query", "limits_from"]
 
 MAX_SUB_SESSIONS = 4
 """Sub-questions of a batch that are answered at the same time."""
@@ -97,19 +97,31 @@ def check_query(query: str) -> str:
     return query.strip()
 
 
-def _plain_number(value: Decimal | float | None) -> float | str | None:
-    """The value as the trajectory file has it: a decimal as text, which keeps it exact."""
-    return str(value) if isinstance(value, Decimal) else value
-
-
 class Runner:
-    """Runs questions against one store with one model; the arguments are those of :class:`RunOperation`."""
+    """Runs questions against one store with one model: the base of RECALL and REASON.
+
+    Args:
+        store: the memory.
+        llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
+            returns a str. None: the configured model, which is the offline one by default (no key needed).
+        llm_client: another documented name of ``llm``.
+        limits: budgets of one recall; None: ``config.recall``.
+        config: settings; None: the store's.
+        functions: further read-only host functions for the programs, by name.
+        engine: ``monty`` or ``cpython``; None: ``config.sandbox.engine``.
+        as_of: answer from what held at this time; None: at present.
+
+    Raises:
+        InputError: ``llm`` is not a model.
+        ModelUnavailable: the model named is not set up.
+    """
 
     def __init__(
         self,
         store: ChunkStore,
         llm: object = None,
         *,
+        llm_client: object = None,
         limits: Limits | None = None,
         config: Config | None = None,
         functions: HostFunctions | None = None,
@@ -119,6 +131,7 @@ class Runner:
         self.store = store
         self.view = store if as_of is None else store.held_at(as_of)
         self.config: Config = store.config if config is None else check_kind(config, Config, "config")
+        llm = llm_client if llm is None else llm
         self.llm = llm if is_llm(llm) else adapt(llm, self.config)
         self.limits = check_kind(limits, Limits, "limits") if limits else limits_from(self.config.recall)
         self.functions = {} if functions is None else dict(check_mapping(functions, "functions"))
@@ -192,7 +205,10 @@ class Runner:
             query,
             model=model,
             engine=self.engine,
-            limits={name: _plain_number(value) for name, value in asdict(limits).items()},
+            # A decimal stays exact as text.
+            limits={
+                name: str(one) if isinstance(one, Decimal) else one for name, one in asdict(limits).items()
+            },
             enabled=settings.trajectories,
         )
         if self.view.as_of is not None:
@@ -418,45 +434,3 @@ class _Answering:
             self.evidence.update(dict.fromkeys(step.chunks_read))
             if self._on_step is not None:
                 self._on_step(step)
-
-
-class RunOperation:
-    """The common base of RECALL and REASON: a store, a model, budgets and an engine.
-
-    Args:
-        store: the memory.
-        llm: an LLM, a model name such as ``"offline"``, a callable, or an object whose ``complete(prompt)``
-            returns a str. None: the configured model, which is the offline one by default (no key needed).
-        llm_client: another documented name of ``llm``.
-        limits: budgets of one recall; None: ``config.recall``.
-        config: settings; None: the store's.
-        functions: further read-only host functions for the programs, by name.
-        engine: ``monty`` or ``cpython``; None: ``config.sandbox.engine``.
-        as_of: answer from what held at this time; None: at present.
-
-    Raises:
-        InputError: ``llm`` is not a model.
-        ModelUnavailable: the model named is not set up.
-    """
-
-    def __init__(
-        self,
-        store: ChunkStore,
-        llm: object = None,
-        *,
-        llm_client: object = None,
-        limits: Limits | None = None,
-        config: Config | None = None,
-        functions: HostFunctions | None = None,
-        engine: str | None = None,
-        as_of: str | date | datetime | None = None,
-    ) -> None:
-        self._runner = Runner(
-            store,
-            llm if llm is not None else llm_client,
-            limits=limits,
-            config=config,
-            functions=functions,
-            engine=engine,
-            as_of=as_of,
-        )
