@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rlm_mem.offline.candidates import compared
+from rlm_mem.offline.pieces import tells_nothing
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.times import moments
 
@@ -90,3 +91,19 @@ def test_a_comparison_is_settled_by_the_figures_beside_each_option(question: str
 
 def test_a_comparison_without_a_figure_for_each_is_left_open() -> None:
     assert compared("Which is cheaper?", ("radar", "ultrasonic"), "The radar costs 54 euros.") is None
+
+
+@pytest.mark.parametrize(
+    ("question", "answer", "nothing"),
+    [
+        ("What was done when the heat pump showed alarm 51?", "The heat pump showed alarm 51", True),
+        ("What was done when the heat pump showed alarm 51?", "Alarm 51: the heat pump", True),
+        ("Why did the heat pump break?", "the heat pumps broke", True),
+        ("Which sport is the football team associated with?", "the football team", True),
+        ("Which sport is the football team associated with?", "association football", False),
+        ("What was done when the heat pump showed alarm 51?", "cleaned the filter", False),
+        ("Did the heat pump show alarm 51?", "The heat pump showed alarm 51", False),
+    ],
+)
+def test_an_answer_that_repeats_the_question_tells_nothing(question: str, answer: str, nothing: bool) -> None:
+    assert tells_nothing(analyse_question(question), answer) is nothing

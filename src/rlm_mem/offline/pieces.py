@@ -396,8 +396,17 @@ def _acts(text: str, end: int) -> bool:
 
 
 def tells_nothing(question: Question, answer: str) -> bool:
-    """Whether an answer only repeats words of a question that does not name its answers, as one of yes or no does."""
-    return question.kind not in ("yes_no", "choice") and _echo(question, answer)
+    """Whether an answer only repeats words of a question that does not name its answers, as one of yes or no does.
+
+    In other forms and in another order they say something else: "association football" for the sport that a "football
+    team" is "associated with".
+    """
+    if question.kind in ("yes_no", "choice") or not _echo(question, answer):
+        return False
+    repeated = [word for word in Sentence(answer, 0).words if word.stem in question.terms]
+    forms = {word.low for word in Sentence(question.text, 0).words}
+    order = [question.terms.index(word.stem) for word in repeated]
+    return order == sorted(order) or all(word.low in forms for word in repeated)
 
 
 def _echo(question: Question, text: str) -> bool:
