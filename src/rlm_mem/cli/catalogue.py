@@ -69,7 +69,7 @@ _COMMANDS = (
     ("remember", "remember:remember", "Remember a text, files or a folder, linked with what is there."),
     ("recall", "ask:recall", "Answer a question: programs search and read until they can."),
     ("search", "read:search", "List memories that match words, names and dates; no model."),
-    ("reason", "ask:reason", "Draw a conclusion from several memories, along their links."),
+    ("reason", "ask:reason", "Draw a conclusion from several memories by their links."),
     ("verify", "receipt:verify", "Verify a receipt of an answer by running its programs again."),
     ("query", "continuum:query", "Find proven work for a goal, by how often it went well."),
     ("show", "read:show", "Show chunks whole: content, metadata and links."),

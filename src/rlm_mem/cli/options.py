@@ -92,7 +92,7 @@ WithAnyTag = Annotated[
 ]
 MaxTokens = Annotated[
     int | None,
-    option("--max-tokens", "N", "Most tokens of memory text in the output: the best that fits.", min=1),
+    option("--max-tokens", "N", "At most N tokens of memory text in the output; the best that fit.", min=1),
 ]
 OfType = Annotated[str | None, option("--type", "TYPE", "Of this type.", FILTER)]
 InConversation = Annotated[str | None, option("--conversation -c", "ID", "In this conversation.", FILTER)]
