@@ -43,6 +43,54 @@ def edit(path: Path, **fields: object) -> None:
     path.write_text(json.dumps(raw))
 
 
+# --- rows that wait for the end of a batch ----------------------------------------------------------------------
+
+
+def test_rows_that_wait_are_there_for_every_question_within_a_batch(base: Path) -> None:
+    with ChunkStore(base) as store:
+        with store.batch():
+            first = store.create_chunk("The gate is green.", tags=["gate"], conversation_id="home")
+            second = store.create_chunk(
+                "The gate squeaks.",
+                tags=["gate"],
+                links=[{"target_id": first.id, "type": "related_to", "strength": 0.5}],
+            )
+            assert store.list_chunks(tags=["gate"]) == [first.id, second.id]
+            assert store.list_chunks(conversation_id="home") == [first.id]
+            assert [link.chunk_id for link in store.linked(first.id, direction="in")] == [second.id]
+            assert store.get_stats()["chunk_count"] == 2
+            assert search(store, "gate squeaks")[0].chunk_id == second.id
+            changed = store.update_chunk(second.id, content="The gate is silent.")
+            assert changed is not None and changed.revision == 2
+        assert [chunk.content for chunk in store.iter_chunks()] == [
+            "The gate is green.",
+            "The gate is silent.",
+        ]
+        assert not check(store)
+
+
+def test_a_batch_whose_waiting_rows_cannot_be_written_is_refused_whole_even_if_a_question_failed_before(
+    base: Path,
+) -> None:
+    with ChunkStore(base) as store:
+        kept = store.create_chunk("The cellar is dry.")
+        connection = store.backend.connection  # type: ignore[attr-defined]
+        connection.execute(
+            "CREATE TEMP TRIGGER refused BEFORE INSERT ON main.chunks WHEN new.source = 'web'"
+            " BEGIN SELECT raise(ABORT, 'refused by the test'); END"
+        )
+        with pytest.raises(StorageError, match="refused by the test"), store.batch():
+            store.create_chunk("The attic is cold.")
+            store.create_chunk("The attic leaks.", metadata={"source": "web"})
+            with pytest.raises(StorageError, match="refused by the test"):
+                store.list_chunks()
+        connection.execute("DROP TRIGGER refused")
+        assert store.list_chunks() == [kept.id]
+        assert len(list((base / "chunks").rglob("*.json"))) == 1 and not list((base / ".tmp").iterdir())
+        store.create_chunk("The attic is warm.")
+        assert not check(store)
+
+
 # --- the clock goes back ---------------------------------------------------------------------------------------
 
 

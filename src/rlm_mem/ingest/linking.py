@@ -201,12 +201,12 @@ class AutoLinker:
     def _follows(
         self, chunk: Chunk, moment: datetime, said_before: dict[str, float], limit: int
     ) -> list[ChunkLinks]:
-        window = self._config.follows_seconds
+        window, now = self._config.follows_seconds, moment.timestamp()
         alone = chunk.metadata.conversation_id is None
         places = self._by_same_author(chunk, moment, limit) if alone else said_before
         near: list[tuple[str, float]] = []
         for chunk_id, at in places.items():
-            if len(near) < limit and moment.timestamp() - at <= window:
+            if len(near) < limit and now - at <= window:
                 near.append((chunk_id, at))
         if near and (alone or not has_own_time(chunk.metadata)):
             bodies = self.index.get_many([chunk_id for chunk_id, _ in near])
@@ -217,7 +217,7 @@ class AutoLinker:
             ]
         links: list[ChunkLinks] = []
         for chunk_id, at in near:
-            gap = max(0.0, moment.timestamp() - at)
+            gap = max(0.0, now - at)
             strength = (1.0 - gap / window if window else 1.0) * _STEP ** len(links)
             if (rounded := round(strength, 4)) > 0.0:
                 links.append(ChunkLinks(chunk_id, "follows", rounded))
@@ -242,7 +242,7 @@ class AutoLinker:
             found = self.index.latest(max(limit + 1, _TAGGED), tag=tag)
             if len(found) >= _TAGGED:
                 newest = self.index.latest(_TAGGED) if newest is None else newest
-                if 2 * sum(tag in one.tags for one in newest) > len(newest):
+                if 2 * sum([tag in one.tags for one in newest]) > len(newest):
                     continue  # most chunks have this tag: it does not relate two of them
             tagged.append(found)
         strengths: dict[Sequence[str], float] = {}  # by tags, since most chunks share theirs with others

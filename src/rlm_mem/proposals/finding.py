@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import dropwhile
 from math import inf
 from time import monotonic
@@ -129,6 +129,7 @@ class Finder:
         self._source_in_transaction = False  # whether the source uses the connection of a transaction
         self._texts = 0
         self._groups: dict[tuple[str, str], list[Collection[str]]] = {}  # for each text and sentence expected
+        self._expected: dict[str, list[Stated]] = {}  # statements of the texts expected that are compared
         self._coming: Iterator[str] = iter(())  # texts whose sentences have not been looked up
         self._answers: dict[tuple[str, str], list[Held]] = {}  # for each text and sentence
         self._proposals: list[Proposal] = []
@@ -172,7 +173,7 @@ class Finder:
             stems: Set[str] = set() if is_read else set(self._analyser.indexed_terms(text))
             statements: list[Stated] = []
             if is_read or not before.isdisjoint(stems) or self._may_share(stems):
-                statements = _comparable(self._stated_in(text, self._analyser))
+                statements = self._expected.get(text) or _comparable(self._stated_in(text, self._analyser))
                 stems = _stems_of(statements)
                 looked += bool(statements)
             self._read[text] = statements, stems
@@ -189,12 +190,13 @@ class Finder:
         meanwhile are compared in memory.
         """
         backend, place = self._store.backend, self._store.namespace
-        self._answers, self._groups, self._coming = {}, {}, iter(())
+        self._answers, self._groups, self._expected, self._coming = {}, {}, {}, iter(())
         if backend.in_transaction:
             return
         for text in texts:
             if len(text) <= _LONGEST and text in self.stated:
-                for told in _by_sentence(_comparable(self.stated[text])):
+                comparable = self._expected[text] = _comparable(self.stated[text])
+                for told in _by_sentence(comparable):
                     self._groups[text, told[0].text] = self._groups_of(told)
         asked = {term for groups in self._groups.values() for group in groups for term in group}
         known = backend.queries.terms_before(place, asked, self._next_term) if asked else set()
@@ -388,7 +390,8 @@ class Finder:
         return source.holding(groups, self._weights_of(told), _ASKED) if groups else []
 
     def _groups_of(self, told: Sequence[Stated]) -> list[Collection[str]]:
-        return [group for one in told for group in _groups(one, lambda: _lookup_words(told, self._analyser))]
+        words = cache(partial(_lookup_words, told, self._analyser))
+        return [group for one in told for group in _groups(one, words)]
 
     def _weights_of(self, told: Sequence[Stated]) -> dict[str, float]:
         words = dict.fromkeys(_lookup_words(told, self._analyser), 1.0)

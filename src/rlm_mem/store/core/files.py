@@ -10,6 +10,7 @@ import errno
 import os
 import sys
 from collections.abc import Collection, Iterator, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -42,6 +43,8 @@ _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_HARD_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES}
 # Above this many files one whole-filesystem sync is cheaper than one fsync each (measured: 4 ms a file).
 _MANY = 4
+# Names of temporary files are never used again: they have the process, a word of this run, and a number.
+_RUN, _NUMBERS = os.urandom(4).hex(), count()
 
 
 class Signature(Struct, frozen=True, gc=False):
@@ -130,7 +133,7 @@ def make_folder(path: Path) -> None:
 
 def write_temp(folder: StrPath, name: str, data: bytes, mode: int = 0o644) -> str:
     """Write ``data`` to a fresh file in ``folder`` and return its path; not yet synced."""
-    temp = f"{folder}{os.sep}{name}.{os.getpid()}.{os.urandom(4).hex()}.tmp"
+    temp = f"{folder}{os.sep}{name}.{os.getpid()}.{_RUN}{next(_NUMBERS):x}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
         try:

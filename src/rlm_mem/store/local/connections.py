@@ -83,6 +83,8 @@ class _ThreadState(threading.local):
     """State of one thread."""
 
     connection: sqlite3.Connection | None = None
+    flush: Callable[[], None] | None = None
+    """Writes the rows that wait in the transaction of the thread, before anything is read."""
 
 
 class Connections:
@@ -162,7 +164,11 @@ class Connections:
             self.thread, self._all, self._pid = _ThreadState(), [], os.getpid()
         connection = self.thread.connection
         if connection is not None:
-            if connection.in_transaction or self.same_file():
+            if connection.in_transaction:
+                if self.thread.flush is not None:
+                    self.thread.flush()
+                return connection
+            if self.same_file():
                 return connection
             self.drop()
         return self._connect()

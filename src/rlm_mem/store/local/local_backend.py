@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
@@ -18,7 +17,6 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import (
     ACTIVE,
-    ARCHIVED,
     ChunkRow,
     ReadBuffer,
     StoreStatus,
@@ -246,17 +244,11 @@ class LocalBackend(LocalIndex):
 
     def id_taken(self, chunk: Chunk) -> bool:
         """Whether this chunk's id is taken in the index, or by a file that is not in the index."""
-        place, path_of = self.layout.place, self.layout.path_of
         transaction = self._thread.transaction
-        if transaction is not None:
-            known = not transaction.is_free(chunk.id)
-        else:
-            known = find_row(self._connections.get(), chunk.id) is not None
-        return (
-            known
-            or os.path.exists(place(path_of(chunk, ACTIVE)))  # noqa: PTH110 - a path object takes longer than the look
-            or os.path.exists(place(path_of(chunk, ARCHIVED)))  # noqa: PTH110
-        )
+        if transaction is None:
+            with self.transaction(chunk.namespace):
+                return self.id_taken(chunk)
+        return not transaction.is_free(chunk)
 
     def count_read(self, namespace: str, chunk_id: str, when: str) -> None:  # noqa: ARG002 - ids are the store's
         """Count one read; counts are kept in memory and written to the index a few at a time, so a read never waits."""

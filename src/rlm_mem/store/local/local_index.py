@@ -23,8 +23,9 @@ from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed, in_turn
 from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.queries import Queries, merge_is_due
+from rlm_mem.store.local.rows import ThreadRows
 from rlm_mem.store.local.sync import changed_folders, emptied, holds_nothing_of, sync_folders
-from rlm_mem.store.local.transaction import RACY_NS, ThreadRows, Transaction
+from rlm_mem.store.local.transaction import RACY_NS, Transaction
 from rlm_mem.text import ANALYSIS_VERSION
 
 if TYPE_CHECKING:

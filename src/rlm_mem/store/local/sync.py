@@ -25,8 +25,9 @@ from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Reads, SyncRe
 from rlm_mem.store.local import redo
 from rlm_mem.store.local.folder import Layout, read_chunk_file
 from rlm_mem.store.local.queries import find_row, row_at_path
+from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import SUMS, in_pages
-from rlm_mem.store.local.transaction import RACY_NS, LocalRowWriter, Transaction
+from rlm_mem.store.local.transaction import RACY_NS, Transaction
 
 if TYPE_CHECKING:
     from rlm_mem.store.local.prepare import Prepared

@@ -10,14 +10,13 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 from msgspec import Struct, structs
@@ -26,24 +25,21 @@ from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk, new_change_id
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
-from rlm_mem.store.core.ahead import AHEAD, Ahead
 from rlm_mem.store.core.changes import ChangeNotes
-from rlm_mem.store.core.files import Signature
 from rlm_mem.store.core.records import (
     ACTIVE,
+    ARCHIVED,
     ChunkRow,
-    Encode,
-    IndexEntry,
-    entry_of,
     index_key,
 )
 from rlm_mem.store.local import redo
-from rlm_mem.store.local.connections import Connections, in_turn
+from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.queries import find_row
-from rlm_mem.store.local.schema import NORMALISED, sqlite_error
+from rlm_mem.store.local.rows import LocalRowWriter
+from rlm_mem.store.local.schema import sqlite_error
 
-__all__ = ["RACY_NS", "LocalRowWriter", "ThreadRows", "Transaction"]
+__all__ = ["RACY_NS", "Transaction"]
 
 _logger = logger("rlm_mem.store")
 
@@ -59,6 +55,7 @@ class _Publish(Struct, gc=False):
     temp: str
     target: str
     version: Path | None  # where the file now at the target is kept first
+    is_new: bool = False  # there is no file at the target
 
 
 class Transaction:
@@ -81,7 +78,6 @@ class Transaction:
         keep_versions: int,
         wait_seconds: float,
     ) -> None:
-        self.connection = rows.connection
         self.rows = rows
         self.events: list[dict[str, Any]] = []
         self.change = ChangeNotes(new_change_id())
@@ -93,6 +89,7 @@ class Transaction:
         self._pending: dict[str, _Publish] = {}
         self._chunks: dict[str, Chunk] = {}
         self._free: set[str] = set()  # ids that were looked up and no chunk has
+        self._vacant: set[str] = set()  # those of them that no file is named after
         self._files: dict[Path, Path | None] = {}
         self._appended: dict[Path, bytes] = {}
         self._moves: list[tuple[Path, Path]] = []
@@ -104,6 +101,12 @@ class Transaction:
         self._unnamed: list[str] = []  # the redo record until it gets its name
         self._folders: dict[str, int] = {}
         self.recorded_folders: dict[str, int] = {}
+
+    @property
+    def connection(self) -> sqlite3.Connection:
+        """The connection of the transaction, with all rows written that waited."""
+        self.rows.flush()
+        return self.rows.connection
 
     # --- collecting ------------------------------------------------------------------------------------
 
@@ -124,7 +127,7 @@ class Transaction:
             row if row is None or self._indexed_alike(row, chunk) else structs.replace(row, content_hash="")
         )
         try:
-            self.rows.put(chunk, path, written, status, former=former)
+            self.rows.put(chunk, path, written, status, former=former, wait=True)
         except sqlite3.Error as error:
             files.remove(temp)
             raise sqlite_error(error, chunk.id) from error
@@ -137,7 +140,8 @@ class Transaction:
             version = self._layout.versions(chunk.id) / f"{row.revision}.json"
         if row and row.path != path and not earlier:
             self._drop_file(self._layout.absolute(row.path))
-        self._pending[chunk.id] = _Publish(temp, self._layout.place(path), version)
+        self._pending[chunk.id] = _Publish(temp, self._layout.place(path), version, chunk.id in self._vacant)
+        self._vacant.discard(chunk.id)
         self._chunks[chunk.id] = chunk
 
     def _indexed_alike(self, row: ChunkRow, chunk: Chunk) -> bool:
@@ -181,11 +185,18 @@ class Transaction:
         )
         return talks.difference(talk for (talk,) in known)
 
-    def is_free(self, chunk_id: str) -> bool:
-        """Whether no chunk in the index has this id; a free id is looked up only once."""
-        if chunk_id not in self._free and find_row(self.connection, chunk_id) is None:
-            self._free.add(chunk_id)
-        return chunk_id in self._free
+    def is_free(self, chunk: Chunk) -> bool:
+        """Whether no chunk in the index has the id of this one, and no file is named after it."""
+        if chunk.id not in self._free and find_row(self.connection, chunk.id) is not None:
+            return False
+        self._free.add(chunk.id)
+        place, path_of = self._layout.place, self._layout.path_of
+        if os.access(place(path_of(chunk, ACTIVE)), os.F_OK):
+            return False
+        if os.access(place(path_of(chunk, ARCHIVED)), os.F_OK):
+            return False
+        self._vacant.add(chunk.id)
+        return True
 
     def keep(self, chunk: Chunk) -> None:
         """Write a former version of a chunk as it is, replacing the one with its revision, if any."""
@@ -290,6 +301,7 @@ class Transaction:
             elif path != self._change_record:
                 publishes.append(_Publish(str(temp), str(path), None))
         try:
+            self.rows.flush()
             record = self._redo_record(publishes)
             if self._durable and (unsynced := [*map(attrgetter("temp"), publishes), *self._unnamed]):
                 files.sync_files(unsynced)
@@ -357,9 +369,9 @@ class Transaction:
         if self._record is not None:
             files.remove(self._record)
             self._record = None
+        self.rows.forget()
         with contextlib.suppress(sqlite3.Error):  # a failed statement may have ended the transaction already
             self.connection.execute("ROLLBACK")
-        self.rows.forget()
 
     def _check_index(self) -> None:
         """Refuse to commit into an index that another program replaced or cut short during this transaction.
@@ -419,7 +431,7 @@ class Transaction:
 
     def _publish(self, item: _Publish) -> None:
         kept: Path | None = None
-        if os.path.exists(item.target):  # noqa: PTH110 - a path object takes longer than the look
+        if not item.is_new and os.path.exists(item.target):  # noqa: PTH110 - a path object takes longer
             # Kept under a second name until the commit, even if no version is wanted, for an undo.
             name = f"{os.path.basename(item.target)}.{os.urandom(4).hex()}.undo"  # noqa: PTH119
             kept = item.version or self._layout.unfinished / name
@@ -478,223 +490,3 @@ class Transaction:
                 files.remove(path)
         except OSError as error:  # too many versions do no harm; the write itself is done
             _logger.warning("former versions in %s: %s", folder, error)
-
-
-# --- rows of the index ------------------------------------------------------------------------------------------------
-
-_MOST_KEPT = 500_000
-"""Maximum number of cached rows of one table: the dictionary of a large store need not fit in memory."""
-_Key = TypeVar("_Key", str, tuple[int, str])
-
-_WRITTEN = (
-    "id, ns, conversation, type, status, at, created_at, modified_at, occurred_at, valid_from, valid_to, superseded_by,"
-    " confidence, tokens, revision, source, content_hash, norm_hash, folder, size, mtime_ns, inode, accessed_at,"
-    " access_count, origin, trust, expires_at"
-)
-_WRITTEN_MARKS = ",".join("?" * len(_WRITTEN.split(",")))
-_INSERT = f"INSERT INTO chunks({_WRITTEN}) VALUES ({_WRITTEN_MARKS})"
-
-
-class LocalRowWriter:
-    """Writes the rows of chunks inside the caller's transaction.
-
-    Args:
-        connection: the connection that holds the write lock.
-        encode: makes the encoded segments of a chunk.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, encode: Encode) -> None:
-        self.connection = connection
-        self._encode = encode
-        self._numbered: Ahead | None = None  # the segments made ahead whose terms are numbered
-        self._namespaces: _Numbers[str] = _Numbers(connection, "namespaces", "ns", "name")
-        self._conversations: _Numbers[tuple[int, str]] = _Numbers(
-            connection, "conversations", "conversation", "ns, id"
-        )
-        self._targets: _Numbers[str] = _Numbers(connection, "link_targets", "target", "id")
-        self._kinds: _Numbers[str] = _Numbers(connection, "link_types", "kind", "name")
-        self._terms: _Numbers[str] = _Numbers(connection, "terms", "term", "text")
-        self.term: Callable[[str], int] = self._terms.__getitem__
-        """Returns the number of a term, which is added if it is new."""
-
-    def forget(self) -> None:
-        """Drop cached numbers that a rollback made invalid."""
-        self._namespaces.clear()
-        self._conversations.clear()
-        self._targets.clear()
-        self._kinds.clear()
-        self._terms.clear()
-        self._numbered = None
-
-    def put(
-        self, chunk: Chunk, path: str, sig: Signature, status: int, *, former: ChunkRow | None = None
-    ) -> int:
-        """Write every row of a chunk; ``former`` is its row, if any, without a hash if it must be analysed again."""
-        key = index_key(chunk)
-        encode: Callable[[Callable[[str], int]], bytes] = partial(self._encode, *key)
-        digest = ""
-        ahead = AHEAD.get()
-        if (made := ahead.get(key)) is not None:
-            encode, digest = made.numbered, made.normalised
-            self._number(ahead)
-        entry = entry_of(chunk, digest)
-        return self.put_entry(entry, path, sig, status, partial(encode, self.term), former=former)
-
-    def put_entry(
-        self,
-        entry: IndexEntry,
-        path: str,
-        sig: Signature,
-        status: int,
-        segments: Callable[[], bytes],
-        *,
-        former: ChunkRow | None = None,
-    ) -> int:
-        """Write every row of a chunk; ``segments`` returns its encoded segments, and is called only if needed."""
-        ns, talk = self._namespaces[entry.namespace], entry.conversation_id
-        conversation = None if talk is None else self._conversations[ns, talk]
-        doc = former.doc if former else None
-        born = entry.created_at
-        if doc is not None:
-            self._drop_tags_and_links(doc)
-        values = (
-            entry.id, ns, conversation, entry.type, status, entry.at,
-            born, "" if entry.modified_at == born else entry.modified_at,
-            entry.occurred_at, entry.valid_from, entry.valid_to,
-            entry.superseded_by, entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash,
-            entry.norm_hash[:NORMALISED], path.rpartition("/")[0], sig.size, sig.mtime_ns, sig.inode,
-            "" if entry.accessed_at == born else entry.accessed_at, entry.access_count,
-            entry.origin, entry.trust, entry.expires_at,
-        )  # fmt: skip
-        if doc is None:
-            doc = self.connection.execute(_INSERT, values).lastrowid
-        else:
-            self.connection.execute(
-                f"UPDATE chunks SET ({_WRITTEN}) = ({_WRITTEN_MARKS}), access_unsaved = 0 WHERE doc = ?",
-                (*values, doc),
-            )
-        assert doc is not None
-        if status == ACTIVE:
-            many = self.connection.executemany
-            if entry.tags:
-                many(
-                    "INSERT OR IGNORE INTO tags VALUES (?,?,?,?)",
-                    [(ns, tag, entry.at, doc) for tag in entry.tags],
-                )
-            if entry.links:
-                targets, kinds = self._targets, self._kinds
-                many(
-                    "INSERT INTO link_rows VALUES (?,?,?,?,?,?,?)",
-                    [
-                        (
-                            doc,
-                            position,
-                            targets[target],
-                            kinds[kind],
-                            strength,
-                            "" if made_at == born else made_at,
-                            why,
-                        )
-                        for position, (target, kind, strength, made_at, why) in enumerate(entry.links)
-                    ],
-                )
-            # A chunk that came into the archive from elsewhere was not analysed there.
-            if former is None or former.content_hash != entry.content_hash or not self._has_segments(doc):
-                self.connection.execute("INSERT OR REPLACE INTO segments VALUES (?, ?)", (doc, segments()))
-        self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (ns, doc))
-        return doc
-
-    def _has_segments(self, doc: int) -> bool:
-        found = self.connection.execute("SELECT 1 FROM segments WHERE doc = ?", (doc,)).fetchone()
-        return found is not None
-
-    def _drop_tags_and_links(self, doc: int) -> None:
-        self.connection.execute("DELETE FROM tags WHERE doc = ?", (doc,))
-        self.connection.execute("DELETE FROM link_rows WHERE doc = ?", (doc,))
-
-    def drop(self, row: ChunkRow) -> None:
-        """Remove every row of a chunk."""
-        self._drop_tags_and_links(row.doc)
-        self.connection.execute("DELETE FROM segments WHERE doc = ?", (row.doc,))
-        self.connection.execute("DELETE FROM chunks WHERE doc = ?", (row.doc,))
-        self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (row.ns, row.doc))
-
-    def _number(self, ahead: Ahead) -> None:
-        """Number all terms of the segments made ahead at once, when the first of these segments is used."""
-        if self._numbered is ahead:
-            return
-        self._numbered = ahead
-        terms = self._terms
-        every = dict.fromkeys(chain.from_iterable(map(attrgetter("terms"), ahead.values())))
-        asked = [text for text in every if text not in terms]
-        if len(terms) + len(asked) > _MOST_KEPT:
-            terms.clear()
-        self._look_up(asked)
-        new = [(text,) for text in asked if text not in terms]
-        self.connection.executemany("INSERT INTO terms(text) VALUES (?)", new)
-        self._look_up(text for (text,) in new)
-
-    def _look_up(self, texts: Iterable[str]) -> None:
-        self._terms.update(
-            self.connection.execute(
-                "SELECT text, term FROM terms WHERE text IN (SELECT value FROM json_each(?))",
-                (msgspec.json.encode(list(texts)).decode(),),
-            )
-        )
-
-    def touch(self, reads: dict[str, tuple[int, str]]) -> None:
-        """Add reads (count, last time) by chunk id."""
-        self.connection.executemany(
-            "UPDATE chunks SET access_count = access_count + ?, accessed_at = max(accessed_at, ?),"
-            " access_unsaved = 1 WHERE id = ?",
-            [(count, when, chunk_id) for chunk_id, (count, when) in reads.items()],
-        )
-
-
-class _Numbers(dict[_Key, int]):
-    """Maps the values in a table's rows to the numbers of the rows; a missing row is inserted.
-
-    Args:
-        connection: the connection that holds the write lock.
-        table, number: the table, and its column with the number.
-        columns: the column whose value is the key, or several, separated by commas.
-    """
-
-    def __init__(self, connection: sqlite3.Connection, table: str, number: str, columns: str) -> None:
-        self._connection = connection
-        marks = ", ".join("?" * len(columns.split(",")))
-        self._find = f"SELECT {number} FROM {table} WHERE ({columns}) = ({marks})"
-        self._make = f"INSERT OR IGNORE INTO {table}({columns}) VALUES ({marks})"
-
-    def __missing__(self, key: _Key) -> int:
-        values = key if isinstance(key, tuple) else (key,)
-        execute = self._connection.execute
-        made = execute(self._make, values)  # a key that is not in this dictionary is usually new
-        found = (made.lastrowid,) if made.rowcount else execute(self._find, values).fetchone()
-        number = int(found[0] or 0)
-        if len(self) > _MOST_KEPT:
-            self.clear()
-        self[key] = number
-        return number
-
-
-class ThreadRows(threading.local):
-    """The row writer of the calling thread, on its connection."""
-
-    def __init__(self, connections: Connections, encode: Encode) -> None:
-        self._connections = connections
-        self._encode = encode
-        self._writer: LocalRowWriter | None = None
-        self._emptied: tuple[str] | None = None
-
-    def get(self) -> LocalRowWriter:
-        """The writer; call this with the write lock held.
-
-        It is a new one, without cached numbers of rows, if the thread has another connection than before, or the
-        index was emptied meanwhile.
-        """
-        connection = self._connections.get()
-        emptied = connection.execute("SELECT value FROM meta WHERE key = 'emptied'").fetchone()
-        if self._writer is None or self._writer.connection is not connection or self._emptied != emptied:
-            self._writer, self._emptied = LocalRowWriter(connection, self._encode), emptied
-        return self._writer

@@ -1,0 +1,282 @@
+"""Writes the rows of chunks, inside a transaction that holds the write lock."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from itertools import chain
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Struct
+
+from rlm_mem.chunk import Chunk
+from rlm_mem.store.core.ahead import AHEAD, Ahead
+from rlm_mem.store.core.files import Signature
+from rlm_mem.store.core.records import ACTIVE, ChunkRow, Encode, IndexEntry, entry_of, index_key
+from rlm_mem.store.local.connections import Connections
+from rlm_mem.store.local.schema import NORMALISED
+
+__all__ = ["LocalRowWriter", "ThreadRows"]
+
+_MOST_KEPT = 500_000
+"""Maximum number of cached rows of one table: the dictionary of a large store need not fit in memory."""
+_Key = TypeVar("_Key", str, tuple[int, str])
+
+_WRITTEN = (
+    "id, ns, conversation, type, status, at, created_at, modified_at, occurred_at, valid_from, valid_to, superseded_by,"
+    " confidence, tokens, revision, source, content_hash, norm_hash, folder, size, mtime_ns, inode, accessed_at,"
+    " access_count, origin, trust, expires_at"
+)
+_WRITTEN_MARKS = ",".join("?" * len(_WRITTEN.split(",")))
+_INSERT = f"INSERT INTO chunks({_WRITTEN}) VALUES ({_WRITTEN_MARKS})"
+_INSERT_AT = f"INSERT INTO chunks(doc, {_WRITTEN}) VALUES (?,{_WRITTEN_MARKS})"
+_MOST_WAITING = 1_000
+"""Rows of chunks that are written together at most."""
+
+
+class _Rows(Struct, gc=False):
+    """The rows of a chunk: ``doc`` is None if it is new, ``segments`` if those in the index stay or there are none."""
+
+    doc: int | None
+    ns: int
+    values: tuple[Any, ...]
+    entry: IndexEntry
+    segments: bytes | None
+
+
+class LocalRowWriter:
+    """Writes the rows of chunks inside the caller's transaction.
+
+    Args:
+        connection: the connection that holds the write lock.
+        encode: makes the encoded segments of a chunk.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, encode: Encode) -> None:
+        self.connection = connection
+        self._encode = encode
+        self._waiting: list[_Rows] = []
+        self._numbered: Ahead | None = None  # the segments made ahead whose terms are numbered
+        self._namespaces: _Numbers[str] = _Numbers(connection, "namespaces", "ns", "name")
+        self._conversations: _Numbers[tuple[int, str]] = _Numbers(
+            connection, "conversations", "conversation", "ns, id"
+        )
+        self._targets: _Numbers[str] = _Numbers(connection, "link_targets", "target", "id")
+        self._kinds: _Numbers[str] = _Numbers(connection, "link_types", "kind", "name")
+        self._terms: _Numbers[str] = _Numbers(connection, "terms", "term", "text")
+        self.term: Callable[[str], int] = self._terms.__getitem__
+        """Returns the number of a term, which is added if it is new."""
+
+    def forget(self) -> None:
+        """Drop waiting rows, and cached numbers that a rollback made invalid."""
+        self._waiting = []
+        self._namespaces.clear()
+        self._conversations.clear()
+        self._targets.clear()
+        self._kinds.clear()
+        self._terms.clear()
+        self._numbered = None
+
+    def put(
+        self,
+        chunk: Chunk,
+        path: str,
+        sig: Signature,
+        status: int,
+        *,
+        former: ChunkRow | None = None,
+        wait: bool = False,
+    ) -> None:
+        """Write every row of a chunk; ``former`` is its row, if any, without a hash if it must be analysed again.
+
+        With ``wait`` the rows of a new chunk may be written later, by :meth:`flush`, together with others: many rows of
+        one table take half as long as the same rows one by one.
+        """
+        key = index_key(chunk)
+        encode: Callable[[Callable[[str], int]], bytes] = partial(self._encode, *key)
+        digest = ""
+        ahead = AHEAD.get()
+        if (made := ahead.get(key)) is not None:
+            encode, digest = made.numbered, made.normalised
+            self._number(ahead)
+        entry = entry_of(chunk, digest)
+        self.put_entry(entry, path, sig, status, partial(encode, self.term), former=former, wait=wait)
+
+    def put_entry(
+        self,
+        entry: IndexEntry,
+        path: str,
+        sig: Signature,
+        status: int,
+        segments: Callable[[], bytes],
+        *,
+        former: ChunkRow | None = None,
+        wait: bool = False,
+    ) -> None:
+        """As ``put``; ``segments`` returns the encoded segments of the chunk, and is called only if needed."""
+        ns, talk = self._namespaces[entry.namespace], entry.conversation_id
+        conversation = None if talk is None else self._conversations[ns, talk]
+        born = entry.created_at
+        values = (
+            entry.id, ns, conversation, entry.type, status, entry.at,
+            born, "" if entry.modified_at == born else entry.modified_at,
+            entry.occurred_at, entry.valid_from, entry.valid_to,
+            entry.superseded_by, entry.confidence, entry.tokens, entry.revision, entry.source, entry.content_hash,
+            entry.norm_hash[:NORMALISED], path.rpartition("/")[0], sig.size, sig.mtime_ns, sig.inode,
+            "" if entry.accessed_at == born else entry.accessed_at, entry.access_count,
+            entry.origin, entry.trust, entry.expires_at,
+        )  # fmt: skip
+        blob = None
+        if status != ACTIVE:
+            entry.tags, entry.links = [], []
+        # A chunk that came into the archive from elsewhere was not analysed there.
+        elif (
+            former is None or former.content_hash != entry.content_hash or not self._has_segments(former.doc)
+        ):
+            blob = segments()
+        if former is not None:
+            self.flush()
+            self._drop_tags_and_links(former.doc)
+            self.connection.execute(
+                f"UPDATE chunks SET ({_WRITTEN}) = ({_WRITTEN_MARKS}), access_unsaved = 0 WHERE doc = ?",
+                (*values, former.doc),
+            )
+        self._waiting.append(_Rows(former.doc if former else None, ns, values, entry, blob))
+        if not wait or former is not None or len(self._waiting) >= _MOST_WAITING:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write the rows that wait; without them, the connection must not be used to read."""
+        if not self._waiting:
+            return
+        many = self.connection.executemany
+        first, *others = self._waiting  # all new, or a single one
+        doc = first.doc or self.connection.execute(_INSERT, first.values).lastrowid
+        assert doc is not None
+        numbered = list(enumerate(self._waiting, doc))
+        if others:
+            many(_INSERT_AT, [(doc, *one.values) for doc, one in numbered[1:]])
+            self._targets.learn(dict.fromkeys(link[0] for one in self._waiting for link in one.entry.links))
+        if tags := [(one.ns, tag, one.entry.at, doc) for doc, one in numbered for tag in one.entry.tags]:
+            many("INSERT OR IGNORE INTO tags VALUES (?,?,?,?)", tags)
+        targets, kinds = self._targets, self._kinds
+        links = [
+            (
+                doc,
+                place,
+                targets[target],
+                kinds[kind],
+                strength,
+                "" if at == one.entry.created_at else at,
+                why,
+            )
+            for doc, one in numbered
+            for place, (target, kind, strength, at, why) in enumerate(one.entry.links)
+        ]
+        if links:
+            many("INSERT INTO link_rows VALUES (?,?,?,?,?,?,?)", links)
+        if blobs := [(doc, one.segments) for doc, one in numbered if one.segments is not None]:
+            many("INSERT OR REPLACE INTO segments VALUES (?, ?)", blobs)
+        many("INSERT INTO changes(ns, doc) VALUES (?, ?)", [(one.ns, doc) for doc, one in numbered])
+        self._waiting = []  # not if it failed: then the commit fails, too
+
+    def _has_segments(self, doc: int) -> bool:
+        found = self.connection.execute("SELECT 1 FROM segments WHERE doc = ?", (doc,)).fetchone()
+        return found is not None
+
+    def _drop_tags_and_links(self, doc: int) -> None:
+        self.connection.execute("DELETE FROM tags WHERE doc = ?", (doc,))
+        self.connection.execute("DELETE FROM link_rows WHERE doc = ?", (doc,))
+
+    def drop(self, row: ChunkRow) -> None:
+        """Remove every row of a chunk."""
+        self._drop_tags_and_links(row.doc)
+        self.connection.execute("DELETE FROM segments WHERE doc = ?", (row.doc,))
+        self.connection.execute("DELETE FROM chunks WHERE doc = ?", (row.doc,))
+        self.connection.execute("INSERT INTO changes(ns, doc) VALUES (?, ?)", (row.ns, row.doc))
+
+    def _number(self, ahead: Ahead) -> None:
+        """Number all terms of the segments made ahead at once, when the first of these segments is used."""
+        if self._numbered is ahead:
+            return
+        self._numbered = ahead
+        self._terms.learn(dict.fromkeys(chain.from_iterable(map(attrgetter("terms"), ahead.values()))))
+
+    def touch(self, reads: dict[str, tuple[int, str]]) -> None:
+        """Add reads (count, last time) by chunk id."""
+        self.connection.executemany(
+            "UPDATE chunks SET access_count = access_count + ?, accessed_at = max(accessed_at, ?),"
+            " access_unsaved = 1 WHERE id = ?",
+            [(count, when, chunk_id) for chunk_id, (count, when) in reads.items()],
+        )
+
+
+class _Numbers(dict[_Key, int]):
+    """Maps the values in a table's rows to the numbers of the rows; a missing row is inserted.
+
+    Args:
+        connection: the connection that holds the write lock.
+        table, number: the table, and its column with the number.
+        columns: the column whose value is the key, or several, separated by commas.
+    """
+
+    def __init__(self, connection: sqlite3.Connection, table: str, number: str, columns: str) -> None:
+        self._connection = connection
+        marks = ", ".join("?" * len(columns.split(",")))
+        self._find = f"SELECT {number} FROM {table} WHERE ({columns}) = ({marks})"
+        self._make = f"INSERT OR IGNORE INTO {table}({columns}) VALUES ({marks})"
+        self._several = (
+            f"SELECT {columns}, {number} FROM {table} WHERE {columns} IN (SELECT value FROM json_each(?))"
+        )
+
+    def learn(self, keys: Iterable[_Key]) -> None:
+        """Look up many keys of a single column, and insert those that are missing, in the order given."""
+        asked = [key for key in keys if key not in self]
+        if len(self) + len(asked) > _MOST_KEPT:
+            self.clear()
+        self._look_up(asked)
+        new = [(key,) for key in asked if key not in self]
+        self._connection.executemany(self._make, new)
+        self._look_up([key for (key,) in new])
+
+    def _look_up(self, keys: Sequence[_Key]) -> None:
+        if keys:
+            self.update(self._connection.execute(self._several, (msgspec.json.encode(keys).decode(),)))
+
+    def __missing__(self, key: _Key) -> int:
+        values = key if isinstance(key, tuple) else (key,)
+        execute = self._connection.execute
+        made = execute(self._make, values)  # a key that is not in this dictionary is usually new
+        found = (made.lastrowid,) if made.rowcount else execute(self._find, values).fetchone()
+        number = int(found[0] or 0)
+        if len(self) > _MOST_KEPT:
+            self.clear()
+        self[key] = number
+        return number
+
+
+class ThreadRows(threading.local):
+    """The row writer of the calling thread, on its connection."""
+
+    def __init__(self, connections: Connections, encode: Encode) -> None:
+        self._connections = connections
+        self._encode = encode
+        self._writer: LocalRowWriter | None = None
+        self._emptied: tuple[str] | None = None
+
+    def get(self) -> LocalRowWriter:
+        """The writer; call this with the write lock held.
+
+        It is a new one, without cached numbers of rows, if the thread has another connection than before, or the
+        index was emptied meanwhile.
+        """
+        connection = self._connections.get()
+        emptied = connection.execute("SELECT value FROM meta WHERE key = 'emptied'").fetchone()
+        if self._writer is None or self._writer.connection is not connection or self._emptied != emptied:
+            self._writer, self._emptied = LocalRowWriter(connection, self._encode), emptied
+            self._connections.thread.flush = self._writer.flush
+        return self._writer
