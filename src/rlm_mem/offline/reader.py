@@ -84,8 +84,9 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     asked = PresentQuestion.of(question.text, analyser_of(question.text))
     if asked is not None and reading.answer is None and is_foreign(question.text):
         reading = _first_told(question, asked, reading, current)
+    beside = None
     if asked is not None:
-        reading = _lasting(question, asked, reading, current or passages, weights)
+        reading, beside = _lasting(question, asked, reading, current or passages, weights)
     reading = _with_later_value(question, reading, passages)
     notes = None if asked is None else _notes(asked, reading, passages)
     again = reading if notes is None else _retold(question, reading, notes)
@@ -98,6 +99,8 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
         held = _with_present_value(question, reading)
         if held is not reading:
             return held
+    if beside is not None:
+        return _both(reading, reading.passages[0], beside, POSSIBLE)
     return reading if notes is None else _with_later_note(question, reading, notes)
 
 
@@ -126,37 +129,37 @@ def _lasting(
     reading: Reading,
     passages: Sequence[Passage],
     weights: Weights | None,
-) -> Reading:
+) -> tuple[Reading, Passage | None]:
     """The answer of another note, if the answering note is about a limited or earlier time, a guess or a wish.
 
-    Also the answer of an earlier note, if it does not follow for certain that the answering note repeats it; what a
-    later note tells is weighed from there on.
+    Also the answer of an earlier note, if it does not follow for certain that the answering note repeats it; this note,
+    which is given beside the answer, is returned with it.
     """
     home = reading.passages[0] if reading.answer and reading.passages else None
     if home is None or home.at is None or home.of_document or not is_note(home.author, asked):
-        return reading
+        return reading, None
     rest = [one for one in passages if one.chunk_id != home.chunk_id]
     if is_passing(asked, home.text, analyser_of(question.text), year=home.at.year):
         other = _read(question, rest, weights)
         if other.answer and other.answerable >= reading.answerable - _PASSING:
-            return other
-        return _with_earlier_note(reading, asked, home, passages)
+            return other, None
+        return _with_earlier_note(reading, asked, home, passages), None
     rest = [one for one in rest if _is_later(one, home, asked)]
     other = _read(question, rest, weights) if rest else reading
     if not other.answer or other is reading or other.answerable < reading.answerable - _PASSING:
-        return reading
+        return reading, None
     notes = _notes(asked, other, passages)
     if notes is None:
-        return reading
+        return reading, None
     before, later = other.passages[0], _with_label(home, asked)
     odds = _odds(before, later, notes, POSSIBLE)
     if _is_apart(before, later, notes):
-        return other
+        return other, None
     if question.kind in _OF_MANNER or matched_share(question, before) < matched_share(question, home):
-        return reading  # it does not answer as well
-    if odds > POSSIBLE and (odds <= SURE or not tells_of_change(before.text, later.text, notes.analyser)):
-        return replace(other, answerable=max(other.answerable, reading.answerable))
-    return reading
+        return reading, None  # it does not answer as well
+    if odds > SURE and tells_of_change(before.text, later.text, notes.analyser):
+        return reading, None
+    return replace(other, answerable=max(other.answerable, reading.answerable)), home
 
 
 def _with_earlier_note(
@@ -167,7 +170,7 @@ def _with_earlier_note(
     if notes is None or home.at is None:
         return reading
     later = _with_label(home, asked)
-    found, most = None, SURE
+    found, most = None, POSSIBLE
     for one in notes.passages:
         if one.at and one.current and one.at.date() < home.at.date() and _is_later(one, later, asked):
             texts = notes.beside(one, later)

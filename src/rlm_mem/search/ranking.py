@@ -24,7 +24,7 @@ from rlm_mem.search.query import Query
 from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.retold import LIKELY, POSSIBLE, SURE, is_passing, may_end, retelling, tells_of_change
+from rlm_mem.text.retold import LIKELY, POSSIBLE, is_passing, may_end, retelling
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
@@ -621,8 +621,7 @@ def _retelling_first(
         hit = hits[place]
         if hit.at > hits[0].at and _is_note(hit, read, asked):
             odds = retelling(asked, told[0], told[place], texts, analyser, year=year, least=best)
-            # Without a word of change only a later note that surely retells the earlier one comes before it.
-            if odds > best and (beside or odds > SURE or tells_of_change(told[0], told[place], analyser)):
+            if odds > best:
                 best, found = odds, place
     return found
 

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "QUOTES",
     "UNDONE",
+    "is_denied",
     "is_doubted",
     "is_elsewhere",
     "is_in_force",
@@ -193,7 +194,6 @@ _HEARSAY = late(
     re.IGNORECASE,
 )
 """What people say: a verb of saying, and nobody in particular who says it."""
-_FURTHER = late(r"\b(?:additional|extra|the other one|other than)\b", re.IGNORECASE)
 
 
 def is_temporary(sentence: str, known: str) -> bool:
@@ -278,12 +278,28 @@ def is_taken_back(text: str) -> bool:
     return _TAKEN_BACK.search(text[:_NEAR]) is not None
 
 
-def is_doubted(sentence: str, asked: str, year: int, *, tells_of_change: bool) -> bool:
-    """Whether a sentence is about a wish, another time or an additional thing, or reports what somebody else says.
+def is_denied(sentence: str, asked: str, year: int) -> bool:
+    """Whether a sentence denies a change, or is about a draft, one more thing, hearsay or an earlier year.
+
+    Args:
+        asked: the question.
+        year: the year of the earlier note.
+    """
+    sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
+    return (
+        not is_in_force(sentence, asked)
+        or _DENIED.search(sentence) is not None
+        or _HEARSAY.match(sentence) is not None
+        or _DENIED_ABROAD.search(sentence) is not None
+        or any(int(one) < year for one in _YEAR.findall(sentence))
+    )
+
+
+def is_doubted(sentence: str, asked: str, *, tells_of_change: bool) -> bool:
+    """Whether a sentence may be about a wish, a plan or one day, or report what somebody else says.
 
     Args:
         asked: the question; its own words ("if we lose each other") are no doubts.
-        year: the year of the earlier note.
         tells_of_change: whether the sentence has a word of change, so that a day in it is when the change was made.
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
@@ -297,13 +313,7 @@ def is_doubted(sentence: str, asked: str, year: int, *, tells_of_change: bool) -
         not lows.isdisjoint(_DOUBTED - known)
         or sentence[:1] in QUOTES
         or (quoted is not None and not own and len(quoted[1].split()) > 3)
-        or not is_in_force(sentence, asked)
-        or _DENIED.search(sentence) is not None
-        or _HEARSAY.match(sentence) is not None
-        or (_FURTHER.search(sentence) is not None and _FURTHER.search(asked) is None)
-        or _DOUBTED_ABROAD.search(sentence) is not None
-        or _DENIED_ABROAD.search(sentence) is not None
         or _PLANNED.search(sentence) is not None
+        or _DOUBTED_ABROAD.search(sentence) is not None
         or (_ONE_DAY.search(sentence) is not None and not tells_of_change)
-        or any(int(one) < year for one in _YEAR.findall(sentence))
     )

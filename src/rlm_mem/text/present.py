@@ -22,7 +22,7 @@ _DIGIT = late(r"\d")
 ROLES = words("user human assistant agent system model bot ai me")
 """Labels of speakers that are no names."""
 _OF_THE_PAST = late(
-    r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|last|ago|(?:19|20)\d\d)\b",
+    r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|(?<!the )last|ago|(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
 """A question about the past."""

@@ -18,6 +18,7 @@ from operator import mul
 from rlm_mem.text.analysis import SPACELESS, Analyser
 from rlm_mem.text.clauses import (
     CHANGES,
+    DAYS,
     DETERMINERS,
     ENDS,
     MONTHS,
@@ -29,15 +30,18 @@ from rlm_mem.text.clauses import (
     TRAVELLED,
     words,
 )
-from rlm_mem.text.lasting import QUOTES, UNDONE, is_doubted, is_elsewhere, is_past, is_temporary
+from rlm_mem.text.lasting import QUOTES, UNDONE, is_denied, is_doubted, is_elsewhere, is_past, is_temporary
 from rlm_mem.text.patterns import late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
 __all__ = [
+    "APART",
+    "DOUBTFUL",
     "LIKELY",
     "POSSIBLE",
     "SURE",
     "WEIGHTS",
+    "exceptions",
     "is_apart",
     "is_passing",
     "may_end",
@@ -46,33 +50,40 @@ __all__ = [
     "tells_of_change",
 ]
 
-SURE, LIKELY, POSSIBLE = -0.1, -0.8, -1.8
+SURE, LIKELY, POSSIBLE = 1.5, -0.65, -2.0
 """The odds, in nats, above which a later note counts as the answer, ranks first, and an answer gives both notes."""
 WEIGHTS: dict[str, float] = {
-    "words": 1.2,
-    "one word": -0.6,
-    "not the subject": -1.05,
-    "rare words": 0.3,
-    "rare words of the answer": 0.45,
-    "earlier note": 2.0,
-    "next": 1.1,
-    "answer ended": 0.75,
-    "answer denied": 0.6,
-    "narrowed": -2.05,
-    "shares little": -1.5,
+    "words": 2.2,
+    "not the subject": -0.75,
+    "rare words": 0.4,
+    "rare words of the answer": 0.9,
+    "next": 1.4,
+    "answer denied": 0.7,
+    "narrowed": -1.15,
+    "tells of change": 0.95,
+    "of one kind": 0.6,
+    "present": 1.1,
+    "condition": -1.25,
 }
 """The weight of each sign (see :func:`signs`), in nats of odds:
 
-* words: the share, by rarity, of the question's words in the earlier note that the later note has; one word: only one;
+* words: the share, by rarity, of the question's words in the earlier note that the later note has;
 * not the subject: the later note lacks a word for what the question is about;
 * rare words: how many of the shared question words are rare; rare words of the answer: how many other shared words are;
-* earlier note: the share of the earlier note's words that the later note has; next: it is among the first two texts;
-* answer ended, answer denied: a sentence with a word of the answer says that it has ended, or has any word of change;
-* narrowed: a missing word narrows the subject, unless the answer ended or is denied, with a shared rare word;
-* shares little: it has hardly a word of the question, only names, or only words that many texts have.
+* next: the later note is among the first two texts;
+* answer denied: a sentence with a word of the answer has any word of change;
+* narrowed: a missing word narrows the subject, unless the answer is denied, with a shared rare word;
+* tells of change: see :func:`tells_of_change`;
+* of one kind: it gives a figure, day, month or name that the earlier note does not give, which gives another one;
+* present: it says in the present what is or goes on; condition: it has a word such as "would" or "if".
 """
-_BIAS = -2.05
-_MOST_FURTHER = WEIGHTS["answer ended"] + WEIGHTS["answer denied"]
+APART, DOUBTFUL = -5.3, -3.3
+"""Added if the later note is about something else or does not hold; and if that may be (a guess, a plan, a quotation, a
+short time, a part or another person): then it is never sure."""
+_BIAS = -4.45
+_OF_TEXTS = ("answer denied", "tells of change", "of one kind", "present")
+_MOST_FURTHER = sum(WEIGHTS[name] for name in _OF_TEXTS)
+"""The most that the signs add that are looked for in the texts, not only in their stems."""
 _MOST_RARE = 3
 """Largest number of rare words of the question that count."""
 _FEW = 2
@@ -176,12 +187,25 @@ _STOP = late(r"[;:–—]")
 _UNDONE = late(rf"\b{UNDONE}\b", re.IGNORECASE)
 _NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
 """A thing with its number: "runner 3"."""
-_COUNTED = late(r"\bhow many (\w{1,40})", re.IGNORECASE)
 _DIGIT = late(r"\d")
 _NOT = late(r"\b(?:not?|never|nobody|none|neither)\b|n['’]t\b", re.IGNORECASE)
 _CALENDAR = MONTHS | words(
     "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
 )
+_DATED = {day.removesuffix("s") for day in DAYS | MONTHS}
+_VALUE_WORD = late(r"[^\W_]\S{0,80}")
+_PRESENT = late(
+    r"\b(?:is|are|has|have|does|goes|gets|ist|sind|hat|haben|est|sont|es|está|están|ha|han)\b"
+    r"|\b(?:it|he|she|that|there)['’]s\b",
+    re.IGNORECASE,
+)
+"""A verb that says what is now, in four languages."""
+_CONDITION = late(
+    r"\b(?:would|could|should|might|may|if|unless|perhaps|maybe|würden?|könnten?|sollten?|falls|wenn|vielleicht"
+    r"|si|serai(?:t|ent)|aurai(?:t|ent)|pourrai(?:t|ent)|peut-être|podrían?|serían?|quizás?|tal vez)\b",
+    re.IGNORECASE,
+)
+"""A word for what need not be so."""
 _LONGEST_CLAUSE = 200
 """Characters after "back to" that are read."""
 _MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
@@ -205,7 +229,8 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
         )
         or _DENIAL.search(text[:LONGEST]) is not None
         or _CALLED_OFF.search(text[:LONGEST]) is not None
-        or _doubted(best, asked, year)
+        or is_denied(best, asked.text, year)
+        or _doubted(best, asked)
         or is_temporary(best, asked.text)
         or is_elsewhere(best, asked.text, text[: text.find(best)])
         or _is_about_part(best, asked, asked.stems, analyser)
@@ -228,8 +253,8 @@ def retelling(
 
     The signs are the words that both notes have, above all those of the question and rare ones, and words of change
     beside the earlier note's answer (:func:`signs`); their weights were learned from diaries by
-    `benchmarks/diary_fit.py`. A later note that is about another thing or person, a question, a quotation, a guess, a
-    wish or a short time does not answer it, whatever its words.
+    `benchmarks/diary_fit.py`. They count much less for a later note that is about another thing or a question, or does
+    not hold (:data:`APART`), and less for one that may be about another person, a guess, a wish or a short time.
 
     Args:
         texts: the stems of both notes, and of the texts that were found with them, best first.
@@ -237,7 +262,7 @@ def retelling(
         least: the odds that matter to the caller: :data:`SURE`, :data:`LIKELY` or :data:`POSSIBLE`.
 
     Returns:
-        The odds; ``least`` if they are not higher, or if the later note is about something else.
+        The odds; ``least`` if they are not higher.
     """
     if (not asked.asks or SPACELESS.search(asked.text)) and not _STRONG.search(later):
         return least  # texts that share the words of a query, or pairs of characters, may answer different questions
@@ -245,16 +270,14 @@ def retelling(
     if not found:
         return least
     odds = float(_BIAS + sum(map(mul, WEIGHTS.values(), found)))
-    if odds <= least:
-        return least
-    sign = dict(zip(WEIGHTS, found, strict=True))
-    weakly = least < LIKELY
-    doubted = weakly and odds > SURE and bool(sign["answer ended"] or sign["answer denied"])
-    if year is not None and is_apart(
-        asked, earlier, later, texts, analyser, year=year, briefly=weakly, doubted=doubted
-    ):
-        return least
-    return odds
+    if odds <= least or year is None:
+        return max(odds, least)
+    apart, doubtful = exceptions(asked, earlier, later, texts, analyser, year)
+    if apart:
+        odds += APART
+    elif doubtful:
+        odds = min(odds + DOUBTFUL, SURE)
+    return max(odds, least)
 
 
 def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
@@ -326,34 +349,72 @@ def signs(
         rare_value += often[stem] <= _FEW and stem not in _CALENDAR
     if little and not rare_value:
         return ()
-    covered, single = covered / weight if weight else 0.0, len(shared) == 1
+    covered = covered / weight if weight else 0.0
     if shared and SPACELESS.search(asked.text) and _STRONG.search(later):
-        covered, single = 1.0, False  # stems are pairs of characters: a name has one or two
+        covered = 1.0  # stems are pairs of characters: a name has one or two
     found = [
         covered,
-        float(single),
         float(not missing.isdisjoint(asked.subject)),
         float(min(_MOST_RARE, rare)),
         float(min(_SHARED, rare_value)),
-        len(both) / max(1, len(before)),
         float(later in list(texts)[:2]),
     ]
     if _BIAS + sum(map(mul, WEIGHTS.values(), found)) + _MOST_FURTHER <= least:
-        return (*found, 0.0, 0.0, 0.0, float(little))
-    ends = tells = denies = False
+        return (*found, *[0.0] * (len(WEIGHTS) - len(found)))
+    ends = denies = False
     for sentence, stems in _sentences(later, analyser) if value else ():
         if not value.isdisjoint(stems):
-            ends = ends or _STRONG.search(sentence) is not None
-            tells = tells or any(one.search(sentence) for one in (_NOT, _DONE_TO))
-            denies = denies or tells or may_end(sentence) or _SIGN.search(sentence) is not None
-    if little and not (ends or tells):
+            ends = ends or any(one.search(sentence) for one in (_STRONG, _NOT, _DONE_TO))
+            denies = denies or ends or may_end(sentence) or _SIGN.search(sentence) is not None
+    if little and not ends:
         return ()
     narrows = False
-    if missing and not ((ends or denies) and rare_value):
+    if missing and not (denies and rare_value):
         for one in (asked.text, earlier):
             has = asked.stems & after
             narrows = narrows or _narrows_subject(one, missing, has, analyser, asked, one is asked.text)
-    return (*found, float(ends), float(denies), float(narrows), float(little))
+    known = f"{asked.text}\n{earlier}"
+    return (
+        *found,
+        float(denies),
+        float(narrows),
+        float(tells_of_change(earlier, later, analyser)),
+        float(_has_kind(asked, earlier, later)),
+        float(_PRESENT.search(later[:LONGEST]) is not None),
+        float(_CONDITION.search(later[:LONGEST]) is not None and _CONDITION.search(known) is None),
+    )
+
+
+def _nearest(told: Sequence[tuple[str, Set[str]]], had: Set[str], before: Set[str]) -> tuple[str, Set[str]]:
+    """The sentence of a later note with most words of the question, then of the earlier note."""
+    return max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))
+
+
+def _has_kind(asked: PresentQuestion, earlier: str, later: str) -> bool:
+    """Whether a later note gives another value of a kind of the earlier note's: a figure, a day or month, a name."""
+    known = set(WORD.findall(asked.text.lower()))
+    told = _values(later[:LONGEST], known)
+    had = _values(earlier, known)
+    return any(map(len, map(set.difference, map(told.get, had, had.values()), had.values())))
+
+
+def _values(text: str, known: Set[str]) -> dict[str, set[str]]:
+    """The values in a text that are not known, by their kinds."""
+    found: dict[str, set[str]] = {}
+    opens = True
+    for match in _VALUE_WORD.finditer(text):
+        word = match.group()
+        begins, opens = opens, word[-1] in ".!?:;"
+        low = word.lower().rstrip(".!?:;,").removesuffix("'s").removesuffix("’s")
+        if low in known:
+            continue
+        if _DIGIT.search(low) or low in NUMBERS:
+            found.setdefault("figure", set()).add(low)
+        elif low.removesuffix("s") in _DATED:
+            found.setdefault("day", set()).add(low.removesuffix("s"))
+        elif word[0].isupper() and not begins:
+            found.setdefault("name", set()).add(low)
+    return found
 
 
 def is_apart(
@@ -364,51 +425,59 @@ def is_apart(
     analyser: Analyser,
     *,
     year: int,
-    briefly: bool = False,
-    doubted: bool = False,
 ) -> bool:
     """Whether the later of two notes is about another thing or person than a question, or not about the present.
 
     Args:
         texts, year: as for :func:`retelling`.
-        briefly: whether the later note may be about a short time.
-        doubted: whether it may be a guess, a wish or about a part.
+    """
+    return any(exceptions(asked, earlier, later, texts, analyser, year))
+
+
+def exceptions(
+    asked: PresentQuestion,
+    earlier: str,
+    later: str,
+    texts: Mapping[str, Set[str]],
+    analyser: Analyser,
+    year: int,
+) -> tuple[bool, bool]:
+    """Whether a later note is about something else or does not hold; and, if that is not certain, whether it may be so.
+
+    Args:
+        texts, year: as for :func:`retelling`.
     """
     before, after = texts[earlier], texts[later]
     had, has = _asked_of(asked, earlier, texts, later, analyser), asked.stems & after
-    if not (had - has).isdisjoint(asked.names) or not _keeps_numbers(asked, earlier, later):
-        return True
     told = _sentences(later, analyser)
-    if not told or later[:1] in QUOTES or _CALLED_OFF.search(later[:LONGEST]):
-        return True
-    if _numbers_one(asked, later, analyser):
-        return True
-    best, _ = max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))
-    if any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in told):
-        return True
-    if not briefly and (
-        is_temporary(best, f"{asked.text}\n{earlier}")
-        or _holds_again((before - asked.stems - _MEASURES) & after, told, analyser)
-    ):
-        return True
-    known = before | asked.stems
-    return (
-        (not doubted and _doubted(best, asked, year))
-        or is_elsewhere(best, f"{asked.text}\n{earlier}", later[: later.find(best)])
+    if not told:
+        return True, False
+    best, _ = _nearest(told, had, before)
+    known, value = before | asked.stems, before - asked.stems
+    context = f"{asked.text}\n{earlier}"
+    if (
+        not _keeps_numbers(asked, earlier, later)
+        or _CALLED_OFF.search(later[:LONGEST])
+        or any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in told)
+        or _holds_again((value - _MEASURES) & after, told, analyser)
+        or is_denied(best, asked.text, year)
+        or is_elsewhere(best, context, later[: later.find(best)])
         or (
             _STRONG.search(later[:LONGEST]) is None
-            and _is_of_the_past(best, asked, earlier, before - asked.stems - _MEASURES, analyser)
+            and _is_of_the_past(best, asked, earlier, value - _MEASURES, analyser)
         )
-        or _DENIAL.search(later[:LONGEST]) is not None
+        or _DENIAL.search(later[:LONGEST])
+        or _is_about_unnamed_thing(best, has, known, analyser)
+        or _denies_another_value(best, value & after, analyser)
+    ):
+        return True, False
+    return False, (
+        not (had - has).isdisjoint(asked.names)
+        or later[:1] in QUOTES
+        or is_temporary(best, context)
+        or _doubted(best, asked)
         or _is_about_another_person(best, known, asked, analyser, earlier)
-        or (
-            not doubted
-            and (
-                _is_about_unnamed_thing(best, has, known, analyser)
-                or _is_about_part(best, asked, known, analyser)
-            )
-        )
-        or _denies_another_value(best, (before - asked.stems) & after, analyser)
+        or _is_about_part(best, asked, known, analyser)
     )
 
 
@@ -461,23 +530,6 @@ def _keeps_numbers(asked: PresentQuestion, earlier: str, later: str) -> bool:
     return not named or named <= set(_NUMBERED.findall(later.lower()))
 
 
-def _numbers_one(asked: PresentQuestion, later: str, analyser: Analyser) -> bool:
-    """Whether a note has a number of the thing that a question counts, and no count of it: "page 212"."""
-    counted = _COUNTED.search(asked.text)
-    if counted is None:
-        return False
-    stems = set(analyser.terms(counted[1]))
-    found = WORD.findall(later[:LONGEST])
-    places = [place for place, word in enumerate(found) if not stems.isdisjoint(analyser.terms(word))]
-
-    def has_figure(place: int) -> bool:
-        return 0 <= place < len(found) and (found[place][0].isdigit() or found[place].lower() in NUMBERS)
-
-    return any(has_figure(place + 1) for place in places) and not any(
-        has_figure(place - 1) or has_figure(place - 2) for place in places
-    )
-
-
 def _holds_again(value: Set[str], told: Sequence[tuple[str, Set[str]]], analyser: Analyser) -> bool:
     """Whether a later note says that the earlier one's value holds again: "tried B for a while, back to A"."""
     for sentence, stems in told:
@@ -502,9 +554,8 @@ def _is_of_the_past(
     return is_past(sentence, asked.stems, f"{asked.text}\n{earlier}", value, analyser)
 
 
-def _doubted(sentence: str, asked: PresentQuestion, year: int) -> bool:
-    tells_of_change = _STRONG.search(sentence) is not None
-    return is_doubted(sentence, asked.text, year, tells_of_change=tells_of_change)
+def _doubted(sentence: str, asked: PresentQuestion) -> bool:
+    return is_doubted(sentence, asked.text, tells_of_change=_STRONG.search(sentence) is not None)
 
 
 def _is_about_another_person(
@@ -532,6 +583,8 @@ def _is_about_another_person(
         if another and valued.isdisjoint(analyser.terms(thing)):
             return True
     found = WORD.findall(sentence)
+    if not found:
+        return False
     named = [place for place, word in enumerate(found) if not asked.stems.isdisjoint(analyser.terms(word))]
     owners = {
         place
