@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.dashboard.answers import is_question
-from rlm_mem.dashboard.communities import communities
 from tests.server.site import HOME, OWN, Site, links_of, opened, tags_of, text_of
 from tests.waiting import until
 
@@ -237,14 +236,7 @@ def test_the_graph_reaches_as_far_as_it_is_let(site: Site, ids: list[str]) -> No
     assert site.client.get("/graph/data?expand=chunk-2026-01-01-00000000").status_code == 404
 
 
-def test_the_graph_names_communities_and_where_their_memories_are(
-    site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = []
-    monkeypatch.setattr(
-        "rlm_mem.dashboard.graph.communities",
-        lambda *args, **more: made.append(1) or communities(*args, **more),
-    )
+def test_the_graph_names_communities_and_where_their_memories_are(site: Site) -> None:
     for talk, words in (("pump", "The pump in the cellar hums"), ("tea", "Green tea is in the kitchen")):
         for number in range(4):
             site.memory.remember(f"{words}, number {number}.", conversation_id=talk)
@@ -255,7 +247,6 @@ def test_the_graph_names_communities_and_where_their_memories_are(
     data = site.client.get("/graph/data").json()
     named = {node["text"][:9]: data["groups"][node["group"]]["name"] for node in data["nodes"]}
     assert named == {"The pump ": "pump", "Green tea": "tea", "A thing b": "not linked"}
-    assert len(made) == 1, "the data of the drawing has the communities of the page"
 
 
 @pytest.mark.local_only("about a number, and many writes")
