@@ -54,6 +54,73 @@ def test_related_memories_without_an_answer_are_returned_as_closest(ask: Ask) ->
     assert str(result).splitlines()[-1] == f"sure that it is not held: {result.confidence:.2f}"
 
 
+def _told(number: int, text: str) -> Passage:
+    return Passage(f"chunk-{number}", text, at=datetime(2026, 3, number, tzinfo=UTC))
+
+
+_OF_A_SHOP = (
+    "The lease of the shop ends in June.",
+    "Saturday takings were good, rain on Sunday.",
+    "New shelves came, two of them bent.",
+    "Owen repaired the till drawer.",
+    "Window cleaned, flyers printed for spring.",
+    "Our shop cat sleeps on the parcels.",
+    "A pallet of lamps arrived broken; claim sent to the carrier Brandvold.",
+    "Parcels for the fair are packed.",
+    "Heating serviced, filter replaced.",
+    "Brandvold accepts the claim: 210 euros, by the end of the month.",
+)
+
+
+def test_a_later_note_that_goes_on_from_the_nearest_is_among_the_first_three() -> None:
+    notes = [_told(number, text) for number, text in enumerate(_OF_A_SHOP, 1)]
+    found = closest(analyse_question("What did we get for the broken lamps of the pallet?"), notes)
+    assert found[0].chunk_id == "chunk-7"
+    assert "chunk-10" in [one.chunk_id for one in found[:3]]
+
+
+def test_words_of_a_path_are_found_in_it() -> None:
+    notes = [
+        _told(1, "The file of the old tariff lies in the attic."),
+        _told(2, "Leave internal/schema/legacy.go alone, the invoices read it."),
+    ]
+    found = closest(analyse_question("Why is internal/schema/legacy.go off limits?"), notes)
+    assert found[0].chunk_id == "chunk-2"
+
+
+def test_a_quoted_sentence_goes_on_as_far_as_its_note_has_the_words_of_the_question(ask: Ask) -> None:
+    result = ask(
+        "What did Ulla do about the boiler's alarm 17?",
+        "Boiler showed alarm 17. Ulla: pressure too low, topped up to 1.4 bar.",
+        "The garden gate squeaks.",
+    )
+    assert result.content is None or "1.4 bar" in result.content
+    assert result.confidence <= 0.6 or result.content is None
+
+
+@pytest.mark.parametrize(
+    ("question", "note", "answer"),
+    [
+        ("How much RAM has the test server?", "The test server has 4 CPUs and 16 GB of RAM.", "16 GB"),
+        ("Who must be told of copies?", "Anything about copies must be told to Mr. Stahl.", "Mr. Stahl"),
+    ],
+)
+def test_a_figure_is_of_the_thing_asked_for_and_a_person_no_pronoun(
+    ask: Ask, question: str, note: str, answer: str
+) -> None:
+    result = ask(question, note)
+    assert result.content is not None
+    assert answer in result.content
+
+
+def test_a_number_that_something_gets_is_no_count(ask: Ask) -> None:
+    result = ask(
+        "What number do calendars without a code get?",
+        "212 calendars have no code. They get a number of our own that begins with 29.",
+    )
+    assert result.content is None or "29" in result.content
+
+
 def test_closest_memories_share_the_subject_where_one_does(ask: Ask) -> None:
     result = ask("How old is Mia?", "Mia started school in September.", "Invoices are kept for ten years.")
     assert result.outcome == "closest only"

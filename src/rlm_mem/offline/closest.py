@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
@@ -20,6 +22,12 @@ __all__ = ["closest"]
 
 _MOST = 5
 """Number of closest memories that are returned if no passage clearly answers."""
+_AT_LEAST = 3
+"""Number of closest memories that are returned if at least one is related to the question and there are so many."""
+_RARE = 1.5
+"""Natural logarithm of how many notes there are for each with a word that counts as rare (about one in five)."""
+_GOES_ON = 2.0
+"""Least sum of the weights of the rare words that a later note shares with the nearest one to go on from it."""
 _SAME_THING = 0.9
 """Least relation of a passage that has a word of the question or a synonym of one."""
 _ALIKE, _SHARED_LETTERS = 0.1, 4
@@ -38,6 +46,7 @@ _IN_NAMED = 1.0
 """Weight of being in the document that the question names best."""
 _DEFAULT = 0.5
 """Weight of naming a default if one is asked for."""
+_COMPOUND = re.compile(r"[^\W\d_]{3,}(?:[/._][^\W\d_]{2,})+")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
 
@@ -45,7 +54,8 @@ _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
 def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     """Up to five passages of different chunks that are related to ``question``, the nearest first.
 
-    If one has a word of the question or a synonym, passages with only a word of the same class are left out.
+    If one has a word of the question or a synonym, passages with only a word of the same class are left out. Where
+    fewer than three are left, others follow, and a later note that goes on from the first one is among the first three.
     """
     foreign = is_foreign(question.text)  # words are compared as English ones
     nearness = [0.0] * len(passages) if foreign else _nearness(question, passages)
@@ -56,7 +66,34 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     for passage, share in related:
         if len(found) < _MOST and share >= least:
             found.setdefault(passage.chunk_id, passage)
-    return list(found.values())
+    if not found or foreign:
+        return list(found.values())
+    notes = [one for one, _ in related if one.current and not one.of_document]
+    return _with_sequel(list(found.values()), notes)
+
+
+def _with_sequel(found: list[Passage], notes: Sequence[Passage]) -> list[Passage]:
+    """The closest memories, with a later note that goes on from the first one in the third place at the latest.
+
+    What came of a matter is often told in other words than those of the question. Where fewer than three are related,
+    those follow that share rare words with the first one.
+    """
+    holding = Counter(stem for one in notes for stem in one.stems)
+
+    def shared(one: Passage) -> float:
+        rare = (math.log(len(notes) / holding[stem]) for stem in one.stems & found[0].stems)
+        return round(sum(max(0.0, weight - _RARE) for weight in rare), 1)
+
+    shown = {one.chunk_id for one in found[: _AT_LEAST - 1]}
+    others = [one for one in notes if one.chunk_id not in shown and shared(one) > 0]
+    others.sort(key=lambda one: -shared(one))
+    start = found[0].at
+    later = [one for one in others if one.at and start and one.at > start and shared(one) >= _GOES_ON]
+    ordered = [*found[: _AT_LEAST - 1], *later[:1], *found[_AT_LEAST - 1 :]]
+    unique: dict[str, Passage] = {}
+    for one in ordered if len(ordered) >= _AT_LEAST else [*ordered, *others[:_AT_LEAST]]:
+        unique.setdefault(one.chunk_id, one)
+    return list(unique.values())[: _MOST if len(ordered) >= _AT_LEAST else _AT_LEAST]
 
 
 def _relation(question: Question, passage: Passage) -> float:
@@ -72,6 +109,8 @@ def _relation(question: Question, passage: Passage) -> float:
 def _stems(passage: Passage) -> frozenset[str]:
     """Stems of a passage, its heading, its author and the text before it."""
     around = heading_stems(f"{passage.heading} {passage.author}") | passage.document_stems
+    if not passage.of_document and (compounds := _COMPOUND.findall(passage.text)):
+        around |= heading_stems(" ".join(compounds))  # "lib/legacy.go" has each of its words
     return passage.stems | passage.before_stems | around
 
 

@@ -140,6 +140,7 @@ NO_PERSON = word_set(
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
     september october november december mondays tuesdays wednesdays thursdays fridays saturdays sundays
     english french german spanish dutch italian api sql
+    anything anyone anybody everything everyone everybody nothing nobody something someone somebody
     """
 )
 ROLE = _compiled(

@@ -59,7 +59,8 @@ _AND_DOES = re.compile(r"(?<!\s)\s++and\s++\w+s\s")
 _UNIT = re.compile(r"[\s-]{0,8}+(%|percent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)?")
 _ACTED = re.compile(r"\s(?:is|are|was|were|has|have|had|will|can|must|should)\s", re.IGNORECASE)
 _ORIGIN = re.compile(r"\bwhere\b.{0,100}\bfrom\W*$", re.IGNORECASE)
-_COMES = re.compile(r"\b(?:from|born|native|raised|grew up)\b", re.IGNORECASE)
+_COMES = re.compile(r"\bfrom\b(?!\s[^,.;:]{1,40}\sto\s)|\b(?:born|native|raised|grew up)\b", re.IGNORECASE)
+"""Words of an origin; "from wood to coal" is a change."""
 MEASURED = re.compile(r"\bhow (?:high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b", re.IGNORECASE)
 _MEASURE = re.compile(
     r"[\s-]?(?:%|percent|[kmgt]?i?b\b|bytes?|bits?|characters?|chars|lines?|words?|pixels?|px|[kcm]?m\b|[kcm]m2|met(?:er|re)s?"
@@ -73,7 +74,7 @@ PAST = re.compile(
 """Questions about the time of a past event."""
 _SUPPOSED = re.compile(r"\b(?:if|unless|would|should)\b", re.IGNORECASE)
 _TIMES_ASKED = frozenset({stem_of("times")})
-_BEHIND = re.compile(r"\b(?:in|on|at|to|via|into)$")
+_BEHIND = re.compile(r"\b(?:in|on|at|to|via|into|since|until|till|during)$")
 _DONE_BY = re.compile(r"(?:ed|en|wn|de|ld|nd|un) by$")
 _PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
 
@@ -216,6 +217,7 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
 def _figure(question: Question, sentence: Sentence) -> Piece | None:
     text = sentence.text
     found = []
+    mass = _HOW_MUCH.match(question.text)
     measured = MEASURED.search(question.text)
     money = bool(re.search(r"\bhow much\b|\bprice\b|\bcost\b", question.text, re.IGNORECASE))
     for match in NUMBER.finditer(text):
@@ -229,6 +231,8 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
             continue
         if money and word in word_set("years year months days hours minutes weeks"):
             continue
+        if mass and _amount_of(mass["noun"], text, match.end()):
+            return Piece(whole.strip(), 1.0)
         if measured and not _MEASURE.match(text, match.end()):
             continue  # "how large" needs a number with a unit
         if re.fullmatch(r"(?:19|20)\d\d", match.group()) and not counted:
@@ -239,6 +243,17 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
     if any(not far for far, *_ in found):
         return Piece(min(found)[2], 1.0)
     return _nearest(question, sentence, [(place, whole) for _, place, whole in found])
+
+
+_HOW_MUCH = re.compile(
+    r"\W*how much (?!is\b|are\b|do\b|does\b|did\b|was\b|were\b)(?P<noun>\w+)", re.IGNORECASE
+)
+
+
+def _amount_of(noun: str, text: str, end: int) -> bool:
+    """Whether a figure that ends here is an amount of the thing asked for: "16 GB of RAM", "350 g water"."""
+    behind = re.match(r"\s?[^\W\d_]{1,12}\s(?:of\s)?(\w+)", text[end : end + 60])
+    return behind is not None and stem_of(behind[1]) == stem_of(noun)
 
 
 _TIMES_COUNTED = re.compile(r"\bhow many times\b", re.IGNORECASE)
@@ -316,7 +331,9 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
     if not found:
         found = [(m.start(), m.group()) for m in ROLE.finditer(text) if not _echo(question, m.group())]
     active = re.match(
-        r"\W*who(?:se)?\s+(?!is\b|are\b|was\b|were\b|did\b|do\b|does\b)", question.text, re.IGNORECASE
+        r"\W*who(?:se)?\s+(?!is\b|are\b|was\b|were\b|did\b|do\b|does\b|\w+ be\b)",
+        question.text,
+        re.IGNORECASE,
     )
     if active:  # the subject of an action does not follow "in"
         found = [one for one in found if not _BEHIND.search(_before(text, one[0]))]

@@ -20,7 +20,7 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "how_many",
             r"\bhow (?:many|much|often|high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b"
-            r"|\bwhat (?:number|percentage|share|score|price)\b",
+            r"|\bwhat (?:number of|percentage|share|score|price)\b",
         ),
         (
             "when",
