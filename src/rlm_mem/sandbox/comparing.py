@@ -45,6 +45,12 @@ _MEASURE = re.compile(
 )
 _CURRENCIES = "$€£¥₹"
 _SIGNS = f"{_CURRENCIES}%"
+_UNDONE = re.compile(
+    r"\bI(?:['’]ve| have)? (?:never|haven['’]?t|not|didn['’]?t) "
+    r"(?:(?:yet|ever|even|actually|really) )?([^\W\d_]{3,30})",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\bI\b")
 _CLAUSE_END = re.compile(r"[,;:.!?\n]")
 _DENIED_WORDS = 8
 """Most words that a denial applies to, up to the end of the clause: "I never went there, so I'm not sure how …"."""
@@ -59,6 +65,10 @@ _LEAST_SHARE = 0.6
 """Pairs that weigh less than this share of the best pair not found by rule are left out."""
 _MOST_PAIRS = 2
 """Most pairs that a statement is part of."""
+_MOST_DEEDS = 5
+"""Most pairs of a denied deed with statements of it."""
+_DEED = 2.0
+"""Added to the closeness of such a pair: "I've never integrated Redis" and "I integrated Redis last week"."""
 _BY_RULE = 100.0
 """Added to the score of pairs found by the rules, so that they rank above the others."""
 _COMMON = frozenset(("i", "i'm", "i've", "i'll", "i'd", "ok"))
@@ -83,6 +93,10 @@ class Pair:
     shared: tuple[str, ...]
     why: str
     weight: float
+    deed: bool = False
+    """Whether one says that its speaker never did what the other says."""
+    denial: str = ""
+    """The words of the denial, as they stand in the text."""
 
 
 def updated(statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int) -> list[Pair]:
@@ -99,13 +113,14 @@ def contradictory(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A statement with its terms, the terms it denies, the word of denial, the statements that the rules find, what it
-    counts (the number by the term), and its numbers and names."""
+    """A statement with its terms, the terms it denies, the word of denial, the verb of what its speaker never did, the
+    statements that the rules find, what it counts (the number by the term), and its numbers and names."""
 
     statement: Statement
     terms: frozenset[str]
     denied: frozenset[str]
     denial: str
+    undone: frozenset[str]
     stated: Sequence[Stated]
     measures: dict[str, str]
     values: frozenset[str]
@@ -174,7 +189,19 @@ def _denied(older: _Read, newer: _Read, terms: _Terms) -> tuple[str, float]:
     denying, other, which = (older, newer, "older") if in_older >= in_newer else (newer, older, "newer")
     closeness = terms.about(denying.denied) + terms.about(other.terms) / 2
     closeness += 2 * terms.about(denying.denied & other.terms)
+    if _deed(denying, other, terms):
+        closeness += _DEED
     return f"the {which} one says “{denying.denial}”", closeness
+
+
+def _deed(one: _Read, other: _Read, terms: _Terms) -> bool:
+    """Whether the other one says what the speaker of the first never did: its verb, and a rare word of the denial."""
+    return (
+        bool(one.undone & other.terms)
+        and not other.denied & one.undone
+        and terms.rare((one.denied - one.undone) & other.terms) > 0
+        and _FIRST_PERSON.search(other.statement.text) is not None
+    )
 
 
 def _values(text: str) -> frozenset[str]:
@@ -210,6 +237,12 @@ def _denials(text: str, analyser: Analyser) -> tuple[frozenset[str], str]:
     return frozenset(denied), found[0][0].lower() if found else ""
 
 
+def _denial_in(text: str) -> str:
+    """The words with which a text denies something; empty where no word of denial is known."""
+    match = _UNDONE.search(text) or _DENIAL.search(text)
+    return match[0] if match is not None else ""
+
+
 def _pairs(
     statements: Sequence[Statement],
     subject: str,
@@ -226,7 +259,9 @@ def _pairs(
             denied, denial = _denials(one.text, analyser)
             stated = statements_in(one.text, analyser, speaker=one.speaker)
             measures, values = _measures(one.text, analyser), _values(one.text)
-            read.append(_Read(one, own, denied - names, denial, stated, measures, values))
+            verb = _UNDONE.search(one.text)
+            undone = frozenset(analyser.terms(verb[1])) & denied if verb else frozenset[str]()
+            read.append(_Read(one, own, denied - names, denial, undone, stated, measures, values))
     terms = _Terms([one.terms for one in read], frozenset(analyser.terms(subject)) - names)
     found: list[Pair] = []
     for place, older in enumerate(read):
@@ -241,7 +276,12 @@ def _pairs(
                 closeness += _BY_RULE + ruled[0].confidence
             if why:
                 weight = terms.likeness(older.terms, newer.terms) + closeness
-                found.append(Pair(newer.statement, older.statement, tuple(sorted(shared)), why, weight))
+                deed = kind == "contradict" and (_deed(older, newer, terms) or _deed(newer, older, terms))
+                denying = newer if why.startswith("the newer") else older
+                words = _denial_in(denying.statement.text) if kind == "contradict" else ""
+                found.append(
+                    Pair(newer.statement, older.statement, tuple(sorted(shared)), why, weight, deed, words)
+                )
     best = _best(found, limit)
     return sorted(best, key=lambda pair: pair.newer.order, reverse=True)
 
@@ -254,7 +294,7 @@ def _best(pairs: Iterable[Pair], limit: int) -> list[Pair]:
     for pair in sorted(pairs, key=lambda pair: -pair.weight):
         if len(chosen) == limit or pair.weight < least:
             break
-        if max(uses[pair.older], uses[pair.newer]) < _MOST_PAIRS:
+        if max(uses[pair.older], uses[pair.newer]) < (_MOST_DEEDS if pair.deed else _MOST_PAIRS):
             chosen.append(pair)
             uses.update((pair.older, pair.newer))
             if pair.weight < _BY_RULE and not least:

@@ -72,19 +72,22 @@ _PAGES = (
     Page(
         "turns",
         "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0, "
-        "chunks=None, points=False, whole=False, chars=None)",
+        "chunks=None, points=False, whole=False, chars=None, code=False)",
         "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True: headings of the reply; "
         "chunks=row, whole=True: all",
         _LINE
         + " author is the speaker of the line, by the whole name or one word of it; in a chat with an assistant, "
         "headings and lists belong to the last speaker. contains is a text, "
         "or a list of which one must occur, ignoring case, also inside a word; what is in capitals in "
-        "capitals or as a whole word: 'STAR' does not find start. start and "
+        "capitals or as a whole word: 'STAR' does not find start; match is the first of them that occurs, and "
+        "print_rows shows what is around it. start and "
         "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
         "marked …, the reply after 400; whole=True gives all of both, up to chars (100–20,000; without it "
         "6,000 divided by the rows, at least 300) characters each, cut after a sentence, also where they were split "
-        "into several chunks. points=True adds points: the headings and bold labels of the reply, the upper levels of "
+        "into several chunks; a turn that an earlier row has, as its reply too, has no row of its own, and a mark "
+        "stands for each block of more than three lines of code, unless code=True. "
+        "points=True adds points: the headings and bold labels of the reply, the upper levels of "
         "them, at most 600 characters, in a list of more than ten rows 150, and 2,000 in all; each once in a list, "
         "without those that begin with a time or that three or more days or conversations have; print_rows prints "
         "them. "
@@ -115,10 +118,11 @@ _PAGES = (
         "outline(query=None, start=None, end=None, limit=200, chars=5000, author=None, points=True)",
         "what was said of it and advised, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns "
-        "that share a word with one are listed, the best that have room (where a text has a name, first those whose "
+        "that share a word with one are listed, the best that have room, of each text in turn (where it has a "
+        "name, first those whose "
         "turn or reply has it, then only those that share a rare word; follow-ups on what was "
         "said before come last): one for each 250 of chars "
-        "(500–20,000), which is the length of all rows together, or less where turns are short; without it "
+        "(500–20,000), which is the length of all rows as printed, or less where turns are short; without it "
         "those that say most, of the first 3,000 chunks of the period. Of turns that fit nearly alike each day "
         "gets its share; a remark below the output says how many there are. In a chat with an assistant these "
         "are the user's turns, else those of author. text has the telling clauses of a turn, at most 160 "
@@ -159,7 +163,8 @@ _PAGES = (
         "contradictions",
         "contradictions(subject, limit=10)",
         "the same for statements that deny each other",
-        "As updates, for pairs of which one denies what the other says, and for chunks linked with "
+        "As updates, for pairs of which one denies what the other says (first “I've never …” or “I haven't …” with up "
+        "to five statements that have its verb and a rare word of it), and for chunks linked with "
         "'contradicts'. Candidates by rules: read them and decide. limit is 1–50.",
         'for pair in contradictions("Flask routes"):\n    print(pair["older"]["text"], "|", '
         'pair["newer"]["text"])',
@@ -250,8 +255,9 @@ _PAGES = (
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
         "and the text on one line, cut after chars characters (20–4,000; by default 160, but in a list of up to 20 "
         "rows up to 300 come whole); "
-        "where the match of grep lies further back, the line's start and what is around the match; of a pair of "
-        "updates or contradictions both. The date stands above where it changes; equal lines come once, counted. "
+        "where the match of grep or turns lies further back, the line's start and what is around the match; of a pair "
+        "of updates or contradictions both, each in full once. "
+        "The date stands above where it changes; equal lines come once, counted. "
         "Rows with points have these after the text.",
         'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
         first=True,

@@ -19,7 +19,9 @@ _TEXTS = ("text", "snippet", "content", "answer")
 _HEAD_OF_MATCH = 3
 """If a line is too long to show its match from the start on, one in this many of the characters shown are its first."""
 _BEFORE_MATCH = 3
-"""One in this many of the other characters comes before the match of ``grep``."""
+"""One in this many of the other characters comes before the match of ``grep``, ``turns`` or a denial."""
+_GAP = 20
+"""Fewest characters that are left out between the two."""
 _USUAL_CHARS, _WHOLE_CHARS = 160, 300
 _MANY_ROWS = 20
 
@@ -47,8 +49,9 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
     marks = {row.get("untrusted") for row in listed if isinstance(row, Mapping)}
     shown: dict[tuple[str, str], list[int]] = {}
+    said: dict[str, int] = {}
     for index, row in enumerate(listed):
-        line = _line(row, most)
+        line = _pair(row, most or _USUAL_CHARS, said, index) or _line(row, most)
         if isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple):
             line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:_MOST_POINTS])
         if isinstance(row, Mapping):
@@ -68,24 +71,36 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     return "\n".join(lines) or "(no rows)"
 
 
+def _pair(row: Any, chars: int, said: dict[str, int], index: int) -> str:
+    """The two statements of a pair on one line, each in full once; empty for another row."""
+    if not isinstance(row, Mapping):
+        return ""
+    older, newer = row.get("older"), row.get("newer")
+    if not isinstance(newer, Mapping) or not isinstance(older, Mapping):
+        return ""
+    shown = []
+    for one in (older, newer):
+        text = _line(one, chars)
+        first = said.setdefault(f"{_date(one)} {one.get('text', text)}", index)
+        shown.append(text if first == index else f"(see [{first}])")
+    return f"{shown[0]} -> {_date(newer)} {shown[1]}"
+
+
 def _line(row: Any, chars: int | None) -> str:
     """The text of a row on one line."""
     if not isinstance(row, Mapping):
         return one_line(str(row), _room(str(row), chars))
-    newer, older = row.get("newer"), row.get("older")
-    if isinstance(newer, Mapping) and isinstance(older, Mapping):
-        each = _USUAL_CHARS if chars is None else chars
-        return f"{_line(older, each)} -> {_date(newer)} {_line(newer, each)}"
     text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
     if text is None:
         text = json.dumps(dict(row), ensure_ascii=False, default=str)
     most = _room(text, chars)
     match = str(row.get("match") or "")
     place = text.find(match) if match else -1
-    if place >= 0 and place + len(match) > most:
+    head = most // _HEAD_OF_MATCH
+    first = place - max(0, most - head - len(match)) // _BEFORE_MATCH
+    if place >= 0 and len(text) > most and (first > head + _GAP or place + len(match) > most):
         # The line from its start, then what is around the match.
-        head = most // _HEAD_OF_MATCH
-        first = max(head, place - max(0, most - head - len(match)) // _BEFORE_MATCH)
+        first = max(first, head)
         space = text.find(" ", first, place)
         text = (
             f"{text[:head].rpartition(' ')[0] or text[:head]} … {text[first if space < 0 else space + 1 :]}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
-from itertools import islice
+from itertools import islice, zip_longest
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
@@ -42,6 +42,8 @@ _MOST_ROW = 160
 """Most characters of a row without its headings."""
 _ROW_HEAD = 6
 """Characters in front of a printed row."""
+_DAY_CHARS = 11
+"""Characters of a printed day."""
 _BETWEEN_POINTS = 3
 """Characters in front of a printed heading."""
 _OUTLINED_CHUNKS = 3_000
@@ -95,31 +97,41 @@ class SubjectFunctions(TurnFunctions):
             if (line.speaker in users if users else who is None or is_speaker(line.speaker, who))
         ]
         shortener = Shortener([line.text for line in lines], analyser)
-        if about:
-            weights = [max(shortener.share(line.text, one) for one in about) for line in lines]
-        else:
-            weights = [shortener.content(line.text) for line in lines]
-        best = _best_of_each_day([line.at[:10] for line in lines], weights)
-        best = _named_first(_openings_first(best, told, lines, shortener), told, lines, about, shortener)
+        days = [line.at[:10] for line in lines]
+        follow_ups = _follow_ups(told, lines, shortener)
+        rankings: list[list[int]] = []
+        weights = [0.0] * len(lines)
+        for one in about or [""]:
+            own = [shortener.share(line.text, one) if one else shortener.content(line.text) for line in lines]
+            ranked = sorted(_best_of_each_day(days, own), key=follow_ups.__contains__)
+            rankings.append(_named_first(ranked, told, lines, one, shortener))
+            weights = list(map(max, weights, own))
+        # Each text gets its best turns before any gets others.
+        best = list(
+            dict.fromkeys(place for some in zip_longest(*rankings) for place in some if place is not None)
+        )
         chunks = {line.chunk.id: line.chunk for line in told}
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
         chosen: dict[int, list[str]] = {}
+        listed: set[str] = set()
         needed = 0
         for place in best[:most]:
             told_of = (title for _, title, _ in self._points(lines[place]) if title not in recurring)
             headings = list(islice(told_of, _MOST_POINTS)) if points else []
             whole = _ROW_HEAD + len(lines[place].text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
             needed += min(_LEAST_ROW if points else _LEAST_LINE, whole)
+            needed += 0 if days[place] in listed else _DAY_CHARS
             if chosen and needed > room:
                 break
             chosen[place] = headings
+            listed.add(days[place])
         # A stable sort: lines of one time stay in the order in which they were stored.
         top = max(weights, default=0.0) or 1.0
         rows = sorted(
             ((lines[place], chosen[place], weights[place] / top) for place in sorted(chosen)),
             key=lambda row: row[0].at,
         )
-        outlined = list(self._outlined(rows, room))
+        outlined = list(self._outlined(rows, room - _DAY_CHARS * len(listed)))
         if len(outlined) < len(best):
             matching = " that share a word with its query" if about else ""
             self.cut.say(
@@ -269,18 +281,26 @@ class SubjectFunctions(TurnFunctions):
         ]
         analyser = get_analyser(self._store.config.search.language)
         found = [one for one in linked if one is not None]
+        compared = compare(statements, subject, analyser, limit)
         found += [
             {
-                "newer": self._statement(lines[pair.newer.key], pair.newer.text),
-                "older": self._statement(lines[pair.older.key], pair.older.text),
+                "newer": self._statement(lines[pair.newer.key], pair.newer.text, pair.denial),
+                "older": self._statement(lines[pair.older.key], pair.older.text, pair.denial),
                 "shared": list(pair.shared),
                 "why": pair.why,
             }
-            for pair in compare(statements, subject, analyser, limit)
+            for pair in compared
         ]
         once = {(one["newer"]["text"], one["older"]["text"]): one for one in reversed(found)}
         newest = sorted(once.values(), key=lambda one: (one["newer"]["at"], one["older"]["at"]), reverse=True)
-        return newest[:limit]
+        deeds = {
+            (one_line(pair.newer.text, SHORT_NOTE), one_line(pair.older.text, SHORT_NOTE))
+            for pair in compared
+            if pair.deed
+        }
+        return sorted(newest, key=lambda one: (one["newer"]["text"], one["older"]["text"]) not in deeds)[
+            :limit
+        ]
 
     def _places(self, chunks: Iterable[Chunk]) -> dict[str, int]:
         """The places of chunks among those of their conversation and time, where several of these have one time."""
@@ -295,10 +315,11 @@ class SubjectFunctions(TurnFunctions):
             for place, chunk_id in enumerate(self._store.list_chunks(talk, at, at))
         }
 
-    def _statement(self, line: Line, text: str) -> dict[str, Any]:
+    def _statement(self, line: Line, text: str, denial: str = "") -> dict[str, Any]:
         self._on_read(line.chunk.id)
         at = line.at
-        return {
+        match = {"match": denial} if denial and denial in text else {}
+        return match | {
             "date": at[:10],
             "at": at,
             "speaker": line.speaker,
@@ -327,14 +348,13 @@ class SubjectFunctions(TurnFunctions):
 
 
 def _named_first(
-    places: list[int], told: list[Line], lines: list[Line], about: list[str], shortener: Shortener
+    places: list[int], told: list[Line], lines: list[Line], about: str, shortener: Shortener
 ) -> list[int]:
-    """The places in their order, but first those whose turn or reply has a name of the texts.
+    """The places in their order, but first those whose turn or reply has a name of the text.
 
-    Then those that share a word with a text without a name, or a rare word with another. Without names all stay.
+    Then those that share a rare word with the text. Without names all stay.
     """
-    names_of = {one: shortener.names(one) for one in about}
-    names = frozenset[str]().union(*names_of.values())
+    names = shortener.names(about)
     place_of = {(line.chunk.id, line.number): number for number, line in enumerate(lines)}
     named: set[int] = set()
     turn: tuple[str | None, int] | None = None
@@ -347,18 +367,14 @@ def _named_first(
             named.add(turn[1])
     if not named:
         return places
-    telling = frozenset[str]().union(
-        *(shortener.rare(one) if own else shortener.terms(one) for one, own in names_of.items())
-    )
+    telling = shortener.rare(about)
     first = [place for place in places if place in named]
     others = (place for place in places if place not in named)
     return first + [place for place in others if shortener.has(lines[place].text, telling)]
 
 
-def _openings_first(
-    places: list[int], told: list[Line], lines: list[Line], shortener: Shortener
-) -> list[int]:
-    """The places in their order, but those that follow up on what was said last: "That sounds good! I'll …"."""
+def _follow_ups(told: list[Line], lines: list[Line], shortener: Shortener) -> set[int]:
+    """The places of the lines that follow up on what was said, and come last: "That sounds good! I'll …"."""
     place_of = {(line.chunk.id, line.number): number for number, line in enumerate(lines)}
     said: dict[str | None, set[str]] = defaultdict(set)
     following: set[int] = set()
@@ -368,7 +384,7 @@ def _openings_first(
         if place is not None and talk is not None and shortener.new(line.text, said[talk]) < _NEW:
             following.add(place)
         said[talk].update(shortener.terms(line.text))
-    return sorted(places, key=following.__contains__)
+    return following
 
 
 def _best_of_each_day(days: list[str], weights: list[float]) -> list[int]:

@@ -47,6 +47,8 @@ _POINTS_OF_LIST = 2_000
 _WHOLE_OF_LIST = 6_000
 """Characters of all whole turns and replies of a list, where the program does not say how many each has."""
 _LEAST_WHOLE = 100
+_SHORT_CODE = 3
+"""Lines of a block of code that a whole turn shows; a mark stands for longer ones."""
 _LEAST_OF_LIST = 300
 """Fewest characters of each of them."""
 _RECURS = 3
@@ -124,6 +126,7 @@ class TurnFunctions(LineFunctions):
         points: Any = False,
         whole: Any = False,
         chars: Any = None,
+        code: Any = False,
     ) -> list[dict[str, Any]]:
         """Lines of conversations in order of time, or those of some chunks."""
         who = optional_text("author", author)
@@ -146,19 +149,13 @@ class TurnFunctions(LineFunctions):
             if (who is None or is_speaker(line.speaker, who)) and _contains_any(line.text, texts)
         )
         listed = self._some("turns", found, limit, offset)
-        if chars is None:
-            most = max(_LEAST_OF_LIST, _WHOLE_OF_LIST // max(1, len(listed)))
+        if whole:
+            listed, shown = self._listed_whole(listed, chars, bool(code))
         else:
-            most = count("chars", chars, _LEAST_WHOLE, MAX_WHOLE_CHARS)
-        shown = [self._turn(line, most if whole else 0) for line in listed]
-        if (
-            whole
-            and chars is None
-            and any(len(row["text"]) >= most or row["reply"].endswith("…") for row in shown)
-        ):
-            self.cut.say(
-                f"turns cut whole texts after {most:,} characters; chars={MAX_WHOLE_CHARS} gives more"
-            )
+            shown = list(map(self._shown, listed))
+        if texts:
+            for row in shown:
+                row["match"] = _first_of(texts, row["text"])
         if points:
             told: set[tuple[str, int]] = set()  # a reply may have a row of its own after that of its turn
             for row, line in zip(shown, listed, strict=True):
@@ -278,16 +275,36 @@ class TurnFunctions(LineFunctions):
         chat = self._lines.in_chat and (after is None or after.speaker in talkers)
         return line.labelled and (not chat or line.speaker in talkers)
 
-    def _turn(self, line: Line, whole: int) -> dict[str, Any]:
-        """A line as programs get it, or with so many characters of the whole turn and of the reply."""
-        shown = self._shown(line)
-        if whole and line.speaker is not None:
-            turn, reply = self._whole(line)
-            shown |= {"text": _bounded(turn, whole), "reply": _bounded(reply, whole)}
-        return shown
+    def _listed_whole(
+        self, lines: list[Line], chars: Any, code: bool
+    ) -> tuple[list[Line], list[dict[str, Any]]]:
+        """The lines with all of the turn and of the reply, without those that an earlier one of them has."""
+        most = None if chars is None else count("chars", chars, _LEAST_WHOLE, MAX_WHOLE_CHARS)
+        told: set[tuple[str, int]] = set()
+        wholes: list[tuple[Line, str, str]] = []
+        for line in lines:
+            if (line.chunk.id, line.number) not in told:
+                turn, reply = (line.text, "") if line.speaker is None else self._whole(line, told)
+                wholes.append((line, turn, reply))
+        each = most or max(_LEAST_OF_LIST, _WHOLE_OF_LIST // max(1, len(wholes)))
+        rows: list[dict[str, Any]] = []
+        left_out = cut = False
+        for line, *said in wholes:
+            prose = said if code else list(map(_without_code, said))
+            turn, reply = (_bounded(one, each) for one in prose)
+            rows.append(self._shown(line) | {"text": turn, "reply": reply})
+            left_out = left_out or prose != said
+            cut = cut or [turn, reply] != prose
+        if cut and most is None:
+            self.cut.say(
+                f"turns cut whole texts after {each:,} characters; chars={MAX_WHOLE_CHARS} gives more"
+            )
+        if left_out:
+            self.cut.say("turns left out blocks of code; code=True gives them")
+        return [line for line, _, _ in wholes], rows
 
-    def _whole(self, line: Line) -> tuple[str, str]:
-        """All of a turn and of the reply to it, which may have been cut into several chunks."""
+    def _whole(self, line: Line, told: set[tuple[str, int]]) -> tuple[str, str]:
+        """All of a turn and of the reply to it, which may have been cut into several chunks; adds its lines."""
         turn: list[str] = []
         reply: list[str] = []
         ended = False
@@ -301,6 +318,7 @@ class TurnFunctions(LineFunctions):
             elif ended and not reply:
                 continue  # of a further turn of the same speaker
             self._on_read(one.chunk.id)
+            told.add((one.chunk.id, one.number))
             said = one.said[one.number]
             if ended:
                 reply.append(one.chunk.content[said.start : said.end])
@@ -433,18 +451,38 @@ def _bounded(text: str, chars: int) -> str:
     return f"{text[:end] or text[: chars - 1].rpartition(' ')[0] or text[: chars - 1]}…"
 
 
+def _without_code(text: str) -> str:
+    """The text with a mark in place of each longer block of code."""
+    parts: list[str] = []
+    place = 0
+    for one in blocks(text):
+        lines = text.count("\n", one.start, one.end) - 1  # without the fences
+        if one.kind == CODE and lines > _SHORT_CODE:
+            parts += text[place : one.start], f"[{lines} lines of code]"
+            place = one.end
+    return "".join([*parts, text[place:]])
+
+
 def _contains_any(text: str, texts: list[str]) -> bool:
-    if not texts:
-        return True
+    return not texts or _first_of(texts, text) is not None
+
+
+def _first_of(texts: list[str], text: str) -> str | None:
+    """The first of some texts that a text contains, as it stands there."""
     folded = text.casefold()
-    return any(
-        one in text or _is_word(one.casefold(), folded)
-        if len(one) > 1 and one.isupper()
-        else one.casefold() in folded
-        for one in texts
-    )
+    for one in texts:
+        if len(one) > 1 and one.isupper():
+            place = text.find(one)
+            if place < 0:
+                place = _place_of_word(one.casefold(), folded)
+        else:
+            place = folded.find(one.casefold())
+        if place >= 0:
+            return text[place : place + len(one)] if len(folded) == len(text) else one
+    return None
 
 
-def _is_word(word: str, text: str) -> bool:
-    """Whether a text has a whole word: an acronym is meant by what is asked for in capitals, "STAR" and not "start"."""
-    return re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text) is not None
+def _place_of_word(word: str, text: str) -> int:
+    """Where a text has a whole word: an acronym is meant by what is in capitals, "STAR" and not "start"."""
+    match = re.search(rf"(?<!\w){re.escape(word)}(?!\w)", text)
+    return -1 if match is None else match.start()
