@@ -200,11 +200,14 @@ def _unsaid(question: Question, wanted: dict[str, float], best: _Found) -> list[
     """The telling words of a question that the quoted sentence of a note does not have itself; names are none."""
     if best.line.passage.of_document or (best.piece.fit >= _MIN_FIT and question.kind != "yes_no"):
         return []
-    said, names = _joined(best.line.sentence), _name_stems(question)
-    if question.kind != "yes_no":
-        names = []
-    heavy = (term for term, weight in wanted.items() if weight >= 1 and term not in names)
-    return [term for term in heavy if not degree(term, said, best.line.sentence.text)]
+    said = _joined(best.line.sentence)
+    names = _name_stems(question) if question.kind == "yes_no" else []
+    text = best.line.sentence.text
+    return [
+        term
+        for term, weight in wanted.items()
+        if weight >= 1 and term not in names and not degree(term, said, text)
+    ]
 
 
 def _as_far_as(line: _Line, answer: str, unsaid: list[str]) -> str:

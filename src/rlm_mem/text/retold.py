@@ -385,17 +385,15 @@ def signs(
     )
 
 
-def _nearest(told: Sequence[tuple[str, Set[str]]], had: Set[str], before: Set[str]) -> tuple[str, Set[str]]:
-    """The sentence of a later note with most words of the question, then of the earlier note."""
-    return max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))
-
-
 def _has_kind(asked: PresentQuestion, earlier: str, later: str) -> bool:
     """Whether a later note gives another value of a kind of the earlier note's: a figure, a day or month, a name."""
     known = set(WORD.findall(asked.text.lower()))
     told = _values(later[:LONGEST], known)
     had = _values(earlier, known)
-    return any(map(len, map(set.difference, map(told.get, had, had.values()), had.values())))
+    for kind, values in had.items():  # noqa: SIM110 - a generator takes longer
+        if told.get(kind, values) - values:
+            return True
+    return False
 
 
 def _values(text: str, known: Set[str]) -> dict[str, set[str]]:
@@ -452,7 +450,7 @@ def exceptions(
     told = _sentences(later, analyser)
     if not told:
         return True, False
-    best, _ = _nearest(told, had, before)
+    best, _ = max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))
     known, value = before | asked.stems, before - asked.stems
     context = f"{asked.text}\n{earlier}"
     if (
