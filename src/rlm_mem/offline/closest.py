@@ -46,7 +46,7 @@ _IN_NAMED = 1.0
 """Weight of being in the document that the question names best."""
 _DEFAULT = 0.5
 """Weight of naming a default if one is asked for."""
-_COMPOUND = re.compile(r"[^\W\d_]{3,}(?:[/._][^\W\d_]{2,})+")
+_COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{3,40}+(?:[/._][^\W\d_]{2,40}+)++")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
 
