@@ -85,15 +85,17 @@ def _with_sequel(found: list[Passage], notes: Sequence[Passage]) -> list[Passage
         return round(sum(max(0.0, weight - _RARE) for weight in rare), 1)
 
     shown = {one.chunk_id for one in found[: _AT_LEAST - 1]}
-    others = [one for one in notes if one.chunk_id not in shown and shared(one) > 0]
-    others.sort(key=lambda one: -shared(one))
+    weighed = [(shared(one), one) for one in notes if one.chunk_id not in shown]
+    others = sorted([pair for pair in weighed if pair[0] > 0], key=lambda pair: -pair[0])
     start = found[0].at
-    later = [one for one in others if one.at and start and one.at > start and shared(one) >= _GOES_ON]
-    ordered = [*found[: _AT_LEAST - 1], *later[:1], *found[_AT_LEAST - 1 :]]
+    later = [one for weight, one in others if one.at and start and one.at > start and weight >= _GOES_ON]
+    ordered, most = [*found[: _AT_LEAST - 1], *later[:1], *found[_AT_LEAST - 1 :]], _MOST
+    if len(ordered) < _AT_LEAST:
+        ordered, most = [*ordered, *(one for _, one in others[:_AT_LEAST])], _AT_LEAST
     unique: dict[str, Passage] = {}
-    for one in ordered if len(ordered) >= _AT_LEAST else [*ordered, *others[:_AT_LEAST]]:
+    for one in ordered:
         unique.setdefault(one.chunk_id, one)
-    return list(unique.values())[: _MOST if len(ordered) >= _AT_LEAST else _AT_LEAST]
+    return list(unique.values())[:most]
 
 
 def _relation(question: Question, passage: Passage) -> float:

@@ -24,7 +24,7 @@ from rlm_mem.text.clauses import FAMILIES, NUMBERS
 from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note
-from rlm_mem.text.retold import POSSIBLE, SURE, is_apart, is_passing, may_end, retelling, tells_of_change
+from rlm_mem.text.retold import POSSIBLE, SURE, exceptions, is_passing, may_end, retelling, tells_of_change
 from rlm_mem.text.statements import ME, Stated, statements_in
 
 __all__ = ["read"]
@@ -365,7 +365,7 @@ def _is_apart(before: Passage, later: Passage, notes: _Notes) -> bool:
     if not _is_later(before, later, notes.asked) or before.at is None:
         return False
     texts, year = notes.beside(before, later), before.at.year
-    return is_apart(notes.asked, before.text, later.text, texts, notes.analyser, year=year)
+    return any(exceptions(notes.asked, before.text, later.text, texts, notes.analyser, year))
 
 
 def _changes(before: Passage, later: Passage, notes: _Notes) -> bool:

@@ -282,7 +282,7 @@ class SubjectFunctions(TurnFunctions):
         analyser = get_analyser(self._store.config.search.language)
         found = [one for one in linked if one is not None]
         compared = compare(statements, subject, analyser, limit)
-        found += [
+        rows = [
             {
                 "newer": self._statement(lines[pair.newer.key], pair.newer.text, pair.denial),
                 "older": self._statement(lines[pair.older.key], pair.older.text, pair.denial),
@@ -291,16 +291,14 @@ class SubjectFunctions(TurnFunctions):
             }
             for pair in compared
         ]
-        once = {(one["newer"]["text"], one["older"]["text"]): one for one in reversed(found)}
+
+        def texts_of(row: dict[str, Any]) -> tuple[str, str]:
+            return row["newer"]["text"], row["older"]["text"]
+
+        once = {texts_of(one): one for one in reversed([*found, *rows])}
         newest = sorted(once.values(), key=lambda one: (one["newer"]["at"], one["older"]["at"]), reverse=True)
-        deeds = {
-            (one_line(pair.newer.text, SHORT_NOTE), one_line(pair.older.text, SHORT_NOTE))
-            for pair in compared
-            if pair.deed
-        }
-        return sorted(newest, key=lambda one: (one["newer"]["text"], one["older"]["text"]) not in deeds)[
-            :limit
-        ]
+        deeds = {texts_of(row) for row, pair in zip(rows, compared, strict=True) if pair.deed}
+        return sorted(newest, key=lambda one: texts_of(one) not in deeds)[:limit]
 
     def _places(self, chunks: Iterable[Chunk]) -> dict[str, int]:
         """The places of chunks among those of their conversation and time, where several of these have one time."""

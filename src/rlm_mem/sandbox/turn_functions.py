@@ -46,11 +46,11 @@ _POINTS_OF_LIST = 2_000
 """Characters of the headings of all replies of such a list."""
 _WHOLE_OF_LIST = 6_000
 """Characters of all whole turns and replies of a list, where the program does not say how many each has."""
+_LEAST_OF_LIST = 300
+"""Fewest characters of each of them."""
 _LEAST_WHOLE = 100
 _SHORT_CODE = 3
 """Lines of a block of code that a whole turn shows; a mark stands for longer ones."""
-_LEAST_OF_LIST = 300
-"""Fewest characters of each of them."""
 _RECURS = 3
 """A heading that replies of so many days or conversations have says nothing about any of them: "Final Steps"."""
 COUNTED_ON = 500

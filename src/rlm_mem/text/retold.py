@@ -42,7 +42,6 @@ __all__ = [
     "SURE",
     "WEIGHTS",
     "exceptions",
-    "is_apart",
     "is_passing",
     "may_end",
     "retelling",
@@ -413,23 +412,6 @@ def _values(text: str, known: Set[str]) -> dict[str, set[str]]:
         elif word[0].isupper() and not begins:
             found.setdefault("name", set()).add(low)
     return found
-
-
-def is_apart(
-    asked: PresentQuestion,
-    earlier: str,
-    later: str,
-    texts: Mapping[str, Set[str]],
-    analyser: Analyser,
-    *,
-    year: int,
-) -> bool:
-    """Whether the later of two notes is about another thing or person than a question, or not about the present.
-
-    Args:
-        texts, year: as for :func:`retelling`.
-    """
-    return any(exceptions(asked, earlier, later, texts, analyser, year))
 
 
 def exceptions(
