@@ -33,7 +33,8 @@ split by the SHA-256 of the question and asked once before any rule was changed 
 `diary_tenth.jsonl`, was asked once, after the rules had been mended on the open one, and opened then.
 
 `diary_eleventh.jsonl` and `diary_twelfth.jsonl` are halves of one more corpus by such an author, with archives,
-musicians and travellers among the writers, and were treated in the same way.
+musicians and travellers among the writers, and were treated in the same way. `diary_thirteenth.jsonl` and
+`diary_fourteenth.jsonl` are halves of the next one, whose author again had read neither rules nor misses.
 
     python benchmarks/diary.py             all
     python benchmarks/diary.py --quick     the corpus for development only; records nothing
@@ -68,6 +69,8 @@ _CORPORA = (
     ("many trades, closed half", "diary_tenth.jsonl"),
     ("many hands, open half", "diary_eleventh.jsonl"),
     ("many hands, closed half", "diary_twelfth.jsonl"),
+    ("many places, open half", "diary_thirteenth.jsonl"),
+    ("many places, closed half", "diary_fourteenth.jsonl"),
 )
 _FIRST_DAY = date(2025, 1, 1)
 _DAYS = 365

@@ -35,6 +35,7 @@ _GROUPS = (
     ("many attributes", ("diary_seventh", "diary_eighth")),
     ("many trades", ("diary_ninth", "diary_tenth")),
     ("many hands", ("diary_eleventh", "diary_twelfth")),
+    ("many places", ("diary_thirteenth", "diary_fourteenth")),
 )
 _FOUND = 8  # notes of a search
 _LONGEST = 600  # characters of a note

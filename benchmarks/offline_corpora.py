@@ -9,8 +9,9 @@ The documentation is that of the standard library of the Python that runs this, 
 Markdown folders; the questions are in `corpora/offline/docs.jsonl`, and those whose answer is not in the corpus are
 left out. `notes.jsonl` has facts that an agent would note, with questions in other words, `projects.jsonl` the notes
 of one company with its people and projects, in which many notes share the words of a question, `agents.jsonl` the
-dated notes of twelve agents, each with a memory of its own, and `languages.jsonl` notes in twelve languages. A question
-without answers is one that the corpus does not answer.
+dated notes of twelve agents, each with a memory of its own, `trades.jsonl` those of twelve more, from a hospital ward
+to a bicycle workshop, and `languages.jsonl` notes in twelve languages. A question without answers is one that the
+corpus does not answer.
 
 Each set is split in two by a hash of the question. Rules were developed on misses of the first half; for the second
 half only the figures are shown. Both halves of `agents.jsonl`, whose author had not read the rules, were asked once and
@@ -41,6 +42,7 @@ FILES = {
     "notes": "notes.jsonl",
     "projects": "projects.jsonl",
     "agents": "agents.jsonl",
+    "trades": "trades.jsonl",
     "languages": "languages.jsonl",
 }
 SETS = tuple(FILES)
