@@ -76,6 +76,14 @@ def test_the_opening_holds_notes_of_a_few_words(store: ChunkStore) -> None:
     assert sorted(shown) == sorted(texts)
 
 
+def test_the_opening_names_rare_words_that_no_hit_has(store: ChunkStore) -> None:
+    for number in range(6):
+        store.create_chunk(f"Ana: My kettle number {number} whistles.")
+    shown = build_opening(store, "Which kettle of Ana has a thermometer?").render()
+    assert "No hit has the words “thermometer” (nor any chunk)." in shown
+    assert "No hit has" not in build_opening(store, "Which kettle of Ana whistles?").render()
+
+
 def test_the_opening_says_when_no_chunk_matches(store: ChunkStore) -> None:
     opening = build_opening(store, "What does Zoe play?")
     assert opening.hits == ()

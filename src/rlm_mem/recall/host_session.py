@@ -173,6 +173,8 @@ class RecallSession:
         else:
             self._session.next_question(self.query, self._budget, recorded)
         self._session.shown(self._opening.hit_ids)
+        if len(self._opening.hit_ids) > 1:
+            self._remarks(self._opening.hit_ids)  # the opening itself says which of them are untrusted
 
     @property
     def hit_scores(self) -> list[dict[str, Any]]:

@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import chain, islice, starmap, zip_longest
-from operator import attrgetter, methodcaller
+from itertools import chain, islice, repeat, starmap, zip_longest
+from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
@@ -136,6 +136,9 @@ _FEW_WISHES_CHARS = 400
 _OPENING_BYTES = 2_800
 """Most bytes of the snippets of an opening: some 700 tokens of English."""
 _HEAD_BYTES = 40
+_WORD = re.compile(r"[^\W_][\w'’-]{2,40}")
+_FEW_CHUNKS, _MOST_LACKING = 2, 6
+"""Most chunks with a rare word of the question, and most of those words that are named because no hit has them."""
 
 
 def instructions(functions: Mapping[str, Callable[..., Any]] | None = None, *, model: bool = True) -> str:
@@ -201,6 +204,7 @@ class Opening:
         more_wishes: how many others there are.
         names: names that recur in the memory, in front of an outline for a question without a name.
         more: how to see what an outline leaves out.
+        lacking: rare words of the question that no hit has.
     """
 
     question: str
@@ -211,6 +215,7 @@ class Opening:
     more_wishes: int = 0
     names: str = ""
     more: str = ""
+    lacking: str = ""
 
     @property
     def outline(self) -> bool:
@@ -220,7 +225,7 @@ class Opening:
     @property
     def hit_ids(self) -> list[str]:
         """Chunk ids of the hits, best first, and of the wishes."""
-        return [str(hit["id"]) for hit in (*self.hits, *self.wishes)]
+        return list(map(itemgetter("id"), (*self.hits, *self.wishes)))
 
     def render(self, max_hits: int | None = None, question_chars: int = 8000) -> str:
         """Return the message, with fewer hits or a shorter question where the window is small."""
@@ -228,7 +233,7 @@ class Opening:
         hits = self.hits if max_hits is None else self.hits[:max_hits]
         parts = [fenced("question", question)]
         if self.store:
-            parts.append(fenced("store", _json(self.store)))
+            parts.append(fenced("store", json.dumps(self.store, ensure_ascii=False, default=str)))
         marks = set(map(methodcaller("get", "untrusted"), hits))
         same = marks.pop() if len(hits) > 1 and len(marks) == 1 else None
         listed = "\n".join(
@@ -243,8 +248,9 @@ class Opening:
         parts.append(f"{what} ({about}{self.more}):")
         if self.names:
             listed = f"{self.names}\n{listed}"
-        listed = listed or "(no chunk shares a word with the question)"
-        parts.append(fenced("hits", listed))
+        parts.append(fenced("hits", listed or "(no chunk shares a word with the question)"))
+        if self.lacking:
+            parts.append(f"No hit has the words {self.lacking}.")
         if self.wishes and max_hits is None:
             more = f"; {self.more_wishes} more: instructions()" if self.more_wishes else ""
             parts.append(f"What the user wishes for answers (stored data{more}):")
@@ -299,11 +305,8 @@ def build_opening(
         told_wishes = sum(_HEAD_BYTES + len(one["lines"][0].encode("utf-8", "replace")) for one in wishes)
         room -= max(0, told_wishes - _FEW_WISHES_CHARS)
     for hit in _echoes_last(store, found):
-        line = (
-            hit.snippet
-            if not hit.author or hit.author in hit.snippet[:60]
-            else f"{hit.author}: {hit.snippet}"
-        )
+        named = not hit.author or hit.author in hit.snippet[:60]
+        line = hit.snippet if named else f"{hit.author}: {hit.snippet}"
         summary = summaries.get(hit.chunk_id)
         known = hit.chunk_id in hits
         if summary is None or line in told or (not known and len(hits) == limit):
@@ -325,7 +328,22 @@ def build_opening(
         hits[summary.id]["lines"].insert(place, line)
     if users and _ADVISED.search(question):
         _add_headings(store, hits, min(users))
-    return Opening(question, told_of, tuple(hits.values()), task, wishes, more_wishes)
+    lacking = _lacking(store, question, hits.values()) if hits else ""
+    return Opening(question, told_of, tuple(hits.values()), task, wishes, more_wishes, lacking=lacking)
+
+
+def _lacking(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]]) -> str:
+    """The words of the question that no hit and few chunks have, with a remark on those that no chunk has."""
+    analyser = get_analyser(store.config.search.language)
+    told = set(analyser.terms("\n".join(chain.from_iterable(map(itemgetter("lines"), hits)))))
+    counts = store.candidate_source().term_counts(analyser.terms(question[:1_000]))
+    rare: list[str] = []
+    for word in dict.fromkeys(_WORD.findall(question[:1_000])):
+        terms = set(analyser.terms(word))
+        held = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
+        if held <= _FEW_CHUNKS and told.isdisjoint(terms):
+            rare.append(f"“{word}”{'' if held else ' (nor any chunk)'}")
+    return ", ".join(rare[:_MOST_LACKING])
 
 
 def _outline(store: ChunkStore, question: str) -> tuple[tuple[dict[str, Any], ...], str, str]:
@@ -563,10 +581,6 @@ def _turns(left: int | None) -> str:
     if left <= 1:
         return "This is the last turn: call FINAL now with the best supported answer, or FINAL(None)."
     return f"{left} turns left. Write the next program."
-
-
-def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(", ", ": "), default=str)
 
 
 def _short(text: str) -> str:

@@ -127,6 +127,10 @@ def day(name: str, value: Any, today: datetime, *, last: bool = False) -> str | 
 MAX_LINE_CHARS = 4_000
 """Characters of a line that are returned; ``grep`` returns the part around its match."""
 MAX_REPLY_CHARS = 400
+_PREAMBLE = re.compile(
+    r"\s{0,4}(?:[^\n.!?:;]{1,80}!\s{1,4})?(?:(?:Here|Let['’]s|Below)\b[^\n!?]{1,200}:\s*\n)?"
+)
+"""How a reply begins before it says anything: "Great question! Here is how to do it:"."""
 _BATCH = 200
 _PARTS_BACK = 8
 """Most earlier parts of a text that are searched for the speaker of a later part."""
@@ -297,7 +301,7 @@ class Lines:
         """The next turn of another speaker in the conversation, with its label; empty where there is none."""
         for later in line.said[line.number + 1 :]:
             if later.speaker != line.speaker:
-                return one_line(line.chunk.content[later.start : later.end], MAX_REPLY_CHARS)
+                return _answered(line.chunk.content, later)
         if line.speaker is None or line.chunk.metadata.conversation_id is None:
             return ""
         _, after = self._store.neighbours(line.chunk.id, before=0, after=_PARTS_ON if self.in_chat else 1)
@@ -305,8 +309,7 @@ class Lines:
             for chunk in self._store.get_many([chunk_id], track=False).values():
                 for other in islice(self.lines(chunk), 5):
                     if other.speaker != line.speaker:
-                        turn = other.said[other.number]
-                        text = one_line(chunk.content[turn.start : turn.end], MAX_REPLY_CHARS)
+                        text = _answered(chunk.content, other.said[other.number])
                         known = is_untrusted(line.chunk.metadata.trust)  # the line itself has the mark
                         return text if known else with_trust_mark(chunk, text)
         return ""
@@ -326,6 +329,17 @@ class Lines:
             "superseded_by": line.chunk.metadata.superseded_by,
             **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),
         }
+
+
+def _answered(content: str, turn: Said) -> str:
+    """A reply on one line, with its label; of a long one of an assistant its preamble is left out."""
+    body = turn.body
+    if turn.end - body > MAX_REPLY_CHARS and is_assistant(turn.speaker):
+        preamble = _PREAMBLE.match(content, body, turn.end)
+        body = preamble.end() if preamble else body
+    label = f"{content[turn.start : turn.body].rstrip()} " if turn.body > turn.start else ""
+    left_out = "… " if body > turn.body else ""
+    return one_line(f"{label}{left_out}{content[body : turn.end]}", MAX_REPLY_CHARS)
 
 
 def _places(text: str, part: str, start: int, end: int) -> Iterator[int]:

@@ -40,6 +40,8 @@ _LEAST_LINE = 100
 """Fewest characters of a row where no headings are asked for."""
 _MOST_ROW = 160
 """Most characters of a row without its headings."""
+_MOST_PERIODS = 10
+"""Most days that each have a share of an outline; of more, each third has one."""
 _ROW_HEAD = 6
 """Characters in front of a printed row."""
 _DAY_CHARS = 11
@@ -104,7 +106,7 @@ class SubjectFunctions(TurnFunctions):
         for one in about or [""]:
             own = [shortener.share(line.text, one) if one else shortener.content(line.text) for line in lines]
             ranked = sorted(_best_of_each_day(days, own), key=follow_ups.__contains__)
-            rankings.append(_named_first(ranked, told, lines, one, shortener))
+            rankings.append(_by_period(_named_first(ranked, told, lines, one, shortener), days))
             weights = list(map(max, weights, own))
         # Each text gets its best turns before any gets others.
         best = list(
@@ -403,6 +405,16 @@ def _best_of_each_day(days: list[str], weights: list[float]) -> list[int]:
         by_weight = sorted(places, key=lambda place: (-weights[place], scattered[place]))
         ranked += [(worse, rank / len(places), order[at], place) for rank, place in enumerate(by_weight)]
     return [place for *_, place in sorted(ranked)]
+
+
+def _by_period(places: list[int], days: list[str]) -> list[int]:
+    """The places in their order, but those of each period in turn: of each day, or of thirds of many days."""
+    listed = sorted({days[place] for place in places})
+    each = 1 if len(listed) <= _MOST_PERIODS else -(-len(listed) // 3)
+    periods: dict[int, list[int]] = defaultdict(list)
+    for place in places:
+        periods[listed.index(days[place]) // each].append(place)
+    return [place for some in zip_longest(*periods.values()) for place in some if place is not None]
 
 
 def _spread(number: int) -> list[int]:
