@@ -481,6 +481,19 @@ def test_an_outline_of_a_broad_subject_is_spread_over_its_days(store: ChunkStore
     }, "a heading of the replies of several days is left out"
 
 
+def test_a_long_reply_is_cut_without_its_preamble(store: ChunkStore) -> None:
+    advice = "Dig two beds and sow beans. " * 30
+    store.create_chunk(
+        f"User: Plan my garden.\nAssistant: Great question! Here is how to plan it:\n\n{advice}\n\n"
+        f"User: And my yard?\nAssistant: Sow early! {advice}\n\nUser: Now?\nAssistant: Great! Dig.",
+        conversation_id="a",
+    )
+    with REPLSession(store) as session:
+        long, short, whole = session.execute("[one['reply'] for one in turns(author='User')]")
+    assert long.startswith("Assistant: … Dig two beds") and len(long) == 400
+    assert short.startswith("Assistant: … Dig two") and whole == "Assistant: Great! Dig."
+
+
 def test_headings_of_a_reply_come_once_in_a_list_of_turns(store: ChunkStore) -> None:
     store.create_chunk(
         "User: Plan my garden.\nAssistant: Gladly.\n\n### Beds\n\nDig.\n\n### Seeds\n\nSow.\n\n"

@@ -80,7 +80,8 @@ _PAGES = (
         "capitals or as a whole word: 'STAR' does not find start; match is the first that occurs. start and "
         "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
-        "marked …, the reply after 400, without a preamble such as “Great question!”; whole=True gives all of both, up to chars (100–20,000; without it "
+        "marked …, the reply after 400, without a preamble (“Great question!”); whole=True gives all of both, "
+        "up to chars (100–20,000; without it "
         "6,000 divided by the rows, at least 300) characters each, cut after a sentence, also where they were split "
         "into several chunks; a turn that an earlier row has, as its reply too, has no row of its own, and a mark "
         "stands for each block of more than three lines of code, unless code=True. "
@@ -93,7 +94,7 @@ _PAGES = (
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
         '    print(t["date"], t["text"], "|", t["reply"])\n'
         'print_rows(turns(author="User", contains="garden", points=True))  # with the headings of the replies\n'
-        'for t in turns(chunks=search("garden plan", limit=1), whole=True):\n    print(t["text"], "|", t["reply"])',
+        'print(turns(chunks=search("garden plan", limit=1), whole=True)[0]["reply"])',
         first=True,
     ),
     Page(
