@@ -439,12 +439,14 @@ class Databases:
         """Remove the rows of every table of RLM-MEM; whoever still holds a transaction open loses it."""
         import psycopg
 
+        from rlm_mem.store.postgres.schema import SET_ON_WORKERS
+
         for _ in range(3):
             connection = self._connected(name)
             try:
                 with connection.transaction():
                     # Each by itself: on a cluster they reach the workers.
-                    connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
+                    connection.execute(SET_ON_WORKERS)
                     connection.execute("SET LOCAL lock_timeout = '1s'")
                     connection.execute(EMPTY)
             except (psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):

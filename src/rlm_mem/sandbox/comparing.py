@@ -113,13 +113,15 @@ def contradictory(
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """A statement with its terms, the terms it denies, the word of denial, the verb of what its speaker never did, the
-    statements that the rules find, what it counts (the number by the term), and its numbers and names."""
+    """A statement with its terms, the terms it denies, the word of denial, the words with which it denies
+    something, the verb of what its speaker never did, the statements that the rules find, what it counts (the number by
+    the term), and its numbers and names."""
 
     statement: Statement
     terms: frozenset[str]
     denied: frozenset[str]
     denial: str
+    denying: str
     undone: frozenset[str]
     stated: Sequence[Stated]
     measures: dict[str, str]
@@ -227,20 +229,14 @@ def _measures(text: str, analyser: Analyser) -> dict[str, str]:
 
 
 def _denials(text: str, analyser: Analyser) -> tuple[frozenset[str], str]:
-    """The terms that a text denies, and its first word of denial."""
+    """The terms that a text denies, and its first words of denial as written."""
     found = list(_DENIAL.finditer(text))
     denied: set[str] = set()
     for denial in found:
         end = _CLAUSE_END.search(text, denial.end())
         clause = text[denial.end() : end.start() if end is not None else len(text)]
         denied.update(analyser.terms(" ".join(clause.split()[:_DENIED_WORDS])))
-    return frozenset(denied), found[0][0].lower() if found else ""
-
-
-def _denial_in(text: str) -> str:
-    """The words with which a text denies something; empty where no word of denial is known."""
-    match = _UNDONE.search(text) or _DENIAL.search(text)
-    return match[0] if match is not None else ""
+    return frozenset(denied), found[0][0] if found else ""
 
 
 def _pairs(
@@ -261,7 +257,10 @@ def _pairs(
             measures, values = _measures(one.text, analyser), _values(one.text)
             verb = _UNDONE.search(one.text)
             undone = frozenset(analyser.terms(verb[1])) & denied if verb else frozenset[str]()
-            read.append(_Read(one, own, denied - names, denial, undone, stated, measures, values))
+            denying = verb[0] if verb else denial
+            read.append(
+                _Read(one, own, denied - names, denial.lower(), denying, undone, stated, measures, values)
+            )
     terms = _Terms([one.terms for one in read], frozenset(analyser.terms(subject)) - names)
     found: list[Pair] = []
     for place, older in enumerate(read):
@@ -277,8 +276,9 @@ def _pairs(
             if why:
                 weight = terms.likeness(older.terms, newer.terms) + closeness
                 deed = kind == "contradict" and (_deed(older, newer, terms) or _deed(newer, older, terms))
-                denying = newer if why.startswith("the newer") else older
-                words = _denial_in(denying.statement.text) if kind == "contradict" else ""
+                words = (
+                    (newer if why.startswith("the newer") else older).denying if kind == "contradict" else ""
+                )
                 found.append(
                     Pair(newer.statement, older.statement, tuple(sorted(shared)), why, weight, deed, words)
                 )

@@ -13,7 +13,7 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.records import SyncReport, Vacuumed
 from rlm_mem.store.postgres.failures import translated
 from rlm_mem.store.postgres.integrity import chunk_in
-from rlm_mem.store.postgres.schema import namespace_key
+from rlm_mem.store.postgres.schema import SET_ON_WORKERS, namespace_key
 
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
@@ -85,7 +85,7 @@ def refresh_statistics(pool: Pool) -> None:
     The writes are committed already, so a failure here is only logged.
     """
     # Without it the workers of a cluster, which hold the rows, take a sample of the usual size.
-    everywhere = [("SET LOCAL citus.propagate_set_commands = 'local'", ())] if pool.distributed else []
+    everywhere = [(SET_ON_WORKERS, ())] if pool.distributed else []
     try:
         pool.change(
             [

@@ -12,7 +12,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import StorageError, StoreReadOnly
 from rlm_mem.store.postgres.failures import translated
 from rlm_mem.store.postgres.pool import Pool
-from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, TABLES
+from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, SET_ON_WORKERS, TABLES
 
 __all__ = ["OLDEST_SERVER", "opened"]
 
@@ -133,7 +133,7 @@ def _migrate(connection: psycopg.Connection[Any], place: str, wait_seconds: floa
     distributed = _has_citus(connection) if version == 0 else _is_distributed(connection)
     if distributed:  # the workers are changed one after the other, with the same limit on waiting for a lock
         connection.execute("SET LOCAL citus.multi_shard_modify_mode = 'sequential'")
-        connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
+        connection.execute(SET_ON_WORKERS)
         connection.execute(wait)
     for number, script in enumerate(MIGRATIONS[version:], version + 1):
         for statement in script.split(";\n"):  # one by one: Citus accepts only one at a time

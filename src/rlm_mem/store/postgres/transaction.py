@@ -19,7 +19,7 @@ from rlm_mem.store.postgres.audit import event_statement
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated
 from rlm_mem.store.postgres.pool import undo
 from rlm_mem.store.postgres.rows import FIND, Analyse, PostgresRowWriter
-from rlm_mem.store.postgres.schema import Head, namespace_key
+from rlm_mem.store.postgres.schema import SET_ON_WORKERS, Head, namespace_key
 from rlm_mem.store.postgres.values import array_cursor
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _LOCK = f"SELECT {Head.columns()} FROM rlm_mem.namespaces WHERE ns = %s FOR NO K
 #: Without a table: otherwise a worker of a cluster would answer with its own number.
 _NUMBER = "SELECT pg_current_xact_id()::text"
 #: Run before taking a lock that a transaction in doubt may hold on a worker.
-_PATIENCE = ("SET LOCAL citus.propagate_set_commands = 'local'", "SET LOCAL lock_timeout = '5s'")
+_PATIENCE = (SET_ON_WORKERS, "SET LOCAL lock_timeout = '5s'")
 _MAKE = "INSERT INTO rlm_mem.namespaces(ns, name, analysis) VALUES (%s, %s, %s) ON CONFLICT DO NOTHING"
 #: Between these numbers of chunks the planner's statistics are refreshed whenever a namespace has doubled. Below, every
 #: plan is good; above, autovacuum is soon enough; in between, bulk writes end before autovacuum runs.
@@ -124,8 +124,8 @@ class PostgresTransaction:
             try:
                 with connection.pipeline():
                     connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
-                    if self.pool.distributed:  # the settings that follow apply on the workers, too
-                        connection.execute("SET LOCAL citus.propagate_set_commands = 'local'")
+                    if self.pool.distributed:
+                        connection.execute(SET_ON_WORKERS)
                     connection.execute(f"SET LOCAL lock_timeout = {_milliseconds(until)}")
                     if not self._durable:
                         connection.execute("SET LOCAL synchronous_commit = off")
