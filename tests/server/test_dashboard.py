@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem.dashboard import communities
 from rlm_mem.dashboard.answers import is_question
+from rlm_mem.dashboard.communities import partition
 from tests.server.site import HOME, OWN, Site, links_of, opened, tags_of, text_of
 from tests.waiting import until
 
@@ -249,6 +251,23 @@ def test_the_graph_names_communities_and_where_their_memories_are(site: Site) ->
     assert named == {"The pump ": "pump", "Green tea": "tea", "A thing b": "not linked"}
 
 
+def test_page_and_drawing_of_a_graph_group_it_once_and_keep_no_erased_text(
+    site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(4):
+        site.memory.remember(f"Zubeida feeds the marmot, day {number}.", conversation_id="marmots")
+    site.memory.store.create_chunk("A thing by itself.")
+    calls = []
+    monkeypatch.setattr(communities, "partition", lambda weights: calls.append(1) or partition(weights))
+    communities._parted.cache_clear()
+    for path in ("/graph", "/graph/data"):
+        assert "Zubeida" in site.client.get(path).text
+    assert len(calls) == 1
+    site.memory.erase(person="Zubeida", dry_run=False)
+    for path in ("/graph", "/graph/data"):
+        assert "zubeida" not in site.client.get(path).text.lower()
+
+
 @pytest.mark.local_only("about a number, and many writes")
 def test_the_graph_never_holds_more_than_500(site: Site) -> None:
     with site.memory.batch():
@@ -265,6 +284,18 @@ def test_the_graph_never_holds_more_than_500(site: Site) -> None:
     assert graph["cut"]
     known = {node["id"] for node in graph["nodes"]}
     assert all(link["source"] in known and link["target"] in known for link in graph["links"])
+
+
+def test_a_long_text_is_edited_in_the_direction_of_its_first_letter(site: Site, ids: list[str]) -> None:
+    page = f"/memories/{ids[0]}/edit"
+    assert '<textarea name="content" rows="12" required dir="auto"' in site.get(page)
+    for text, way in (
+        ("1, 2 and a word. " * 2_000, "ltr"),
+        ("1, 2: שלום. " * 2_000, "rtl"),
+        ("1 " * 20_000, "ltr"),
+    ):
+        site.memory.update(ids[0], content=text)
+        assert f'required dir="{way}"' in site.get(page)
 
 
 def test_the_timeline_goes_by_the_day_on_which_it_happened(site: Site, ids: list[str]) -> None:

@@ -11,6 +11,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import log
 
 from rlm_mem.dashboard.words import stems_of
@@ -76,7 +77,7 @@ def communities(
             for here, there in ((a, b), (b, a)):
                 weights[here][there] = weights[here].get(there, 0.0) + max(strength, 0.05)
     parts: dict[int, list[int]] = defaultdict(list)
-    for at, part in enumerate(partition(weights)):
+    for at, part in enumerate(_parted(tuple(tuple(near.items()) for near in weights))):
         parts[part].append(at)
     linked = sorted(
         (part for part in parts.values() if len(part) > 1), key=lambda part: (-len(part), part[0])
@@ -84,6 +85,12 @@ def communities(
     made = _named(members, linked, language)
     single = tuple(sorted(part[0] for part in parts.values() if len(part) == 1))
     return [*made, Community("not linked", (), single, linked=False)] if single else made
+
+
+@lru_cache(maxsize=8)
+def _parted(weights: tuple[tuple[tuple[int, float], ...], ...]) -> list[int]:
+    """As :func:`partition`, cached: a page and its drawing ask for the same. It keeps numbers alone, no text or id."""
+    return partition([dict(near) for near in weights])
 
 
 def partition(weights: Sequence[Mapping[int, float]]) -> list[int]:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, time
 from decimal import Decimal
 from functools import lru_cache
 from typing import Any
+from unicodedata import bidirectional
 from urllib.parse import quote, urlencode
 
 from markupsafe import Markup, escape
@@ -19,6 +20,7 @@ __all__ = [
     "FILTERS",
     "address",
     "deed",
+    "direction",
     "first_line",
     "marked",
     "origin",
@@ -159,6 +161,20 @@ def _moment(value: object) -> datetime | None:
         return None
 
 
+_LONG_FIELD = 20_000  # characters
+
+
+def direction(text: str) -> str:
+    """The attribute `dir` of a field that holds this text: `auto`, or the direction of the first letter of a long text.
+
+    With `auto` a browser looks for the direction of a paragraph at each key: for seconds, if it has 1 MB.
+    """
+    if len(text) <= _LONG_FIELD:
+        return "auto"
+    first = next((kind for kind in map(bidirectional, text) if kind in ("L", "R", "AL")), "L")
+    return "ltr" if first == "L" else "rtl"
+
+
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "day": day,
     "when": when,
@@ -170,6 +186,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "share": share,
     "first_line": first_line,
     "visible": visible,
+    "direction": direction,
 }
 
 _WAYS = {kind.name: (kind.outgoing, kind.incoming) for kind in LINK_TYPES}
