@@ -22,6 +22,8 @@ from rlm_mem import (
     REPLSession,
     RlmMemError,
 )
+from rlm_mem.interchange.export import export_store
+from rlm_mem.interchange.importing import import_source
 
 WRONG: dict[str, Any] = {
     "number": -1, "huge": 10**30, "fraction": 1.5, "nan": float("nan"), "yes": True, "empty": "", "words": "no such",
@@ -156,6 +158,53 @@ def test_only_true_deletes_for_good(memory: Memory) -> None:
             memory.repair(dry_run=given)  # type: ignore[arg-type]
     assert memory.get(made) is not None
     assert memory.search("note that stays")
+
+
+FLAGS = {
+    **dict.fromkeys(METHODS, ""),
+    **{name: place for place, names in TIERED.items() for name in names if not hasattr(Memory, name)},
+    **dict.fromkeys(("skills", "repairs"), "continuum"),
+    **dict.fromkeys(("get_chunk", "get_many"), "store"),
+}
+"""Methods with the object that has them, below a memory."""
+
+
+def flags_of(method: Any) -> list[str]:
+    """The arguments of a method that are True or False."""
+    given = inspect.signature(method).parameters.values()
+    return [one.name for one in given if one.annotation in ("bool", "bool | None")]
+
+
+def refused_flags(method: Any, **right: Any) -> list[str]:
+    """The flags of a method, each of which it must refuse as a text and as a number."""
+    flags = flags_of(method)
+    for flag in flags:
+        for given in ("yes", "", 0, 1):
+            with pytest.raises(InputError, match=f"^{flag} must be True or False, not"):
+                called(method, {**right, flag: given})
+    return flags
+
+
+def test_a_flag_is_true_or_false_and_nothing_that_counts_as_one(memory: Memory, tmp_path: Path) -> None:
+    right: dict[str, Any] = {
+        **REQUIRED, "text": "Ann has a kettle.", "chunk_id": "chunk-none", "chunk_ids": ["chunk-none"],
+        "goal": "g", "file": memory.continuum.traces.record("g").file, "success": True, "name": "n", "body": "b",
+    }  # fmt: skip
+    found = set()
+    for name, place in FLAGS.items():
+        owner = attrgetter(place)(memory) if place else memory
+        method = getattr(owner, name)
+        needed = inspect.signature(method).parameters.values()
+        given = {one.name: right.get(one.name, "x") for one in needed if one.default is one.empty}
+        given |= {"person": "Ann"} if name == "erase" else {}
+        found.update(f"{name} {flag}" for flag in refused_flags(method, **given))
+    assert {"remember again", "search explain", "persona keep", "sync full", "get_many track"} <= found
+    assert not memory.search("kettle")
+    assert refused_flags(import_source, store=memory.store, path=tmp_path)
+    assert refused_flags(export_store, store=memory.store, target=tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+    with pytest.raises(InputError, match="again must be True or False"):
+        memory.remember_many([{"text": "Ann has a kettle.", "again": "yes"}])
 
 
 def test_a_time_is_compared_as_the_moment_that_it_names(memory: Memory) -> None:

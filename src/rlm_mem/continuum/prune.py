@@ -151,6 +151,7 @@ class Pruner:
 
         The records that could undo those transitions are deleted too. Returns the names.
         """
+        check_flag(dry_run, "dry_run")
         archived_by: dict[str, tuple[str, datetime]] = {}
         for transition_id in self._changes.transitions():  # the last time that a name was archived counts
             former = self._changes.transition(transition_id)

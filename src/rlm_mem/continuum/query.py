@@ -12,7 +12,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
-from rlm_mem.arguments import check_mapping, check_words
+from rlm_mem.arguments import check_flag, check_mapping, check_words
 from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import shown
 from rlm_mem.continuum.answers import Hint, MemoryHit
@@ -121,6 +121,7 @@ class QueryMemoryTool:
         Raises:
             InvalidQuery: no goal, an unknown tier, a weight that is negative, or weights that are all zero.
         """
+        check_flag(include_core, "include_core")
         weights = _normalised(DEFAULT_WEIGHTS if tier_weights is None else tier_weights)
         if not isinstance(goal, str) or not goal.strip():
             raise InvalidQuery("a query needs a goal")

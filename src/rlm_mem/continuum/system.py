@@ -132,7 +132,9 @@ class Continuum:
         Args:
             mid: also from the mid tier: memories that worked, but are not stable yet.
         """
-        return skills_of(self.store, self.files, tiers=(*SKILL_TIERS, "mid") if mid else SKILL_TIERS)
+        return skills_of(
+            self.store, self.files, tiers=(*SKILL_TIERS, "mid") if check_flag(mid, "mid") else SKILL_TIERS
+        )
 
     def undo(self, transition_id: str, reason: str = "undone by hand") -> Change:
         """Restore the files of a transition, byte for byte."""
@@ -188,6 +190,7 @@ class Continuum:
 
     def repairs(self, *, dry_run: bool = True) -> list[Repair]:
         """Finish interrupted changes; a person must correct memories that break a rule."""
+        check_flag(dry_run, "dry_run")
         found = self.findings()
         error: str | None = None
         if not dry_run and any(one.code == _INTERRUPTED for one in found):

@@ -115,6 +115,7 @@ class Traces:
         """
         if not isinstance(goal, str) or not goal.strip():
             raise InvalidMemory("a log needs a goal")
+        check_flag(session, "session")
         if success is not None:
             check_flag(success, "success")
         _check_words(

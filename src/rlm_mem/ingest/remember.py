@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypedDict
 
 from msgspec import Struct
 
-from rlm_mem.arguments import check_function
+from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk import (
     Chunk,
     ChunkLinks,
@@ -317,7 +317,9 @@ def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: 
     )
     if "type" in fields:
         store.types.check_chunk(fields["type"], extra)
-    replaces = get("replaces")
+    replaces, again = get("replaces"), get("again", False)
+    if again is not False:
+        check_flag(again, "again")
     pieces = []
     for piece, headings in zip(analysed.pieces, analysed.headings, strict=True):
         own = {"type": piece.type, **fields, "tokens": piece.tokens}
@@ -327,9 +329,7 @@ def prepare(store: ChunkStore, analysed: AnalysedText, settings: Config, given: 
             own["occurred_at"] = None if said_at is None else check_time(said_at, "occurred_at")
         pieces.append((piece, own))
     found = Screened("", [*screened.found, *more.found], screened.hidden or more.hidden)
-    return PreparedText(
-        pieces, extra, check_chunk_ids(replaces) if replaces else [], bool(get("again")), found
-    )
+    return PreparedText(pieces, extra, check_chunk_ids(replaces) if replaces else [], again, found)
 
 
 def store_text(

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import DEFAULT_NAMESPACE, SCHEMA_VERSION, Chunk
 from rlm_mem.chunk.types import as_list
 from rlm_mem.config import locate
@@ -122,6 +123,8 @@ def export_store(
     Raises:
         InputError: the target exists already, or its format is unknown. StorageError: it cannot be written.
     """
+    for what, value in (("archive", archive), ("history", history), ("overwrite", overwrite)):
+        check_flag(value, what)
     named = str(target)
     target = checked_path(target)
     kind = format or ("markdown" if named.endswith(_SEPARATORS) else _format_of(target))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import Chunk
 from rlm_mem.chunk.types import check_trust
 from rlm_mem.config import SecretAction, locate
@@ -106,6 +107,11 @@ def import_source(
         NotFoundError: there is nothing at ``path``. InputError: the archive is damaged, or the format is unknown.
         StorageError: the store cannot be written.
     """
+    for what, value in (
+        ("dry_run", dry_run), ("keep_namespaces", keep_namespaces), ("replace", replace), ("again", again),
+        ("history", history),
+    ):  # fmt: skip
+        check_flag(value, what)
     given = format_named(format) if format else None
     if trust is not None:
         trust = check_trust(trust)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from rlm_mem.arguments import check_flag
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.persona.commands import Command, parse_commands
 from rlm_mem.persona.library import BASE, Library
@@ -57,7 +58,7 @@ class Persona:
         self.library = Library(brain)
         self.session = session
         self._file = f"{FOLDER}/{session}.json"
-        self._brain = self.library.brain if keep else None
+        self._brain = self.library.brain if check_flag(keep, "keep") else None
         self._by_hand: dict[str, int] = {}
         self._mode = self.library.personality(mode).name
         if self._brain is not None:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from rlm_mem.arguments import check_kind
+from rlm_mem.arguments import check_flag, check_kind
 from rlm_mem.errors import ModelUnavailable, SessionBusy, SessionComplete
 from rlm_mem.models.base import Budget, Completion, Limits, Options, Prompt, as_messages
 from rlm_mem.recall.loop import LoopResult, LoopStep, error_hint, first_ids, make_step, run_programs
@@ -121,7 +121,7 @@ class RecallSession:
     ) -> None:
         self._runner = runner
         self._limits = limits
-        self._keep = keep
+        self._keep = check_flag(keep, "keep")
         self._form = form
         self._has_model = not isinstance(runner.llm, _HostWithoutModel)
         self.schema = instructions(runner.functions, model=self._has_model)

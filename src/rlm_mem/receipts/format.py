@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from rlm_mem.arguments import check_flag
 from rlm_mem.errors import InputError
 from rlm_mem.receipts.canonical import canonical
 from rlm_mem.store.core.files import write_atomic
@@ -496,7 +497,7 @@ def check_new(path: str | Path, *, overwrite: bool = False) -> Path:
     Raises:
         InputError: the path exists already, or is a folder.
     """
-    place = Path(path)
+    place, overwrite = Path(path), check_flag(overwrite, "overwrite")
     if place.is_dir():
         raise InputError(f"{place} is a folder", hint="name a file")
     if place.exists() and not overwrite:

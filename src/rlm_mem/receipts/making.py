@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import parse_time
 from rlm_mem.errors import BudgetError, ConflictError, InputError
 from rlm_mem.models.base import Limits
@@ -76,6 +77,7 @@ def make_receipt(
         InputError: the run has not ended or failed, the key cannot be used, or a bundle is requested and the memory
             no longer returns what it returned.
     """
+    check_flag(bundle, "bundle")
     trajectory = run if isinstance(run, Trajectory) else getattr(run, "trajectory", run)
     if not isinstance(trajectory, Trajectory):
         trajectory = load_trajectory(store, str(trajectory))

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
+from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
@@ -175,6 +176,8 @@ def search(
     """
     _check(query, limit, by)
     _check_neighbours(neighbours)
+    if explain is not False:
+        check_flag(explain, "explain")
     wanted = _filters(filters)
     unrestricted = wanted == Filters() and as_of is None and store.as_of is None
     if as_of is not None:

@@ -292,6 +292,7 @@ class ChunkStore(ChunkReader):
             NamespaceError: this store is confined to another namespace.
         """
         self._other(chunk.namespace)
+        check_flag(archived, "archived")
         chunk, found = screened_chunk(chunk, self.config.secrets, secrets)
         checked = check_complete(chunk, max_bytes=self.config.store.max_content_bytes)
         self._written.set()
@@ -552,7 +553,7 @@ class ChunkStore(ChunkReader):
     @observed("sync")
     def sync(self, full: bool = False) -> SyncReport:
         """Notice files changed by hand or by git; ``full`` looks at every file (edits in place included)."""
-        return self.backend.sync(full=full)
+        return self.backend.sync(full=check_flag(full, "full"))
 
     @observed("rebuild")
     def rebuild_index(self, progress: Progress | None = None) -> SyncReport:

@@ -127,6 +127,8 @@ def make_folder(path: Path) -> None:
         there = next(one for one in (path, *path.parents) if os.path.lexists(one) and not one.is_dir())
         kind = "a link that leads nowhere" if there.is_symlink() else "a file"
         raise StorageError(f"{there} is {kind}: a folder is needed there") from error
+    except FileNotFoundError as error:  # its parent takes no folders, as in /proc
+        raise StorageError(f"no folder can be made at {path}", hint="name another place") from error
     except OSError as error:
         translate(error, str(path))
 

@@ -252,7 +252,7 @@ class ChunkReader:
         found = self._shown(self.backend.chunks(self.namespace, check_chunk_ids(chunk_ids)))
         if self.as_of is not None:
             found = self._then(found)
-        if track:
+        if track is not False and check_flag(track, "track"):
             for chunk in found.values():
                 self._count_read(chunk)
         return found
@@ -618,7 +618,7 @@ def _list_filter(limit: Any, offset: Any, **filters: Unpack[Listing]) -> ListFil
         archived=check_flag(filters.get("archived", False), "archived"),
         limit=None if limit is None else page(limit, "limit"),
         offset=page(offset, "offset"),
-        newest_first=filters.get("newest_first", False),
+        newest_first=check_flag(filters.get("newest_first", False), "newest_first"),
         origins=wanted_origins(filters.get("origin")),
         trusts=() if trust is None else wanted_trust(trust),
     )
