@@ -94,7 +94,7 @@ _PAGES = (
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
         '    print(t["date"], t["text"], "|", t["reply"])\n'
         'print_rows(turns(author="User", contains="garden", points=True))  # with the headings of the replies\n'
-        'print(turns(chunks=search("garden plan", limit=1), whole=True)[0]["reply"])',
+        'for t in turns(chunks=search("garden plan", limit=1), whole=True): print(t["reply"])',
         first=True,
     ),
     Page(
