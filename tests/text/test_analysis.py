@@ -30,10 +30,6 @@ def test_stop_words_are_dropped_but_capital_acronyms_stay() -> None:
     assert get_analyser().terms("WHO ARE YOU") == []
 
 
-def test_stop_words_are_kept_when_asked_for() -> None:
-    assert get_analyser().terms("to be or not", keep_stop_words=True) == ["to", "be", "or", "not"]
-
-
 def test_identifiers_are_found_whole_and_by_their_parts() -> None:
     terms = set(get_analyser("none").terms("call parseHTTPResponse and retry_count in ranking.py"))
     assert {

@@ -68,17 +68,16 @@ def snippet(
     end: int,
     query: Query,
     analyser: Analyser | None = None,
-    longest: int = LONGEST,
 ) -> str:
-    """The segment `content[start:end]` as one line of at most `longest` characters.
+    """The segment `content[start:end]` as one line of at most `LONGEST` characters.
 
     A longer segment is cut, between words, to the stretch with most of the question's words; `…` marks each cut.
     """
     text = " ".join(content[start:end].split())
-    if len(text) <= longest:
+    if len(text) <= LONGEST:
         return text
     places = _places(text, query, analyser or get_analyser())
-    room = longest - 2
+    room = LONGEST - 2
     first = _best_start(places, room * 2 // 3)
     return _clipped(text, min(max(0, first - room // 6), len(text) - room), room)
 

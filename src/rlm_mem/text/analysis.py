@@ -386,25 +386,21 @@ class Analyser:
         """Whether a folded word is a stop word of this language."""
         return word in self._stop
 
-    def terms(self, text: str, *, keep_stop_words: bool = False) -> list[str]:
-        """The terms of `text` in order, stop words removed unless asked for. Linear in its length; never raises."""
-        if keep_stop_words:
-            return [term for term, _, _ in self.located_terms(text, keep_stop_words=True)]
+    def terms(self, text: str) -> list[str]:
+        """The terms of `text` in order, without stop words. Linear in its length; never raises."""
         return self._many(text, _WORD.findall(_plain(text)), indexed=False)
 
     def indexed_terms(self, text: str) -> list[str]:
         """The terms of `text` that an index has, in order."""
         return self._many(text, _WORD.findall(_plain(text)), indexed=True)
 
-    def located_terms(
-        self, text: str, *, keep_stop_words: bool = False, indexed: bool = False
-    ) -> Iterator[tuple[str, int, int]]:
+    def located_terms(self, text: str, *, indexed: bool = False) -> Iterator[tuple[str, int, int]]:
         """The terms of `text` with the offsets of the word each comes from (parts of a word share its offsets).
 
         With `indexed`, also the everyday words and single Han characters that an index has.
         """
         shouting = text.isupper()
-        left_out = frozenset[str]() if keep_stop_words else self._function if indexed else self._stop
+        left_out = self._function if indexed else self._stop
         for word, start, end in words(text):
             for term in self._terms_of(word, left_out, singles=indexed, shouting=shouting):
                 yield term, start, end

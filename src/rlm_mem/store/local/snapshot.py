@@ -436,14 +436,14 @@ def empty_delta() -> Delta:
 
 
 def load_rows(
-    connection: sqlite3.Connection, ns: int, docs: npt.NDArray[np.int64] | None = None, *, batch: int = _BATCH
+    connection: sqlite3.Connection, ns: int, docs: npt.NDArray[np.int64] | None = None
 ) -> Iterator[tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]]:
     """The active chunks of a namespace, or those among `docs`, in batches: columns, postings and authors."""
     if docs is None:
         # Read all numbers first, so that no cursor stays open: a reader keeps writers from committing.
         docs = np.sort(np.fromiter((row[0] for row in connection.execute(_ALL, (ns,))), np.int64))
-    for part in _parts(docs, batch):
-        rows = connection.execute(_SOME, (select_docs(part), ns)).fetchall()
+    for first in range(0, len(docs), _BATCH):
+        rows = connection.execute(_SOME, (select_docs(docs[first : first + _BATCH]), ns)).fetchall()
         yield columns_of(rows)
 
 
@@ -480,11 +480,6 @@ def _times(texts: Sequence[str | None], missing: float) -> npt.NDArray[np.float6
 def select_docs(docs: Iterable[int] | npt.NDArray[np.int64]) -> str:
     """Docs as the JSON array that `IN (SELECT value FROM json_each(?))` takes: any number in one parameter."""
     return msgspec.json.encode(docs.tolist() if isinstance(docs, np.ndarray) else list(docs)).decode()
-
-
-def _parts(docs: npt.NDArray[np.int64], size: int) -> Iterator[npt.NDArray[np.int64]]:
-    for first in range(0, len(docs), size):
-        yield docs[first : first + size]
 
 
 class View:
