@@ -79,6 +79,22 @@ def test_a_later_note_that_goes_on_from_the_nearest_is_among_the_first_three() -
     assert "chunk-10" in [one.chunk_id for one in found[:3]]
 
 
+def test_an_earlier_note_with_the_same_rare_words_does_not_go_on_from_the_nearest() -> None:
+    texts = (_OF_A_SHOP[-1], *_OF_A_SHOP[:-1])
+    notes = [_told(number, text) for number, text in enumerate(texts, 1)]
+    found = closest(analyse_question("What did we get for the broken lamps of the pallet?"), notes)
+    assert [one.chunk_id for one in found] == ["chunk-8"]
+
+
+def test_a_word_of_the_question_with_another_short_ending_relates_a_note() -> None:
+    notes = [
+        _told(1, "Graduate office shifted my defence: 18 September at 10:00."),
+        _told(2, "Mowed the lawn."),
+    ]
+    found = closest(analyse_question("Where will I defend?"), notes)
+    assert [one.chunk_id for one in found] == ["chunk-1"]
+
+
 def test_words_of_a_path_are_found_in_it() -> None:
     notes = [
         _told(1, "The file of the old tariff lies in the attic."),

@@ -24,15 +24,22 @@ _MOST = 5
 """Number of closest memories that are returned if no passage clearly answers."""
 _AT_LEAST = 3
 """Number of closest memories that are returned if at least one is related to the question and there are so many."""
-_RARE = 1.5
-"""Natural logarithm of how many notes there are for each with a word that counts as rare (about one in five)."""
-_GOES_ON = 2.0
-"""Least sum of the weights of the rare words that a later note shares with the nearest one to go on from it."""
+_RARE = 1.0
+"""Natural logarithm of how many notes there are for each with a word that counts as rare (about one in three)."""
+_GOES_ON = 4.5
+"""Weight of the rare words that a later note shares with the nearest one, relative to 1 for all words of the question.
+
+Any weight from 3 to 7 does about as well on five sets of notes; one for earlier notes, too, brings nothing.
+"""
+_FEW_WORDS = 3
+"""Words added to the number of those of a note, so that the shortest do not count as the most alike."""
 _SAME_THING = 0.9
 """Least relation of a passage that has a word of the question or a synonym of one."""
 _ALIKE, _SHARED_LETTERS = 0.1, 4
 """Relation of a passage with a word that begins like one of the question ("UUIDv4" for "UUID"), and the least number
 of equal letters."""
+_SHARED_BEGINNING, _ENDING = 5, 2
+"""The least number of equal letters of words with different endings, and the most letters of such an ending."""
 _SAID, _LAG = 0.5, 0.3
 """Weight of the question words found in one sentence, and of one standard deviation of the search scores, relative to 1
 for all words of the question in the passage."""
@@ -55,47 +62,47 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     """Up to five passages of different chunks that are related to ``question``, the nearest first.
 
     If one has a word of the question or a synonym, passages with only a word of the same class are left out. Where
-    fewer than three are left, others follow, and a later note that goes on from the first one is among the first three.
+    fewer than three are left, later notes follow that go on from the first one; those that do come nearer in any case.
     """
     foreign = is_foreign(question.text)  # words are compared as English ones
-    nearness = [0.0] * len(passages) if foreign else _nearness(question, passages)
+    own = [0.0] * len(passages) if foreign else _nearness(question, passages)
+    nearness = list(own) if foreign else _with_sequels(passages, own)
     order = sorted(range(len(passages)), key=lambda i: (not passages[i].current, -nearness[i]))
-    related = [(passages[i], _relation(question, passages[i])) for i in order]
-    least = _SAME_THING if any(share >= _SAME_THING for _, share in related) else _ALIKE
+    related = {i: _relation(question, passages[i]) for i in order}
+    most = max(related.values(), default=0.0)
+    least = _SAME_THING if most >= _SAME_THING else _ALIKE
     found: dict[str, Passage] = {}
-    for passage, share in related:
-        if len(found) < _MOST and share >= least:
-            found.setdefault(passage.chunk_id, passage)
-    if not found or foreign:
-        return list(found.values())
-    notes = [one for one, _ in related if one.current and not one.of_document]
-    return _with_sequel(list(found.values()), notes)
+    for i in order:
+        one = passages[i]
+        follows = len(found) < _AT_LEAST and most >= _ALIKE and nearness[i] > own[i]
+        if len(found) < _MOST and (related[i] >= least or follows):
+            found.setdefault(one.chunk_id, one)
+    return list(found.values())
 
 
-def _with_sequel(found: list[Passage], notes: Sequence[Passage]) -> list[Passage]:
-    """The closest memories, with a later note that goes on from the first one in the third place at the latest.
+def _with_sequels(passages: Sequence[Passage], nearness: Sequence[float]) -> list[float]:
+    """The nearness of each passage, more for a later note that goes on from the nearest one.
 
-    What came of a matter is often told in other words than those of the question. Where fewer than three are related,
-    those follow that share rare words with the first one.
+    What came of a matter is often told in other words than those of the question, but in some of the note before it.
     """
-    holding = Counter(stem for one in notes for stem in one.stems)
-
-    def shared(one: Passage) -> float:
-        rare = (math.log(len(notes) / holding[stem]) for stem in one.stems & found[0].stems)
-        return round(sum(max(0.0, weight - _RARE) for weight in rare), 1)
-
-    shown = {one.chunk_id for one in found[: _AT_LEAST - 1]}
-    weighed = [(shared(one), one) for one in notes if one.chunk_id not in shown]
-    others = sorted([pair for pair in weighed if pair[0] > 0], key=lambda pair: -pair[0])
-    start = found[0].at
-    later = [one for weight, one in others if one.at and start and one.at > start and weight >= _GOES_ON]
-    ordered, most = [*found[: _AT_LEAST - 1], *later[:1], *found[_AT_LEAST - 1 :]], _MOST
-    if len(ordered) < _AT_LEAST:
-        ordered, most = [*ordered, *(one for _, one in others[:_AT_LEAST])], _AT_LEAST
-    unique: dict[str, Passage] = {}
-    for one in ordered:
-        unique.setdefault(one.chunk_id, one)
-    return list(unique.values())[:most]
+    notes: dict[str, frozenset[str]] = {}
+    for one in passages:
+        if one.current and not one.of_document:
+            notes[one.chunk_id] = notes.get(one.chunk_id, frozenset()) | one.stems
+    nearest = max(range(len(passages)), key=nearness.__getitem__, default=-1)
+    start = passages[nearest] if nearest >= 0 else None
+    if start is None or start.at is None or start.chunk_id not in notes:
+        return list(nearness)
+    holding = Counter(stem for stems in notes.values() for stem in stems)
+    first = notes[start.chunk_id]
+    rare = {stem: max(0.0, math.log(len(notes) / holding[stem]) - _RARE) for stem in first}
+    found = list(nearness)
+    for number, one in enumerate(passages):
+        stems = notes.get(one.chunk_id)
+        if stems is not None and one.at is not None and one.at > start.at:
+            length = math.sqrt((_FEW_WORDS + len(stems)) * (_FEW_WORDS + len(first)))
+            found[number] += _GOES_ON * sum(rare[stem] for stem in stems & first) / length
+    return found
 
 
 def _relation(question: Question, passage: Passage) -> float:
@@ -105,7 +112,10 @@ def _relation(question: Question, passage: Passage) -> float:
     stems = _stems(passage)
     telling = {*(question.strong or question.terms), *map(stem_of, question.names)}
     best = max((degree(term, stems, passage.text) for term in telling), default=0.0)
-    return best or _ALIKE * any(_begin_alike(term, stem) for term in telling for stem in stems)
+    if best:
+        return best
+    pairs = ((term, stem) for term in telling for stem in stems)
+    return _ALIKE * any(_begin_alike(*pair) or _differ_in_ending(*pair) for pair in pairs)
 
 
 def _stems(passage: Passage) -> frozenset[str]:
@@ -117,8 +127,15 @@ def _stems(passage: Passage) -> frozenset[str]:
 
 
 def _begin_alike(one: str, other: str) -> bool:
+    """Whether one of two words begins with the other."""
     short, long = sorted((one, other), key=len)
     return len(short) >= _SHARED_LETTERS and long.startswith(short)
+
+
+def _differ_in_ending(one: str, other: str) -> bool:
+    """Whether two words begin alike and differ in a short ending: "defend" and "defence"."""
+    begin = max(_SHARED_BEGINNING, len(one) - _ENDING, len(other) - _ENDING)
+    return min(len(one), len(other)) >= begin and one[:begin] == other[:begin]
 
 
 def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
