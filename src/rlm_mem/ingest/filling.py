@@ -59,14 +59,14 @@ _PER_TEXT = 100
 """Cost of analysing a text besides its length, as a number of characters that take as long."""
 _LOT, _LOT_CHARACTERS = 25, 40_000
 """Most texts that are analysed by one call, and most of their characters, approximately."""
-_WORTH_STORING = 100
+_WORTH_STORING = 200
 """Least number of waiting texts to store while the next one is being analysed; with fewer, others are analysed."""
 _HELD = 64
 """Newest chunks of a conversation, and of a tag, that a batch keeps in memory."""
 _OPTIONS = TextOptions.__annotations__.keys()
 _MOST_KEPT = 10_000
 """Chunks that are kept in memory from one transaction to the next."""
-_COLLECTED = 50_000
+_COLLECTED = 200_000
 """Number of new objects that triggers a garbage collection during a filling. With Python's default of 700 there is one
 for every ten texts, which finds nothing, and the larger ones read all that the program has in memory."""
 _NOTHING = '["", null, null]'

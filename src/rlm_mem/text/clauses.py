@@ -507,13 +507,14 @@ _BARE = words("house home flat jobs schools banks teams doctors desks offices pl
 
 def tokens_of(text: str, found: Sequence[str] | None = None) -> list[Token]:
     """The words and stops of a sentence; ``found`` are their texts if the caller has them."""
-    tokens, end = [], 0
+    tokens, end, curly = [], 0, "’" in text
     for word in (
         TOKEN.findall(text) if found is None else found
     ):  # searching for each is faster than match objects
         start = text.index(word, end)
         end = start + len(word)
-        tokens.append(Token(word, word.lower().replace("’", "'"), start, end))
+        low = word.lower()
+        tokens.append(Token(word, low.replace("’", "'") if curly else low, start, end))
     return tokens
 
 

@@ -7,6 +7,7 @@ import sys
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
+from itertools import count
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -78,11 +79,11 @@ def segments_ahead(found: Ahead) -> Iterator[None]:
 
 def texts_of(segs: Sequence[AnalysedSegment]) -> Iterable[str]:
     """Every dictionary entry (term or author) that these segments need, in order of appearance."""
-    texts: dict[str, None] = {}
+    texts: dict[str, int] = {}
     for seg in segs:
-        texts.update(dict.fromkeys(seg.terms))
+        texts |= seg.terms
         if seg.author is not None:
-            texts[AUTHOR_PREFIX + seg.author] = None
+            texts[AUTHOR_PREFIX + seg.author] = 1
     return texts
 
 
@@ -92,5 +93,5 @@ def local_terms(content: str, skip_before: int, around: str, language: str) -> L
 
     segments = get_analyser(language).analyse_segments(content, skip_before=skip_before, around=around)
     terms = list(texts_of(segments))
-    places = {term: place for place, term in enumerate(terms)}
+    places = dict(zip(terms, count()))
     return LocalTerms(encode_segments(segments, places.__getitem__), terms)

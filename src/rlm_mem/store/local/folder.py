@@ -109,6 +109,14 @@ class Layout:
         """The same as a string: for writes of many files, this takes a fraction of the time of ``absolute``."""
         return f"{self._base}/{relative}" if os.sep == "/" else str(self.absolute(relative))
 
+    def has_archived(self) -> bool:
+        """Whether there is the file of an archived chunk, of any namespace."""
+        try:
+            with os.scandir(self.archive) as entries:
+                return any(entry.name.endswith(".json") for entry in entries)
+        except FileNotFoundError:
+            return False
+
     def is_interrupted(self) -> bool:
         """Whether a killed process left a redo record, whose write must be finished (see ``redo``)."""
         try:

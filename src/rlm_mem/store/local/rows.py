@@ -6,7 +6,7 @@ import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
+from itertools import chain, count
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -229,6 +229,8 @@ class _Numbers(dict[_Key, int]):
         marks = ", ".join("?" * len(columns.split(",")))
         self._find = f"SELECT {number} FROM {table} WHERE ({columns}) = ({marks})"
         self._make = f"INSERT OR IGNORE INTO {table}({columns}) VALUES ({marks})"
+        self._last = f"SELECT ifnull(max({number}), 0) FROM {table}"
+        self._insert = f"INSERT OR IGNORE INTO {table}({columns}, {number}) VALUES ({marks}, ?)"
         self._several = (
             f"SELECT {columns}, {number} FROM {table} WHERE {columns} IN (SELECT value FROM json_each(?))"
         )
@@ -239,9 +241,16 @@ class _Numbers(dict[_Key, int]):
         if len(self) + len(asked) > _MOST_KEPT:
             self.clear()
         self._look_up(asked)
-        new = [(key,) for key in asked if key not in self]
-        self._connection.executemany(self._make, new)
-        self._look_up([key for (key,) in new])
+        new = [key for key in asked if key not in self]
+        if not new:
+            return
+        (last,) = self._connection.execute(self._last).fetchone()
+        numbered = list(zip(new, count(last + 1)))
+        # What SQLite would number them anyway: no second look-up tells the numbers.
+        if self._connection.executemany(self._insert, numbered).rowcount == len(new):
+            self.update(numbered)
+        else:  # a text that JSON does not carry unchanged was there already
+            self._look_up(new)
 
     def _look_up(self, keys: Sequence[_Key]) -> None:
         if keys:

@@ -90,6 +90,7 @@ class Transaction:
         self._chunks: dict[str, Chunk] = {}
         self._free: set[str] = set()  # ids that were looked up and no chunk has
         self._vacant: set[str] = set()  # those of them that no file is named after
+        self._none_archived = False  # whether the archive was seen to have no files
         self._files: dict[Path, Path | None] = {}
         self._appended: dict[Path, bytes] = {}
         self._moves: list[tuple[Path, Path]] = []
@@ -166,6 +167,7 @@ class Transaction:
             The conversations of the new chunks that have no chunk in the index yet.
         """
         ids = [chunk.id for chunk in chunks]
+        self._none_archived = not self._layout.has_archived()
         self._free.update(ids)
         self._free.difference_update(
             chunk_id
@@ -193,7 +195,7 @@ class Transaction:
         place, path_of = self._layout.place, self._layout.path_of
         if os.access(place(path_of(chunk, ACTIVE)), os.F_OK):
             return False
-        if os.access(place(path_of(chunk, ARCHIVED)), os.F_OK):
+        if not self._none_archived and os.access(place(path_of(chunk, ARCHIVED)), os.F_OK):
             return False
         self._vacant.add(chunk.id)
         return True
@@ -457,7 +459,7 @@ class Transaction:
 
     def _remember_folders(self, publishes: list[_Publish]) -> None:
         self._folders = {}
-        touched = set(map(os.path.dirname, map(attrgetter("target"), publishes)))
+        touched = {item.target.rpartition(os.sep)[0] for item in publishes}
         touched.update(map(str, map(attrgetter("parent"), chain.from_iterable(self._moves))))
         touched.discard(str(self._layout.unfinished))
         for folder in touched:
