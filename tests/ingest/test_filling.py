@@ -19,7 +19,7 @@ from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundErro
 from rlm_mem.ingest import filling
 from rlm_mem.proposals import finding
 from rlm_mem.results import Progress
-from rlm_mem.store.core import chunk_store
+from rlm_mem.store.core import chunk_store, writer
 from rlm_mem.store.local.local_lookup import LocalSource
 from rlm_mem.store.postgres.lookup import PostgresSource
 
@@ -283,6 +283,21 @@ def test_two_texts_of_a_batch_never_have_one_id(memory: Memory, monkeypatch: pyt
     assert [found[one].content for one in ids] == ["there before", "first", "second", "third"]
 
 
+@pytest.mark.local_only("looks at files")
+def test_no_text_of_a_batch_gets_the_id_of_a_file_in_the_archive(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there = memory.remember("there before").chunk_ids[0]
+    taken, free = there[:-8] + "00000000", there[:-8] + "00000001"
+    backend: Any = memory.store.backend
+    backend.layout.archive.mkdir(exist_ok=True)
+    (backend.layout.archive / f"{taken}.json").write_text("{}")  # no index has it
+    drawn = [taken, free]
+    monkeypatch.setattr(chunk_store, "new_chunk_id", lambda _: drawn.pop(0))
+    monkeypatch.setattr(writer, "new_chunk_id", lambda _: drawn.pop(0))
+    assert memory.remember_many(["first"])[0].chunk_ids == [free]
+
+
 @pytest.mark.local_only("reads statements of SQLite")
 def test_the_terms_of_each_batch_are_looked_up_at_once(memory: Memory) -> None:
     memory.remember("before")
@@ -411,7 +426,7 @@ def test_garbage_is_collected_more_rarely_until_the_last_of_several_fillings_end
     assert gc.get_threshold() == own_threshold
 
 
-@pytest.mark.parametrize("threshold", [(0, 10, 10), (90_000, 10, 10)])
+@pytest.mark.parametrize("threshold", [(0, 10, 10), (900_000, 10, 10)])
 def test_a_program_that_collects_no_garbage_or_less_of_it_is_left_alone(
     memory: Memory, own_threshold: tuple[int, int, int], threshold: tuple[int, int, int]
 ) -> None:

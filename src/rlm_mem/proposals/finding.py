@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
+from heapq import heapify, heappop
 from itertools import dropwhile
 from math import inf
 from time import monotonic
@@ -418,9 +419,11 @@ class Finder:
             for one in statements
             for stem in (*one.topic, *one.value, *one.context, *one.former, *one.gone)
         }
-        shared = [len(words & stems) for stems in found.values()]
-        newest = zip(shared, range(len(found)), found.items(), strict=True)
-        for _, _, (chunk_id, stems) in sorted(newest, reverse=True):
+        # A heap, since mostly a handful of a hundred or more is asked for.
+        best = [(-len(words & held[1]), -number, held) for number, held in enumerate(found.items())]
+        heapify(best)
+        while best:
+            chunk_id, stems = heappop(best)[2]
             yield Held(chunk_id, "", stems)
 
     def _compared(
