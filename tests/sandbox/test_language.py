@@ -481,6 +481,26 @@ def test_an_outline_of_a_broad_subject_is_spread_over_its_days(store: ChunkStore
     }, "a heading of the replies of several days is left out"
 
 
+def test_an_update_is_printed_around_its_number_and_what_the_subject_names_comes_first(
+    store: ChunkStore,
+) -> None:
+    long = "I keep my harbour boats in good order and paint them in spring with the help of many friends from town, "
+    said = (
+        f"{long}and by now the harbour boats of my family have 12 sails with new ropes on every one of them",
+        f"{long}and by now the harbour boats of my family have 15 sails with new ropes on every one of them",
+        "My harbour boats took 3 days to paint this spring with friends",
+        "My harbour boats took 5 days to paint this spring with friends",
+    )
+    with store.batch():
+        for number, text in enumerate(said):
+            store.create_chunk(f"Ana: {text}.", occurred_at=f"2026-05-{number + 1:02}T00:00:00Z")
+    with REPLSession(store) as session:
+        first = session.execute("updates('sails of my harbour boats')[0]")
+        printed = session.run("print_rows(updates('sails of my harbour boats')[:1])").output
+    assert (first["older"]["match"], first["newer"]["match"]) == ("12 sails", "15 sails")
+    assert "12 sails" in printed and "15 sails" in printed
+
+
 def test_a_long_reply_is_cut_without_its_preamble(store: ChunkStore) -> None:
     advice = "Dig two beds and sow beans. " * 30
     store.create_chunk(

@@ -95,8 +95,10 @@ class Pair:
     weight: float
     deed: bool = False
     """Whether one says that its speaker never did what the other says."""
-    denial: str = ""
-    """The words of the denial, as they stand in the text."""
+    first: bool = False
+    """Whether it comes before others: such a deed, or numbers of one thing that the subject names."""
+    marks: tuple[str, str] = ("", "")
+    """What tells the difference in the newer and in the older one, as it stands there: the denial, a number."""
 
 
 def updated(statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int) -> list[Pair]:
@@ -228,6 +230,28 @@ def _measures(text: str, analyser: Analyser) -> dict[str, str]:
     return found
 
 
+def _counted(older: _Read, newer: _Read, why: str, terms: _Terms) -> tuple[bool, tuple[str, str]]:
+    """Whether the two count differently what the subject names, and the number of the newer and of the older one."""
+    before, _, after = why.partition(" → ")
+    named = any(
+        one.lstrip(_SIGNS) in terms.subject and newer.measures.get(one, number) != number
+        for one, number in older.measures.items()
+    )
+    return named, (_number_in(newer.statement.text, after), _number_in(older.statement.text, before))
+
+
+def _number_in(text: str, values: str) -> str:
+    """The first of some values that is a number of a text, but no version, with what follows it; else empty."""
+    for value in (one.rstrip(".,:/-") for one in values.split(", ")):
+        if value[:1].isdigit() and value.count(".") < 2:
+            match = re.search(
+                rf"(?<![\w.,]){re.escape(value)}(?![.,]?\d)\S{{0,20}}(?: [^\W\d_]{{1,20}})?", text
+            )
+            if match is not None:
+                return match[0]
+    return ""
+
+
 def _denials(text: str, analyser: Analyser) -> tuple[frozenset[str], str]:
     """The terms that a text denies, and its first words of denial as written."""
     found = list(_DENIAL.finditer(text))
@@ -276,12 +300,12 @@ def _pairs(
             if why:
                 weight = terms.likeness(older.terms, newer.terms) + closeness
                 deed = kind == "contradict" and (_deed(older, newer, terms) or _deed(newer, older, terms))
-                words = (
-                    (newer if why.startswith("the newer") else older).denying if kind == "contradict" else ""
-                )
-                found.append(
-                    Pair(newer.statement, older.statement, tuple(sorted(shared)), why, weight, deed, words)
-                )
+                denying = (newer if why.startswith("the newer") else older).denying
+                first, marks = deed, (denying, denying)
+                if kind == "replace":
+                    first, marks = _counted(older, newer, why, terms)
+                words = tuple(sorted(shared))
+                found.append(Pair(newer.statement, older.statement, words, why, weight, deed, first, marks))
     best = _best(found, limit)
     return sorted(best, key=lambda pair: pair.newer.order, reverse=True)
 

@@ -149,9 +149,10 @@ _PAGES = (
         "updates(subject, limit=10)",
         "candidates for what changed about it: {newer, older, shared, why}",
         "Pairs of statements that share words and give different values (numbers of the same unit, dates, names), or "
-        "of which the newer one states a change; the newest pair first. newer and older have date, at, "
-        "speaker, text, chunk_id; shared is the words they share; why is the difference. Candidates by "
-        "rules: read them and decide. A chunk that was replaced comes with its successor. limit is 1–50.",
+        "of which the newer one states a change; those that count differently what the subject names first, then the "
+        "newest. newer and older have date, at, "
+        "speaker, text, chunk_id, match (its number); shared is the words they share; why is the difference. "
+        "Candidates by rules: read them and decide. A chunk that was replaced comes with its successor. limit is 1–50.",
         'for pair in updates("deadline of the report"):\n    print(pair["older"]["text"], "->", '
         'pair["newer"]["text"])',
         first=True,

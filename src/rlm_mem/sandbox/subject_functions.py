@@ -286,8 +286,8 @@ class SubjectFunctions(TurnFunctions):
         compared = compare(statements, subject, analyser, limit)
         rows = [
             {
-                "newer": self._statement(lines[pair.newer.key], pair.newer.text, pair.denial),
-                "older": self._statement(lines[pair.older.key], pair.older.text, pair.denial),
+                "newer": self._statement(lines[pair.newer.key], pair.newer.text, pair.marks[0]),
+                "older": self._statement(lines[pair.older.key], pair.older.text, pair.marks[1]),
                 "shared": list(pair.shared),
                 "why": pair.why,
             }
@@ -299,8 +299,8 @@ class SubjectFunctions(TurnFunctions):
 
         once = {texts_of(one): one for one in reversed([*found, *rows])}
         newest = sorted(once.values(), key=lambda one: (one["newer"]["at"], one["older"]["at"]), reverse=True)
-        deeds = {texts_of(row) for row, pair in zip(rows, compared, strict=True) if pair.deed}
-        return sorted(newest, key=lambda one: texts_of(one) not in deeds)[:limit]
+        first = {texts_of(row) for row, pair in zip(rows, compared, strict=True) if pair.first}
+        return sorted(newest, key=lambda one: texts_of(one) not in first)[:limit]
 
     def _places(self, chunks: Iterable[Chunk]) -> dict[str, int]:
         """The places of chunks among those of their conversation and time, where several of these have one time."""
@@ -315,10 +315,10 @@ class SubjectFunctions(TurnFunctions):
             for place, chunk_id in enumerate(self._store.list_chunks(talk, at, at))
         }
 
-    def _statement(self, line: Line, text: str, denial: str = "") -> dict[str, Any]:
+    def _statement(self, line: Line, text: str, mark: str = "") -> dict[str, Any]:
         self._on_read(line.chunk.id)
         at = line.at
-        match = {"match": denial} if denial and denial in text else {}
+        match = {"match": mark} if mark and mark in text else {}
         return match | {
             "date": at[:10],
             "at": at,
