@@ -110,4 +110,5 @@ def _lines(hits: Iterable[Hit]) -> Iterator[tuple[str, str]]:
     for hit in hits:
         text = truncate_estimated(" ".join(hit.snippet.split()), _LINE_TOKENS)
         untrusted = f"untrusted, from {hit.origin}: " if is_untrusted(hit.trust) else ""
-        yield hit.chunk_id, f"- [{hit.at[:10]}] {untrusted}{text} ({hit.chunk_id})"
+        marks = "".join(f"; {mark}" for mark in hit.marks())
+        yield hit.chunk_id, f"- [{hit.at[:10]}] {untrusted}{text} ({hit.chunk_id}{marks})"

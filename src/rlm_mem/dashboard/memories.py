@@ -47,6 +47,7 @@ class Row:
     parts: Sequence[tuple[str, float]] = ()
     superseded: bool = False
     confidence: float | None = None
+    marks: Sequence[str] = ()
 
 
 def suggestions(memory: Memory) -> tuple[list[str], list[str]]:
@@ -186,6 +187,7 @@ def _searched(memory: Memory, wanted: _Wanted) -> list[Row]:
             hit.chunk_id, teaser(hit.snippet, _CONTENT, found), hit.type, hit.tags, hit.at,
             hit.conversation_id, hit.author, float(hit.score),
             sorted((hit.parts or {}).items(), key=lambda part: -abs(part[1]))[:8],
+            marks=hit.marks(),
         )
         for hit in hits
     ]  # fmt: skip

@@ -189,6 +189,7 @@ class StoreFunctions(SubjectFunctions):
                 "tags": list(hit.tags),
                 "author": hit.author,
                 "conversation_id": hit.conversation_id,
+                **({"same_subject": marks} if (marks := hit.marks()) else {}),
                 **outside(hit.origin, hit.trust),
             }
             for hit in hits

@@ -19,6 +19,7 @@ from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather, later_alike
 from rlm_mem.search.joined import gather_both
+from rlm_mem.search.marking import with_marks
 from rlm_mem.search.neighbours import neighbours_of
 from rlm_mem.search.query import (
     EVERYDAY,
@@ -154,7 +155,8 @@ def search(
 ) -> list[Hit]:
     """Find what answers a question, best first. Reads one chunk file for each hit, at least five, and writes none.
 
-    A hit that another of the best hits states to be out of date ("moved from A to B") does not come first.
+    A hit that another of the best hits states to be out of date ("moved from A to B") does not come first. Of two
+    notes that may answer the same question about the present, each of the best hits names the other (`Hit.marks`).
 
     Args:
         store: where to look; only its own namespace is seen.
@@ -419,7 +421,8 @@ class _Look:
                     place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                     hits.append(_hit(chunk, place, self._asked, self._analyser, explain))
         more = partial(self._later, read, explain) if later else None
-        return with_what_holds_first(hits, read, self._asked.text, self._analyser, more)[:limit]
+        hits = with_what_holds_first(hits, read, self._asked.text, self._analyser, more)
+        return (hits if later else with_marks(hits, read, self._asked.text, self._analyser))[:limit]
 
     def _later(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
         """Notes made after a hit that share its words and were not read; they are added to ``read``."""

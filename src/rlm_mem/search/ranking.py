@@ -41,12 +41,15 @@ __all__ = [
     "Hit",
     "LONGEST_NOTE",
     "ONE_SIDED",
+    "OtherNote",
     "Ranked",
     "Scores",
     "TALK",
     "WEIGHTS",
+    "compared_texts",
     "in_succession",
     "ranked",
+    "read_as_note",
     "repetition",
     "score_chunks",
     "score_segments",
@@ -438,6 +441,14 @@ def _epoch(time: str) -> float:
     return parse_time(time).timestamp()
 
 
+class OtherNote(FrozenRecord, frozen=True):
+    """Another note on the subject of a hit: its chunk, its time, and of a later one the sentence that tells most."""
+
+    chunk_id: str
+    at: str
+    text: str
+
+
 class Hit(FrozenRecord, frozen=True):
     """One result.
 
@@ -458,6 +469,8 @@ class Hit(FrozenRecord, frozen=True):
         replaces: the chunks that this one replaced.
         origin: how the chunk came: person, agent, tool, import, web.
         trust: how far it is trusted: untrusted, ordinary, trusted.
+        later_note, earlier_note: another hit, or one below the limit, that may answer the same question about the
+            present; which of the two holds is not said. See :meth:`marks`.
     """
 
     chunk_id: str
@@ -477,11 +490,23 @@ class Hit(FrozenRecord, frozen=True):
     replaces: tuple[str, ...] = ()
     origin: str = "person"
     trust: str = "trusted"
+    later_note: OtherNote | None = None
+    earlier_note: OtherNote | None = None
+
+    def marks(self) -> list[str]:
+        """The other notes on the subject in plain words, as they are shown with the hit wherever it is shown."""
+        found = []
+        if (later := self.later_note) is not None:
+            found.append(f"a later note on the same subject: {later.chunk_id}, {later.at[:10]}: {later.text}")
+        if (earlier := self.earlier_note) is not None:
+            found.append(f"an earlier note on the same subject: {earlier.chunk_id}, {earlier.at[:10]}")
+        return found
 
     def __str__(self) -> str:
         line = f"{self.chunk_id}  {self.at[:10]}  {' '.join(self.snippet.split())}  (score {self.score:.2f})"
         if is_untrusted(self.trust):
             line = f"{line}  [untrusted: {self.origin}]"
+        line += "".join(f"  [{mark}]" for mark in self.marks())
         return f"{line}  [out of date: {self.superseded_by}]" if self.superseded_by else line
 
 
@@ -510,7 +535,7 @@ def with_what_holds_first(
     if asked is not None and (place := _lasting_first(hits[:COMPARED], read, asked, analyser)):
         hits = _with_first(hits, place, "lasts")
     hits = _latest_first(hits, COMPARED, read, asked, analyser)
-    if later is None or asked is None or not asked.asks or not _is_note(hits[0], read, asked):
+    if later is None or asked is None or not asked.asks or not read_as_note(hits[0], read, asked):
         return hits
     found = later(hits[0])
     if not found:
@@ -558,11 +583,11 @@ def _lasting_first(
     """
     first = hits[0]
     words = asked.stems & stems_in(first.snippet, analyser)
-    if not words or not _is_note(first, read, asked):
+    if not words or not read_as_note(first, read, asked):
         return 0
     passes = None
     for place, hit in enumerate(hits[1:], 1):
-        if not words <= stems_in(hit.snippet, analyser) or not _is_note(hit, read, asked):
+        if not words <= stems_in(hit.snippet, analyser) or not read_as_note(hit, read, asked):
             continue
         if passes is None:
             passes = is_passing(asked, first.snippet, analyser, year=int(first.at[:4]))
@@ -606,27 +631,37 @@ def _retelling_first(
     if asked is None:
         return 0
     later = _later(hits)
-    if not later or not _is_note(hits[0], read, asked):
+    if not later or not read_as_note(hits[0], read, asked):
         return 0
-    told: list[str] = []
-    texts: dict[str, frozenset[str]] = {}
-    for hit in hits:
-        content = read[hit.chunk_id].content
-        # A short note is compared whole, since one sentence of it rarely names what the others are about.
-        told.append(content if len(content) <= LONGEST_NOTE else hit.snippet)
-        texts[told[-1]] = stems_in(told[-1], analyser)
+    told, texts = compared_texts(hits, read, analyser)
     year = int(hits[0].at[:4])
     best, found = POSSIBLE if beside else LIKELY, 0
     for place in later:
         hit = hits[place]
-        if hit.at > hits[0].at and _is_note(hit, read, asked):
+        if hit.at > hits[0].at and read_as_note(hit, read, asked):
             odds = retelling(asked, told[0], told[place], texts, analyser, year=year, least=best)
             if odds > best:
                 best, found = odds, place
     return found
 
 
-def _is_note(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> bool:
+def compared_texts(
+    hits: list[Hit], read: Mapping[str, Chunk], analyser: Analyser
+) -> tuple[list[str], dict[str, frozenset[str]]]:
+    """The texts by which hits are compared, and the stems of each.
+
+    A short note is compared whole, since one sentence of it rarely names what the others are about.
+    """
+    told: list[str] = []
+    texts: dict[str, frozenset[str]] = {}
+    for hit in hits:
+        content = read[hit.chunk_id].content
+        told.append(content if len(content) <= LONGEST_NOTE else hit.snippet)
+        texts[told[-1]] = stems_in(told[-1], analyser)
+    return told, texts
+
+
+def read_as_note(hit: Hit, read: Mapping[str, Chunk], asked: PresentQuestion) -> bool:
     """Whether a hit is a note: not a turn of a speaker, nor a part or section of a document.
 
     A single labelled text that belongs to no conversation is a note, too: "Vet: the cat is well".

@@ -12,8 +12,10 @@ import math
 import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence, Set
+from functools import lru_cache
 from itertools import chain
 from operator import mul
+from typing import NamedTuple
 
 from rlm_mem.text.analysis import SPACELESS, Analyser
 from rlm_mem.text.clauses import (
@@ -41,6 +43,7 @@ __all__ = [
     "POSSIBLE",
     "SURE",
     "WEIGHTS",
+    "best_sentence",
     "exceptions",
     "is_passing",
     "may_end",
@@ -284,7 +287,7 @@ def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
 
     A word of change, the earlier note's value, or a sentence that is the earlier note but for the value.
     """
-    if _STRONG.search(later) or _SIGN.search(later):
+    if _says(later).change:
         return True
     before = stems_in(earlier, analyser)
     for _, stems in _sentences(later, analyser):
@@ -372,39 +375,37 @@ def signs(
         for one in (asked.text, earlier):
             has = asked.stems & after
             narrows = narrows or _narrows_subject(one, missing, has, analyser, asked, one is asked.text)
-    known = f"{asked.text}\n{earlier}"
+    known, said = f"{asked.text}\n{earlier}", _says(later)
     return (
         *found,
         float(denies),
         float(narrows),
         float(tells_of_change(earlier, later, analyser)),
         float(_has_kind(asked, earlier, later)),
-        float(_PRESENT.search(later[:LONGEST]) is not None),
-        float(_CONDITION.search(later[:LONGEST]) is not None and _CONDITION.search(known) is None),
+        float(said.present),
+        float(said.condition and _CONDITION.search(known) is None),
     )
 
 
 def _has_kind(asked: PresentQuestion, earlier: str, later: str) -> bool:
     """Whether a later note gives another value of a kind of the earlier note's: a figure, a day or month, a name."""
     known = set(WORD.findall(asked.text.lower()))
-    told = _values(later[:LONGEST], known)
-    had = _values(earlier, known)
-    for kind, values in had.items():  # noqa: SIM110 - a generator takes longer
-        if told.get(kind, values) - values:
+    told = _values(later[:LONGEST])
+    for kind, values in _values(earlier).items():  # noqa: SIM110 - a generator takes longer
+        if values - known and told.get(kind, values) - values - known:
             return True
     return False
 
 
-def _values(text: str, known: Set[str]) -> dict[str, set[str]]:
-    """The values in a text that are not known, by their kinds."""
+@lru_cache(maxsize=64)
+def _values(text: str) -> dict[str, set[str]]:
+    """The values in a text by their kinds, cached: a note is compared with several others."""
     found: dict[str, set[str]] = {}
     opens = True
     for match in _VALUE_WORD.finditer(text):
         word = match.group()
         begins, opens = opens, word[-1] in ".!?:;"
         low = word.lower().rstrip(".!?:;,").removesuffix("'s").removesuffix("’s")
-        if low in known:
-            continue
         if _DIGIT.search(low) or low in NUMBERS:
             found.setdefault("figure", set()).add(low)
         elif low.removesuffix("s") in _DATED:
@@ -432,7 +433,7 @@ def exceptions(
     told = _sentences(later, analyser)
     if not told:
         return True, False
-    best, _ = max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))
+    best = _best_of(told, had, before)
     known, value = before | asked.stems, before - asked.stems
     context = f"{asked.text}\n{earlier}"
     if (
@@ -461,9 +462,37 @@ def exceptions(
     )
 
 
-def _sentences(text: str, analyser: Analyser) -> list[tuple[str, Set[str]]]:
-    """The sentences of a text with their stems."""
-    return [(one, stems_in(one, analyser)) for one in _SENTENCE.split(text[:LONGEST]) if one.strip()]
+@lru_cache(maxsize=64)
+def _sentences(text: str, analyser: Analyser) -> tuple[tuple[str, Set[str]], ...]:
+    """The sentences of a text with their stems, cached: a note is compared with several others."""
+    return tuple((one, stems_in(one, analyser)) for one in _SENTENCE.split(text[:LONGEST]) if one.strip())
+
+
+class _Says(NamedTuple):
+    """Which words a text has, whatever it is compared with."""
+
+    change: bool
+    present: bool
+    condition: bool
+
+
+@lru_cache(maxsize=64)
+def _says(text: str) -> _Says:
+    start = text[:LONGEST]
+    change = _STRONG.search(text) is not None or _SIGN.search(text) is not None
+    return _Says(change, _PRESENT.search(start) is not None, _CONDITION.search(start) is not None)
+
+
+def _best_of(told: Sequence[tuple[str, Set[str]]], had: Set[str], before: Set[str]) -> str:
+    """The sentence with most words of a question, and of those with equally many most of the earlier note."""
+    return max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))[0]
+
+
+def best_sentence(asked: PresentQuestion, earlier: str, later: str, analyser: Analyser) -> str:
+    """The sentence of a later note that tells most of what a question asks and an earlier note answers."""
+    before = stems_in(earlier, analyser)
+    told = _sentences(later, analyser)
+    return _best_of(told, asked.stems & before, before) if told else later
 
 
 def _asked_of(

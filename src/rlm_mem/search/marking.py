@@ -1,0 +1,64 @@
+"""Marks on hits: which later or earlier note on the same subject is known of each of the best hits.
+
+Where it is not sure which of two notes holds, both are given with their dates: whoever reads the earlier one must see
+that there is a later one. Nothing is reordered here. Every surface shows :meth:`rlm_mem.search.ranking.Hit.marks`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from msgspec import structs
+
+from rlm_mem.chunk.types import rank
+from rlm_mem.search.ranking import Hit, OtherNote, compared_texts, read_as_note
+from rlm_mem.text.blocks import one_line
+from rlm_mem.text.present import PresentQuestion
+from rlm_mem.text.retold import POSSIBLE, best_sentence, retelling
+
+if TYPE_CHECKING:
+    from rlm_mem.chunk import Chunk
+    from rlm_mem.text.analysis import Analyser
+
+__all__ = ["with_marks"]
+
+_MARKED, _COMPARED = 3, 10
+"""Number of best hits that are marked with a later note, and of those that may be it."""
+_CHARS = 120
+"""Most characters of a note in a mark."""
+
+
+def with_marks(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser) -> list[Hit]:
+    """The hits in their order; of two that may answer the same question about the present, each names the other.
+
+    Args:
+        read: the chunks of the hits.
+    """
+    asked = PresentQuestion.of(query, analyser) if len(hits) > 1 else None
+    if asked is None:
+        return hits
+    best = hits[:_COMPARED]
+    notes = [one.superseded_by is None and read_as_note(one, read, asked) for one in best]
+    told, texts = compared_texts(best, read, analyser)
+    had = [len(asked.stems & texts[one]) for one in told]
+    marked = list(hits)
+    for place, earlier in enumerate(best[:_MARKED]):
+        if not notes[place] or had[place] < max(had):
+            continue  # another hit has more words of the question
+        odds, found = POSSIBLE, -1
+        for other, later in enumerate(best):
+            if notes[other] and later.at > earlier.at and rank(later.trust) >= rank(earlier.trust):
+                year = int(earlier.at[:4])
+                near = {one: texts[one] for one in (told[place], *told[:5], told[other])}
+                again = retelling(asked, told[place], told[other], near, analyser, year=year, least=odds)
+                if again > odds:
+                    odds, found = again, other
+        if found >= 0:
+            words = one_line(best_sentence(asked, told[place], told[found], analyser), _CHARS)
+            later = OtherNote(best[found].chunk_id, best[found].at, words)
+            marked[place] = structs.replace(marked[place], later_note=later)
+            if marked[found].earlier_note is None:
+                before = OtherNote(earlier.chunk_id, earlier.at, "")
+                marked[found] = structs.replace(marked[found], earlier_note=before)
+    return marked

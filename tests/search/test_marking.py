@@ -1,0 +1,114 @@
+"""Notes on one subject of which it is not sure which holds: each hit names the other, on every surface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.parse import quote_plus
+
+import pytest
+from tests.server.api import client_of
+from tests.server.site import opened
+
+from rlm_mem import Memory
+from rlm_mem.capture.context import prompt_context
+from rlm_mem.cli import main
+from rlm_mem.mcp.service import Service
+from rlm_mem.operations.context import OpenMemory, Settings
+from rlm_mem.recall.prompts import build_opening
+from rlm_mem.sandbox.functions import StoreFunctions
+
+OLDER = "Autoclave: a cycle takes 35 min."
+NEWER = "New gasket, new programme. Autoclave needs 22 min per cycle, we timed it twice."
+ASK = "How long does a cycle of the autoclave take?"
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    return tmp_path / "brain"
+
+
+@pytest.fixture
+def ids(place: Path) -> Iterator[tuple[str, str]]:
+    with Memory.open(place) as memory:
+        older = memory.remember(OLDER, occurred_at="2026-01-10").chunk_ids[0]
+        memory.remember("The dishwasher takes 90 min.", occurred_at="2026-02-01")
+        newer = memory.remember(NEWER, occurred_at="2026-05-02").chunk_ids[0]
+    yield older, newer
+
+
+def test_each_of_two_notes_names_the_other(place: Path, ids: tuple[str, str]) -> None:
+    older, newer = ids
+    with Memory.open(place) as memory:
+        hits = {hit.chunk_id: hit for hit in memory.search(ASK)}
+    assert hits[older].marks() == [
+        f"a later note on the same subject: {newer}, 2026-05-02: Autoclave needs 22 min per cycle, we timed it twice."
+    ]
+    assert hits[newer].marks() == [f"an earlier note on the same subject: {older}, 2026-01-10"]
+    assert hits[older].marks()[0] in str(hits[older])
+    assert all(not hit.marks() for key, hit in hits.items() if key not in ids)
+
+
+def test_the_mark_names_a_note_below_the_limit(place: Path, ids: tuple[str, str]) -> None:
+    with Memory.open(place) as memory:
+        (only,) = memory.search(ASK, limit=1)
+    assert set(ids) & {one.chunk_id for one in (only.later_note, only.earlier_note) if one is not None}
+
+
+def test_a_question_about_the_past_and_an_untrusted_later_note_mark_nothing(
+    place: Path, ids: tuple[str, str]
+) -> None:
+    older, newer = ids
+    with Memory.open(place) as memory:
+        assert all(
+            not hit.marks() for hit in memory.search("How long did a cycle of the autoclave take before?")
+        )
+        memory.store.update_chunk(newer, metadata={"origin": "web", "trust": "untrusted"})
+        hits = {hit.chunk_id: hit for hit in memory.search(ASK)}
+    assert hits[older].later_note is None
+
+
+def test_the_command_shows_the_mark(
+    place: Path, ids: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--brain", str(place), "search", ASK]) == 0
+    assert f"a later note on the same subject: {ids[1]}, 2026-05-02" in " ".join(
+        capsys.readouterr().out.split()
+    )
+
+
+def test_http_and_the_tool_give_the_mark(place: Path, ids: tuple[str, str]) -> None:
+    older, newer = ids
+    with client_of(place) as http:
+        items = {hit["chunk_id"]: hit for hit in http.post("/search", json={"query": ASK}).json()["items"]}
+    assert (items[older]["later_note"]["chunk_id"], items[newer]["earlier_note"]["chunk_id"]) == (
+        newer,
+        older,
+    )
+    service = Service(OpenMemory(Settings(brain=place)))
+    try:
+        answer = service.call("search", {"query": ASK})
+    finally:
+        service.close()
+    assert f"a later note on the same subject: {newer}, 2026-05-02" in answer.text
+
+
+def test_the_dashboard_shows_the_mark(place: Path, ids: tuple[str, str]) -> None:
+    with opened(place) as site:
+        page = site.part(f"/memories?q={quote_plus(ASK)}")
+    assert f"a later note on the same subject: {ids[1]}, 2026-05-02" in page
+
+
+def test_the_prompt_hook_and_the_opening_of_a_recall_show_the_mark(place: Path, ids: tuple[str, str]) -> None:
+    with Memory.open(place) as memory:
+        text = prompt_context([memory], ASK, budget=600).text
+        start = build_opening(memory.store, ASK)
+    assert f"a later note on the same subject: {ids[1]}, 2026-05-02" in text
+    marks = {hit["id"]: hit.get("same_subject") for hit in start.hits}
+    assert f"{ids[1]}, 2026-05-02" in marks[ids[0]][0]
+
+
+def test_programs_are_given_the_mark(place: Path, ids: tuple[str, str]) -> None:
+    with Memory.open(place) as memory:
+        rows = {row["id"]: row for row in StoreFunctions(memory.store, lambda _: None).search(ASK)}
+    assert f"{ids[1]}, 2026-05-02" in rows[ids[0]]["same_subject"][0]
