@@ -49,7 +49,7 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from rlm_mem import Memory
+from rlm_mem import Hit, Memory
 from support import Report, arguments
 
 CORPORA = Path(__file__).parent / "corpora"
@@ -74,6 +74,8 @@ _CORPORA = (
 )
 _FIRST_DAY = date(2025, 1, 1)
 _DAYS = 365
+_SEEN = 3
+"""Number of hits that whoever asks is taken to read."""
 _NOTES = (
     "Rain until {n} o'clock, then a walk by the canal.",
     "Cooked lentils for {n} people, far too salty.",
@@ -111,6 +113,13 @@ def entries(rows: list[dict[str, str]], seed: int) -> list[tuple[date, str]]:
     return sorted(found, key=lambda one: one[0])
 
 
+def is_silent(hits: list[Hit], older: str, newer: str) -> bool:
+    """Whether the hits have the older note, and neither the newer one nor a mark that names it."""
+    told = [hit for hit in hits if hit.chunk_id == older]
+    named = {hit.later_note.chunk_id for hit in told if hit.later_note is not None}
+    return bool(told) and newer not in named | {hit.chunk_id for hit in hits}
+
+
 def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None = None) -> dict[str, Any]:
     """One corpus, remembered day by day and then asked.
 
@@ -136,10 +145,11 @@ def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None
         wanted = {(ids[row["newer"]], ids[row["older"]]) for row in changes}
         proposed = {tuple(case.chunk_ids) for case in memory.continuum.review.cases()}
         asked = {(ids[row["newer"]], ids[row["older"]]) for row in rows if row["kind"] == "review"}
-        stale_first = stale_answer = answered = 0
+        stale_first = stale_answer = answered = silent = 0
         told: dict[str, list[str]] = {}
         for row in changes:
-            first = memory.search(row["ask"], limit=1)
+            first = memory.search(row["ask"], limit=_SEEN)
+            silent += is_silent(first, ids[row["older"]], ids[row["newer"]])
             is_stale = bool(first) and first[0].chunk_id == ids[row["older"]]
             stale_first += is_stale
             answer = memory.recall(row["ask"]).content
@@ -176,6 +186,7 @@ def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None
             "not replaced, in review": len(proposed & (wanted - replaced)),
             "cases in review": len(proposed),
             "stale first hits": stale_first,
+            "stale and silent": silent,
             "stale answers": stale_answer,
             "new value told": share(answered, len(changes)),
             "look-alikes asked": len(alike),

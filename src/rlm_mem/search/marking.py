@@ -56,8 +56,8 @@ def with_marks(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser:
                     odds, found = again, other
         if found >= 0:
             words = one_line(best_sentence(asked, told[place], told[found], analyser), _CHARS)
-            later = OtherNote(best[found].chunk_id, best[found].at, words)
-            marked[place] = structs.replace(marked[place], later_note=later)
+            after = OtherNote(best[found].chunk_id, best[found].at, words)
+            marked[place] = structs.replace(marked[place], later_note=after)
             if marked[found].earlier_note is None:
                 before = OtherNote(earlier.chunk_id, earlier.at, "")
                 marked[found] = structs.replace(marked[found], earlier_note=before)
