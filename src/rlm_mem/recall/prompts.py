@@ -321,9 +321,7 @@ def build_opening(
             break
         told.add(line)
         if not known:
-            hits[summary.id] = _metadata(summary, hit.score)
-            if marks := hit.marks():
-                hits[summary.id]["same_subject"] = marks
+            hits[summary.id] = _metadata(summary, hit.score) | {"same_subject": hit.marks()}
             starts[summary.id] = []
         place = bisect(starts[summary.id], hit.start)  # in the order of the text
         starts[summary.id].insert(place, hit.start)
@@ -495,9 +493,8 @@ def _listed(hit: Mapping[str, Any], *, mark: bool = True) -> str:
     """A hit as shown to the model: its id and day, then its snippets; ``mark``: mark it if it is untrusted."""
     replaced = f" (out of date: superseded_by {hit['superseded_by']})" if hit.get("superseded_by") else ""
     untrusted = f" (untrusted: {hit['untrusted']})" if mark and hit.get("untrusted") else ""
-    marks = "".join(f" ({mark})" for mark in hit.get("same_subject", ()))
-    head = f"{hit['id']} {str(hit.get('at', ''))[:10]}{replaced}{untrusted}{marks}"
-    return "\n- ".join([head, *hit.get("lines", ())])
+    head = f"{hit['id']} {str(hit.get('at', ''))[:10]}{replaced}{untrusted}"
+    return "\n- ".join([head, *hit.get("lines", ()), *hit.get("same_subject", ())])
 
 
 def _by_day(hits: Iterable[Mapping[str, Any]], *, mark: bool) -> Iterator[str]:
