@@ -13,7 +13,6 @@ from msgspec import structs
 
 from rlm_mem.chunk.types import rank
 from rlm_mem.search.ranking import Hit, OtherNote, compared_texts, read_as_note
-from rlm_mem.text.blocks import one_line
 from rlm_mem.text.present import PresentQuestion
 from rlm_mem.text.retold import POSSIBLE, best_sentence, retelling
 
@@ -55,7 +54,8 @@ def with_marks(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser:
                 if again > odds:
                     odds, found = again, other
         if found >= 0:
-            words = one_line(best_sentence(asked, told[place], told[found], analyser), _CHARS)
+            words = " ".join(best_sentence(asked, told[place], told[found], analyser).split())
+            words = words if len(words) <= _CHARS else f"{words[: _CHARS - 1]}…"
             after = OtherNote(best[found].chunk_id, best[found].at, words)
             marked[place] = structs.replace(marked[place], later_note=after)
             if marked[found].earlier_note is None:
