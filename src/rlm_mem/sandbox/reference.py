@@ -106,7 +106,8 @@ _PAGES = (
         "match far behind it; match is what matched. The syntax is that of RE2: no lookahead, no lookbehind, "
         "no backreference, "
         "repetitions up to 1,000; ^ and $ stand for the ends of a line. At most 1,000 characters of "
-        "pattern. start and end as in turns. limit is 1–500.",
+        "pattern. start and end as in turns. limit is 1–500. Figures of a subject: "
+        'grep(r"commits.{0,60}\\d|\\d.{0,60}commits").',
         'for t in grep(r"\\b\\d+ (km|miles)\\b", author="Ana"):\n    print(t["date"], t["match"], t["text"])',
         first=True,
     ),
