@@ -14,7 +14,8 @@ from rlm_mem.offline import OfflineLLM
 from rlm_mem.offline.closest import closest
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.language import language_of
-from rlm_mem.offline.passages import Passage, Reading
+from rlm_mem.offline.passages import Passage, Reading, Sentence
+from rlm_mem.offline.pieces import piece
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.reader import read
 from rlm_mem.offline.times import moments
@@ -585,3 +586,11 @@ def test_an_excerpt_prefers_different_words_of_the_question_and_wastes_no_room_o
     assert "124" in result.sources[0].excerpt
     result = ask("What are the walrus locks shared?", f"{'Gauges. ' * 60}\n{table}")
     assert "11 walrus lock" in result.sources[0].excerpt
+
+
+def test_a_percentage_is_given_whole_and_a_plot_is_no_person() -> None:
+    rate = Sentence("Rights cleared, 7 per cent of box office.", 0)
+    found = piece(analyse_question("How much of the box office do they get?"), rate, None)
+    assert found is not None and found.text == "7 per cent"
+    grave = Sentence("The funeral of Edith is on Friday, burial in plot C14.", 0)
+    assert piece(analyse_question("Who took the funeral of Edith?"), grave, None) is None

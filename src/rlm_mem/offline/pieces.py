@@ -56,7 +56,7 @@ LONGEST = 45
 
 
 _AND_DOES = re.compile(r"(?<!\s)\s++and\s++\w+s\s")
-_UNIT = re.compile(r"[\s-]{0,8}+(%|percent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)?")
+_UNIT = re.compile(r"[\s-]{0,8}+(%|per\s?cent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)?")
 _ACTED = re.compile(r"\s(?:is|are|was|were|has|have|had|will|can|must|should)\s", re.IGNORECASE)
 _ORIGIN = re.compile(r"\bwhere\b.{0,100}\bfrom\W*$", re.IGNORECASE)
 _COMES = re.compile(r"\bfrom\b(?!\s[^,.;:]{1,40}\sto\s)|\b(?:born|native|raised|grew up)\b", re.IGNORECASE)
@@ -317,7 +317,7 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
             for w in words
             if w.lower() not in NO_PERSON
             and w.lower() not in FUNCTION_WORDS
-            and not re.search(r"\w[A-Z]{2}", w)
+            and not re.search(r"\w[A-Z]{2}|\d", w)
         ]
         if not kept or any(stem_of(word) in asked or stem_of(word) in question.terms for word in kept):
             continue
