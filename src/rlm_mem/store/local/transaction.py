@@ -459,7 +459,7 @@ class Transaction:
 
     def _remember_folders(self, publishes: list[_Publish]) -> None:
         self._folders = {}
-        touched = {item.target.rpartition(os.sep)[0] for item in publishes}
+        touched = set(map(os.path.dirname, map(attrgetter("target"), publishes)))
         touched.update(map(str, map(attrgetter("parent"), chain.from_iterable(self._moves))))
         touched.discard(str(self._layout.unfinished))
         for folder in touched:
