@@ -252,3 +252,17 @@ def test_a_line_is_added_once_however_often_it_is_carried_out(tmp_path: Path) ->
         path.write_bytes(before)
         file_operations.append_at(path, b"new\n", 4 if before else 0)
         assert path.read_bytes() == expected
+
+
+@pytest.mark.local_only("about files")
+def test_a_change_after_a_torn_line_of_the_log_is_undone(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("The quince is grafted in March.")
+        log = next((tmp_path / "brain" / "memory" / "log").glob("????-??.jsonl"))
+        with log.open("ab") as file:
+            file.write(b'{"ts":"2026-02-10T12:00:00Z","op":"cre')  # a power cut, or a full disk
+        late = memory.remember("Trains leave at nine.").chunk_ids[0]
+        assert [line["chunk_id"] for line in memory.store.events(op="create")][-1] == late
+        memory.undo()
+        assert [chunk.content for chunk in memory.store.iter_chunks()] == ["The quince is grafted in March."]
+        assert b"\n\n" not in log.read_bytes()

@@ -18,7 +18,7 @@ from rlm_mem.ingest.remember import store_text
 from rlm_mem.interchange import import_source
 from rlm_mem.interchange.folders import NO_FOLDER
 from rlm_mem.interchange.importing import watch
-from rlm_mem.interchange.report import ImportReport
+from rlm_mem.interchange.report import ImportReport, Ledger
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 from .conftest import Open
@@ -125,6 +125,8 @@ def test_without_its_ledger_an_import_finds_existing_chunks(store: ChunkStore, t
     shutil.rmtree(store.base_path.parent / "system/folders")
     report = import_source(store, tmp_path / "n")
     assert (report.created, report.updated, len(texts(store))) == (0, 0, 2)
+    unit = f"dialogue:file:{tmp_path / 'n/b.jsonl'}#0"
+    assert Ledger(store.files).ids(unit), "a line after one that was cut off is whole"
 
 
 def test_the_ledger_of_imports_is_not_a_finding(store: ChunkStore, tmp_path: Path) -> None:

@@ -262,7 +262,10 @@ class Ledger:
         self._fresh.clear()
 
     def _load(self) -> None:
-        for line in (self._stored.read(LEDGER) or b"").decode("utf-8", "replace").splitlines():
+        data = self._stored.read(LEDGER) or b""
+        if self._write and data and not data.endswith(b"\n"):
+            self._fresh.append("\n")  # the last line was cut off: the next one begins anew
+        for line in data.decode("utf-8", "replace").splitlines():
             self._lines += 1
             try:
                 unit, mark, ids = json.loads(line)

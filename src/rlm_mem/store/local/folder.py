@@ -218,7 +218,7 @@ class EventLog:
 
     After a jump of the clock back, lines go on in the newest file: the files hold them in the order they were written.
     A line is written with one ``write`` call on a file opened for appending, so lines of several processes do not
-    mix. A torn last line (power cut) is skipped by the reader.
+    mix. A torn last line (power cut, full disk) is skipped by the reader, and never joined to the next one.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -238,7 +238,7 @@ class EventLog:
             )
             lines += msgspec.json.encode(event) + b"\n"
             name = max(name, f"{event['ts'][:7]}.jsonl")
-        flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
         try:
             try:
                 present = os.listdir(self._folder)  # noqa: PTH208 - names alone, at every write
@@ -247,6 +247,10 @@ class EventLog:
                 make_folder(self._folder)
             descriptor = os.open(self._folder / name, flags, 0o644)
             try:
+                if end := os.lseek(descriptor, 0, os.SEEK_END):
+                    os.lseek(descriptor, end - 1, os.SEEK_SET)
+                    if os.read(descriptor, 1) != b"\n":
+                        lines[:0] = b"\n"
                 os.write(descriptor, lines)
             finally:
                 os.close(descriptor)
