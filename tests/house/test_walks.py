@@ -28,7 +28,7 @@ _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
 REMEMBER_FILES = 22
-REMEMBER_FUNCTIONS = 123
+REMEMBER_FUNCTIONS = 122
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
 whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
 stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file, as
@@ -39,13 +39,13 @@ REMEMBER_STATEMENTS = 24
 """Statements of SQLite on this path, without those of triggers: three of them make terms, and four set how the
 connection waits and syncs."""
 
-FIND_FILES, FIND_FUNCTIONS = 29, 228
+FIND_FILES, FIND_FUNCTIONS = 29, 191
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 33, 280
+ASK_FILES, ASK_FUNCTIONS = 33, 232
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
 RECALL_FILES = 51
-RECALL_FUNCTIONS = 756
+RECALL_FUNCTIONS = 612
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a
 passage comes with the lines around it and what stands above it (`text.blocks`, `text.segments`); what a caller passes
@@ -62,7 +62,10 @@ ROW_CALLS = 5
 
 
 class Walk:
-    """What one call passed: each function of the package once, and how many calls there were."""
+    """What one call passed: each function of the package once, and how many calls there were.
+
+    Comprehensions and lambdas are part of the function around them, as they are for whoever reads it.
+    """
 
     def __init__(self, call: Callable[[], object]) -> None:
         self.functions: Counter[tuple[str, str]] = Counter()
@@ -79,7 +82,7 @@ class Walk:
     def _note(self, frame: FrameType, event: str, _: object) -> None:
         code = frame.f_code
         place = code.co_filename.removeprefix(ROOT)
-        if event != "call" or place == code.co_filename or code.co_name == "<module>" or place in _ONCE:
+        if event != "call" or place == code.co_filename or code.co_name.startswith("<") or place in _ONCE:
             return
         self.functions[place, code.co_qualname] += 1
 
