@@ -329,6 +329,27 @@ def test_what_else_an_earlier_memory_states_still_holds(memory: Memory) -> None:
     assert chunk is not None and chunk.metadata.superseded_by is None
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later", "replaced"),
+    [
+        ("- The port is 8080\n- The host is Oak\n- We use Corvid", "The port is 9090 now, not 8080.", False),
+        ("Notes\nThe port is 8080\nDana runs the server", "Dana handed the server to Ben.", False),
+        ("The port is 8080.", "Changes today\n- The port is 9090 now, not 8080\n- The hut is painted", True),
+        ("# Server\n\nThe port is 8080.", "# Server\n\nThe port is 9090 now instead of 8080.", True),
+        ("We use Corvid\nfor the orders and the\nstock.", "We moved from Corvid to Tallyboard.", True),
+        ("The port is 8080.", "```\nThe port is 9090 now, not 8080.\n```", None),
+    ],
+)
+def test_each_item_and_line_is_a_statement_of_its_own(
+    memory: Memory, earlier: str, later: str, replaced: bool | None
+) -> None:
+    old = memory.remember(earlier).chunk_ids
+    made = memory.remember(later)
+    assert made.replaced == (old if replaced else [])
+    found = {one.type for one in memory.links(made.chunk_ids[0])} - {"follows"}
+    assert found == ({"supersedes"} if replaced else set() if replaced is None else {"contradicts"})
+
+
 def test_settings_switch_it_off_hold_it_back_and_let_more_through(tmp_path: Path) -> None:
     pair = ("Dana's phone number is 555-0134.", "Dana's phone number is 555-0177.")
     told = ("Dana lives in Berlin.", "Dana moved from Berlin to Hamburg.")

@@ -8,15 +8,17 @@ the words of a sentence a fixed number of times, whatever they are.
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence, Set
 from functools import lru_cache
 from itertools import pairwise
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from rlm_mem.text.analysis import Known, fold
-from rlm_mem.text.blocks import said_in, sentences
+from rlm_mem.text.blocks import CODE, ITEM, blocks, said_in, units
 from rlm_mem.text.changing import CALLED_OFF, SentenceReader
 from rlm_mem.text.clauses import (
     ADDS,
@@ -117,7 +119,7 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
         label = text[said.start : said.body].strip(" *_:").casefold()
         news = label if label in CORRECTIONS else ""
         body = said.start if said.speaker and is_field(text[said.start : said.end]) else said.body
-        for start, end in sentences(text, body, said.end):
+        for start, end in _sentences(text, body, said.end):
             if read >= most:
                 return tuple(found)
             read += 1
@@ -132,6 +134,17 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
             found += reader.read(start, before, said_words)
             before, carried, unread = reader.lows, reader.known, reader.unread
     return tuple(found)
+
+
+def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The sentences of `text[start:end]` outside of code; none reaches beyond its heading, item, line or paragraph."""
+    found = blocks(text)
+    for block in found[bisect_right(found, start, key=attrgetter("end")) :]:
+        if block.start >= end:
+            return
+        if block.kind != CODE:
+            first = block.body_start if block.kind == ITEM else block.start
+            yield from units(text, max(start, first), min(end, block.end))
 
 
 def _may_state(found: Sequence[str]) -> bool:
