@@ -28,6 +28,18 @@ def test_the_manager_adds_and_finds(tmp_path: Path) -> None:
             assert len(await memory.list_chunks()) == 2
             assert (await manager.search("tomatoes", {"max_search_results": 1}))[0].content.startswith("Ben")
             assert await store.search("  ") == []
+            older, newer = (
+                "The autoclave cycle takes 18 min.",
+                "Autoclave needs 22 min per cycle, timed twice.",
+            )
+            await memory.remember(older, occurred_at="2026-01-10")
+            await memory.remember(newer, occurred_at="2026-05-02")
+            told = {
+                one.content.partition("\n")[0]: one.content
+                for one in await store.search("How long is an autoclave cycle?")
+            }
+            assert "a later note on the same subject" in told[older]
+            assert "an earlier note on the same subject" in told[newer]
             with pytest.raises(InvalidQuery, match="at least 1"):
                 await store.search("x", {"max_search_results": 0})
 

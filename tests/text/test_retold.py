@@ -9,7 +9,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.present import PresentQuestion, is_note
+from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
 from rlm_mem.text.retold import LIKELY, SURE, retelling, tells_of_change
 
 ENGLISH = get_analyser("english")
@@ -289,6 +289,41 @@ def test_an_answer_that_a_later_note_may_change_is_given_with_that_note_and_both
     answer = str(memory.recall("What is the lathe belt?").content)
     assert "Gurtex (2025-02-01)" in answer and "2025-09-01: Fetched" in answer and "Linke" in answer
     assert "2025" not in str(memory.recall("What does the scanner jam on?").content)
+
+
+def test_a_later_note_that_only_the_search_compares_as_a_whole_is_given_beside_the_answer(
+    memory: Memory,
+) -> None:
+    memory.remember("Vendor API: we may make 60 calls a minute.", occurred_at="2025-02-01")
+    later = memory.remember(
+        "Vendor answered our ticket, they have raised us to 240.", occurred_at="2025-09-01"
+    )
+    memory.remember("The scanner jams on thick paper.", occurred_at="2025-03-01")
+    result = memory.recall("How many calls a minute does the vendor allow us?")
+    assert "60" in str(result.content) and "2025-09-01: Vendor answered" in str(result.content)
+    assert later.chunk_ids[0] in result.chunk_ids and result.confidence <= 0.5
+
+
+@pytest.mark.parametrize(
+    ("question", "present"),
+    [
+        ("Until when are bikes for repair accepted?", True),
+        ("How long before an appointment do reminders go out?", True),
+        ("What does the first lesson cost?", True),
+        ("Was kostet der Kurs?", True),
+        ("Where was the office?", False),
+        ("Who led the choir before?", False),
+    ],
+)
+def test_what_comes_first_or_before_something_is_no_past(question: str, present: bool) -> None:
+    assert is_of_the_past(question) is not present
+    assert (PresentQuestion.of(question, ENGLISH) is not None) is present
+
+
+def test_the_end_of_a_time_is_answered_by_the_later_note(memory: Memory) -> None:
+    memory.remember("Bikes for repair are accepted until 5pm.", occurred_at="2025-02-01")
+    memory.remember("we accept bikes for repair until half past three only", occurred_at="2025-09-01")
+    assert "half past three" in str(memory.recall("Until when are bikes for repair accepted?").content)
 
 
 def test_a_note_on_a_limited_time_answers_nothing_that_another_note_answers(memory: Memory) -> None:

@@ -62,7 +62,7 @@ class StrandsStore(MemoryStore):
         hits = await self._memory.search(query, limit=asked or self.max_search_results or _LIMIT)
         return [
             MemoryEntry(
-                hit.snippet,
+                "\n".join((hit.snippet, *hit.marks())),
                 metadata={
                     "chunk_id": hit.chunk_id,
                     "date": hit.at,

@@ -89,7 +89,7 @@ class Passage:
     ``score`` is its search score; ``current`` is False if a later memory replaces it; ``heading`` is the heading of
     its section in a document; ``untrusted``: it did not come from a person or an agent; ``part``: it is a part of a
     text that was too long for one memory; ``document``: title and file name of that text, and ``conversation_id`` its
-    conversation, if known.
+    conversation, if known; ``later``: a later note on the same subject that the search marked.
     """
 
     chunk_id: str
@@ -105,6 +105,7 @@ class Passage:
     part: bool = False
     document: str = ""
     conversation_id: str = ""
+    later: Passage | None = None
 
     @property
     def of_document(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import islice
@@ -23,7 +22,7 @@ from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.clauses import FAMILIES, NUMBERS
 from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
-from rlm_mem.text.present import PresentQuestion, is_note
+from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
 from rlm_mem.text.retold import POSSIBLE, SURE, exceptions, is_passing, may_end, retelling, tells_of_change
 from rlm_mem.text.statements import ME, Stated, statements_in
 
@@ -53,10 +52,6 @@ _LONGEST_NOTE = 300
 """Characters of a later note that is added to an answer."""
 _CHANGES_FOLLOWED = 4
 """Most successive changes that are followed from an answer to the present value."""
-_OF_THE_PAST = re.compile(
-    r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|first|until)\b", re.I
-)
-"""A question about the past."""
 _OF_EVENTS = frozenset(("when", "why", "how", "how_long", "yes_no", "choice"))
 """Kinds of questions that a value answers only if it is a time."""
 
@@ -75,7 +70,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
 
 
 def _read_present(question: Question, passages: Sequence[Passage], weights: Weights | None) -> Reading:
-    if _OF_THE_PAST.search(question.text):
+    if is_of_the_past(question.text):
         return _read(question, passages, weights)
     current = [one for one in passages if one.current]
     reading = _read(question, current, weights) if current else Reading(None, (), 0.0, 0.0)
@@ -89,19 +84,14 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
         reading, beside = _lasting(question, asked, reading, current or passages, weights)
     reading = _with_later_value(question, reading, passages)
     notes = None if asked is None else _notes(asked, reading, passages)
-    again = reading if notes is None else _retold(question, reading, notes)
-    if again is not reading:
-        return again
-    followed = with_successor(question, reading)
-    if followed is not reading:
-        return followed
-    if reading.answer and reading.passages and may_end(reading.passages[0].text):
-        held = _with_present_value(question, reading)
-        if held is not reading:
-            return held
-    if beside is not None:
+    found = reading if notes is None else _retold(question, reading, notes)
+    if found is reading:
+        found = with_successor(question, reading)
+    if found is reading and reading.answer and reading.passages and may_end(reading.passages[0].text):
+        found = _with_present_value(question, reading)
+    if found is reading and beside is not None:
         return _both(reading, reading.passages[0], beside, POSSIBLE)
-    return reading if notes is None else _with_later_note(question, reading, notes)
+    return found if notes is None else _with_later_note(question, found, notes)
 
 
 def _first_told(
@@ -230,8 +220,7 @@ def _with_later_note(question: Question, reading: Reading, notes: _Notes) -> Rea
         if not (home.at and one.at and one.current) or _told(one) in str(reading.answer):
             continue
         if (again := _odds(home, one, notes, odds)) > odds:
-            told = again > SURE or home.at.date() < one.at.date()
-            if told or tells_of_change(home.text, one.text, notes.analyser):
+            if again > SURE or _may_change(home, one, notes):
                 found, odds = one, again
         elif (
             found is None
@@ -239,7 +228,18 @@ def _with_later_note(question: Question, reading: Reading, notes: _Notes) -> Rea
             and names_successor(question, str(reading.answer), one.text)
         ):
             found = one
+    if found is None and (marked := home.later) is not None:  # compared as a whole note, not by its passages
+        later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
+        if later.current and _told(later) not in str(reading.answer) and _may_change(home, later, notes):
+            found = later
     return reading if found is None else _both(reading, home, found, odds)
+
+
+def _may_change(before: Passage, later: Passage, notes: _Notes) -> bool:
+    """Whether a later note is from a later day, or has a sign that it changes the earlier one."""
+    if before.at is not None and later.at is not None and before.at.date() < later.at.date():
+        return True
+    return tells_of_change(before.text, later.text, notes.analyser)
 
 
 def _with_label(passage: Passage, asked: PresentQuestion) -> Passage:

@@ -15,7 +15,7 @@ from itertools import filterfalse, islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from rlm_mem import search as searching
 from rlm_mem.chunk import parse_time
@@ -428,19 +428,20 @@ class LineFunctions:
         for ranked in ([hit.chunk_id for hit in hits], whole):
             for rank, chunk_id in enumerate(dict.fromkeys(ranked)):
                 order[chunk_id] += 1 / (_RANKED + rank)
-        found: dict[tuple[str, int], tuple[Line, int, float]] = {}
+        found: dict[tuple[str, int], tuple[Line, int, Hit]] = {}
         for hit in hits:
             line = self._lines.at(read[hit.chunk_id], hit.start)
             if line is not None:
                 start, end = _span(line, hit)
                 # The score for the first text is kept: scores for two texts cannot be compared.
-                found.setdefault((hit.chunk_id, start), (line, end, float(hit.score)))
-        best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2]))[:wanted]
+                found.setdefault((hit.chunk_id, start), (line, end, hit))
+        best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2].score))[:wanted]
         links = self._links(list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_CLOSE], read)
         shown = [
-            self._passage(line, start, end, score, near, read if number < _CLOSE else None)
+            self._passage(line, start, end, float(hit.score), near, read if number < _CLOSE else None)
             | {"links": links.get(chunk_id, [])}
-            for number, ((chunk_id, start), (line, end, score)) in enumerate(best)
+            | ({} if hit.later_note is None else {"later_note": asdict(hit.later_note)})
+            for number, ((chunk_id, start), (line, end, hit)) in enumerate(best)
         ]
         return shown + self._followed(shown, links, read)
 

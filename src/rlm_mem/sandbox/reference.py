@@ -63,7 +63,8 @@ _PAGES = (
         "document (title and file name of its document), conversation_id, "
         "start (its place in the chunk), parts (chunks that its text was split into), "
         "before and after (lists of the lines around it, `neighbours` each way, 0–5; of the best 5 also from the "
-        "chunks beside it), links (of the best 5 chunks: chunk_id, type, text), superseded_by. limit is 1–50; what "
+        "chunks beside it), links (of the best 5 chunks: chunk_id, type, text), superseded_by, and later_note "
+        "(chunk_id, at, text) where a later note on the same subject is known. limit is 1–50; what "
         "replaced, contradicts, elaborates or supports the best three chunks follows beyond it.",
         'for p in passages("when does the lease end", limit=5):\n    print(p["date"], p["speaker"], '
         'p["text"], p["after"])',

@@ -422,7 +422,7 @@ class _Look:
                     hits.append(_hit(chunk, place, self._asked, self._analyser, explain))
         more = partial(self._later, read, explain) if later else None
         hits = with_what_holds_first(hits, read, self._asked.text, self._analyser, more)
-        return (hits if later else with_marks(hits, read, self._asked.text, self._analyser))[:limit]
+        return with_marks(hits, read, self._asked.text, self._analyser)[:limit]
 
     def _later(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
         """Notes made after a hit that share its words and were not read; they are added to ``read``."""

@@ -12,7 +12,7 @@ from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, words
 from rlm_mem.text.patterns import late
 from rlm_mem.text.wording import CORRECTIONS
 
-__all__ = ["LONGEST", "ROLES", "WORD", "PresentQuestion", "is_note", "stems_in"]
+__all__ = ["LONGEST", "ROLES", "WORD", "PresentQuestion", "is_note", "is_of_the_past", "stems_in"]
 
 LONGEST = 2_000
 """Characters of a text that are read."""
@@ -22,10 +22,11 @@ _DIGIT = late(r"\d")
 ROLES = words("user human assistant agent system model bot ai me")
 """Labels of speakers that are no names."""
 _OF_THE_PAST = late(
-    r"\b(?:before|previously|formerly|earlier|originally|used to|was|were|did|had|(?<!the )last|ago|(?:19|20)\d\d)\b",
+    r"\b(?:before(?=\W*$)|previously|formerly|earlier|originally|used to|was|were|did|had|(?<!the )last|ago"
+    r"|(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
-"""A question about the past."""
+"""A question about the past. One that goes on after "before" may be about the present: "before an appointment"."""
 _HEADINGS = CORRECTIONS | words("subject re fwd fyi note news update reminder decision status ps")
 _PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
 """Lower-case words of names."""
@@ -69,11 +70,10 @@ class PresentQuestion(Struct, frozen=True):
     @staticmethod
     def of(text: str, analyser: Analyser) -> PresentQuestion | None:
         """Analyse a question; None if it is about the past, or in a language of which no rule knows a word."""
-        begin = len(was[0]) - 1 if (was := _ASKS_WHAT.match(text)) and was[0][-1].islower() else 0
-        if analyser.language not in _LANGUAGES or len(text) > LONGEST or _OF_THE_PAST.search(text, begin):
+        if analyser.language not in _LANGUAGES or len(text) > LONGEST or is_of_the_past(text):
             return None
         named = []
-        german = begin > 0 or _ASKS_IN_GERMAN.match(text) is not None
+        german = _german_what(text) > 0 or _ASKS_IN_GERMAN.match(text) is not None
         for place, word in enumerate(WORD.findall(text)):
             if (place and word[0].isupper() and not german) or _DIGIT.search(word):
                 named.append(word)
@@ -85,6 +85,17 @@ class PresentQuestion(Struct, frozen=True):
             frozenset(analyser.terms(" ".join(subject))),
             asks,
         )
+
+
+def is_of_the_past(question: str) -> bool:
+    """Whether a question is about the past: what was, or what is before something else."""
+    return _OF_THE_PAST.search(question, _german_what(question)) is not None
+
+
+def _german_what(question: str) -> int:
+    """The length of the German "was" ("what") that opens a question, which is no English "was"; 0 without it."""
+    was = _ASKS_WHAT.match(question)
+    return len(was[0]) - 1 if was is not None and was[0][-1].islower() else 0
 
 
 def _subject(question: str) -> tuple[list[str], bool]:
