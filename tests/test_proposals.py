@@ -336,7 +336,11 @@ def test_what_else_an_earlier_memory_states_still_holds(memory: Memory) -> None:
         ("Notes\nThe port is 8080\nDana runs the server", "Dana handed the server to Ben.", False),
         ("The port is 8080.", "Changes today\n- The port is 9090 now, not 8080\n- The hut is painted", True),
         ("# Server\n\nThe port is 8080.", "# Server\n\nThe port is 9090 now instead of 8080.", True),
-        ("We use Corvid\nfor the orders and the\nstock.", "We moved from Corvid to Tallyboard.", True),
+        (
+            "We use Corvid\nfor the orders and the\nstock.",
+            "We moved the stock from Corvid to Tallyboard.",
+            True,
+        ),
         ("The port is 8080.", "```\nThe port is 9090 now, not 8080.\n```", None),
     ],
 )
@@ -348,6 +352,24 @@ def test_each_item_and_line_is_a_statement_of_its_own(
     assert made.replaced == (old if replaced else [])
     found = {one.type for one in memory.links(made.chunk_ids[0])} - {"follows"}
     assert found == ({"supersedes"} if replaced else set() if replaced is None else {"contradicts"})
+
+
+@pytest.mark.parametrize(
+    ("earlier", "replaced"),
+    [
+        ("The port is 8080 and the admin is Dana.", False),
+        ("The port is 8080; restart with systemctl.", False),
+        ("The port is 8080 in production and 8081 in staging.", False),
+        ("The port is 8080, as Dana said.", False),
+        ("Note that the port is 8080.", True),
+        ("The port is 8080, remember.", True),
+    ],
+)
+def test_what_is_told_beside_what_ended_still_holds(memory: Memory, earlier: str, replaced: bool) -> None:
+    old = memory.remember(earlier).chunk_ids
+    made = memory.remember("The port is 9090 now, not 8080.")
+    assert made.replaced == (old if replaced else [])
+    assert [one.chunk_id for one in memory.links(made.chunk_ids[0]) if one.type != "follows"] == old
 
 
 def test_settings_switch_it_off_hold_it_back_and_let_more_through(tmp_path: Path) -> None:

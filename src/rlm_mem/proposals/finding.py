@@ -58,6 +58,9 @@ _LONGEST = 4_000
 """Most characters of a chunk, new or earlier, that is compared."""
 _WHOLE = 600
 """Most characters of an earlier chunk that may be replaced as a whole."""
+_TOLD_ELSE = 2
+"""Least number of telling words of an earlier chunk, beside those of what ended and of the new chunk, that may be
+another statement."""
 _MOST = 5
 """Most earlier chunks that one chunk replaces or contradicts by rule."""
 _WORDS = 24
@@ -434,13 +437,14 @@ class Finder:
         if not pairs:
             return None
         best, newer, older = max(pairs, key=lambda pair: (pair[0].said, pair[0].confidence))
-        touched = {(one.start, one.end) for found, _, one in pairs if found.said == best.said}
+        ended = [one for found, _, one in pairs if found.said == best.said]
+        touched = {(one.start, one.end) for one in ended}
         rest = any(one.standing and (one.start, one.end) not in touched for one in before)
         applies = (best.said and best.confidence >= _SURE) or self._allowed(best, older, analyser)
         applies = applies and self._may_apply(chunk, old, newer)
         kind = best.kind
-        if applies and (rest or len(old.content) > _WHOLE):
-            kind = "contradict"  # the other statements of the earlier chunk still hold
+        if applies and (rest or len(old.content) > _WHOLE or _tells_else(old, ended, chunk, analyser)):
+            kind = "contradict"  # what else the earlier chunk states still holds
         return Proposal(kind, chunk.id, old.id, newer.text, older.text, best.confidence, best.reason, applies)
 
     def _allowed(self, found: Conflict, older: Stated, analyser: Analyser) -> bool:
@@ -468,6 +472,15 @@ def is_trusted_as_far(newer: Chunk, older: Chunk) -> bool:
     about = newer.metadata
     own = about.source == _OWN_SOURCE and about.origin in _OWN_ORIGINS and "path" not in about.provenance
     return own and rank(about.trust) >= rank(older.metadata.trust)
+
+
+def _tells_else(older: Chunk, ended: Sequence[Stated], newer: Chunk, analyser: Analyser) -> bool:
+    """Whether an earlier chunk has several telling words that neither its ended statements nor the new chunk have."""
+    told = set(analyser.terms(newer.content))
+    for one in ended:
+        told |= {one.preposition, *one.topic, *one.value, *analyser.terms(one.shown)}
+        told |= _stems(FAMILIES.get(one.attribute, ()))
+    return len(set(analyser.terms(older.content)) - told) >= _TOLD_ELSE
 
 
 @cache
