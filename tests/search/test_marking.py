@@ -55,6 +55,20 @@ def test_the_mark_names_a_note_below_the_limit(place: Path, ids: tuple[str, str]
     assert set(ids) & {one.chunk_id for one in (only.later_note, only.earlier_note) if one is not None}
 
 
+def test_what_a_later_memory_contradicts_is_marked_with_it(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        older = memory.remember("The rent is 1,200 euros, heating included, and Ola collects it.").chunk_ids[
+            0
+        ]
+        newer = memory.remember("Ola wants the rent by transfer.").chunk_ids[0]
+        ask = "Who collects the rent, and what is in it?"
+        assert all(hit.later_note is None for hit in memory.search(ask))
+        memory.link(newer, older, "contradicts")
+        first = memory.search(ask)[0]
+    assert first.chunk_id == older and first.later_note is not None
+    assert (first.later_note.chunk_id, first.later_note.text) == (newer, "Ola wants the rent by transfer.")
+
+
 def test_a_question_about_the_past_and_an_untrusted_later_note_mark_nothing(
     place: Path, ids: tuple[str, str]
 ) -> None:

@@ -6,6 +6,7 @@ that there is a later one. Nothing is reordered here. Every surface shows :meth:
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -31,6 +32,8 @@ _CHARS = 120
 def with_marks(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser) -> list[Hit]:
     """The hits in their order; of two that may answer the same question about the present, each names the other.
 
+    Which two may is told by a link `contradicts`, and by how the texts differ.
+
     Args:
         read: the chunks of the hits.
     """
@@ -42,12 +45,21 @@ def with_marks(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser:
     told, texts = compared_texts(best, read, analyser)
     had = [len(asked.stems & texts[one]) for one in told]
     marked = list(hits)
+    against: defaultdict[str, set[int]] = defaultdict(set)
+    for place, one in enumerate(best):
+        for link in read[one.chunk_id].links:
+            if link.type == "contradicts":
+                against[link.target_id].add(place)
     for place, earlier in enumerate(best[:_MARKED]):
-        if not notes[place] or had[place] < max(had):
+        linked = against[earlier.chunk_id]
+        if not notes[place] or (had[place] < max(had) and not linked):
             continue  # another hit has more words of the question
         odds, found = POSSIBLE, -1
         for other, later in enumerate(best):
             if notes[other] and later.at > earlier.at and rank(later.trust) >= rank(earlier.trust):
+                if other in linked:
+                    odds, found = 1.0, other
+                    continue
                 year = int(earlier.at[:4])
                 near = {one: texts[one] for one in (told[place], *told[:5], told[other])}
                 again = retelling(asked, told[place], told[other], near, analyser, year=year, least=odds)
