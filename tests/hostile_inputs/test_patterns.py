@@ -71,6 +71,6 @@ def test_patterns_are_found_wherever_they_stand() -> None:
     from rlm_mem.text import dates
 
     assert policy._DUNDER.pattern in found  # a module's own name
-    assert {pattern.pattern for _, pattern in dates._patterns()} <= set(found)  # inside a container
+    assert {pattern.pattern for _, _, pattern in dates._LOOKED_FOR} <= set(found)  # inside a container
     assert all(pattern.pattern in found for pattern, _ in hints._BY_MESSAGE)  # a pattern beside its message
     assert r"\bhow often\b" in found  # written inside a function
