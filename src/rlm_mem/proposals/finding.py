@@ -10,7 +10,6 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from heapq import heapify, heappop
 from itertools import dropwhile
 from math import inf
 from time import monotonic
@@ -413,20 +412,17 @@ class Finder:
                 found.update(own.get(stem, ())[-_RECENT:])
             topic = one.topic
             if topic and own.keys() >= topic:  # a chunk with the topic is in the list of each of its stems
-                rarest = min([own[stem] for stem in sorted(topic)], key=len)
-                found.update([held for held in rarest[-_RECENT:] if topic <= held[1]])
+                recent = min([own[stem] for stem in sorted(topic)], key=len)[-_RECENT:]
+                found.update(recent if len(topic) == 1 else [held for held in recent if topic <= held[1]])
         if not found:
             return
         words = {
             stem
             for one in statements
             for stem in (*one.topic, *one.value, *one.context, *one.former, *one.gone)
-        }
-        # A heap, since mostly a handful of a hundred or more is asked for.
-        best = [(-len(words & held[1]), -number, held) for number, held in enumerate(found.items())]
-        heapify(best)
-        while best:
-            chunk_id, stems = heappop(best)[2]
+        } & own.keys()
+        newest = reversed(found.items())
+        for chunk_id, stems in sorted(newest, key=lambda held: len(words & held[1]), reverse=True):
             yield Held(chunk_id, "", stems)
 
     def _compared(
@@ -547,6 +543,7 @@ def _lookup_words(statements: Sequence[Stated], analyser: Analyser) -> list[str]
             if term not in kept:
                 words.pop(term, None)
     for one in statements:
-        words.update(dict.fromkeys(analyser.terms(one.shown_former)))
+        if one.shown_former:
+            words.update(dict.fromkeys(analyser.terms(one.shown_former)))
         words.update(dict.fromkeys(_stems(FAMILIES.get(one.attribute, ()))))
     return list(words)[:_WORDS]

@@ -421,8 +421,11 @@ class Analyser:
         self, word: str, left_out: frozenset[str], *, singles: bool, shouting: bool = False
     ) -> Sequence[str]:
         """The terms of one raw word; `shouting`: the whole text is in capitals."""
-        if word.isascii() and word.isdigit():  # hardly any number comes twice: its stem is not cached
-            return (word[:MAX_TERM],)
+        if word.isascii():
+            if word.isdigit():  # hardly any number comes twice: its stem is not cached
+                return (word[:MAX_TERM],)
+            if word.isalpha() and word.islower():  # most other words
+                return () if word in left_out else (self.stem(word),)
         found: list[str] = []
         for raw in self._split(word, singles):
             folded = fold(raw)

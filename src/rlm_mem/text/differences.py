@@ -128,7 +128,7 @@ def differences(
     for one in older:
         if not one.standing:
             continue
-        restated = any(_restates(new, one) for new in newer)
+        restated = any(_restates(new, one) for new in newer if one.value <= new.value)
         for new in newer:
             found = difference(new, one, restated=restated)
             if found is not None and found.said and not _lasts(new, one):
@@ -159,15 +159,16 @@ def surest(
 def _named(newer: Stated, older: Stated) -> Conflict | None:
     """The later statement names a value that does not hold any more, and the earlier one states it."""
     former = newer.former or newer.gone
-    if older.denied or not former or not older.value or _one_of_many(newer, older):
+    if older.denied or not former or not older.value:
         return None
-    if _succeeds(newer, older):
+    succeeds = _succeeds(newer, older)
+    if not (succeeds or former <= older.value or older.value <= former) or _one_of_many(newer, older):
+        return None
+    if succeeds:
         return Conflict(
             "replace", 0.95, True, f"says that “{newer.shown}” does it instead of “{newer.shown_former}”"
         )
     whole = older.value <= former <= older.value | older.topic
-    if not (former <= older.value or older.value <= former):
-        return None
     if len(older.value - former) > 3 or _numbers(former) - older.value:
         return None
     if newer.value and newer.value <= older.value and not older.value <= former:
