@@ -172,7 +172,7 @@ FAMILIES["change"] = ("live", "based", "located", "lives", "office")
 OTHER = "other:"
 """Prefix of the family of a verb that is in no table."""
 PASTS = irregular_pasts()
-_CHOSEN = {"chose": "choose", "picked": "choose", "selected": "choose", "adopted": "use"}
+_CHOSEN = {"chose": "choose", "picked": "choose", "selected": "choose", "decided": "choose", "adopted": "use"}
 """Past forms that state what has held since then."""
 _SUBJECTS = words("it he she they we i")
 _LIGHT = words("got has have had was were made came took found did said left won")
@@ -297,6 +297,8 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
                 return number, "been"
             continue
         if low in _CHOSEN and number and kind_of(tokens[number + 1 : number + 3]) != "number":
+            if low == "decided" and (number + 1 == len(tokens) or not tokens[number + 1].text[0].isupper()):
+                continue  # "decided to switch", "decided against it": not a thing by its name
             return number, _CHOSEN[low]
         if low.endswith("ing") and before == "been" and family_of(low):
             return number, family_of(low)

@@ -94,7 +94,10 @@ _GONE_WITH = (
 _WAYS = frozenset(("to", "from", "by", "as", "for"))
 _WHEN = frozenset(("time", "day", "date", "number"))
 _BE = frozenset(("is", "are", "am", "i'm", "we're", "it's", "he's", "she's", "they're"))
-_CHOSEN_WITH = (("ended", "up", "going", "with"), ("ended", "up", "with"), ("went", "with"), ("gone", "with"))
+_CHOSEN_WITH = (
+    ("ended", "up", "going", "with"), ("ended", "up", "with"), ("went", "with"), ("gone", "with"), ("decided", "on"),
+    ("settled", "on"),
+)  # fmt: skip
 """Phrasal verbs for a choice: "we went with webhooks"."""
 _FIRST_OF_ANY = (
     _FIRST_WORDS
@@ -254,7 +257,7 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
             made += [replace(one, low="is"), replace(one, text="now", low="now")]
             number += 2
             continue
-        if chosen is not None and made:
+        if chosen is not None and made and not _tells_when(tokens[number + len(chosen) :]):
             made.append(replace(one, low="uses"))
             number += len(chosen)
             continue
@@ -280,6 +283,11 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
         made.append(one)
         number += 1
     return made
+
+
+def _tells_when(tokens: list[Token]) -> bool:
+    """Whether words after "on" are a time: "we decided on Tuesday"."""
+    return kind_of(tokens[:2]) in _WHEN
 
 
 _OBJECT_AFTER = frozenset(("ended", "dropped"))
