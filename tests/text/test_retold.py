@@ -320,6 +320,44 @@ def test_what_comes_first_or_before_something_is_no_past(question: str, present:
     assert (PresentQuestion.of(question, ENGLISH) is not None) is present
 
 
+def test_what_happened_is_changed_only_by_a_note_that_tells_of_a_change(memory: Memory) -> None:
+    memory.remember("Quiz league: we finished the season on 41 points.", occurred_at="2025-02-01")
+    memory.remember(
+        "The quiz league has recounted, so our total for the season is 38 points.", occurred_at="2025-09-01"
+    )
+    memory.remember("Load test: 400 rps sustained.", occurred_at="2025-02-02")
+    memory.remember("Load test with the cache off: 120 rps sustained.", occurred_at="2025-09-02")
+    assert "38" in str(memory.recall("How many points did we finish the quiz season on?").content)
+    told = str(memory.recall("What did the load test sustain?").content)
+    assert "400" in told and "120" not in told
+
+
+def test_a_question_about_a_year_is_not_answered_with_another_year(memory: Memory) -> None:
+    memory.remember("Ann met Bob in 1999.", occurred_at="2025-02-01")
+    memory.remember("Ann met Carla.", occurred_at="2024-02-01")
+    memory.remember("Ann met Dora last year.", occurred_at="2023-02-01")
+    for asked in ("Who did Ann meet in 1066?", "Who did Ann meet in the year 2020?"):
+        assert memory.recall(asked).content is None
+    for year, who in (("1999", "Bob"), ("2024", "Carla"), ("2022", "Dora")):
+        assert who in str(memory.recall(f"Who did Ann meet in {year}?").content)
+
+
+@pytest.mark.parametrize(
+    ("older", "replaced"),
+    [
+        ("We decided PostgreSQL for the ledger.", True),
+        ("For the ledger we settled on PostgreSQL.", True),
+        ("Ledger: we decided PostgreSQL.", True),
+        ("We decided on Tuesday to try PostgreSQL for the ledger.", False),
+        ("We decided PostgreSQL for the mailer.", False),
+    ],
+)
+def test_a_choice_ends_when_what_was_chosen_is_left(memory: Memory, older: str, replaced: bool) -> None:
+    former = memory.remember(older, occurred_at="2025-02-01").chunk_ids[0]
+    result = memory.remember("We moved the ledger from PostgreSQL to CockroachDB.", occurred_at="2025-09-01")
+    assert (former in result.replaced) is replaced
+
+
 def test_the_end_of_a_time_is_answered_by_the_later_note(memory: Memory) -> None:
     memory.remember("Bikes for repair are accepted until 5pm.", occurred_at="2025-02-01")
     memory.remember("we accept bikes for repair until half past three only", occurred_at="2025-09-01")

@@ -17,6 +17,7 @@ from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.pieces import say_the_same, tells_nothing
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.successors import names_successor, with_successor
+from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.clauses import FAMILIES, NUMBERS
@@ -65,7 +66,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     A question about the present is answered from current passages if they answer it. If the passage states a change,
     or a later passage says that the answer does not hold any more, the new value is the answer.
     """
-    found = _read_present(question, passages, weights)
+    found = _read_present(question, in_asked_year(question.text, passages), weights)
     return replace(found, answer=None) if found.answer and tells_nothing(question, found.answer) else found
 
 
@@ -73,7 +74,7 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     if is_of_the_past(question.text):
         return _read(question, passages, weights)
     current = [one for one in passages if one.current]
-    reading = _read(question, current, weights) if current else Reading(None, (), 0.0, 0.0)
+    reading = _read(question, current, weights) if current else Reading(None, (), 0.05, 0.0)
     if reading.answer is None and len(current) < len(passages):
         reading = _read(question, passages, weights)
     asked = PresentQuestion.of(question.text, analyser_of(question.text))

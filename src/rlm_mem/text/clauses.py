@@ -297,8 +297,8 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
                 return number, "been"
             continue
         if low in _CHOSEN and number and kind_of(tokens[number + 1 : number + 3]) != "number":
-            if low == "decided" and (number + 1 == len(tokens) or not tokens[number + 1].text[0].isupper()):
-                continue  # "decided to switch", "decided against it": not a thing by its name
+            if low == "decided" and not _names_choice(tokens[number + 1 :]):
+                continue
             return number, _CHOSEN[low]
         if low.endswith("ing") and before == "been" and family_of(low):
             return number, family_of(low)
@@ -320,6 +320,11 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
         if (third and not before.endswith("'s")) or (not third and plural):
             return number, family
     return -1, ""
+
+
+def _names_choice(rest: Sequence[Token]) -> bool:
+    """Whether "decided" is followed by a thing by its name, not by "to switch", "against it", "Ana should lead"."""
+    return bool(rest) and rest[0].text[0].isupper() and UNSURE.isdisjoint([one.low for one in rest])
 
 
 def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:

@@ -232,7 +232,7 @@ def is_past(sentence: str, asked: Set[str], known: str, value: Set[str], analyse
         value: the stems of the earlier note that the question lacks.
     """
     told = _WORD.findall(known.lower())
-    if "was" in told or "were" in told:
+    if not {"was", "were", "did"}.isdisjoint(told):
         return False
     present = {
         stem

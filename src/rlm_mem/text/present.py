@@ -22,11 +22,12 @@ _DIGIT = late(r"\d")
 ROLES = words("user human assistant agent system model bot ai me")
 """Labels of speakers that are no names."""
 _OF_THE_PAST = late(
-    r"\b(?:before(?=\W*$)|previously|formerly|earlier|originally|used to|was|were|did|had|(?<!the )last|ago"
+    r"\b(?:before(?=\W*$)|previously|formerly|earlier|originally|used to|was|were|had|(?<!the )last|ago"
     r"|(?:19|20)\d\d)\b",
     re.IGNORECASE,
 )
 """A question about the past. One that goes on after "before" may be about the present: "before an appointment"."""
+_HAPPENED = late(r"\bdid\b", re.IGNORECASE)
 _HEADINGS = CORRECTIONS | words("subject re fwd fyi note news update reminder decision status ps")
 _PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
 """Lower-case words of names."""
@@ -59,6 +60,7 @@ class PresentQuestion(Struct, frozen=True):
         names: the stems of its names and numbers.
         subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
         asks: whether it is a question, not words to search for.
+        happened: whether it asks what happened ("did"): a later note answers it only if it tells of a change.
     """
 
     text: str
@@ -66,6 +68,7 @@ class PresentQuestion(Struct, frozen=True):
     names: frozenset[str]
     subject: frozenset[str]
     asks: bool
+    happened: bool
 
     @staticmethod
     def of(text: str, analyser: Analyser) -> PresentQuestion | None:
@@ -84,6 +87,7 @@ class PresentQuestion(Struct, frozen=True):
             frozenset(analyser.terms(" ".join(named))),
             frozenset(analyser.terms(" ".join(subject))),
             asks,
+            _HAPPENED.search(text) is not None,
         )
 
 

@@ -268,6 +268,8 @@ def retelling(
     """
     if (not asked.asks or SPACELESS.search(asked.text)) and not _STRONG.search(later):
         return least  # texts that share the words of a query, or pairs of characters, may answer different questions
+    if asked.happened and not _says(later).change:
+        return least
     found = signs(asked, earlier, later, texts, analyser, least=least)
     if not found:
         return least

@@ -86,9 +86,9 @@ _FRAGMENT = (
 _PLANNED = frozenset(("planned", "plan"))  # "planned for Wednesday"
 
 
-_STATING = words("handed passed took taken off aside away turned became become place happen : = -> →").union(
-    DENYING
-)
+_STATING = words(
+    "handed passed took taken off aside away turned became become place happen settled : = -> →"
+).union(DENYING)
 _SPEAKING = frozenset(("i", "we", "you", "they", "no"))
 
 

@@ -91,6 +91,7 @@ _GONE_WITH = (
     ("went", "out", "of", "business"), ("gone", "out", "of", "business"), ("went", "bankrupt"), ("gone", "bankrupt"),
     ("is", "gone"), ("are", "gone"), ("is", "out"), ("are", "out"), ("is", "off"), ("are", "off"),
 )  # fmt: skip
+_CHOSE = frozenset(("decided", "chose", "picked", "selected", "adopted", "uses"))
 _WAYS = frozenset(("to", "from", "by", "as", "for"))
 _WHEN = frozenset(("time", "day", "date", "number"))
 _BE = frozenset(("is", "are", "am", "i'm", "we're", "it's", "he's", "she's", "they're"))
@@ -159,6 +160,7 @@ def _lead(tokens: list[Token]) -> tuple[int, str]:
             return (2 if low[1] in MONTHS | DAYS else 3), "as of"
     mark = next((number for number, one in enumerate(tokens[: _LONGEST_LABEL + 1]) if one.text == ":"), 0)
     mark = mark if mark + 1 < len(tokens) and tokens[mark + 1].low not in THIRD else 0
+    mark = 0 if _chosen_by_us(tokens[mark + 1 :]) else mark  # "Ledger: we decided PostgreSQL" is a field
     if 0 < mark < len(tokens) - 2 and verb_of(tokens[mark + 1 :])[0] >= 1 and verb_of(tokens[:mark])[0] < 0:
         told = any(one in CORRECTIONS or one == "new" for one in low[:mark])
         if told or all(one not in DETERMINERS for one in low[:mark]):
@@ -314,6 +316,7 @@ def field_of(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
     """Label and value of a line like "Port: 8081"; two empty lists for any other."""
     mark = next((number for number, one in enumerate(tokens[: _LONGEST_LABEL + 1]) if one.text in ":="), 0)
     label, value = tokens[:mark], tokens[mark + 1 :]
+    value = value[_chosen_by_us(value) :]
     while value and value[-1].text in ".,;)":
         value = value[:-1]
     if (
@@ -328,6 +331,12 @@ def field_of(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
     if any(one.text in ",;:" for one in value) or (len(label) == 1 and label[0].low in LABELS | CORRECTIONS):
         return [], []
     return (label, value) if verb_of(label)[0] < 0 and (len(value) < 3 or verb_of(value)[0] < 0) else ([], [])
+
+
+def _chosen_by_us(value: list[Token]) -> int:
+    """The number of words before what was chosen: of "we decided PostgreSQL", two; 0 without them."""
+    chosen = len(value) > 2 and value[0].low in ("we", "i") and value[1].low in _CHOSE
+    return 2 if chosen and value[2].text[0].isupper() else 0
 
 
 def is_field(text: str) -> bool:
