@@ -227,14 +227,9 @@ _CASE = re.compile(
     r"\b(?:if|when|where|while|for)\b[^.;]{0,80}?\b(?:not|no|none|never|cannot|without)\b|\bunless\b|n't\b",
     re.IGNORECASE,
 )
-_IN_QUESTION = re.compile(
-    r"\b(?:not|no|none|nothing|never|cannot|without|unless|un\w+ed)\b|n['’]t\b", re.IGNORECASE
-)
-_EXCEPTS = re.compile(
-    r"\b(?:not|no|none|nothing|never|cannot|without|unless|except|only|other than|instead|un\w+ed|in\w+able)\b"
-    r"|n['’]t\b",
-    re.IGNORECASE,
-)
+_NOT_SO = r"not|no|none|nothing|never|cannot|without|unless|un\w+ed"
+_IN_QUESTION = re.compile(rf"\b(?:{_NOT_SO})\b|n['’]t\b", re.IGNORECASE)
+_EXCEPTS = re.compile(rf"\b(?:{_NOT_SO}|except|only|other than|instead|in\w+able)\b|n['’]t\b", re.IGNORECASE)
 _FIGURES = frozenset(("how_many", "how_long", "when"))
 _LEAST_ASKED = 3
 """A manual answers yes or no to at least so many words: fewer are in many of its sentences."""

@@ -122,7 +122,7 @@ class Finder:
         self._kept = 0
         self._known_terms: set[str] = set()  # terms known to be in the index
         self._read: dict[str, tuple[list[Stated], Set[str]]] = {}
-        self._texts_of: dict[str, tuple[str, str]] = {}  # hashes and texts of earlier chunks
+        self._texts_of: dict[str, str] = {}  # texts of earlier chunks
         self._index: LinkIndex = store
         self._is_filling = False
         self._is_outdated = False  # whether others have written since the source was taken
@@ -354,8 +354,10 @@ class Finder:
             known |= {one.id: one.content_hash for one in states}
         left = dict(ids)
         for one, digest in known.items():
-            former, text = self._texts_of[one]
-            if digest == former and not any(differences(statements, self._stated_in(text, analyser))):
+            text = self._texts_of[one]
+            if not any(differences(statements, self._stated_in(text, analyser))) and digest == content_hash(
+                text
+            ):
                 del left[one]
         return list(left)
 
@@ -363,7 +365,7 @@ class Finder:
         if len(chunk.content) <= _LONGEST:
             if len(self._texts_of) >= _KEPT:
                 self._texts_of.clear()
-            self._texts_of[chunk.id] = content_hash(chunk.content), chunk.content
+            self._texts_of[chunk.id] = chunk.content
 
     def _named(self, text: str, told: Sequence[Stated]) -> list[Held]:
         """Like :meth:`_naming`, but also queries the sentences of the texts that are expected next."""

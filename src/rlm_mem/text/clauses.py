@@ -197,8 +197,6 @@ ENDS = words(
 )
 ENDS_WITH = {"gave": ("up",), "given": ("up",), "got": ("rid", "of"), "moved": ("out", "of"), "resigned": ("from",),
               "unsubscribed": ("from",)}  # fmt: skip
-
-
 ONCE = frozenset(("today", "tonight", "yesterday", "tomorrow", "once"))
 _LASTING_FROM = frozenset(("from", "of", "since", "as", "at", "all"))
 """Before "today" and "once": "from today", "as of today", "at once"."""
@@ -296,9 +294,7 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
             if low in ("has", "have") and _is_been(tokens[number + 1 :]):
                 return number, "been"
             continue
-        if low in _CHOSEN and number and kind_of(tokens[number + 1 : number + 3]) != "number":
-            if low == "decided" and not _names_choice(tokens[number + 1 :]):
-                continue
+        if low in _CHOSEN and number and _names_choice(low, tokens[number + 1 :]):
             return number, _CHOSEN[low]
         if low.endswith("ing") and before == "been" and family_of(low):
             return number, family_of(low)
@@ -322,9 +318,10 @@ def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:
     return -1, ""
 
 
-def _names_choice(rest: Sequence[Token]) -> bool:
-    """Whether "decided" is followed by a thing by its name, not by "to switch", "against it", "Ana should lead"."""
-    return bool(rest) and rest[0].text[0].isupper() and UNSURE.isdisjoint([one.low for one in rest])
+def _names_choice(verb: str, rest: Sequence[Token]) -> bool:
+    """Whether a verb of choice names a thing: "decided PostgreSQL", not "decided to go" or "picked three"."""
+    named = rest and rest[0].text[0].isupper() and UNSURE.isdisjoint([one.low for one in rest])
+    return (bool(named) or verb != "decided") and kind_of(rest[:2]) != "number"
 
 
 def _may_be_a_verb(tokens: Sequence[Token], number: int) -> bool:
