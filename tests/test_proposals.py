@@ -65,6 +65,7 @@ SAID = [
     ("The heron nests in the reeds.", "The heron nests in the willow now."),
     ("The lamps hang in the hall.", "The lamps no longer hang in the hall but in the study."),
     ("Passes are cut on Mondays.", "From May on passes are cut on Fridays instead of Mondays."),
+    ("Meeting room: Oak", "The meeting room was changed to Elm."),
     ("Ilva approves the orders.", "The orders are approved by Bero now; Ilva has gone to Graz."),
     # Who did so has gone, another clause says who does: the role stays.
     ("The baker is Ulla Thorn.", "Ulla Thorn retired; Pim Vos is the new baker."),

@@ -350,7 +350,9 @@ def _other_value(newer: Stated, older: Stated, *, restated: bool) -> Conflict | 
     if newer.number is not None and older.number is not None and newer.number <= older.number:
         return None
     attribute = older.attribute.split(":")[0]
-    people = newer.attribute == "change" and newer.preposition == "to" and older.kind == "name"
+    # "The guide moved to Rome" does not say who guides now, but "the guide changed to Ana" does.
+    people = newer.attribute == "change" and newer.preposition == "to" and newer.news != "changed to"
+    people = people and older.kind == "name"
     people = people and not older.shown.islower() and not named
     if people and attribute not in _PLACES and not (attribute == "be" and older.preposition in ("in", "at")):
         return None
