@@ -65,6 +65,7 @@ SAID = [
     ("The heron nests in the reeds.", "The heron nests in the willow now."),
     ("The lamps hang in the hall.", "The lamps no longer hang in the hall but in the study."),
     ("Passes are cut on Mondays.", "From May on passes are cut on Fridays instead of Mondays."),
+    ("Headteacher: Calloway", "The headteacher is Marlow now."),
     ("Meeting room: Oak", "The meeting room was changed to Elm."),
     ("Ilva approves the orders.", "The orders are approved by Bero now; Ilva has gone to Graz."),
     # Who did so has gone, another clause says who does: the role stays.
@@ -371,6 +372,17 @@ def test_what_is_told_beside_what_ended_still_holds(memory: Memory, earlier: str
     made = memory.remember("The port is 9090 now, not 8080.")
     assert made.replaced == (old if replaced else [])
     assert [one.chunk_id for one in memory.links(made.chunk_ids[0]) if one.type != "follows"] == old
+
+
+def test_a_value_below_a_label_is_a_statement_outside_of_conversations(memory: Memory) -> None:
+    old = memory.remember("Database: PostgreSQL\nLinter: flake8").chunk_ids[0]
+    made = memory.remember("Replaced flake8 with ruff.")
+    assert [link.chunk_id for link in memory.links(made.chunk_ids[0], "contradicts")] == [
+        old
+    ] or made.proposed
+    for place, text in enumerate(("Ana: Any news?", "Ben: Yes", "Ana: And now?", "Ben: No")):
+        turn = memory.remember(text, conversation_id="talk")
+        assert not (turn.proposed or turn.replaced), place
 
 
 def test_settings_switch_it_off_hold_it_back_and_let_more_through(tmp_path: Path) -> None:

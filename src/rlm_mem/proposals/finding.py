@@ -431,6 +431,8 @@ class Finder:
         self, chunk: Chunk, statements: Sequence[Stated], old: Chunk, analyser: Analyser
     ) -> Proposal | None:
         before = self._stated_in(old.content, analyser)
+        if chunk.metadata.conversation_id or old.metadata.conversation_id:  # a label there is a speaker
+            statements, before = ([one for one in some if not one.labelled] for some in (statements, before))
         pairs = list(differences(statements, before)) if before else []
         if not pairs:
             return None

@@ -35,6 +35,7 @@ class Stated(Struct, frozen=True, gc=False):
         over: it says that the topic itself has ended: "the drill was cancelled".
         added: it says that the value holds beside others: "also", "too".
         named: stems of all words of the sentence, and of the one before it.
+        labelled: it is a value below a label that may be a speaker: "Linter: flake8", "Ben: Yes".
         labels: numbers and names of the topic that follow a noun, each with the stem of that noun, in order: "item 3".
     """
 
@@ -62,6 +63,7 @@ class Stated(Struct, frozen=True, gc=False):
     over: bool = False
     added: bool = False
     named: frozenset[str] = frozenset()
+    labelled: bool = False
 
     @property
     def standing(self) -> bool:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from rlm_mem.text.analysis import Known, fold
-from rlm_mem.text.blocks import CODE, ITEM, blocks, said_in, units
+from rlm_mem.text.blocks import CODE, ITEM, Said, blocks, said_in, units
 from rlm_mem.text.changing import CALLED_OFF, SentenceReader
 from rlm_mem.text.clauses import (
     ADDS,
@@ -89,6 +89,8 @@ _PLANNED = frozenset(("planned", "plan"))  # "planned for Wednesday"
 _STATING = words(
     "handed passed took taken off aside away turned became become place happen settled : = -> →"
 ).union(DENYING)
+_VALUE_WORDS = 2
+"""Most words of a value below a label that might be a speaker."""
 _SPEAKING = frozenset(("i", "we", "you", "they", "no"))
 
 
@@ -110,7 +112,9 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
     """As :func:`statements_in`, cached: the same earlier chunks are compared again and again."""
     found: list[Stated] = []
     read = 0
-    for said in said_in(text):
+    turns = said_in(text)
+    fields = speaker is None and _are_fields(text, turns)
+    for said in turns:
         who = (said.speaker or speaker or "").casefold()
         topic = frozenset(analyser.terms(who)) if who and who not in USERS | LABELS else frozenset((ME,))
         carried: frozenset[str] = frozenset()
@@ -118,7 +122,8 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
         before: Set[str] = frozenset()
         label = text[said.start : said.body].strip(" *_:").casefold()
         news = label if label in CORRECTIONS else ""
-        body = said.start if said.speaker and is_field(text[said.start : said.end]) else said.body
+        is_label = said.speaker and (fields or is_field(text[said.start : said.end]))
+        body = said.start if is_label else said.body
         for start, end in _sentences(text, body, said.end):
             if read >= most:
                 return tuple(found)
@@ -131,9 +136,20 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
                 unread.append(sentence)
                 continue
             reader = _Reader(sentence, analyser, topic, carried, news, unread)
-            found += reader.read(start, before, said_words)
+            made = reader.read(start, before, said_words)
+            if fields and said.speaker:
+                made = [replace(one, labelled=True) for one in made]
+            found += made
             before, carried, unread = reader.lows, reader.known, reader.unread
     return tuple(found)
+
+
+def _are_fields(text: str, turns: Sequence[Said]) -> bool:
+    """Whether what looks like turns are values of one or two words below labels ("Linter: flake8"), each label once."""
+    spoken = [(one.speaker.casefold(), text[one.body : one.end].strip()) for one in turns if one.speaker]
+    return len({label for label, _ in spoken} - USERS) == len(spoken) and all(
+        len(value.split()) <= _VALUE_WORDS and value[-1:] not in (".", "!", "?", "…") for _, value in spoken
+    )
 
 
 def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
