@@ -131,7 +131,7 @@ def _is_label(author: str) -> bool:
 
 def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     """Answer ``question`` from notes. Deterministic; confidences are set by rules, measured on small stores."""
-    wanted = _wanted(question)
+    wanted = wanted_words(question)
     lines = [line for passage in passages for line in _lines(passage)]
     everything = frozenset().union(*(line.stems for line in lines)) if lines else frozenset()
     if not wanted or not lines or not all(same_name(name, everything) for name in _name_stems(question)):
@@ -295,7 +295,7 @@ def _announced(line: _Line, part: Piece | None) -> Piece | None:
 
 def matched_share(question: Question, passage: Passage) -> float:
     """The share of a question that the best sentence of a passage matches, 0 to 1."""
-    wanted = _wanted(question)
+    wanted = wanted_words(question)
     return (
         max((_matched_share(question, wanted, line) for line in _lines(passage)), default=0.0)
         if wanted
@@ -307,7 +307,7 @@ def _name_stems(question: Question) -> list[str]:
     return [stem_of(name) for name in question.names]
 
 
-def _wanted(question: Question) -> dict[str, float]:
+def wanted_words(question: Question) -> dict[str, float]:
     """Weights of the question's words by stem: largest for names, small for words that only frame the question."""
     shape = {stem_of(word) for word in _FRAME_WORDS}
     found = dict.fromkeys(_name_stems(question), 1.2)

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from rlm_mem.offline.everyday import stem_of
 from rlm_mem.offline.examine import Examined, examine
 from rlm_mem.offline.features import same_person
+from rlm_mem.offline.fields import read_fields
 from rlm_mem.offline.language import about_equal, analyser_of, is_foreign, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
@@ -217,9 +218,13 @@ def _with_later_note(question: Question, reading: Reading, notes: _Notes) -> Rea
     """The answer with the later note that most probably changes it, each with its day."""
     home = reading.passages[0]
     found, odds = None, POSSIBLE
+    about = set(notes.analyser.terms(f"{notes.asked.text} {reading.label} {reading.answer}"))
+    about = {stem for stem in about if not stem[0].isdigit()}
     for one in notes.passages:
         if not (home.at and one.at and one.current) or _told(one) in str(reading.answer):
             continue
+        if reading.label and about.isdisjoint(notes.stems[one.text]):
+            continue  # a note of many values is about many things
         if (again := _odds(home, one, notes, odds)) > odds:
             if again > SURE or _may_change(home, one, notes):
                 found, odds = one, again
@@ -231,8 +236,9 @@ def _with_later_note(question: Question, reading: Reading, notes: _Notes) -> Rea
             found = one
     if found is None and (marked := home.later) is not None:  # compared as a whole note, not by its passages
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
-        if later.current and _told(later) not in str(reading.answer) and _may_change(home, later, notes):
-            found = later
+        apart = reading.label and about.isdisjoint(notes.analyser.terms(later.text))
+        if later.current and not apart and _told(later) not in str(reading.answer):
+            found = later if _may_change(home, later, notes) else None
     return reading if found is None else _both(reading, home, found, odds)
 
 
@@ -425,7 +431,8 @@ def _read(question: Question, passages: Sequence[Passage], weights: Weights | No
     if numbered is not None:
         return numbered
     if is_notes(passages):
-        return read_notes(question, passages)
+        found = read_notes(question, passages)
+        return read_fields(question, passages, found) or found
     seen = examine(question, passages, table)
     if seen is None:
         return Reading(None, (), 0.0, 0.0)
