@@ -516,6 +516,14 @@ def test_a_part_of_a_document_is_not_told_again_by_a_later_part() -> None:
     assert "4 bar" in found
 
 
+def test_a_figure_beside_the_words_of_the_question_is_not_sure() -> None:
+    asked = "How much do we owe the Belmonte estate for the barrels?"
+    apart = read_from(asked, "The Belmonte estate wants barrels in June. Everybody owes us 7 per cent.")
+    whole = read_from(asked, "We owe the Belmonte estate 310 euros for the barrels.")
+    assert (apart.answer, whole.answer) == ("7 per cent", "310 euros")
+    assert apart.confidence <= 0.6 < whole.confidence
+
+
 def test_a_later_note_must_be_about_what_is_asked() -> None:
     found = read_from(
         "On what date does Amina begin?",
