@@ -516,6 +516,12 @@ def test_a_part_of_a_document_is_not_told_again_by_a_later_part() -> None:
     assert "4 bar" in found
 
 
+def test_a_name_with_inner_capitals_has_the_words_of_its_parts(ask: Ask) -> None:
+    found = ask("Which linter do we use?", "The API is in Graz.", "We use ESLint with the rules of Ostrom.")
+    assert found.outcome != "not held"
+    assert "ESLint" in found.sources[0].excerpt
+
+
 def test_a_figure_beside_the_words_of_the_question_is_not_sure() -> None:
     asked = "How much do we owe the Belmonte estate for the barrels?"
     apart = read_from(asked, "The Belmonte estate wants barrels in June. Everybody owes us 7 per cent.")

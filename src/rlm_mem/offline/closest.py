@@ -17,6 +17,7 @@ from rlm_mem.offline.language import foreign_terms, is_foreign
 from rlm_mem.offline.passages import Passage, heading_stems
 from rlm_mem.offline.pieces import piece, reason_after
 from rlm_mem.offline.question import Question
+from rlm_mem.text.analysis import PARTS
 
 __all__ = ["closest"]
 
@@ -38,6 +39,7 @@ _SAME_THING = 0.9
 _ALIKE, _SHARED_LETTERS = 0.1, 4
 """Relation of a passage with a word that begins like one of the question ("UUIDv4" for "UUID"), and the least number
 of equal letters."""
+_INNER_CAPITAL = re.compile(r"\b[^\W\d_]{1,40}[A-Z][a-z]{2,40}")
 _SHARED_BEGINNING, _ENDING = 5, 2
 """The least number of equal letters of words with different endings, and the most letters of such an ending."""
 _SAID, _LAG = 0.5, 0.3
@@ -123,6 +125,10 @@ def _stems(passage: Passage) -> frozenset[str]:
     around = heading_stems(f"{passage.heading} {passage.author}") | passage.document_stems
     if not passage.of_document and (compounds := _COMPOUND.findall(passage.text)):
         around |= heading_stems(" ".join(compounds))  # "lib/legacy.go" has each of its words
+    parts = (part for word in _INNER_CAPITAL.findall(passage.text) for part in PARTS.findall(word))
+    around |= {
+        stem_of(part.lower()) for part in parts if len(part) >= _SHARED_LETTERS
+    }  # "ESLint" is a linter
     return passage.stems | passage.before_stems | around
 
 
