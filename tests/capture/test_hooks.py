@@ -14,7 +14,8 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.capture.context import prompt_context
-from rlm_mem.capture.rules import RULES_FILE
+from rlm_mem.capture.rules import RULES_FILE, load_rules
+from rlm_mem.capture.transcripts import SessionMessage
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, hook_client_named
 from rlm_mem.mcp.hooks import log_file
 from tests.capture.sessions import Said, event, written
@@ -291,3 +292,59 @@ def test_a_hook_ends_in_time_when_stdin_stays_open(tmp_path: Path) -> None:
         assert started.stdout is not None
         assert started.stdout.read() == b""
     assert "given up" in (tmp_path / "rlm-mem" / "hooks.log").read_text()
+
+
+@pytest.mark.parametrize(
+    "client", ["claude-code", "gemini-cli"]
+)  # lines, and one object that is reread whole
+@pytest.mark.local_only("about transcripts, not about the store")
+def test_what_was_undone_in_a_session_is_not_captured_again_by_its_next_turn(
+    client: str, hook: Hook, run: Run, brain: Path, tmp_path: Path
+) -> None:
+    transcript = tmp_path / "transcript"
+    hook("stop", client, written(transcript, client, SAID[:3]))
+    assert len(texts(brain)) == 2
+    hook("stop", client, written(transcript, client, SAID[:4]))  # a turn with nothing to keep
+    assert run("--namespace", NAMESPACE, "undo").code == 0
+    assert texts(brain) == []
+    hook("stop", client, written(transcript, client, SAID[:5]))
+    assert texts(brain) == [KEPT[1]]
+
+
+@pytest.mark.parametrize("client", ["claude-code", "gemini-cli"])
+@pytest.mark.local_only("about transcripts, not about the store")
+def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
+    client: str, hook: Hook, brain: Path, tmp_path: Path
+) -> None:
+    transcript = tmp_path / "transcript"
+    hook("stop", client, written(transcript, client, SAID[:3]))
+    with Memory.open(brain, namespace=NAMESPACE) as opened:
+        for one in opened.list_chunks():
+            opened.store.delete_chunk(one)
+    hook("stop", client, written(transcript, client, SAID[:5]))
+    assert texts(brain) == [KEPT[1]]
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        (
+            "No, don't keep the cache for reads. We decided to remove it altogether because it hides rotations.",
+            [
+                "No, don't keep the cache for reads. We decided to remove it altogether because it hides rotations."
+            ],
+        ),
+        (
+            "We chose Redis for the session store. Let's drop it, Postgres is enough.",
+            ["We chose Redis for the session store. Let's drop it, Postgres is enough."],
+        ),
+        ("I looked at the logs. We decided to store dates in UTC.", ["We decided to store dates in UTC."]),
+        ("ok don't add retries anywhere in this repo", ["ok don't add retries anywhere in this repo"]),
+        ("Actually, can you rename the file to handler.ts and delete the old one", []),
+        ("No, let me check the config file of the server first", []),
+        ("No, the importer reads handler.ts from disk", ["No, the importer reads handler.ts from disk"]),
+    ],
+)
+@pytest.mark.local_only("about the rules, not about the store")
+def test_a_kept_sentence_says_what_it_is_about_and_is_no_request(said: str, kept: list[str]) -> None:
+    assert [one.text for one in load_rules(None).kept(SessionMessage("user", said))] == kept

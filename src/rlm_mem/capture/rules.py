@@ -5,9 +5,10 @@ Patterns are RE2: matching takes linear time whatever the pattern and the text.
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -34,6 +35,9 @@ _MAX_PATTERNS = 100
 _MAX_PATTERN = 1_000  # characters
 _PATTERN_BYTES = 8_000_000  # memory of one compiled pattern
 _LEFT_OUT = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW, structure.HEADER)
+
+#: "We decided to remove it": only the sentence before says what. A later "it" mostly means a word of its own sentence.
+_REFERS = re.compile(r"(?:\S+\s+){1,5}(?:it|them)\b", re.IGNORECASE)
 
 Search = Callable[[str], object]
 
@@ -102,25 +106,44 @@ class Rules:
     def kept(self, message: SessionMessage) -> list[Kept]:
         """The sentences of a message to remember, at most ``per_message``."""
         found: list[Kept] = []
-        for sentence in self._sentences(message.text):
+        for sentence, former in self._sentences(message.text):
             if len(found) >= self.limits.per_message:
                 break
-            if (one := self._matched(sentence, message.speaker)) is not None:
-                found.append(one)
+            if (one := self._matched(sentence, message.speaker)) is None:
+                continue
+            if self._needs(sentence, former):
+                if found and found[-1].text == former:
+                    found.pop()
+                one = replace(one, text=f"{former} {sentence}")
+            found.append(one)
         return found
 
-    def _sentences(self, text: str) -> Iterator[str]:
-        """Sentences of the right length, in order, without those of code, headings, tables and quoted lines."""
+    def _needs(self, sentence: str, former: str) -> bool:
+        """Whether a sentence is kept with the one before it, which names what it is about."""
+        return (
+            bool(former)
+            and _REFERS.match(sentence) is not None
+            and len(former) + 1 + len(sentence) <= self.limits.longest
+            and not any(search(former) for search in self.leave_out)
+        )
+
+    def _sentences(self, text: str) -> Iterator[tuple[str, str]]:
+        """Sentences of the right length, in order, without those of code, headings, tables and quoted lines.
+
+        Each with the sentence before it in its paragraph, of any length; empty for the first.
+        """
         for block in blocks(text):
             if block.kind in _LEFT_OUT or text[block.start : block.start + 1] == ">":
                 continue
             # A colon after the first word ("Decision: …") reads like a speaker's label; here it is part of the text.
             begin = block.body_start if block.kind == structure.ITEM else block.start
+            sentence = ""
             for start, end in units(text, begin, block.end):
+                former = sentence
                 sentence = " ".join(text[start:end].replace("’", "'").split()).strip("*_ ")
                 if len(sentence) > self.limits.longest or len(sentence.split()) < self.limits.shortest:
                     continue
-                yield sentence
+                yield sentence, former
 
     def _matched(self, sentence: str, speaker: Speaker) -> Kept | None:
         rule = next(

@@ -62,10 +62,17 @@ class Captured:
 
 
 class _State(msgspec.Struct):
-    """Progress of reading a session."""
+    """Progress of reading a session.
+
+    Attributes:
+        offset: the byte of the transcript from which to read on.
+        kept: memories that were made.
+        digests: of their texts: what was undone or forgotten is not kept again when a transcript is reread.
+    """
 
     offset: int = 0
     kept: int = 0
+    digests: list[str] = []
 
 
 def state_name(session_id: str) -> str:
@@ -133,13 +140,17 @@ def _keep(
             message.speaker, screen(message.text, memory.config.secrets, "redact").text, message.at
         )
         for one in rules.kept(safe):
-            if memory.store.find_normalised(f"{_SPEAKERS[safe.speaker]}: {one.text}", 1):
+            text = f"{_SPEAKERS[safe.speaker]}: {one.text}"
+            digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
+            if digest in state.digests or memory.store.find_normalised(text, 1):
                 continue
             if state.kept >= rules.limits.per_session:
                 captured.left_out += 1
                 continue
             made = _remembered(memory, safe, one, session)
-            state.kept += bool(made)
+            if made:
+                state.kept += 1
+                state.digests.append(digest)
             captured.chunk_ids += made
         if rules.limits.whole_transcript and len(safe.text) >= _SHORTEST_WHOLE:
             _remembered(memory, safe, Kept(safe.text, "whole", "note", 0.5), session)

@@ -271,7 +271,7 @@ def _store(memory: Memory) -> Diagnosis:
 def _search(memory: Memory) -> Diagnosis:
     newest = memory.store.latest(1)
     if not newest:
-        return Diagnosis("search", OK, "nothing is remembered yet")
+        return Diagnosis("search", OK, f"nothing is remembered in namespace {memory.store.namespace} yet")
     chunk = memory.store.get_chunk(newest[0].id, track=False)
     if chunk is None:
         return Diagnosis(

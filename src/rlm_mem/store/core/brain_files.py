@@ -71,6 +71,7 @@ class Folder(FrozenRecord, frozen=True):
 FOLDERS = {
     "workspace": Folder("namespace", undone=False),
     "system": Folder("namespace"),
+    "system/capture": Folder("namespace", undone=False),  # else the next hook captures what was undone
     "system/folders": Folder("namespace", by_hand=False, portable=False),
     "memory/short_term": Folder("namespace"),
     "memory/long_term": Folder("namespace"),
