@@ -605,3 +605,54 @@ def test_where_no_earlier_memory_has_a_word_of_a_text_none_is_read(
 )
 def test_a_text_that_may_end_something_is_known_by_whole_words_and_signs(text: str, may: bool) -> None:
     assert may_end(text) is may
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "link"),
+    [
+        (
+            "Arno lives in Duddon with two sisters.",
+            "Arno doesn't live in Duddon any longer but in Bosham.",
+            "supersedes",
+        ),
+        (
+            "My dentist is Dr. Okafor on Mill Lane.",
+            "Changed my dentist from Dr. Okafor to Dr. Brandt.",
+            "supersedes",
+        ),
+        (
+            "We live in Lindgate, two streets from the harbour.",
+            "We moved from Lindgate to Osterholm this weekend.",
+            "supersedes",
+        ),
+        (
+            "We live in Lindgate and the spare key is below the blue flower pot.",
+            "We moved from Lindgate to Osterholm this weekend.",
+            "contradicts",
+        ),
+        (
+            "My dentist is Dr. Okafor, reachable at 555 0142 on weekdays before noon.",
+            "Changed my dentist from Dr. Okafor to Dr. Brandt.",
+            "contradicts",
+        ),
+    ],
+)
+def test_what_describes_an_ended_name_ends_with_it(memory: Memory, older: str, newer: str, link: str) -> None:
+    memory.remember(older)
+    made = memory.store.get_chunk(memory.remember(newer).chunk_ids[0], track=False)
+    assert made is not None
+    assert {one.type for one in made.links} & {"supersedes", "contradicts"} == {link}
+
+
+def test_of_many_notes_just_stored_those_with_the_same_attribute_are_compared(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("rlm_mem.proposals.finding._FRESH", 1e9)  # the index is not asked again
+    memory.remember("I am painting the shed.")
+    before = memory.remember("I am reading The Salt Road.").chunk_ids[0]
+    for number in range(12):
+        memory.remember(f"My plot now grows {number + 2} rows of beans in bed {number}.")
+    after = memory.remember("Finished The Salt Road, I am reading A Map of Rain now.").chunk_ids[0]
+    made = memory.store.get_chunk(after, track=False)
+    assert made is not None
+    assert [link.target_id for link in made.links if link.type == "supersedes"] == [before]

@@ -104,6 +104,40 @@ def test_memories_move_between_project_and_person(run: Run, brain: Path | str) -
     assert run("--namespace", own, "project", "move", ids[1], "--to", "shared").code == 0
 
 
+def test_a_renamed_project_is_told_of_its_former_memories_and_takes_them_over(
+    run: Run, brain: Path | str
+) -> None:
+    root, former = Path.cwd(), "project/github.com/acme/ledger"
+    repository(root, "git@github.com:acme/ledger.git")
+    with Memory.open(brain, namespace=former) as project:
+        project.remember("The ledger runs on heron.")
+        project.remember("The ledger moved from heron to egret.")
+        project.remember("Ana reviews every change of the ledger.")
+    with Memory.open(brain) as shared:
+        shared.remember("I prefer short commit messages.")
+    (root / ".git" / "config").write_text('[remote "origin"]\n\turl = git@github.com:acme/accounts.git\n')
+    told = run("project", "show", "--json").json
+    assert told["other_projects"] == [{"namespace": former, "memories": 3}]
+    assert f"{former}: 3 chunks" in run("project", "show").out
+    for wrong in (["--all", "--to", "project"], ["--to", "project"]):
+        assert run("project", "move", *wrong).code == 2
+    moved = run("--namespace", former, "project", "move", "--all", "--to", "project", "--json").json
+    assert len(moved) == 3
+    with Memory.open(brain, namespace=told["namespace"]) as project:
+        held = {chunk.content: chunk for chunk in project.store.iter_chunks()}
+        heron, egret = held["The ledger runs on heron."], held["The ledger moved from heron to egret."]
+        assert heron.metadata.superseded_by == egret.id
+        assert [(link.type, link.target_id) for link in egret.links if link.type == "supersedes"] == [
+            ("supersedes", heron.id)
+        ]
+        assert project.recall("Where does the ledger run?").content == "egret"
+        assert check(project.store) == []
+    assert run("project", "show", "--json").json["other_projects"] == []
+    assert run("--namespace", former, "undo").code == 0
+    with Memory.open(brain, namespace=former) as project:
+        assert len(project.list_chunks()) == 3
+
+
 def test_a_move_is_undone_in_both_namespaces_at_once(store: ChunkStore) -> None:
     other = store.confined_to("other", actor=None)
     made = store.create_chunk("I prefer short commit messages.", tags=["x"])

@@ -39,9 +39,9 @@ REMEMBER_STATEMENTS = 24
 """Statements of SQLite on this path, without those of triggers: three of them make terms, and four set how the
 connection waits and syncs."""
 
-FIND_FILES, FIND_FUNCTIONS = 29, 191
+FIND_FILES, FIND_FUNCTIONS = 29, 192
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 33, 232
+ASK_FILES, ASK_FUNCTIONS = 33, 234
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
 RECALL_FILES = 51
@@ -162,6 +162,9 @@ def test_finding_what_a_sentence_replaces_takes_a_short_path(
             memory.remember(text, conversation_id="trip")
         walk = remembering(memory)
         monkeypatch.setattr("rlm_mem.proposals.finding._FRESH", 0.0)
+        memory.remember(
+            "Eva works for Nettle Works.", conversation_id="trip"
+        )  # calls what is cached afterwards
         asked = Walk(lambda: memory.remember("Dana works for Fennel Labs.", conversation_id="trip"))
     assert len(walk.files) <= FIND_FILES, str(walk)
     assert len(walk.functions) <= FIND_FUNCTIONS, str(walk)
@@ -169,7 +172,9 @@ def test_finding_what_a_sentence_replaces_takes_a_short_path(
     assert len(asked.functions) <= ASK_FUNCTIONS, str(asked)
 
 
-def test_a_note_is_parsed_into_blocks_once(memory: Memory) -> None:
+def test_a_note_is_parsed_into_blocks_once(memory: Memory, walk_in: Walk) -> None:
+    """After the walk of the others, whose sentence must have no word of this one."""
+    assert walk_in.files
     walk = Walk(lambda: memory.remember("Ben: I prefer ferries.\n- no planes", conversation_id="trip"))
     assert walk.functions["/text/blocks.py", "_Scanner.scan"] == 1
 

@@ -18,7 +18,7 @@ from rlm_mem.recall import REPLSession
 from rlm_mem.recall.recall import RecallOperation
 from rlm_mem.recall.trajectory import list_trajectories
 from rlm_mem.sandbox import seccomp
-from rlm_mem.sandbox.engine import Stop, stopped_by
+from rlm_mem.sandbox.engine import Alarm, Stop, stopped_by
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 needs_filter = pytest.mark.skipif(
@@ -258,6 +258,28 @@ def test_a_worker_dies_with_its_host_and_inherits_nothing_of_it(engine: str, tmp
     started.kill()
     started.wait(20)
     wait_until(lambda: gone(worker))
+
+
+def test_a_worker_killed_as_its_program_ends_is_replaced(
+    store: ChunkStore, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time is up between the end of a program and the end of the watch over it."""
+    cancel = Alarm.cancel
+
+    def late(alarm: Alarm) -> None:
+        alarm.fire()
+        cancel(alarm)
+
+    with REPLSession(store, None, 5, engine=engine) as session:
+        session.execute("kept = 5")
+        with monkeypatch.context() as patch:
+            patch.setattr(Alarm, "cancel", late)
+            session.execute("later = 6")
+        assert session.execute("kept + later") == 11
+        with monkeypatch.context() as patch:
+            patch.setattr(Alarm, "cancel", late)
+            assert session.get_state()["later"] == 6
+        assert session.execute("kept + later") == 11
 
 
 @needs_proc

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlm_mem.chunk import SUPERSEDES
 from rlm_mem.errors import InputError, NamespaceError, NotFoundError
 from rlm_mem.store.core.changes import name_namespaces
 
@@ -32,8 +33,9 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
     different database servers, there are two: a process killed between them leaves the memories in both namespaces, and
     repeating the call completes the move.
 
-    A memory keeps its text, type, tags, times, validity, origin and trust. Links are not moved, since they lead to
-    chunks that the other namespace does not have. ``provenance.moved_from`` names where it was.
+    A memory keeps its text, type, tags, times, validity, origin and trust, and its links to memories that are moved
+    with it; other links would lead to chunks that the other namespace does not have. ``provenance.moved_from`` names
+    where it was.
 
     Args:
         source: the namespace that they are in.
@@ -67,11 +69,29 @@ def move_chunks(source: ChunkStore, namespace: str, chunk_ids: Sequence[str]) ->
             )
         with target.batch():
             moved = [MovedChunk(one, _written(found[one], target)) for one in ids]
+            now = {one.former_id: one.chunk_id for one in moved}
+            for one in ids:
+                _link(found[one], now, target)
         with source.batch():
             for chunk_id in ids:
                 source.delete_chunk(chunk_id)
         name_namespaces(transaction.events)  # empty where there were two transactions
     return moved
+
+
+def _link(chunk: Chunk, moved: Mapping[str, str], target: ChunkStore) -> None:
+    """Make the links of a moved chunk to others that were moved, unless the target says otherwise already."""
+    own = moved[chunk.id]
+    for link in chunk.links:
+        other = moved.get(link.target_id)
+        if other is None or other == own:  # both may be one text there
+            continue
+        if link.type != SUPERSEDES:
+            target.add_link(own, other, link.type, link.strength, link.reasoning)
+            continue
+        known = target.get_many([own, other])
+        if known[other].metadata.superseded_by is None and known[own].metadata.superseded_by != other:
+            target.supersede(other, own, link.reasoning, confidence=link.strength)
 
 
 def _written(chunk: Chunk, target: ChunkStore) -> str:

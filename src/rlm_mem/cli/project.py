@@ -6,22 +6,29 @@ from pathlib import Path
 from typing import Annotated
 
 from rlm_mem.capture.moving import move_chunks
-from rlm_mem.capture.projects import project_of
-from rlm_mem.cli import options
+from rlm_mem.capture.projects import PROJECTS, Project, project_of
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
-from rlm_mem.cli.options import option
+from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, print_json, screen, text
-from rlm_mem.errors import InputError
+from rlm_mem.errors import InputError, ServerAway
+from rlm_mem.memory import Memory
+
+_NAMED = 5
+"""Most namespaces of other projects that are shown for a project without memories."""
 
 
 def show(call: Call) -> None:
-    """Show the project of this folder: its namespace, and how much is in it and in the shared one."""
+    """Show the project of this folder: its namespace, and how much is in it and in the shared one.
+
+    Without memories it also shows which other projects have some: that of its former name may be among them.
+    """
     project = project_of(Path.cwd())
     with call.at(namespace=project.namespace if project and not call.namespace else None).open() as memory:
         own, count = memory.store.namespace, memory.stats().chunk_count
         shared = memory.config.store.namespace
         waiting = len(memory.continuum.review.cases())
+        others = _other_projects(memory, project) if project is not None and not count else []
     if call.json:
         print_json(
             {
@@ -30,6 +37,7 @@ def show(call: Call) -> None:
                 "memories": count,
                 "open_reviews": waiting,
                 "shared": shared,
+                "other_projects": [{"namespace": name, "memories": held} for name, held in others],
             }
         )
         return
@@ -40,19 +48,56 @@ def show(call: Call) -> None:
     console.print(text(f"{amount(count, 'chunk')}; {amount(waiting, 'case')} to review; shared: {shared}"))
     if waiting:
         console.print(text(f"rlm-mem --namespace {own} review list", "dim"), soft_wrap=True)
+    if others:
+        console.print(
+            "If the remote or the folder was renamed, the memories are in the namespace of the former name. "
+            "Projects with memories:",
+            soft_wrap=True,
+        )
+        for name, held in others:
+            console.print(text(f"  {name}: {amount(held, 'chunk')}", "cyan"), soft_wrap=True)
+        console.print(
+            text("rlm-mem --namespace FORMER project move --all --to project", "dim"), soft_wrap=True
+        )
+
+
+def _other_projects(memory: Memory, project: Project) -> list[tuple[str, int]]:
+    """Namespaces of other projects with memories: those of the same name first, then those with the most."""
+    try:
+        found = memory.store.namespaces()
+    except ServerAway as error:
+        found = error.namespaces
+    others = [
+        (name, count)
+        for name, count in found
+        if count and name.startswith(PROJECTS) and name != project.namespace
+    ]
+    name = project.root.name.lower()
+    return sorted(others, key=lambda one: (name not in one[0].rpartition("/")[2], -one[1]))[:_NAMED]
 
 
 def move(
     call: Call,
-    chunk_ids: options.ChunkIds,
     to: Annotated[
         str, option("--to", "NAMESPACE", "Where to: shared, project (of this folder), or a namespace.")
     ],
+    chunk_ids: Annotated[
+        list[str] | None,
+        argument("[ID...]", "Chunk ids; the beginning of each, or of its last part, is enough."),
+    ] = None,
+    every: Annotated[
+        bool, flag("--all", "Move all memories of the namespace, such as after a rename.")
+    ] = False,
 ) -> None:
     """Move memories into another namespace, from the one of --namespace, by default that of the project here.
 
     With --to project they come from the shared one. They are archived where they were.
     """
+    if every == bool(chunk_ids):
+        raise InputError(
+            "--all moves every memory, so name no ids with it" if every else "no memories are named",
+            hint="name the ids of the memories to move, or give --all",
+        )
     project = project_of(Path.cwd())
     if project is None and (to == "project" or not call.namespace):
         raise InputError(
@@ -63,7 +108,13 @@ def move(
     goal = {"shared": None, "project": own}.get(to, to)
     with call.at(namespace=origin).open() as source:
         where = source.config.store.namespace if goal is None else goal
-        moved = move_chunks(source.store, where, full_ids(source, chunk_ids))
+        if every and not call.namespace and to == "project":
+            raise InputError(
+                "--all --to project would move everything that is shared into one project",
+                hint="name the namespace to move from: rlm-mem --namespace FROM project move --all --to project",
+            )
+        ids = source.list_chunks() if every else full_ids(source, chunk_ids or [])
+        moved = move_chunks(source.store, where, ids)
     if call.json:
         print_json(moved)
         return

@@ -75,6 +75,10 @@ _UNNAMED = FIRST | CHANGES | REPLACES | ENDS
 """Words of sentences that need not name their subject, which earlier texts may have named: "I moved to"."""
 _WORD = re.compile(r"\w+")
 _YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_DESCRIBING = re.compile(
+    r"(?:(?!\b(?:and|but|because|since|so|while|when|if|until)\b)[^\d;:.!?])*", re.IGNORECASE
+)
+"""What follows a name in its clause: "with two sisters", ", two streets from the harbour"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,9 +407,9 @@ class Finder:
         return {term: 0.0 for one in told for stem in one.value for term in _terms_of(stem)} | words
 
     def _just_stored(self, statements: Sequence[Stated]) -> Iterator[Held]:
-        """Chunks stored since the source was taken that share stems with a sentence: most stems first, then newest.
+        """Chunks stored since the source was taken that share stems with a sentence, without their hashes.
 
-        They come without their hashes.
+        Those with a statement of the same attribute come first, then those with the most stems, then the newest.
         """
         found: dict[str, frozenset[str]] = {}
         own = self._own
@@ -423,8 +427,13 @@ class Finder:
             for one in statements
             for stem in (*one.topic, *one.value, *one.context, *one.former, *one.gone)
         } & own.keys()
+        attributes = {_sign_of(one) for one in statements}
         newest = reversed(found.items())
-        for chunk_id, stems in sorted(newest, key=lambda held: len(words & held[1]), reverse=True):
+        for chunk_id, stems in sorted(
+            newest,
+            key=lambda held: (not attributes.isdisjoint(held[1]), len(words & held[1])),
+            reverse=True,
+        ):
             yield Held(chunk_id, "", stems)
 
     def _compared(
@@ -475,11 +484,19 @@ def is_trusted_as_far(newer: Chunk, older: Chunk) -> bool:
 
 
 def _tells_else(older: Chunk, ended: Sequence[Stated], newer: Chunk, analyser: Analyser) -> bool:
-    """Whether an earlier chunk has several telling words that neither its ended statements nor the new chunk have."""
+    """Whether an earlier chunk has several telling words that neither its ended statements nor the new chunk have.
+
+    What describes a named value, without a number of its own, ends with it: "in Duddon with two sisters".
+    """
     told = set(analyser.terms(newer.content))
     for one in ended:
         told |= {one.preposition, *one.topic, *one.value, *analyser.terms(one.shown)}
         told |= _stems(FAMILIES.get(one.attribute, ()))
+        if one.kind == "name" and one.shown in one.text:
+            after = one.text.partition(one.shown)[2]
+            described = _DESCRIBING.match(after)
+            if described is not None and not after[described.end() : described.end() + 1].isdigit():
+                told.update(analyser.terms(described[0]))
     return len(set(analyser.terms(older.content)) - told) >= _TOLD_ELSE
 
 
@@ -496,7 +513,13 @@ def _terms_of(stem: str) -> tuple[str, ...]:
 
 def _stems_of(statements: Sequence[Stated]) -> set[str]:
     stems = {stem for one in statements for stem in (*one.topic, *one.value, *one.context)}
-    return stems | {term for stem in stems for term in _terms_of(stem)}
+    stems |= {term for stem in stems for term in _terms_of(stem)}
+    return stems.union(map(_sign_of, statements))
+
+
+def _sign_of(statement: Stated) -> str:
+    """The attribute of a statement, as no stem is written."""
+    return f"={statement.attribute}"
 
 
 def _comparable(statements: Sequence[Stated]) -> list[Stated]:

@@ -65,6 +65,7 @@ class _Process:
         self.host_pid = os.getpid()
         self._request = 0
         self._cpu_seconds = 0
+        self.killed = False
         self._popen = detached(
             [
                 *(sys.executable, "-I", "-S", "-B", "-X", "utf8", str(folder / "cpython_worker.py")),
@@ -81,6 +82,7 @@ class _Process:
 
     def kill(self) -> None:
         """End the worker at once; safe from any thread, and more than once."""
+        self.killed = True
         self._popen.kill()
 
     def close(self) -> None:
@@ -299,8 +301,9 @@ class CPythonEngine:
                 alarmed.cancel()
                 self._bound |= used.bound
                 self._classes_changed = self._classes_changed or _changes_attributes(tree)
-                # Replace the worker after a program that may have changed its code, or wrote beyond its answer.
-                if not kept or may_reach_interpreter(tree) or not process.silent():
+                # Replace the worker after a program that may have changed its code, or wrote beyond its answer, and
+                # one that was killed just after its program had ended.
+                if not kept or process.killed or may_reach_interpreter(tree) or not process.silent():
                     self._handle.drop()
 
     def _define(self, tree: ast.Module, failed_at: int | None) -> None:
@@ -417,6 +420,8 @@ class CPythonEngine:
                 return {}
             finally:
                 alarmed.cancel()
+                if process.killed:
+                    self._handle.drop()
 
     def _read_names(self, found: Any, reserved: frozenset[str]) -> dict[str, Any]:
         variables: dict[str, Any] = {}

@@ -297,6 +297,7 @@ class MontyEngine:
         self._saved_pieces: frozenset[str] = frozenset()
         self._pieces: frozenset[str] = frozenset()
         self._running: int | None = None
+        self._interrupted = False
         self._killing = threading.Lock()
         self._bound: set[str] = set()  # names that programs have ever bound, or may have
         self._finalizer = weakref.finalize(self, _WorkerHandle.drop, self._handle)
@@ -396,6 +397,7 @@ class MontyEngine:
     def interrupt(self) -> None:
         """Kill the worker of the running program (see the protocol)."""
         with self._killing:
+            self._interrupted = self._interrupted or self._running is not None
             _kill(self._running)
 
     def reset(self) -> None:
@@ -442,7 +444,7 @@ class MontyEngine:
         session = self._session()
         pid = session.worker_pid
         with self._killing:
-            self._running = pid
+            self._running, self._interrupted = pid, False
             if run.printed.stopped:
                 _kill(pid)
         watch = alarm(run.deadline, lambda: _kill(pid))
@@ -469,8 +471,10 @@ class MontyEngine:
             watch.cancel()
             with self._killing:
                 self._running = None
-            if not kept:
-                if not run.stopped:  # its heap may be damaged or full: the pool must not reuse it
+                # Its worker may have been killed just after the program had ended.
+                killed = self._interrupted or watch.fired or run.printed.flooded
+            if not kept or killed:
+                if killed or not run.stopped:  # its heap may be damaged or full: the pool must not reuse it
                     _kill(pid)
                 self._discard()
             elif self._handle.pool is not None:
@@ -638,6 +642,8 @@ class MontyEngine:
                 return {}
             finally:
                 watch.cancel()
+            if watch.fired:  # just after the names had been read
+                self._discard()
             return found
 
 
@@ -649,13 +655,14 @@ def _stops(snapshot: NameLookupSnapshot, pid: int | None) -> bool:
     """Whether a program that waits for a call ends when that call fails; its further calls are not answered."""
     limit = alarm(time.monotonic() + _SECONDS_TO_STOP, lambda: _kill(pid))
     try:
-        return isinstance(snapshot.resume(), MontyComplete)
+        stopped = isinstance(snapshot.resume(), MontyComplete)
     except MontyCrashedError:
-        return False
+        stopped = False
     except MontyError as error:
-        return not isinstance(error.exception(), MemoryError | RecursionError | TimeoutError)
+        stopped = not isinstance(error.exception(), MemoryError | RecursionError | TimeoutError)
     finally:
         limit.cancel()
+    return stopped and not limit.fired
 
 
 def _kill(pid: int | None) -> None:
