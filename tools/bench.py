@@ -98,6 +98,7 @@ NO_BENCHMARKS = {
     "filling": "fills memories of two checkouts, of which the other one has to be named",
     "paired": "compares two checkouts, of which the other one has to be named",
     "peer_worker": "is started by peers.py",
+    "small_models": "asks models, which have to be named",
 }
 
 

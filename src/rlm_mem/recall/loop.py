@@ -406,7 +406,8 @@ class Loop:
         budget: shared by everything this run does.
         system: instructions for the model.
         depth: nesting of ``session``; recorded, and checked against ``limits.depth``.
-        hands_over: end when the first two replies, or four in all, did not run, so that another method can take over.
+        hands_over: end when the first two replies, or four in all, did not run, or one that failed came again, so that
+            another method can take over.
         first_turn: number of the first turn, for the record.
         on_step: called after each turn, in the thread of the run.
         on_text: called with each piece of the model's reply as it arrives.
@@ -463,7 +464,8 @@ class Loop:
             while self._session.final is None:
                 self._turn()
                 most = MAX_NOT_RUN_IN_ALL if self._not_run < len(self._steps) else MAX_NOT_RUN
-                if self._hands_over and self._not_run >= most and self._session.final is None:
+                weak = self._not_run >= most or self._repeated > 1
+                if self._hands_over and weak and self._session.final is None:
                     return self._result(None, handed_over=True)
                 if self._repeated >= MAX_REPEATS:
                     return self._result("repetition")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -41,6 +41,8 @@ MAX_SUB_SESSIONS = 4
 """Sub-questions of a batch that are answered at the same time."""
 _OFFLINE_SECONDS = 5.0
 """Least seconds that the offline model gets, even if a slow model has used up the time of the run."""
+_SURE = 0.6
+"""Confidence of an offline answer above which a model that only reads is not asked."""
 _FIGURES_SECONDS = 5.0
 """How old the figures of the store in an opening may be."""
 _MAX_QUERY = 10_000
@@ -297,8 +299,8 @@ class _Answering:
     def answer(self, opening: Opening, depth: int = 0, on_text: OnText = None) -> LoopResult:
         """Answer by programs of the model.
 
-        Where none of these runs, the model only reads what built-in programs find (RECALL only); where it cannot do
-        that either, or does not answer in time, the fallback writes the programs.
+        Where none of these runs, or the model does not answer in time, the fallback writes the programs; unless it is
+        sure of an answer, the model then reads the memories that it found (RECALL only).
         """
         scaffold = "never" if is_offline(self._llm) else self._runner.config.recall.scaffold
         taken: list[LoopStep] = []
@@ -318,16 +320,6 @@ class _Answering:
                 if scaffold == "never" or not weak:
                     return loop
                 why, can_read = "the model's programs did not run", loop.handed_over
-        if can_read and self._recorder.trajectory.operation == "recall":
-            try:
-                self._budget.enter(depth)
-                read = self._read(opening, depth, taken, on_text)
-            except (BudgetError, ModelTimeout) as error:
-                read = str(error)
-            if isinstance(read, LoopResult):
-                note = f"{why}, so it only read what was found for it"
-                return replace(read, detail={"method": "scaffolded", "note": note})
-            why = f"{why}; {read}" if read else why
         # The offline model costs nothing but a little time.
         limits = Limits(
             iterations=10,
@@ -335,7 +327,22 @@ class _Answering:
             seconds=max(_OFFLINE_SECONDS, self._budget.remaining_seconds()),
             model_calls=None,
         )
-        loop = self._write(self._fallback or adapt("offline"), opening, depth, Budget(limits), taken)
+        held: list[LoopStep] = []
+        offline = self._fallback or adapt("offline")
+        loop = self._write(offline, opening, depth, Budget(limits), taken, record=held.append)
+        sure = loop.answer is not None and (loop.confidence or 0.0) > _SURE
+        if can_read and not sure and self._recorder.trajectory.operation == "recall":
+            try:
+                self._budget.enter(depth)
+                read = self._read(opening, depth, taken, on_text, loop.chunk_ids)
+            except (BudgetError, ModelTimeout) as error:
+                read = str(error)
+            if isinstance(read, LoopResult):
+                note = f"{why}, so it only read what was found for it"
+                return replace(read, detail={"method": "scaffolded", "note": note})
+            why = f"{why}; {read}" if read else why
+        for step in held:
+            self._record(taken, replace(step, turn=len(taken) + 1))
         return replace(
             loop, detail={"method": "offline", "note": f"{why}; this is what the offline model found"}
         )
@@ -350,8 +357,12 @@ class _Answering:
         *,
         on_text: OnText = None,
         hands_over: bool = False,
+        record: Callable[[LoopStep], None] | None = None,
     ) -> LoopResult:
-        """Let a model write programs to the end; ``taken`` has the steps so far, and gets further ones."""
+        """Let a model write programs to the end; ``taken`` has the steps so far, and gets further ones.
+
+        ``record`` gets them instead, if it is given.
+        """
         answers = self._sub_model if writer is self._llm else RecordedLLM(writer, self._recorder)
         session = self._session(opening, depth, budget, answers)
         with session, session.driven() as call_apart:
@@ -364,14 +375,16 @@ class _Answering:
                 system=instructions(self._runner.functions, model=not is_offline(writer)),
                 depth=depth,
                 first_turn=len(taken) + 1,
-                on_step=partial(self._record, taken),
+                on_step=record or partial(self._record, taken),
                 on_text=on_text,
                 untrusted=UntrustedRemarks(self._runner.view),
                 hands_over=hands_over,
             ).run()
 
-    def _read(self, opening: Opening, depth: int, taken: list[LoopStep], on_text: OnText) -> LoopResult | str:
-        """Let the model read what built-in programs find; the reason if it gives no answer."""
+    def _read(
+        self, opening: Opening, depth: int, taken: list[LoopStep], on_text: OnText, nearest: Sequence[str]
+    ) -> LoopResult | str:
+        """Let the model read the nearest memories; the reason if it gives no answer."""
         from rlm_mem.recall.scaffold import Scaffold  # needed for weak models only
 
         session = self._session(opening, depth, self._budget, self._sub_model)
@@ -380,6 +393,7 @@ class _Answering:
                 session,
                 self._llm if stop_of_context() is None else StoppableModel(self._llm, call_apart),
                 opening,
+                nearest,
                 budget=self._budget,
                 depth=depth,
                 first_turn=len(taken) + 1,
@@ -396,7 +410,7 @@ class _Answering:
                 answer=final.answer,
                 concluded=True,
                 chunk_ids=tuple(final.chunk_ids),
-                confidence=None,
+                confidence=final.confidence,
                 steps=tuple(scaffold.steps),
                 evidence=first_ids(dict.fromkeys(read)),
             )
