@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from rlm_mem.text.analysis import Analyser
+from rlm_mem.text.analysis import SPACELESS, Analyser
 from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, words
 from rlm_mem.text.patterns import late
 from rlm_mem.text.wording import CORRECTIONS
@@ -35,12 +35,14 @@ _LANGUAGES = frozenset(("english", "german", "french", "spanish"))
 _ASKS_WHAT = late(
     r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
     re.IGNORECASE,
+    signs="was ",
 )
 """The German "was" ("what") that opens a question. The English "was" is followed by a capital or one of these words."""
 _ASKS_IN_GERMAN = late(
     r"\W*(?:(?:ab|an|auf|aus|bei|bis|für|in|mit|nach|seit|um|unter|von|zu) )?"
     r"(?:wie|wer|wen|wem|wessen|wann|warum|wo(?:hin|her|mit|für|rin|ran|rauf|von|zu)?|welche[rnms]?)\b",
     re.IGNORECASE,
+    signs="wie|wer|wen|wem|wessen|wann|warum|wo|welche",
 )
 """The opening of a German question, in which every noun has a capital, not only names."""
 _WITH_VERB = words("do does did can may must should will don't doesn't")
@@ -61,6 +63,7 @@ class PresentQuestion(Struct, frozen=True):
         subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
         asks: whether it is a question, not words to search for.
         happened: whether it asks what happened ("did"): a later note answers it only if it tells of a change.
+        spaceless: whether it is in a script without spaces between words, so that stems are pairs of characters.
     """
 
     text: str
@@ -69,6 +72,7 @@ class PresentQuestion(Struct, frozen=True):
     subject: frozenset[str]
     asks: bool
     happened: bool
+    spaceless: bool
 
     @staticmethod
     def of(text: str, analyser: Analyser) -> PresentQuestion | None:
@@ -88,6 +92,7 @@ class PresentQuestion(Struct, frozen=True):
             frozenset(analyser.terms(" ".join(subject))),
             asks,
             _HAPPENED.search(text) is not None,
+            not text.isascii() and SPACELESS.search(text) is not None,
         )
 
 
