@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from rlm_mem.search import query
 from rlm_mem.text import endings, lasting, present, retold
 from rlm_mem.text.patterns import Expressions, SignedPattern, folded
 
@@ -56,7 +57,7 @@ def without_sign(pattern: SignedPattern) -> set[str]:
 
 SIGNED = {
     f"{module.__name__}.{name}": value
-    for module in (endings, lasting, present, retold)
+    for module in (query, endings, lasting, present, retold)
     for name, one in vars(module).items()
     if isinstance(value := one.others if isinstance(one, Expressions) else one, SignedPattern)
 }

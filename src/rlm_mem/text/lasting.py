@@ -113,6 +113,7 @@ UNDONE = r"(?:rolled (?:it |that |them )?back|reverted|undid|undone)"
 _TAKEN_BACK = late(
     rf"\b(?:to|at|is|are|was|were|by)\b.{{1,400}}?\b{UNDONE}\b",
     re.IGNORECASE | re.DOTALL,
+    signs="rolled|reverted|undid|undone",
 )
 _CLAUSE = late(r"[,:;.!?()–—]\s|\s(?:so|and|but|because|as|since|which|who|where|that|until)\s")
 _WORD = late(r"[^\W_]+(?:['’./-][^\W_]+)*")

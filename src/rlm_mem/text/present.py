@@ -75,8 +75,12 @@ class PresentQuestion(Struct, frozen=True):
     spaceless: bool
 
     @staticmethod
+    @lru_cache(maxsize=16)
     def of(text: str, analyser: Analyser) -> PresentQuestion | None:
-        """Analyse a question; None if it is about the past, or in a language of which no rule knows a word."""
+        """Analyse a question; None if it is about the past, or in a language of which no rule knows a word.
+
+        Cached: one search asks it for each of its rules.
+        """
         if analyser.language not in _LANGUAGES or len(text) > LONGEST or is_of_the_past(text):
             return None
         named = []

@@ -306,13 +306,13 @@ def signs(
         earlier note's answer in a sentence with a word of change, and hardly a word of the question.
     """
     before, after = texts[earlier], texts[later]
-    little = _shares_little(asked, before, after, texts.values())
+    often = Counter(chain.from_iterable(texts.values()))
+    little = _shares_little(asked, before, after, texts.values(), often)
     had, both = _asked_of(asked, earlier, texts, later, analyser), before & after
     shared, missing = had & after, had - after
     value = both - asked.stems - _MEASURES
     if little and not value:
         return ()
-    often = Counter(chain.from_iterable(texts.values()))
     weight = covered = 0.0
     rare = rare_value = 0
     for stem in had:
@@ -485,7 +485,11 @@ def _asked_of(
 
 
 def _shares_little(
-    asked: PresentQuestion, before: Set[str], after: Set[str], texts: Collection[Set[str]]
+    asked: PresentQuestion,
+    before: Set[str],
+    after: Set[str],
+    texts: Collection[Set[str]],
+    often: Mapping[str, int],
 ) -> bool:
     """Whether two notes share too little: hardly a word, only names, or only words that many texts have."""
     had, both = asked.stems & before, before & after
@@ -494,7 +498,6 @@ def _shares_little(
         return True
     if shared <= asked.names and (both <= asked.names or (not had <= asked.names and both <= asked.stems)):
         return True
-    often = Counter(chain.from_iterable(texts))
     alike = 0
     for stem in both:
         if often[stem] <= _FEW:
