@@ -19,7 +19,7 @@ ENDED = Expressions(
         r"\b(?:gone off|(?:any|no) more|these days|at (?:long )?last|nicht mehr|keine? mehr|ab sofort|ya no)\b"
         r"|->|→|不再|现在|改[到成为]|换[了成]|搬[到了]",
         re.IGNORECASE,
-        signs="gone off| more|days| last| mehr|ab sofort|ya no|->|→|不再|现在|改|换|搬",
+        signs="gone off| more|these days| last| mehr|ab sofort|ya no|->|→|不再|现在|改|换|搬",
     ),
 )
 """They say that a value named in the same sentence has ended."""

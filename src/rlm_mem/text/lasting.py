@@ -122,6 +122,8 @@ _EVENT = late(
     r"|long before|as a (?:child|boy|girl|kid|student|teenager))\b|\b(?:19|20)?\d0s\b"
     r"|\b(?:gestern|vorgestern|neulich|damals|einst|ayer|anteayer|anoche|antaño|avant-hier|jadis|autrefois)\b",
     re.IGNORECASE,
+    signs="yesterday|nineties|eighties|seventies|sixties|childhood|back then|at the time|in those days|long before"
+    "|as a |0s|gestern|neulich|damals|einst|ayer|anoche|antaño|avant-hier|jadis|autrefois",
 )
 """An earlier time, also in German, Spanish and French."""
 _WAS = words(
