@@ -15,7 +15,7 @@ from types import ModuleType
 from typing import Any
 
 import rlm_mem
-from rlm_mem.text.patterns import LatePattern
+from rlm_mem.text.patterns import Expressions, LatePattern
 
 SOURCE = Path(rlm_mem.__file__).parent
 METHODS = frozenset({"search", "match", "fullmatch", "sub", "subn", "split", "findall", "finditer"})
@@ -126,6 +126,8 @@ def _methods(used: Set[str]) -> tuple[str, ...]:
 def _patterns_in(value: Any, depth: int) -> Iterator[re.Pattern[Any]]:
     if isinstance(value, re.Pattern | LatePattern):
         yield value.compiled if isinstance(value, LatePattern) else value
+    elif isinstance(value, Expressions):
+        yield from _patterns_in(value.others, depth + 1)
     elif depth > 4 or isinstance(value, str | bytes):
         return
     elif isinstance(value, Mapping):

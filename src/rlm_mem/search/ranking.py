@@ -95,6 +95,8 @@ def in_succession(candidates: CandidateSet, scores: Scores) -> Scores:
 
 def _pairs(candidates: CandidateSet) -> list[tuple[int, int]]:
     """Indexes of each superseded chunk and its successor, where both are eligible."""
+    if not any(candidates.superseded_by):
+        return []
     place = {chunk_id: index for index, chunk_id in enumerate(candidates.chunk_ids)}
     pairs = []
     for index, successor in enumerate(candidates.superseded_by):

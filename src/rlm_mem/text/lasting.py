@@ -51,6 +51,9 @@ _TEMPORARY = late(
     r"|(?<!not )\b(?:only|just) (?:this|today|tonight|tomorrow|for (?:the|this|that|one|now|today))\b"
     rf"|\b(?:this|that) (?:[a-z]{{3,9}}|{_DAY}) only\b|\blast {_DAY}\b|\bthe other day\b",
     re.IGNORECASE,
+    signs="while|during|till then|til then|temporar|for the |for now|stand in|stands in|standing in|fills in"
+    "|filling in|exceptionally|on the day|on the last day|last |this time|this week|only|just this|just to"
+    "|just for|other day",
 )
 """A sentence about a limited time, after which the former value holds again."""
 _TEMPORARY_ABROAD = late(
@@ -63,12 +66,16 @@ _TEMPORARY_ABROAD = late(
     r"(?:stunden?|tage?|wochen?|horas?|días?|semanas?|heures?|jours?|semaines?)\b"
     r"|\b(?:zwei|drei|vier|\d{1,2}) (?:stunden|tage|wochen) lang\b",
     re.IGNORECASE,
+    signs="vorübergehend|ausnahmsweise|vorläufig|einstweilen|einmalig|solange|nur |provisional|temporalmente"
+    "|excepcionalmente|de momento|por |mientras|solo |sólo |provisoire|temporairement|exceptionnellement"
+    "|pour |tant que|seulement |juste |für |durante |pendant | lang",
 )
 """The same in German, Spanish and French."""
 _FOR_A_WHILE = late(
     r"\bfor (?:(?:a|an|one|two|three|four|five|six|that|this|just|only|the|several|\d{1,3}) ){1,2}"
     r"(minute|hour|morning|afternoon|evening|day|night|week|weekend|match|game|lesson|session|meeting)s?\b",
     re.IGNORECASE,
+    signs="for ",
 )
 _HAS_BEEN = late(r"\b(?:been|running|in a row)\b", re.IGNORECASE)
 """With one of these, a duration is no limit: "has been at nine for a week"."""
@@ -76,6 +83,7 @@ _TRIED = late(
     r"\b(?:in|on|for|to|at|with) (?:the |our |my |an? )?(?:\w{1,20}[ -])?"
     r"(?P<place>staging|demo|sandbox|tests?|preview|beta|trial|pilot|canary|simulat(?:ion|or)|mock|branch|fork|rehearsal)\b",
     re.IGNORECASE,
+    signs="staging|demo|sandbox|test|preview|beta|trial|pilot|canary|simulat|mock|branch|fork|rehearsal",
 )
 """Where something is tried out, beside where it counts."""
 _TOLD = late(
@@ -84,6 +92,8 @@ _TOLD = late(
     r"|\b(?:im|in (?:der|einem|einer)|en (?:el|la|un|una)|dans (?:le|la|un|une)) (?:\w{1,20} )?"
     r"(?P<there>roman|märchen|geschichte|theaterstück|traum|novela|cuento|película|sueño|conte|pièce|rêve)\b",
     re.IGNORECASE,
+    signs="sketch|play|novel|film|movie|stor|tale|skit|musical|comic|cartoon|sitcom|nightmare|dream|roman"
+    "|märchen|geschichte|theaterstück|traum|cuento|película|sueño|conte|pièce|rêve",
 )
 """Fiction, in which something is told."""
 _IN_IT = late(r"\W*in (?:it|this one|that one)\b", re.IGNORECASE)
@@ -96,12 +106,14 @@ _NOT_IN_FORCE = late(
     r"\((?:rejected|declined|withdrawn|not adopted)\)|\b(?:draft|not adopted|roadmap|poster|petition|april fools?)\b"
     r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
     re.IGNORECASE,
+    signs="rejected|declined|withdrawn|not adopted|draft|roadmap|poster|petition|april fool|failed|tabled",
 )
 UNDONE = r"(?:rolled (?:it |that |them )?back|reverted|undid|undone)"
 """A pattern of the words for a change that was undone, between word boundaries."""
 _TAKEN_BACK = late(
     rf"\b(?:to|at|is|are|was|were|by)\b.{{1,400}}?\b{UNDONE}\b",
     re.IGNORECASE | re.DOTALL,
+    signs="rolled|reverted|undid|undone",
 )
 _CLAUSE = late(r"[,:;.!?()–—]\s|\s(?:so|and|but|because|as|since|which|who|where|that|until)\s")
 _WORD = late(r"[^\W_]+(?:['’./-][^\W_]+)*")
@@ -110,6 +122,8 @@ _EVENT = late(
     r"|long before|as a (?:child|boy|girl|kid|student|teenager))\b|\b(?:19|20)?\d0s\b"
     r"|\b(?:gestern|vorgestern|neulich|damals|einst|ayer|anteayer|anoche|antaño|avant-hier|jadis|autrefois)\b",
     re.IGNORECASE,
+    signs="yesterday|nineties|eighties|seventies|sixties|childhood|back then|at the time|in those days|long before"
+    "|as a |0s|gestern|neulich|damals|einst|ayer|anoche|antaño|avant-hier|jadis|autrefois",
 )
 """An earlier time, also in German, Spanish and French."""
 _WAS = words(
@@ -143,23 +157,31 @@ _PLANNED = late(
     r"|\b(?:was|were) (?:meant |supposed |due )?to (?!the\b|an?\b|my\b|our\b|his\b|her\b|their\b)(?=[a-z])"
     r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)",
     re.IGNORECASE,
+    signs="plan|before last|proposal to|when |tried|claim|was to|were to|meant to|supposed to|due to|once"
+    "|as well|too",
 )
 _ONE_DAY = late(
     r"(?<!from )(?<!as of )(?<!since )(?<!started )(?<!starting )(?<!beginning )"
     r"\b(?:today|tonight|tomorrow|this (?:mon|tues|wednes|thurs|fri|satur|sun)day"
     r"|last (?:year|month|week|season|spring|summer|autumn|winter|time))\b",
     re.IGNORECASE,
+    signs="today|tonight|tomorrow|this mon|this tue|this wed|this thu|this fri|this sat|this sun|last ",
 )
 """A sentence about one day, if it has no word of change: "bumped to 3.12 today"."""
 _YEAR = late(r"\b(?:19|20)\d\d\b(?![./-]\d)")
 QUOTES = '"“”„«»'
 """Marks that open a quotation."""
-_QUOTED = late(r"[\"“„«]([^\"“”„«»]{12,400})[\"”“»]")
+_QUOTED = late(
+    r"[\"“„«]([^\"“”„«»]{12,400})[\"”“»]",
+    signs='"|“|„|«',
+)
 _DOUBTED_ABROAD = late(
     r"\b(?:vielleicht|könnten?|würden?|falls|wenn|quizás?|tal vez|podrían?|si|angeblich|hieß es|se dice"
     r"|dicen? (?:que|el|la)|on dit|il paraît|croi(?:t|ent) savoir|serai(?:en)?t)\b|可能|听说|如果|也许|或许|吗"
     r"|的(?:弟弟|哥哥|妹妹|姐姐|妈妈|爸爸|儿子|女儿|朋友|同事|邻居)",
     re.IGNORECASE,
+    signs="vielleicht|könnte|würde|falls|wenn|quizá|quiza|tal vez|podría|si|angeblich|hieß es|dice|on dit"
+    "|il para|croi|serai|可能|听说|如果|也许|或许|吗|的",
 )
 """Words for guesses and hearsay, and in Chinese for relatives."""
 _DENIED_ABROAD = late(
@@ -167,15 +189,19 @@ _DENIED_ABROAD = late(
     r"|\bno (?:se )?(?:ha|han|hemos) \w{2,20}[ai]do\b"
     r"|\b(?:hat|haben|ist|sind|wurden?) (?:[\w.]{1,20} ){0,5}nicht (?!mehr)\w{2,20}(?:t|en)\b",
     re.IGNORECASE,
+    signs="pas |jamais |no ha|no he|no se ha|no se he|nicht ",
 )
 """What was not done, in French, Spanish and German."""
 _REFUSED = late(
     r"\b(?:(?:wouldn|couldn)['’]t|want(?:s|ed))\b(?=[^.!?;]{1,200}?\b(?:so|thus|hence|therefore)\b)",
     re.IGNORECASE,
+    signs="n't|n’t|want",
 )
 """What somebody refused or wanted, followed by the consequence: not a wish."""
 _NO_DOUBT = late(
-    r"\b(?:minutes?|hours?|days?|weeks?) ago\b|\bmay (?=(?:he|she|it|they|you|god)\b)", re.IGNORECASE
+    r"\b(?:minutes?|hours?|days?|weeks?) ago\b|\bmay (?=(?:he|she|it|they|you|god)\b)",
+    re.IGNORECASE,
+    signs=" ago|may ",
 )
 """A short time ago, which is not before the earlier note, and a blessing: "may she enjoy it"."""
 _WISHES = words("want wants wish wishes hope hopes")
@@ -185,6 +211,7 @@ _DENIED = late(
     r"|become|been (?:changed|moved)|change|move|switch|swap|extend|raise)\b"
     r"|\badded\b(?![^.]{0,120}\bmakes?\b)|\ba (?:second|third|further)\b(?=\s+[a-z])(?!\s+\w{1,20}er\b)",
     re.IGNORECASE,
+    signs="n't|n’t| not |not true|added|a second|a third|a further",
 )
 """A change that did not happen, or a further thing besides the first."""
 _HEARSAY = late(
@@ -192,6 +219,7 @@ _HEARSAY = late(
     r"(?:said|says?|wrote|writes?|claim(?:s|ed)?|tells?|told|thinks?|thought|reckon(?:s|ed)?|believe[sd]?|insist(?:s|ed)?"
     r"|swears?|swore|guess(?:es|ed)?)\b",
     re.IGNORECASE,
+    signs="said|say|wrote|write|claim|tell|told|think|thought|reckon|believe|insist|swear|swore|guess",
 )
 """What people say: a verb of saying, and nobody in particular who says it."""
 

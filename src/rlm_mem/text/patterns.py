@@ -1,4 +1,4 @@
-"""Patterns that are compiled when they are first used.
+"""Patterns that are compiled when they are first used, and only for a text that they can match.
 
 Compiling the patterns of all rules takes longer than a search, which uses few of them.
 """
@@ -6,10 +6,10 @@ Compiling the patterns of all rules takes longer than a search, which uses few o
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, cast
 
-__all__ = ["LatePattern", "late"]
+__all__ = ["Expressions", "LatePattern", "SignedPattern", "folded", "late"]
 
 
 class LatePattern:
@@ -29,6 +29,73 @@ class LatePattern:
         return value
 
 
-def late(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Like `re.compile`, but compiled when first used. Call its methods: functions of `re` do not accept it."""
-    return cast("re.Pattern[str]", LatePattern(pattern, flags))
+class SignedPattern(LatePattern):
+    """A pattern with signs, of which every text that it matches has at least one: looking them up is quicker.
+
+    Attributes:
+        signs: as they stand in a text that is :func:`folded`.
+    """
+
+    def __init__(self, pattern: str, flags: int, signs: str) -> None:
+        super().__init__(pattern, flags)
+        self.signs = tuple(signs.split("|"))
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """As for a pattern."""
+        return self.compiled.search(text) if self._may_match(text) else None
+
+    def match(self, text: str) -> re.Match[str] | None:
+        """As for a pattern."""
+        return self.compiled.match(text) if self._may_match(text) else None
+
+    def sub(self, new: str, text: str) -> str:
+        """As for a pattern."""
+        return self.compiled.sub(new, text) if self._may_match(text) else text
+
+    def _may_match(self, text: str) -> bool:
+        return any(map(folded(text).__contains__, self.signs))
+
+
+def late(pattern: str, flags: int = 0, *, signs: str = "") -> re.Pattern[str]:
+    """Like `re.compile`, but compiled when first used. Call its methods: functions of `re` do not accept it.
+
+    Args:
+        signs: separated by ``|``: every text in which the pattern is found has one of them, once :func:`folded`. Then
+            `search`, `match` and `sub` take a whole text, not a part of it.
+    """
+    made = SignedPattern(pattern, flags, signs) if signs else LatePattern(pattern, flags)
+    return cast("re.Pattern[str]", made)
+
+
+@lru_cache(maxsize=256)
+def folded(text: str) -> str:
+    """A text in lower case, with the ASCII letter for each other letter that `re.IGNORECASE` takes for it."""
+    low = text.lower()
+    return low if low.isascii() else low.replace("i\u0307", "i").replace("ı", "i").replace("ſ", "s")
+
+
+_WORD = late(r"\w+")
+
+
+@lru_cache(maxsize=256)
+def _words_in(text: str) -> frozenset[str]:
+    """The words of a text, folded. Cached: a text is looked up by several rules."""
+    return frozenset(_WORD.findall(folded(text)))
+
+
+class Expressions:
+    """Words, which are looked up, and what is found by a pattern: a pattern of a hundred words compiles for long.
+
+    Args:
+        words: in lower case, each of letters and digits only; found as whole words, regardless of case.
+
+    Attributes:
+        others: phrases and signs.
+    """
+
+    def __init__(self, words: frozenset[str], others: re.Pattern[str]) -> None:
+        self._words, self.others = words, others
+
+    def found_in(self, text: str) -> bool:
+        """Whether any of them is in a text."""
+        return not self._words.isdisjoint(_words_in(text)) or self.others.search(text) is not None

@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from msgspec import Struct
 
-from rlm_mem.text.analysis import Analyser
+from rlm_mem.text.analysis import SPACELESS, Analyser
 from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, words
 from rlm_mem.text.patterns import late
 from rlm_mem.text.wording import CORRECTIONS
@@ -35,12 +35,14 @@ _LANGUAGES = frozenset(("english", "german", "french", "spanish"))
 _ASKS_WHAT = late(
     r"\W*was (?!(?:the|an?|my|our|your|his|her|their|its?|he|she|there|that|this|these|those|any|some)\b)[a-zäöü]",
     re.IGNORECASE,
+    signs="was ",
 )
 """The German "was" ("what") that opens a question. The English "was" is followed by a capital or one of these words."""
 _ASKS_IN_GERMAN = late(
     r"\W*(?:(?:ab|an|auf|aus|bei|bis|für|in|mit|nach|seit|um|unter|von|zu) )?"
     r"(?:wie|wer|wen|wem|wessen|wann|warum|wo(?:hin|her|mit|für|rin|ran|rauf|von|zu)?|welche[rnms]?)\b",
     re.IGNORECASE,
+    signs="wie|wer|wen|wem|wessen|wann|warum|wo|welche",
 )
 """The opening of a German question, in which every noun has a capital, not only names."""
 _WITH_VERB = words("do does did can may must should will don't doesn't")
@@ -61,6 +63,7 @@ class PresentQuestion(Struct, frozen=True):
         subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
         asks: whether it is a question, not words to search for.
         happened: whether it asks what happened ("did"): a later note answers it only if it tells of a change.
+        spaceless: whether it is in a script without spaces between words, so that stems are pairs of characters.
     """
 
     text: str
@@ -69,10 +72,15 @@ class PresentQuestion(Struct, frozen=True):
     subject: frozenset[str]
     asks: bool
     happened: bool
+    spaceless: bool
 
     @staticmethod
+    @lru_cache(maxsize=16)
     def of(text: str, analyser: Analyser) -> PresentQuestion | None:
-        """Analyse a question; None if it is about the past, or in a language of which no rule knows a word."""
+        """Analyse a question; None if it is about the past, or in a language of which no rule knows a word.
+
+        Cached: one search asks it for each of its rules.
+        """
         if analyser.language not in _LANGUAGES or len(text) > LONGEST or is_of_the_past(text):
             return None
         named = []
@@ -88,6 +96,7 @@ class PresentQuestion(Struct, frozen=True):
             frozenset(analyser.terms(" ".join(subject))),
             asks,
             _HAPPENED.search(text) is not None,
+            not text.isascii() and SPACELESS.search(text) is not None,
         )
 
 

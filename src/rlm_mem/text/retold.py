@@ -17,7 +17,7 @@ from itertools import chain
 from operator import mul
 from typing import NamedTuple
 
-from rlm_mem.text.analysis import SPACELESS, Analyser
+from rlm_mem.text.analysis import Analyser
 from rlm_mem.text.clauses import (
     CHANGES,
     DAYS,
@@ -29,11 +29,11 @@ from rlm_mem.text.clauses import (
     POSSESSIVES,
     PREPOSITIONS,
     REPLACES,
-    TRAVELLED,
     words,
 )
+from rlm_mem.text.endings import CONDITION, ENDED, HINTS, PRESENT
 from rlm_mem.text.lasting import QUOTES, UNDONE, is_denied, is_doubted, is_elsewhere, is_past, is_temporary
-from rlm_mem.text.patterns import late
+from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
 __all__ = [
@@ -96,7 +96,7 @@ _VALUE = 3
 """Most words of a value in a note that another one repeats but for the value."""
 _ALIKE = 3
 """Largest number of texts, including the two notes, that have all words of the question that both notes have."""
-_ENDING = (
+_MAY_END = Expressions(
     CHANGES
     | ENDS
     | REPLACES
@@ -105,11 +105,9 @@ _ENDING = (
         "longer more rather not new from over out off down aside away before previously formerly originally earlier "
         "was were gone became turned correction corrected update updated edit actually wrong mistake mistaken "
         "scratch handed passed took put since starting beginning effective"
-    )
+    ),
+    late(r"\b(?:used to|as of)\b|->|→", re.IGNORECASE, signs="used to|as of|->|→"),
 )
-_PLAIN_WORD = late(r"\w+")
-_ENDING_SIGN = late(r"\b(?:used to|as of)\b|->|→")
-"""Words and signs of which every text has one that itself says that something does not hold any more."""
 _SENTENCE = late(r"(?<=[.!?;])\s+|\n+")
 _OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
 _OTHERS = words(
@@ -124,19 +122,11 @@ _OTHERS = words(
 _OURS = late(r"\b(?:my|our)\b", re.IGNORECASE)
 _REPORTS = words("told says said tells writes wrote")
 _OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
-_STRONG = late(
-    rf"\b(?:{'|'.join(sorted((CHANGES | ENDS | REPLACES) - TRAVELLED - words('given gave brought')))}|gone off"
-    r"|longer|any ?more|no more|now|nowadays|these days|history|goodbye|dismissed|split|broke"
-    r"|at last|at long last|finally|finished|complete|completed"
-    r"|nicht mehr|keine? mehr|jetzt|ab sofort|umgezogen|verlegt|gewechselt|ya no|ahora|mudad[oa]|cambiad[oa])\b"
-    r"|->|→|不再|现在|改[到成为]|换[了成]|搬[到了]",
-    re.IGNORECASE,
-)
-"""Words that say that a value named in the same sentence has ended, in four languages."""
 _RETURNED = late(
     rf"\b(?:{UNDONE}|(?<!put )back to|remains|stay(?:s|ed|ing)? with"
     r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b",
     re.IGNORECASE,
+    signs="rolled|reverted|undid|undone|back |remains|stay|still",
 )
 """Words before a former value that say that it holds again, or still."""
 _STAYS = late(r"\bit (?:stays|stayed|remains)[.!]?\s*$", re.IGNORECASE)
@@ -150,16 +140,6 @@ _DENIAL = late(
     re.IGNORECASE,
 )
 """A sentence that only denies or affirms the one before ("It isn't.", "He does."), or a word for a denial."""
-_SIGN = late(
-    r"\b(?:as of|from (?:now|today|tomorrow|here|this|next|(?:the )?\d)|starting|effective|beginning|since|new|newly"
-    r"|corrections?|corrected|update[ds]?|edit|actually|wrong|mistaken?|mis(?:read|heard|typed)|mixed up|typo"
-    r"|scratch|instead|rather than|successor|(?:took|takes?|taken) over|hand(?:ed|s) |passed|bec(?:ame|omes?)|turned"
-    r"|used to|formerly|previously|gone|goes to|went|so|hence|therefore|thus|because"
-    r"|neue[rsnm]?|seit|statt(?:dessen)?|künftig|desde|nuev[oa]s?|en lugar de|nouve(?:au|lle)|désormais|dorénavant"
-    r"|depuis|au lieu de|à partir d[eu']|a partir de)\b|\b(?:from|ab) (?=[A-Z])|\bnot \d|=>",
-    re.IGNORECASE,
-)
-"""Weaker words of change, in four languages."""
 _DONE_TO = late(
     r"\b(?:is|are|was|were|been) (?:\w{1,20}ly )?\w{2,20}ed\b"
     r"|\b(?:ist|sind|wurden?) (?:\w{1,20} ){0,3}?(?:ge|ver|ab|aus|ent)\w{2,20}(?:t|en)\b"
@@ -172,6 +152,7 @@ _CALLED_OFF = late(
     r"|(?:not|n['’]t) (?:yet )?(?:answered|decided|voted)|voted down|nothing (?:has )?changed"
     r"|(?:stays|left|remains) as (?:it )?(?:is|was))\b",
     re.IGNORECASE,
+    signs="false alarm|no decision|no vote|decided|as ever|answered|voted|nothing |as it |as is|as was",
 )
 """Words in any sentence that say that the subject of the note did not happen."""
 _PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE)
@@ -180,13 +161,22 @@ _PART = late(
     r"\W*(?:the|an?|our|my|la|le|der|die|das) (?:\w{1,40} ){0,2}?(\w{1,40})"
     r" (?:of|de|du|von|der|des) (?:(?:the|our|my|la|le) )?(\w{1,40})",
     re.IGNORECASE,
+    signs=" of | de | du | von | der | des ",
 )
 """A sentence about a part or relative of something: "The platform of the tower"."""
-_IS_NOT = late(r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b", re.IGNORECASE)
+_IS_NOT = late(
+    r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b",
+    re.IGNORECASE,
+    signs=" not|n't|n’t",
+)
 _GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b", re.IGNORECASE)
 """Words beside a denial, in a sentence that says what holds instead."""
 _STOP = late(r"[;:–—]")
-_UNDONE = late(rf"\b{UNDONE}\b", re.IGNORECASE)
+_UNDONE = late(
+    rf"\b{UNDONE}\b",
+    re.IGNORECASE,
+    signs="rolled|reverted|undid|undone",
+)
 _NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
 """A thing with its number: "runner 3"."""
 _DIGIT = late(r"\d")
@@ -196,18 +186,6 @@ _CALENDAR = MONTHS | words(
 )
 _DATED = {day.removesuffix("s") for day in DAYS | MONTHS}
 _VALUE_WORD = late(r"[^\W_]\S{0,80}")
-_PRESENT = late(
-    r"\b(?:is|are|has|have|does|goes|gets|ist|sind|hat|haben|est|sont|es|está|están|ha|han)\b"
-    r"|\b(?:it|he|she|that|there)['’]s\b",
-    re.IGNORECASE,
-)
-"""A verb that says what is now, in four languages."""
-_CONDITION = late(
-    r"\b(?:would|could|should|might|may|if|unless|perhaps|maybe|würden?|könnten?|sollten?|falls|wenn|vielleicht"
-    r"|si|serai(?:t|ent)|aurai(?:t|ent)|pourrai(?:t|ent)|peut-être|podrían?|serían?|quizás?|tal vez)\b",
-    re.IGNORECASE,
-)
-"""A word for what need not be so."""
 _LONGEST_CLAUSE = 200
 """Characters after "back to" that are read."""
 _MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
@@ -226,9 +204,7 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
     best = max(told, key=lambda one: len(asked.stems & stems_in(one, analyser)))
     return (
         _UNDONE.search(best) is not None
-        or (
-            _STRONG.search(text[:LONGEST]) is None and _is_of_the_past(best, asked, "", frozenset(), analyser)
-        )
+        or (not ENDED.found_in(text[:LONGEST]) and _is_of_the_past(best, asked, "", frozenset(), analyser))
         or _DENIAL.search(text[:LONGEST]) is not None
         or _CALLED_OFF.search(text[:LONGEST]) is not None
         or is_denied(best, asked.text, year)
@@ -266,7 +242,7 @@ def retelling(
     Returns:
         The odds; ``least`` if they are not higher.
     """
-    if (not asked.asks or SPACELESS.search(asked.text)) and not _STRONG.search(later):
+    if (not asked.asks or asked.spaceless) and not ENDED.found_in(later):
         return least  # texts that share the words of a query, or pairs of characters, may answer different questions
     if asked.happened and not _says(later).change:
         return least
@@ -300,13 +276,8 @@ def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
 
 
 def may_end(text: str) -> bool:
-    """True of every text that itself says that something does not hold any more, and of many others.
-
-    The words are looked up: as one pattern they would take longer to compile than a search takes.
-    """
-    return _ENDING_SIGN.search(text.lower()) is not None or not _ENDING.isdisjoint(
-        _PLAIN_WORD.findall(text.lower())
-    )
+    """True of every text that itself says that something does not hold any more, and of many others."""
+    return _MAY_END.found_in(text)
 
 
 def _length(stems: Set[str]) -> int:
@@ -335,13 +306,13 @@ def signs(
         earlier note's answer in a sentence with a word of change, and hardly a word of the question.
     """
     before, after = texts[earlier], texts[later]
-    little = _shares_little(asked, before, after, texts.values())
+    often = Counter(chain.from_iterable(texts.values()))
+    little = _shares_little(asked, before, after, texts.values(), often)
     had, both = _asked_of(asked, earlier, texts, later, analyser), before & after
     shared, missing = had & after, had - after
     value = both - asked.stems - _MEASURES
     if little and not value:
         return ()
-    often = Counter(chain.from_iterable(texts.values()))
     weight = covered = 0.0
     rare = rare_value = 0
     for stem in had:
@@ -354,7 +325,7 @@ def signs(
     if little and not rare_value:
         return ()
     covered = covered / weight if weight else 0.0
-    if shared and SPACELESS.search(asked.text) and _STRONG.search(later):
+    if shared and asked.spaceless and ENDED.found_in(later):
         covered = 1.0  # stems are pairs of characters: a name has one or two
     found = [
         covered,
@@ -368,8 +339,8 @@ def signs(
     ends = denies = False
     for sentence, stems in _sentences(later, analyser) if value else ():
         if not value.isdisjoint(stems):
-            ends = ends or any(one.search(sentence) for one in (_STRONG, _NOT, _DONE_TO))
-            denies = denies or ends or may_end(sentence) or _SIGN.search(sentence) is not None
+            ends = ends or ENDED.found_in(sentence) or any(one.search(sentence) for one in (_NOT, _DONE_TO))
+            denies = denies or ends or may_end(sentence) or HINTS.found_in(sentence)
     if little and not ends:
         return ()
     narrows = False
@@ -385,7 +356,7 @@ def signs(
         float(tells_of_change(earlier, later, analyser)),
         float(_has_kind(asked, earlier, later)),
         float(said.present),
-        float(said.condition and _CONDITION.search(known) is None),
+        float(said.condition and not CONDITION.found_in(known)),
     )
 
 
@@ -446,7 +417,7 @@ def exceptions(
         or is_denied(best, asked.text, year)
         or is_elsewhere(best, context, later[: later.find(best)])
         or (
-            _STRONG.search(later[:LONGEST]) is None
+            not ENDED.found_in(later[:LONGEST])
             and _is_of_the_past(best, asked, earlier, value - _MEASURES, analyser)
         )
         or _DENIAL.search(later[:LONGEST])
@@ -481,8 +452,9 @@ class _Says(NamedTuple):
 @lru_cache(maxsize=64)
 def _says(text: str) -> _Says:
     start = text[:LONGEST]
-    change = _STRONG.search(text) is not None or _SIGN.search(text) is not None
-    return _Says(change, _PRESENT.search(start) is not None, _CONDITION.search(start) is not None)
+    return _Says(
+        ENDED.found_in(text) or HINTS.found_in(text), PRESENT.found_in(start), CONDITION.found_in(start)
+    )
 
 
 def _best_of(told: Sequence[tuple[str, Set[str]]], had: Set[str], before: Set[str]) -> str:
@@ -513,7 +485,11 @@ def _asked_of(
 
 
 def _shares_little(
-    asked: PresentQuestion, before: Set[str], after: Set[str], texts: Collection[Set[str]]
+    asked: PresentQuestion,
+    before: Set[str],
+    after: Set[str],
+    texts: Collection[Set[str]],
+    often: Mapping[str, int],
 ) -> bool:
     """Whether two notes share too little: hardly a word, only names, or only words that many texts have."""
     had, both = asked.stems & before, before & after
@@ -522,7 +498,6 @@ def _shares_little(
         return True
     if shared <= asked.names and (both <= asked.names or (not had <= asked.names and both <= asked.stems)):
         return True
-    often = Counter(chain.from_iterable(texts))
     alike = 0
     for stem in both:
         if often[stem] <= _FEW:
@@ -560,13 +535,13 @@ def _is_of_the_past(
     sentence: str, asked: PresentQuestion, earlier: str, value: Set[str], analyser: Analyser
 ) -> bool:
     """Whether a sentence without words of change says in the past what the question asks in the present."""
-    if _SIGN.search(sentence):
+    if HINTS.found_in(sentence):
         return False
     return is_past(sentence, asked.stems, f"{asked.text}\n{earlier}", value, analyser)
 
 
 def _doubted(sentence: str, asked: PresentQuestion) -> bool:
-    return is_doubted(sentence, asked.text, tells_of_change=_STRONG.search(sentence) is not None)
+    return is_doubted(sentence, asked.text, tells_of_change=ENDED.found_in(sentence))
 
 
 def _is_about_another_person(

@@ -654,7 +654,7 @@ def document_terms(decoded: DecodedSegments) -> DocumentTerms:
     if segment_count and len(spoken):
         author_keys = (((chunk_of_segment[spoken] << 32) | decoded.author[spoken]) << 1) | 1
         keys = np.concatenate([keys, author_keys])
-    keys.sort()
+    keys.sort(kind="stable")  # chunks are in order already, which this kind makes use of: a third of the time
     pair = keys >> 1
     first = np.ones(len(pair), bool)
     if len(pair) > 1:

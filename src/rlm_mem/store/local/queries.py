@@ -47,7 +47,7 @@ __all__ = [
 
 
 #: A snapshot is rebuilt when more chunks than this, plus one in `_SHARE` of its own, were altered since.
-_FEW = 1_000
+_FEW = 500
 _SHARE = 50
 
 
