@@ -386,6 +386,27 @@ def test_an_outline_has_every_turn_of_the_user_on_a_subject_in_few_characters(st
         assert session.execute("outline('zebra')") == []
 
 
+def test_an_outline_without_room_for_all_has_many_short_rows_with_one_heading_each(store: ChunkStore) -> None:
+    points = "\n\n".join(
+        f"### {word} the plan\n\nYes." for word in ("Sketch", "Measure", "Order", "At 9:30 water")
+    )
+    with store.batch():
+        for number in range(40):
+            store.create_chunk(
+                f"User: I bought {number + 2} oak boards for bed {number} of the garden, and I am unsure how I could "
+                f"ever put all of them together before the long winter comes, can you help me?\n"
+                f"Assistant: Gladly.\n\n### Joint number {number}\n\nGlue it.\n\n{points}",
+                conversation_id=f"talk-{number}",
+                occurred_at=f"2026-05-{number % 5 + 1:02}T00:00:00Z",
+            )
+    with REPLSession(store) as session:
+        rows = session.execute("outline('garden boards', chars=2000)")
+        few = session.execute("outline('garden boards', limit=2)")
+    assert len(rows) >= 14 and max(len(row["text"]) for row in rows) <= 100
+    assert all(len(row["points"]) <= 1 and "oak boards" in row["text"] for row in rows)
+    assert len(few[0]["points"]) == 4 and not any("9:30" in point for point in few[0]["points"])
+
+
 def test_an_outline_of_several_texts_gives_each_its_turns(store: ChunkStore) -> None:
     with store.batch():
         for number in range(30):
@@ -469,7 +490,7 @@ def test_an_outline_of_a_broad_subject_is_spread_over_its_days(store: ChunkStore
             text = "User: My statement of account, another thing.\nAssistant: Gladly."
             store.create_chunk(text, conversation_id=f"talk-{day}", occurred_at=f"2026-05-{day:02}T01:00:00Z")
     with REPLSession(store) as session:
-        rows = session.execute("outline(['personal statement'], chars=6000)")
+        rows = session.execute("outline(['personal statement'], chars=3200)")
     assert rows == sorted(rows, key=lambda row: row["at"])
     assert not any("account" in row["text"] for row in rows), "what fits less well comes after all days"
     shown = [int(row["date"][-2:]) for row in rows]

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.chunk import Chunk
 
-__all__ = ["COUNTED_ON", "SHORT_LIST", "CutLists", "TurnFunctions", "recurring_titles", "titles"]
+__all__ = ["COUNTED_ON", "SHORT_LIST", "CutLists", "TurnFunctions", "recurring_titles", "timed", "titles"]
 
 MAX_LINES = 500
 _MATCH_CHARS = 500
@@ -171,7 +171,7 @@ class TurnFunctions(LineFunctions):
                 kept = [
                     (level, title)
                     for level, title, _ in row["points"]
-                    if title not in recurring and not _timed(title, today)
+                    if title not in recurring and not timed(title, today)
                 ]
                 row["points"] = _chosen(kept, room)
         return shown
@@ -416,7 +416,7 @@ def _title(match: re.Match[str]) -> str:
     return _NUMBERING.sub("", match[2] or match[4], count=1).rstrip(" :*#")
 
 
-def _timed(title: str, today: datetime) -> bool:
+def timed(title: str, today: datetime) -> bool:
     """Whether a heading begins with a time: "7:00 AM - 7:15 AM: Wake up", "July 11 - July 25"."""
     return _CLOCK.match(title) is not None or any(
         title.startswith(one.text) for one in find_dates(title, today)
