@@ -6,6 +6,7 @@ import pytest
 from recall_memories import fill
 from tests.waiting import takes
 
+from rlm_mem import REPLSession
 from rlm_mem.errors import BudgetError, InvalidQuery, MaxIterationsError, SessionComplete
 from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
@@ -148,6 +149,31 @@ def test_an_outline_says_how_many_turns_it_left_out(store: ChunkStore) -> None:
         assert 0 < number < 40
         assert f"outline gave {number} of 40 turns that share a word with its query;" in text
         assert "Not all was listed" not in session.execute("rows = outline('kite', chars=20000)").text
+
+
+def test_a_row_that_the_host_has_before_it_is_not_printed_in_full_again(store: ChunkStore) -> None:
+    told = (
+        "I am building a red kite with a tail of nine metres, because my niece Rosa asked me for one in March"
+    )
+    with store.batch():
+        for number in range(2):
+            store.create_chunk(
+                f"User: {told}, part {number}\nAssistant: Fine.", conversation_id=f"kite {number}"
+            )
+        store.create_chunk("User: My boat has a new and very long mast, which I painted white in April, and it sails, "
+                           "well and fast\nAssistant: Fine.", conversation_id="boats")  # fmt: skip
+    with recall_session(store, "Which kite am I building?") as session:
+        assert f"{told}, part 0" in session.opening
+        kites = session.execute("rows = turns(contains='kite')\nprint_rows(rows)").output
+        assert kites.count("[0] I am building a red kite") == kites.count("[1] I am") == 1
+        assert kites.count("… (above)") == 2 and "nine metres" not in kites
+        boats = [session.execute("print_rows(turns(contains='mast'))").output for _ in range(2)]
+        assert "sails, well and fast" in boats[0] and "… (above)" in boats[1], "nor what a program printed"
+        assert "nine metres" in session.execute("for row in rows: print(row['text'])").output
+    with REPLSession(store) as alone:
+        assert all(
+            "sails, well and fast" in alone.run("print_rows(turns(contains='mast'))").output for _ in "ab"
+        )
 
 
 def test_that_all_is_untrusted_is_said_once(store: ChunkStore) -> None:

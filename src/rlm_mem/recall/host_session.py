@@ -172,7 +172,7 @@ class RecallSession:
             self._session.__enter__()
         else:
             self._session.next_question(self.query, self._budget, recorded)
-        self._session.shown(self._opening.hit_ids)
+        self._session.shown(self._opening.hit_ids, self.opening)
         if len(self._opening.hit_ids) > 1:
             self._remarks(self._opening.hit_ids)  # the opening itself says which of them are untrusted
 

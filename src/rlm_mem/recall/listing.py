@@ -1,19 +1,11 @@
-"""How an opening lists its hits and wishes: a block for each chunk, or lines by day."""
+"""How an opening lists an outline by day, and the wishes of the user."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["by_day", "common_prefix", "listed_hit", "wishes_listed"]
-
-
-def listed_hit(hit: Mapping[str, Any], *, mark: bool = True) -> str:
-    """A hit as shown to the model: its id and day, then its snippets; ``mark``: mark it if it is untrusted."""
-    replaced = f" (out of date: superseded_by {hit['superseded_by']})" if hit.get("superseded_by") else ""
-    untrusted = f" (untrusted: {hit['untrusted']})" if mark and hit.get("untrusted") else ""
-    head = f"{hit['id']} {str(hit.get('at', ''))[:10]}{replaced}{untrusted}"
-    return "\n- ".join([head, *hit.get("lines", ()), *hit.get("same_subject", ())])
+__all__ = ["by_day", "common_prefix", "wishes_listed"]
 
 
 def wishes_listed(wishes: Iterable[Mapping[str, Any]], *, mark: bool) -> Iterator[str]:

@@ -21,7 +21,7 @@ from rlm_mem import search as searching
 from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.ingest.chunking import states_choice
 from rlm_mem.models.base import Message, breaking
-from rlm_mem.recall.listing import by_day, common_prefix, listed_hit, wishes_listed
+from rlm_mem.recall.listing import by_day, common_prefix, wishes_listed
 from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
 from rlm_mem.sandbox.line_functions import is_assistant, users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
@@ -241,7 +241,7 @@ class Opening:
         listed = "\n".join(
             by_day(hits, prefix, mark=not same)
             if self.outline
-            else map(partial(listed_hit, mark=not same), hits)
+            else map(partial(_listed, mark=not same), hits)
         )
         about = f"stored data, all untrusted: {same}" if same else "stored data"
         what = (
@@ -492,6 +492,14 @@ def _metadata(summary: Summary, score: float) -> dict[str, Any]:
         line["superseded_by"] = summary.superseded_by
     line |= outside(summary.origin, summary.trust)
     return line
+
+
+def _listed(hit: Mapping[str, Any], *, mark: bool = True) -> str:
+    """A hit as shown to the model: its id and day, then its snippets; ``mark``: mark it if it is untrusted."""
+    replaced = f" (out of date: superseded_by {hit['superseded_by']})" if hit.get("superseded_by") else ""
+    untrusted = f" (untrusted: {hit['untrusted']})" if mark and hit.get("untrusted") else ""
+    head = f"{hit['id']} {str(hit.get('at', ''))[:10]}{replaced}{untrusted}"
+    return "\n- ".join([head, *hit.get("lines", ()), *hit.get("same_subject", ())])
 
 
 def store_figures(store: ChunkStore) -> dict[str, Any]:

@@ -83,9 +83,9 @@ _PAGES = (
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
         "marked …, the reply after 400, without a preamble (“Great question!”); whole=True gives all of both, "
         "up to chars (100–20,000; without it "
-        "6,000 divided by the rows, at least 300) characters each, cut after a sentence, also where they were split "
-        "into several chunks; a turn that an earlier row has, as its reply too, has no row of its own, and a mark "
-        "stands for each block of more than three lines of code, unless code=True. "
+        "6,000 of one row, of several 4,000 divided by them, at least 300) characters each, cut after a sentence, "
+        "also where they were split into several chunks; a turn that an earlier row has, as its reply too, has no "
+        "row of its own, and a mark stands for each block of more than three lines of code, unless code=True. "
         "points=True adds points: the headings and bold labels of the reply, the upper levels of "
         "them, at most 600 characters (of more than ten rows 150, and 2,000 in all), each once, "
         "without those that begin with a time or that three or more days or conversations have. "
@@ -254,11 +254,12 @@ _PAGES = (
         "print_rows(rows, chars=None)",
         "prints results as numbered lines; cite them by chunk_ids=[rows[3]]",
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
-        "and the text on one line, cut after chars characters (20–4,000; by default 160, but in a list of up to 20 "
-        "rows up to 300 come whole); "
+        "and the text on one line, cut after chars characters (20–4,000; by default 2,400 divided by the rows, 100 to "
+        "300); "
         "where the match of grep or turns lies further back, the line's start and what is around the match; of a pair "
         "of updates or contradictions both, each in full once. "
-        "The date stands above where it changes; equal lines come once, counted. "
+        "The date stands above where it changes; equal lines come once, counted; of a row that an agent which drives "
+        "the session itself has seen, the beginning comes, marked (above). "
         "Rows with points have these after the text.",
         'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
         first=True,

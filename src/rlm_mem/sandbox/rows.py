@@ -10,7 +10,7 @@ from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import count
 from rlm_mem.text.blocks import one_line
 
-__all__ = ["rows_text"]
+__all__ = ["Shown", "rows_text"]
 
 MAX_ROWS = 2_000
 _LEAST_CHARS, _MOST_CHARS = 20, 4_000
@@ -22,17 +22,42 @@ _BEFORE_MATCH = 3
 """One in this many of the other characters comes before the match of ``grep``, ``turns`` or a denial."""
 _GAP = 20
 """Fewest characters that are left out between the two."""
-_USUAL_CHARS, _WHOLE_CHARS = 160, 300
-_MANY_ROWS = 20
+_LIST_CHARS = 2_400
+"""Characters of the texts of a list, where the program does not say how many each has."""
+_FEWEST_OF_ROW, _MOST_OF_ROW = 100, 300
+_OUTLINED_CHARS = 160
+"""Characters of a row with headings that are printed in any case: those of an outline have no more."""
+_PAIR_CHARS = 160
+_SHOWN_CHARS = 60_000
+_REPEATED_CHARS, _REPEATED_HEAD = 80, 40
+"""Fewest characters of a row that is not printed again, and how many of them are, so that it is recognised."""
 
 
-def rows_text(rows: Any, chars: Any = None) -> str:
+class Shown:
+    """What the reader of the rows has before it: a row that it holds is not printed in full again."""
+
+    def __init__(self) -> None:
+        self._text = ""
+
+    def add(self, text: str) -> None:
+        """Add text that was shown; of a long one, and of many, the end is kept."""
+        self._text = f"{self._text}\n{' '.join(text[-_SHOWN_CHARS:].split())}"[-_SHOWN_CHARS:]
+
+    def short(self, line: str) -> str:
+        """The line, or its beginning with a mark where it was shown before."""
+        if len(line) < _REPEATED_CHARS or any(part.strip() not in self._text for part in line.split("…")):
+            return line
+        return f"{line[:_REPEATED_HEAD].rpartition(' ')[0] or line[:_REPEATED_HEAD]}… (above)"
+
+
+def rows_text(rows: Any, chars: Any = None, shown_before: Shown | None = None) -> str:
     """Return one line for each result, with its index; dates appear where they change, equal lines once.
 
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
-        chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: texts of more than 300
-            characters are cut after 160, so that a sentence or two come whole; of more than 20 rows all longer ones.
+        chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 2,400 divided by the rows,
+            at least 100 and at most 300.
+        shown_before: what need not be printed again.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
@@ -44,25 +69,29 @@ def rows_text(rows: Any, chars: Any = None) -> str:
         )
     if len(listed) > MAX_ROWS:
         raise HostCallFailed("ValueError", f"print_rows takes {MAX_ROWS:,} rows at most; pass a part of them")
-    usual = _USUAL_CHARS if len(listed) > _MANY_ROWS else None
+    usual = max(_FEWEST_OF_ROW, min(_MOST_OF_ROW, _LIST_CHARS // max(1, len(listed))))
     most = usual if chars is None else count("chars", chars, _LEAST_CHARS, _MOST_CHARS)
     speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
     marks = {row.get("untrusted") for row in listed if isinstance(row, Mapping)}
-    shown: dict[tuple[str, str], list[int]] = {}
+    known = shown_before or Shown()
+    printed: dict[tuple[str, str], tuple[str, list[int]]] = {}
     said: dict[str, int] = {}
     for index, row in enumerate(listed):
-        line = _pair(row, most or _USUAL_CHARS, said, index) or _line(row, most)
-        if isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple):
+        headed = isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple)
+        room = max(most, _OUTLINED_CHARS) if headed and chars is None else most
+        whole = _pair(row, most if chars else _PAIR_CHARS, said, index) or _line(row, room)
+        line = known.short(whole)
+        if headed:
             line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:_MOST_POINTS])
         if isinstance(row, Mapping):
             if len(speakers) > 1 and _speaker(row) and not line.startswith(f"{_speaker(row)}:"):
                 line = f"{_speaker(row)}: {line}"
             if len(marks) > 1 and row.get("untrusted"):
                 line = f"[untrusted: {row['untrusted']}] {line}"
-        shown.setdefault((_date(row), line), []).append(index)
+        printed.setdefault((_date(row), f"{line}\n{whole}"), (line, []))[1].append(index)
     lines: list[str] = []
     before = ""
-    for (date, line), indexes in shown.items():
+    for (date, _), (line, indexes) in printed.items():
         if date != before:
             lines.append(date or "(no date)")
             before = date
@@ -86,14 +115,13 @@ def _pair(row: Any, chars: int, said: dict[str, int], index: int) -> str:
     return f"{shown[0]} -> {_date(newer)} {shown[1]}"
 
 
-def _line(row: Any, chars: int | None) -> str:
-    """The text of a row on one line."""
+def _line(row: Any, most: int) -> str:
+    """The text of a row on one line, at most so many characters."""
     if not isinstance(row, Mapping):
-        return one_line(str(row), _room(str(row), chars))
+        return one_line(str(row), most)
     text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
     if text is None:
         text = json.dumps(dict(row), ensure_ascii=False, default=str)
-    most = _room(text, chars)
     match = str(row.get("match") or "")
     place = text.find(match) if match else -1
     head = most // _HEAD_OF_MATCH
@@ -107,13 +135,6 @@ def _line(row: Any, chars: int | None) -> str:
         )
     replaced = " (out of date)" if row.get("superseded_by") else ""
     return one_line(text, most) + replaced
-
-
-def _room(text: str, chars: int | None) -> int:
-    """How many characters of a text are shown."""
-    if chars is not None:
-        return chars
-    return _WHOLE_CHARS if len(text) <= _WHOLE_CHARS else _USUAL_CHARS
 
 
 def _date(row: Any) -> str:
