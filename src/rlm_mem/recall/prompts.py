@@ -58,8 +58,8 @@ These functions exist already; call them, never define them:
 """
 _AFTER = """
 Rules:
-- If <hits> hold the answer, call FINAL at once. Search matches words: try those that the memory would use.
-  To count, list all: turns, grep. To sum up or put in order, unless <hits> do:
+- If <hits> hold the answer, call FINAL at once. Else look for all in one program, in the memory's
+  words. To count: print_rows(turns(contains=[WORDS])). To sum up or order, unless <hits> do:
   print_rows(outline(["SUBJECT", "ITS PARTS"])). Have I ever …: contradictions(subject).
 - Answer shortly (a summary: all that was done and advised, with names), only from what you read, and name
   its chunks. FINAL(None) if it is not there. How to answer: see instructions().
