@@ -6,11 +6,10 @@ import pytest
 from recall_memories import fill
 from tests.waiting import takes
 
-from rlm_mem import REPLSession
 from rlm_mem.errors import BudgetError, InvalidQuery, MaxIterationsError, SessionComplete
 from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.recall import load_trajectory, recall_session
+from rlm_mem.recall import load_trajectory, recall_session, replay
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 
@@ -170,9 +169,29 @@ def test_a_row_that_the_host_has_before_it_is_not_printed_in_full_again(store: C
         boats = [session.execute("print_rows(turns(contains='mast'))").output for _ in range(2)]
         assert "sails, well and fast" in boats[0] and "… (above)" in boats[1], "nor what a program printed"
         assert "nine metres" in session.execute("for row in rows: print(row['text'])").output
-    with REPLSession(store) as alone:
-        assert all(
-            "sails, well and fast" in alone.run("print_rows(turns(contains='mast'))").output for _ in "ab"
+        recorded = load_trajectory(store, session.id).steps
+    assert all("sails, well and fast" in step.output for step in recorded[1:3]), "records are whole"
+    assert replay(store, session.id).same
+
+
+def test_an_outline_gives_in_short_the_turns_that_the_opening_outlined(store: ChunkStore) -> None:
+    things = ("oak boards", "tulip bulbs", "a water butt", "red bricks", "a beehive", "bean poles")
+    with store.batch():
+        for number in range(60):
+            store.create_chunk(
+                f"User: For bed {number} of the garden I ordered {things[number % 6]} at {number + 3} euros, and I "
+                "wonder whether they will come before the long winter, can you help me?\nAssistant: Yes.\n\n"
+                f"### Frost cover {chr(97 + number % 26) * 5}\n\nFine.",
+                conversation_id=f"talk-{number}",
+                occurred_at=f"2026-05-{number % 6 + 1:02}T00:00:00Z",
+            )
+    with recall_session(store, "Can you summarise my plans for the garden?") as session:
+        outlined = sum(len(hit["lines"]) for hit in session.hits)
+        rows = session.execute("print_rows(outline('plans for the garden', chars=6000))").output
+        assert outlined * 0.7 <= rows.count("… (above)") <= outlined
+        whole = [line for line in rows.splitlines() if line.startswith("[") and "(above)" not in line]
+        assert len(whole) >= 20 and all("ordered" in line for line in whole), (
+            "others, even if only figures differ"
         )
 
 

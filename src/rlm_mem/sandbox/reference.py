@@ -258,8 +258,8 @@ _PAGES = (
         "300); "
         "where the match of grep or turns lies further back, the line's start and what is around the match; of a pair "
         "of updates or contradictions both, each in full once. "
-        "The date stands above where it changes; equal lines come once, counted; of a row that an agent which drives "
-        "the session itself has seen, the beginning comes, marked (above). "
+        "The date stands above where it changes; equal lines come once, counted. An agent that drives the "
+        "session itself gets of a row that it has seen the beginning, marked (above). "
         "Rows with points have these after the text.",
         'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
         first=True,

@@ -10,7 +10,7 @@ from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import count
 from rlm_mem.text.blocks import one_line
 
-__all__ = ["Shown", "rows_text"]
+__all__ = ["rows_text"]
 
 MAX_ROWS = 2_000
 _LEAST_CHARS, _MOST_CHARS = 20, 4_000
@@ -28,36 +28,15 @@ _FEWEST_OF_ROW, _MOST_OF_ROW = 100, 300
 _OUTLINED_CHARS = 160
 """Characters of a row with headings that are printed in any case: those of an outline have no more."""
 _PAIR_CHARS = 160
-_SHOWN_CHARS = 60_000
-_REPEATED_CHARS, _REPEATED_HEAD = 80, 40
-"""Fewest characters of a row that is not printed again, and how many of them are, so that it is recognised."""
 
 
-class Shown:
-    """What the reader of the rows has before it: a row that it holds is not printed in full again."""
-
-    def __init__(self) -> None:
-        self._text = ""
-
-    def add(self, text: str) -> None:
-        """Add text that was shown; of a long one, and of many, the end is kept."""
-        self._text = f"{self._text}\n{' '.join(text[-_SHOWN_CHARS:].split())}"[-_SHOWN_CHARS:]
-
-    def short(self, line: str) -> str:
-        """The line, or its beginning with a mark where it was shown before."""
-        if len(line) < _REPEATED_CHARS or any(part.strip() not in self._text for part in line.split("…")):
-            return line
-        return f"{line[:_REPEATED_HEAD].rpartition(' ')[0] or line[:_REPEATED_HEAD]}… (above)"
-
-
-def rows_text(rows: Any, chars: Any = None, shown_before: Shown | None = None) -> str:
+def rows_text(rows: Any, chars: Any = None) -> str:
     """Return one line for each result, with its index; dates appear where they change, equal lines once.
 
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
         chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 2,400 divided by the rows,
             at least 100 and at most 300.
-        shown_before: what need not be printed again.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
@@ -73,14 +52,12 @@ def rows_text(rows: Any, chars: Any = None, shown_before: Shown | None = None) -
     most = usual if chars is None else count("chars", chars, _LEAST_CHARS, _MOST_CHARS)
     speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
     marks = {row.get("untrusted") for row in listed if isinstance(row, Mapping)}
-    known = shown_before or Shown()
-    printed: dict[tuple[str, str], tuple[str, list[int]]] = {}
+    shown: dict[tuple[str, str], list[int]] = {}
     said: dict[str, int] = {}
     for index, row in enumerate(listed):
         headed = isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple)
         room = max(most, _OUTLINED_CHARS) if headed and chars is None else most
-        whole = _pair(row, most if chars else _PAIR_CHARS, said, index) or _line(row, room)
-        line = known.short(whole)
+        line = _pair(row, most if chars else _PAIR_CHARS, said, index) or _line(row, room)
         if headed:
             line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:_MOST_POINTS])
         if isinstance(row, Mapping):
@@ -88,10 +65,10 @@ def rows_text(rows: Any, chars: Any = None, shown_before: Shown | None = None) -
                 line = f"{_speaker(row)}: {line}"
             if len(marks) > 1 and row.get("untrusted"):
                 line = f"[untrusted: {row['untrusted']}] {line}"
-        printed.setdefault((_date(row), f"{line}\n{whole}"), (line, []))[1].append(index)
+        shown.setdefault((_date(row), line), []).append(index)
     lines: list[str] = []
     before = ""
-    for (date, _), (line, indexes) in printed.items():
+    for (date, line), indexes in shown.items():
         if date != before:
             lines.append(date or "(no date)")
             before = date

@@ -36,7 +36,7 @@ from rlm_mem.sandbox.policy import (
     variable_name,
 )
 from rlm_mem.sandbox.reference import help_text
-from rlm_mem.sandbox.rows import Shown, rows_text
+from rlm_mem.sandbox.rows import rows_text
 from rlm_mem.sandbox.values import (
     Bounds,
     Final,
@@ -221,7 +221,6 @@ class SandboxSession:
             set()
         )  # ids of chunks that programs, or the model that writes them, have seen
         self._citations_limited = False
-        self._shown_text: Shown | None = None
         self._bound: set[str] = set()  # names that programs may have bound
         self._variables: frozenset[str] = frozenset()  # variables that programs named after host functions
         self._ready: set[str] = set()  # names that were imported for programs
@@ -356,22 +355,16 @@ class SandboxSession:
         self._reads.clear()
         self._seen_ids.clear()
         self._citations_limited = False
-        self._shown_text = None
         self.last_step = None
 
-    def shown(self, chunk_ids: Iterable[str], text: str | None = None) -> None:
+    def shown(self, chunk_ids: Iterable[str]) -> None:
         """Record chunks that were shown to the model that writes the programs.
-
-        ``text``: what it was shown, if it stays in its sight; ``print_rows`` then prints a row once.
 
         Answers may then cite only these and the chunks that a program has seen: hits, lines, chunks that were read.
         Without a call of this method an answer may cite any chunk of the memory.
         """
         self._seen_ids.update(chunk_ids)
         self._citations_limited = True
-        if text is not None:
-            self._shown_text = self._shown_text or Shown()
-            self._shown_text.add(text)
 
     def accepted(self, final: Final) -> Final:
         """Return ``final`` when each chunk that it names exists and may be cited (see :meth:`shown`), and it has the
@@ -612,10 +605,7 @@ class SandboxSession:
 
     def _print_rows(self, rows: Any, chars: Any = None) -> None:
         """Print results as numbered lines."""
-        text = rows_text(rows, chars, self._shown_text) + "\n"
-        self._printed.write(text)
-        if self._shown_text is not None and self._printed.total <= self.config.sandbox.max_output_chars:
-            self._shown_text.add(text)  # what comes later is on a page that may not be read
+        self._printed.write(rows_text(rows, chars) + "\n")
 
     def _note_read(self, chunk_id: str) -> None:
         self._reads[chunk_id] = None
