@@ -711,6 +711,10 @@ def test_a_match_is_shown_with_the_start_of_its_line(store: ChunkStore) -> None:
         assert "I sold my boat" in printed and printed.rstrip().endswith("the buyer paid."), "it has room"
         cut = session.run("print_rows(grep('buyer'), 80)").output.splitlines()[-1]
         assert cut.startswith("[0] I sold my boat") and "buyer paid." in cut and len(cut) < 90
+        many = session.run("print_rows(20 * grep('buyer') + ['sold'])").output.splitlines()[1]
+        assert many.startswith("[0] …") and "rained a lot, then the buyer paid." in many, (
+            "but not in a long list"
+        )
 
 
 @pytest.mark.parametrize("engine", ["monty", "cpython"])

@@ -256,8 +256,8 @@ _PAGES = (
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
         "and the text on one line, cut after chars characters (20–4,000; by default 2,400 divided by the rows, 100 to "
         "300); "
-        "where the match of grep or turns lies further back, the line's start and what is around the match; of a pair "
-        "of updates or contradictions both, each in full once. "
+        "where the match of grep or turns lies further back, the line's start (not in a long list) and what is around "
+        "the match; of a pair of updates or contradictions both, each in full once. "
         "The date stands above where it changes; equal lines come once, counted. An agent that drives the "
         "session itself gets of a row that it has seen the beginning, marked (above). "
         "Rows with points have these after the text.",

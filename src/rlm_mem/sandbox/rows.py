@@ -18,6 +18,8 @@ _MOST_POINTS, _POINT_CHARS = 40, 80
 _TEXTS = ("text", "snippet", "content", "answer")
 _HEAD_OF_MATCH = 3
 """If a line is too long to show its match from the start on, one in this many of the characters shown are its first."""
+_FEWEST_WITH_HEAD = 200
+"""Rows of a list that have no more room have no start, which mostly says little: "I'm trying to understand"."""
 _BEFORE_MATCH = 3
 """One in this many of the other characters comes before the match of ``grep``, ``turns`` or a denial."""
 _GAP = 20
@@ -57,7 +59,8 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     for index, row in enumerate(listed):
         headed = isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple)
         room = max(most, _OUTLINED_CHARS) if headed and chars is None else most
-        line = _pair(row, most if chars else _PAIR_CHARS, said, index) or _line(row, room)
+        with_head = chars is not None or most >= _FEWEST_WITH_HEAD
+        line = _pair(row, most if chars else _PAIR_CHARS, said, index) or _line(row, room, with_head)
         if headed:
             line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:_MOST_POINTS])
         if isinstance(row, Mapping):
@@ -92,8 +95,12 @@ def _pair(row: Any, chars: int, said: dict[str, int], index: int) -> str:
     return f"{shown[0]} -> {_date(newer)} {shown[1]}"
 
 
-def _line(row: Any, most: int) -> str:
-    """The text of a row on one line, at most so many characters."""
+def _line(row: Any, most: int, with_head: bool = True) -> str:
+    """The text of a row on one line, at most so many characters.
+
+    Args:
+        with_head: whether the start of a line is shown before its match far behind it.
+    """
     if not isinstance(row, Mapping):
         return one_line(str(row), most)
     text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
@@ -101,10 +108,10 @@ def _line(row: Any, most: int) -> str:
         text = json.dumps(dict(row), ensure_ascii=False, default=str)
     match = str(row.get("match") or "")
     place = text.find(match) if match else -1
-    head = most // _HEAD_OF_MATCH
+    head = most // _HEAD_OF_MATCH if with_head else 0
     first = place - max(0, most - head - len(match)) // _BEFORE_MATCH
     if place >= 0 and len(text) > most and (first > head + _GAP or place + len(match) > most):
-        # The line from its start, then what is around the match.
+        # The line from its start where it has room, then what is around the match.
         first = max(first, head)
         space = text.find(" ", first, place)
         text = (
