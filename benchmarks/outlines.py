@@ -1,8 +1,8 @@
 """How much of a rubric the outline of a chat shows, counted without a model.
 
 BEAM's questions about the order of events and for summaries are the queries of `outline`. A point of a rubric counts by
-the share of its words, weighed by rarity in the chat and without those of the question, that two neighbouring rows have
-at most. The chats 100K-01 to 100K-06 were at hand while `outline` was developed.
+the share of its words, weighed by rarity in the chat and without those of the question, that neighbouring rows of up to
+500 characters have at most. The chats 100K-01 to 100K-06 were at hand while `outline` was developed.
 
     python benchmarks/outlines.py --data FOLDER     # with beam/*.json.gz
 """
@@ -13,7 +13,6 @@ import math
 import sys
 import tempfile
 from collections import Counter
-from itertools import pairwise
 from pathlib import Path
 
 from answers.answering import remembered
@@ -24,6 +23,8 @@ from support import Report, arguments
 
 KINDS = {"event_ordering": "order of events", "summarization": "summaries"}
 LAST_LOOKED_AT = "100K-06"
+_TOGETHER = 500
+"""Most characters of the neighbouring rows that may tell of one point together, whatever the length of a row."""
 _PROGRAM = "rows = outline({question!r})\nprint_rows(rows)"
 
 
@@ -38,7 +39,8 @@ def shares(memory: Memory, questions: list[tuple[str, tuple[str, ...]]]) -> tupl
         with REPLSession(memory.store) as session:
             output = session.run(_PROGRAM.format(question=question)).output
         sizes.append(len(output))
-        rows = [set(analyser.terms(line)) for line in output.splitlines()]
+        rows = [(len(line), frozenset(analyser.terms(line))) for line in output.splitlines()]
+        windows = [together(rows[first:]) for first in range(len(rows))]
         asked = set(analyser.terms(question))
         for point in rubric:
             wanted = {
@@ -46,17 +48,21 @@ def shares(memory: Memory, questions: list[tuple[str, tuple[str, ...]]]) -> tupl
                 for term in set(analyser.terms(point)) - asked
             }
             if whole := sum(wanted.values()):
-                points.append(
-                    max(
-                        (
-                            sum(wanted.get(term, 0.0) for term in one | two)
-                            for one, two in pairwise([*rows, set()])
-                        ),
-                        default=0.0,
-                    )
-                    / whole
-                )
+                told = (sum(wanted.get(term, 0.0) for term in window) for window in windows)
+                points.append(max(told, default=0.0) / whole)
     return points, sizes
+
+
+def together(rows: list[tuple[int, frozenset[str]]]) -> frozenset[str]:
+    """The terms of the first row and of those after it that have room beside it."""
+    terms: frozenset[str] = frozenset()
+    room = _TOGETHER
+    for number, (size, own) in enumerate(rows):
+        room -= size
+        if number and room < 0:
+            break
+        terms |= own
+    return terms
 
 
 def main() -> int:

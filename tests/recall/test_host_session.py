@@ -9,7 +9,7 @@ from tests.waiting import takes
 from rlm_mem.errors import BudgetError, InvalidQuery, MaxIterationsError, SessionComplete
 from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
-from rlm_mem.recall import load_trajectory, recall_session
+from rlm_mem.recall import load_trajectory, recall_session, replay
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 
@@ -148,6 +148,51 @@ def test_an_outline_says_how_many_turns_it_left_out(store: ChunkStore) -> None:
         assert 0 < number < 40
         assert f"outline gave {number} of 40 turns that share a word with its query;" in text
         assert "Not all was listed" not in session.execute("rows = outline('kite', chars=20000)").text
+
+
+def test_a_row_that_the_host_has_before_it_is_not_printed_in_full_again(store: ChunkStore) -> None:
+    told = (
+        "I am building a red kite with a tail of nine metres, because my niece Rosa asked me for one in March"
+    )
+    with store.batch():
+        for number in range(2):
+            store.create_chunk(
+                f"User: {told}, part {number}\nAssistant: Fine.", conversation_id=f"kite {number}"
+            )
+        store.create_chunk("User: My boat has a new and very long mast, which I painted white in April, and it sails, "
+                           "well and fast\nAssistant: Fine.", conversation_id="boats")  # fmt: skip
+    with recall_session(store, "Which kite am I building?") as session:
+        assert f"{told}, part 0" in session.opening
+        kites = session.execute("rows = turns(contains='kite')\nprint_rows(rows)").output
+        assert kites.count("[0] I am building a red kite") == kites.count("[1] I am") == 1
+        assert kites.count("… (above)") == 2 and "nine metres" not in kites
+        boats = [session.execute("print_rows(turns(contains='mast'))").output for _ in range(2)]
+        assert "sails, well and fast" in boats[0] and "… (above)" in boats[1], "nor what a program printed"
+        assert "nine metres" in session.execute("for row in rows: print(row['text'])").output
+        recorded = load_trajectory(store, session.id).steps
+    assert all("sails, well and fast" in step.output for step in recorded[1:3]), "records are whole"
+    assert replay(store, session.id).same
+
+
+def test_an_outline_gives_in_short_the_turns_that_the_opening_outlined(store: ChunkStore) -> None:
+    things = ("oak boards", "tulip bulbs", "a water butt", "red bricks", "a beehive", "bean poles")
+    with store.batch():
+        for number in range(60):
+            store.create_chunk(
+                f"User: For bed {number} of the garden I ordered {things[number % 6]} at {number + 3} euros, and I "
+                "wonder whether they will come before the long winter, can you help me?\nAssistant: Yes.\n\n"
+                f"### Frost cover {chr(97 + number % 26) * 5}\n\nFine.",
+                conversation_id=f"talk-{number}",
+                occurred_at=f"2026-05-{number % 6 + 1:02}T00:00:00Z",
+            )
+    with recall_session(store, "Can you summarise my plans for the garden?") as session:
+        outlined = sum(len(hit["lines"]) for hit in session.hits)
+        rows = session.execute("print_rows(outline('plans for the garden', chars=6000))").output
+        assert outlined * 0.7 <= rows.count("… (above)") <= outlined
+        whole = [line for line in rows.splitlines() if line.startswith("[") and "(above)" not in line]
+        assert len(whole) >= 20 and all("ordered" in line for line in whole), (
+            "others, even if only figures differ"
+        )
 
 
 def test_that_all_is_untrusted_is_said_once(store: ChunkStore) -> None:

@@ -273,7 +273,7 @@ def test_a_few_wishes_are_all_shown_whatever_the_question_says(store: ChunkStore
         for thing in ("boats", "prices"):
             store.create_chunk(f"User: Always give exact figures when I ask about {thing}.\nAssistant: Yes.")
     wishes = build_opening(store, "Who told me of the garden?").render().partition("<wishes>")[2]
-    assert "about boats" in wishes and "about prices" in wishes
+    assert "about boats" in wishes and "about prices" in wishes and "chunk-" not in wishes
 
 
 def chat_of_a_garden(store: ChunkStore) -> None:
@@ -311,6 +311,8 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
         assert "12 euros" in shown and "| Buy early | Store them dry" in shown
         heading = "An outline for the question"
         kept = [dict(hit) for hit in session.hits]
+        start = shown.partition("ids begin with ")[2].split()[0]
+        assert all(f"\n- {hit['id'].removeprefix(start)}: " in shown for hit in kept), "ids in short"
         assert heading in shown and heading in Opening(question, {}, tuple(kept)).render(), "as exported"
         assert session.finish("a plan, seeds, a fence", [hit["id"] for hit in session.hits]).chunk_ids
 

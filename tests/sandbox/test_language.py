@@ -386,6 +386,27 @@ def test_an_outline_has_every_turn_of_the_user_on_a_subject_in_few_characters(st
         assert session.execute("outline('zebra')") == []
 
 
+def test_an_outline_without_room_for_all_has_many_short_rows_with_one_heading_each(store: ChunkStore) -> None:
+    points = "\n\n".join(
+        f"### {word} NUMBER\n\nYes." for word in ("Sketch the plan", "Measure", "Order", "9:30 water")
+    )
+    with store.batch():
+        for number in range(40):
+            store.create_chunk(
+                f"User: I bought {number + 2} oak boards for bed {number} of the garden, and I am unsure how I could "
+                f"ever put all of them together before the long winter comes, can you help me?\n"
+                f"Assistant: Gladly.\n\n### Joint {number}\n\nGlue it.\n\n{points.replace('NUMBER', str(number))}",
+                conversation_id=f"talk-{number}",
+                occurred_at=f"2026-05-{number % 5 + 1:02}T00:00:00Z",
+            )
+    with REPLSession(store) as session:
+        rows = session.execute("outline('garden boards', chars=2000)")
+        few = session.execute("outline('garden boards', limit=2)")
+    assert len(rows) >= 14 and max(len(row["text"]) for row in rows) <= 100
+    assert all(len(row["points"]) <= 1 and "oak boards" in row["text"] for row in rows)
+    assert len(few[0]["points"]) == 4 and not any("9:30" in point for point in few[0]["points"])
+
+
 def test_an_outline_of_several_texts_gives_each_its_turns(store: ChunkStore) -> None:
     with store.batch():
         for number in range(30):
@@ -412,7 +433,7 @@ def test_rows_of_turns_show_the_match(store: ChunkStore) -> None:
         assert "match" not in session.execute("turns()")[0]
         printed = session.run("print_rows(turns(contains='quota'))").output
     assert "[0] I would like" in printed and "quota of the key is 1,000 calls" in printed
-    assert len(printed) < 200
+    assert len(printed) < 340
 
 
 def test_whole_turns_come_once_and_without_long_code(store: ChunkStore) -> None:
@@ -469,7 +490,7 @@ def test_an_outline_of_a_broad_subject_is_spread_over_its_days(store: ChunkStore
             text = "User: My statement of account, another thing.\nAssistant: Gladly."
             store.create_chunk(text, conversation_id=f"talk-{day}", occurred_at=f"2026-05-{day:02}T01:00:00Z")
     with REPLSession(store) as session:
-        rows = session.execute("outline(['personal statement'], chars=6000)")
+        rows = session.execute("outline(['personal statement'], chars=3200)")
     assert rows == sorted(rows, key=lambda row: row["at"])
     assert not any("account" in row["text"] for row in rows), "what fits less well comes after all days"
     shown = [int(row["date"][-2:]) for row in rows]
@@ -690,6 +711,10 @@ def test_a_match_is_shown_with_the_start_of_its_line(store: ChunkStore) -> None:
         assert "I sold my boat" in printed and printed.rstrip().endswith("the buyer paid."), "it has room"
         cut = session.run("print_rows(grep('buyer'), 80)").output.splitlines()[-1]
         assert cut.startswith("[0] I sold my boat") and "buyer paid." in cut and len(cut) < 90
+        many = session.run("print_rows(20 * grep('buyer') + ['sold'])").output.splitlines()[1]
+        assert many.startswith("[0] …") and "rained a lot, then the buyer paid." in many, (
+            "but not in a long list"
+        )
 
 
 @pytest.mark.parametrize("engine", ["monty", "cpython"])
@@ -842,10 +867,12 @@ def test_long_lists_have_short_rows_headings_without_times_and_bounded_whole_tur
         assert any(one.startswith("Scrape hull") for one in said)
         assert not any(one.startswith(("7:00", "July")) for one in said) and sum(map(len, said)) <= 2_000
         many = session.run("print_rows(rows)").output
-        few = session.run("print_rows(rows[:20])").output
+        few = session.run("print_rows(rows[:5])").output
         assert max(map(len, many.splitlines())) < 230 < max(map(len, few.splitlines()))
+        plain = session.run("print_rows([{'text': row['text']} for row in rows])").output
+        assert len(plain) < 4_400, "a long list has short rows"
         whole = session.execute("turns(author='User', whole=True, limit=4)")
-        assert all(300 < len(row["reply"]) <= 1_500 and row["reply"].endswith("…") for row in whole)
+        assert all(300 < len(row["reply"]) <= 1_000 and row["reply"].endswith("…") for row in whole)
         assert (
             len(session.execute("turns(author='User', whole=True, limit=1, chars=20000)")[0]["reply"]) > 2_000
         )

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import chain
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -20,6 +21,7 @@ from rlm_mem.recall.loop import LoopResult, LoopStep, error_hint, first_ids, mak
 from rlm_mem.recall.programs import ShownData
 from rlm_mem.recall.prompts import feedback, instructions
 from rlm_mem.recall.recall import RecallResult, recall_result
+from rlm_mem.recall.repeats import Repeats
 from rlm_mem.recall.repl_session import REPLSession
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.running import HostFunctions, Run, Runner, check_query, limits_from
@@ -43,7 +45,7 @@ class Execution:
 
     Attributes:
         text: output, error and hint as one message, marked as stored data.
-        output: what was printed, and the value of a last expression; bounded.
+        output: what was printed, and the value of a last expression; bounded, rows shown before in short.
         error: what failed, with its line, or None.
         hint: the remedy, or None.
         truncated: the output was cut.
@@ -146,6 +148,8 @@ class RecallSession:
         self.opening = self._opening.render()
         self._shown = ShownData(self.schema)
         self._shown.add(self.opening)
+        outlined = chain.from_iterable(hit["lines"] for hit in self._opening.hits if self._opening.outline)
+        self._repeats = Repeats(self.opening, (line.partition(" | ")[0] for line in outlined))
         self.hits = [dict(hit) for hit in self._opening.hits]
         self.store_summary = dict(self._opening.store)
         self._recorder = runner.recorder(self.query, "session", "host", limits)
@@ -222,12 +226,13 @@ class RecallSession:
             left = None if limit is None else limit - self._budget.spent().iterations
             untrusted, remark = self._remarks.both(step.chunks_read)
             cut = self._session.cut_lists.remark()
+            output = self._repeats.short(step.output)
             final = self._session.final
             if final is not None:
                 self._end(final.answer, final.chunk_ids, final.confidence, concluded=True)
             return Execution(
                 text=feedback(
-                    step.output,
+                    output,
                     error=step.error,
                     hint=hint,
                     turns_left=left,
@@ -239,7 +244,7 @@ class RecallSession:
                     if self._stopped_by or left == 0
                     else "",
                 ),
-                output=step.output,
+                output=output,
                 error=step.error,
                 hint=hint,
                 truncated=step.truncated,

@@ -10,7 +10,7 @@ import json
 import re
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain, islice, repeat, starmap, zip_longest
@@ -21,6 +21,7 @@ from rlm_mem import search as searching
 from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.ingest.chunking import states_choice
 from rlm_mem.models.base import Message, breaking
+from rlm_mem.recall.listing import by_day, common_prefix, wishes_listed
 from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
 from rlm_mem.sandbox.line_functions import is_assistant, users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
@@ -57,8 +58,8 @@ These functions exist already; call them, never define them:
 """
 _AFTER = """
 Rules:
-- If <hits> hold the answer, call FINAL at once. Search matches words: try those that the memory would use.
-  To count, list all: turns, grep. To sum up or put in order, unless <hits> do:
+- If <hits> hold the answer, call FINAL at once. Else look for all in one program, in the memory's
+  words. To count: print_rows(turns(contains=[WORDS])). To sum up or order, unless <hits> do:
   print_rows(outline(["SUBJECT", "ITS PARTS"])). Have I ever …: contradictions(subject).
 - Answer shortly (a summary: all that was done and advised, with names), only from what you read, and name
   its chunks. FINAL(None) if it is not there. How to answer: see instructions().
@@ -133,8 +134,8 @@ _MOST_WISHES = 5
 _WISH_CHARS = 200
 _FEW_WISHES_CHARS = 400
 """Wishes that have no more characters together are all shown: the words of a question may name none of theirs."""
-_OPENING_BYTES = 2_800
-"""Most bytes of the snippets of an opening: some 700 tokens of English."""
+_OPENING_BYTES = 2_400
+"""Most bytes of the snippets of an opening: some 600 tokens of English."""
 _HEAD_BYTES = 40
 _WORD = re.compile(r"[^\W_][\w'’-]{2,40}")
 _FEW_CHUNKS, _MOST_LACKING = 2, 6
@@ -236,12 +237,16 @@ class Opening:
             parts.append(fenced("store", json.dumps(self.store, ensure_ascii=False, default=str)))
         marks = set(map(methodcaller("get", "untrusted"), hits))
         same = marks.pop() if len(hits) > 1 and len(marks) == 1 else None
+        prefix = common_prefix(map(itemgetter("id"), hits)) if self.outline else ""
         listed = "\n".join(
-            _by_day(hits, mark=not same) if self.outline else map(partial(_listed, mark=not same), hits)
+            by_day(hits, prefix, mark=not same)
+            if self.outline
+            else map(partial(_listed, mark=not same), hits)
         )
         about = f"stored data, all untrusted: {same}" if same else "stored data"
         what = (
             "An outline for the question: what the user said, in order of time | headings of the reply"
+            + (f"; ids begin with {prefix}" if prefix else "")
             if self.outline
             else "What fits the words of the question best, by chunk"
         )
@@ -254,7 +259,7 @@ class Opening:
         if self.wishes and max_hits is None:
             more = f"; {self.more_wishes} more: instructions()" if self.more_wishes else ""
             parts.append(f"What the user wishes for answers (stored data{more}):")
-            parts.append(fenced("wishes", "\n".join(map(partial(_listed, mark=not same), self.wishes))))
+            parts.append(fenced("wishes", "\n".join(wishes_listed(self.wishes, mark=not same))))
         elif self.more_wishes and max_hits is None:
             parts.append(
                 f"Standing wishes of the user, for some answers: {self.more_wishes}, see instructions()."
@@ -280,9 +285,9 @@ def build_opening(
     instead, and one about what the assistant advised gets the headings of the replies to the best turns of the user.
 
     Args:
-        limit: most chunks; their snippets have some 700 tokens at most in all.
+        limit: most chunks; their snippets have some 600 tokens at most in all.
         figures: a recent result of :func:`store_figures`; None: it is called.
-        outline: whether it may be an outline, of some 3,500 characters with all else.
+        outline: whether it may be an outline, of some 3,200 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.
@@ -495,19 +500,6 @@ def _listed(hit: Mapping[str, Any], *, mark: bool = True) -> str:
     untrusted = f" (untrusted: {hit['untrusted']})" if mark and hit.get("untrusted") else ""
     head = f"{hit['id']} {str(hit.get('at', ''))[:10]}{replaced}{untrusted}"
     return "\n- ".join([head, *hit.get("lines", ()), *hit.get("same_subject", ())])
-
-
-def _by_day(hits: Iterable[Mapping[str, Any]], *, mark: bool) -> Iterator[str]:
-    """The lines of hits in order of time, each with its chunk, below the day where it changes."""
-    day = ""
-    for hit in hits:
-        at = str(hit.get("at", ""))[:10]
-        if at != day:
-            yield at
-            day = at
-        for line in hit.get("lines", ()):
-            untrusted = f" (untrusted: {hit['untrusted']})" if mark and hit.get("untrusted") else ""
-            yield f"- {hit['id']}{untrusted}: {line}"
 
 
 def store_figures(store: ChunkStore) -> dict[str, Any]:

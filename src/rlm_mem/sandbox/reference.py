@@ -83,9 +83,9 @@ _PAGES = (
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
         "marked …, the reply after 400, without a preamble (“Great question!”); whole=True gives all of both, "
         "up to chars (100–20,000; without it "
-        "6,000 divided by the rows, at least 300) characters each, cut after a sentence, also where they were split "
-        "into several chunks; a turn that an earlier row has, as its reply too, has no row of its own, and a mark "
-        "stands for each block of more than three lines of code, unless code=True. "
+        "6,000 of one row, of several 4,000 divided by them, at least 300) characters each, cut after a sentence, "
+        "also where they were split into several chunks; a turn that an earlier row has, as its reply too, has no "
+        "row of its own, and a mark stands for each block of more than three lines of code, unless code=True. "
         "points=True adds points: the headings and bold labels of the reply, the upper levels of "
         "them, at most 600 characters (of more than ten rows 150, and 2,000 in all), each once, "
         "without those that begin with a time or that three or more days or conversations have. "
@@ -114,20 +114,21 @@ _PAGES = (
     ),
     Page(
         "outline",
-        "outline(query=None, start=None, end=None, limit=200, chars=5000, author=None, points=True)",
+        "outline(query=None, start=None, end=None, limit=200, chars=4000, author=None, points=True)",
         "what was said of it and advised, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns "
         "that share a word with one are listed, the best that have room, of each text in turn (where it has a "
         "name, first those whose "
         "turn or reply has it, then only those that share a rare word; follow-ups on what was "
-        "said before come last): one for each 250 of chars "
+        "said before come last): one for each 130 of chars "
         "(500–20,000), which is the length of all rows as printed, or less where turns are short; without it "
         "those that say most, of the first 3,000 chunks of the period. Each day, or each third of more than ten "
         "days, has its share; a remark below the output says how many there are. In a chat with an assistant these "
         "are the user's turns, else those of author. text has the telling clauses of a turn, at most 160 "
         "characters, numbers and names of a clause first; points are headings of the reply, or of a note, that no "
-        "earlier row has, without those that three or more days or conversations have: those that tell most and "
-        "have room, at most 40; points=False has none, and a row for each 100 of chars; score is how well a turn "
+        "earlier row has, without those that begin with a time or that three or more days or conversations have; where "
+        "not all has room, a row has at most 100 characters and the one heading that tells most; points=False has "
+        "none, and a row for each 100 of chars; score is how well a turn "
         "fits, of the best one 1; speaker, at and conversation_id come "
         "with them. Turns of one day "
         "keep the order in which they were stored. limit is 1–500.",
@@ -253,11 +254,12 @@ _PAGES = (
         "print_rows(rows, chars=None)",
         "prints results as numbered lines; cite them by chunk_ids=[rows[3]]",
         "rows is what a function returned, or a part of it. A line is [index], the speaker where there are several, "
-        "and the text on one line, cut after chars characters (20–4,000; by default 160, but in a list of up to 20 "
-        "rows up to 300 come whole); "
-        "where the match of grep or turns lies further back, the line's start and what is around the match; of a pair "
-        "of updates or contradictions both, each in full once. "
-        "The date stands above where it changes; equal lines come once, counted. "
+        "and the text on one line, cut after chars characters (20–4,000; by default 2,400 divided by the rows, 100 to "
+        "300); "
+        "where the match of grep or turns lies further back, the line's start (not in a long list) and what is around "
+        "the match; of a pair of updates or contradictions both, each in full once. "
+        "The date stands above where it changes; equal lines come once, counted. An agent that drives the "
+        "session itself gets of a row that it has seen the beginning, marked (above). "
         "Rows with points have these after the text.",
         'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
         first=True,
@@ -336,7 +338,7 @@ SHORT_SIGNATURES = {
     "passages": "passages(query, limit=10)",
     "turns": "turns(author=None, contains=PART_OF_TEXT, start=None, end=None, limit=50)",
     "grep": "grep(pattern, author=None)",
-    "outline": "outline(TEXTS=None, chars=5000)",
+    "outline": "outline(TEXTS=None, chars=4000)",
     "instructions": "instructions()",
     "updates": "updates(subject)",
     "contradictions": "contradictions(subject)",

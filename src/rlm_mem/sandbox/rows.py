@@ -18,12 +18,18 @@ _MOST_POINTS, _POINT_CHARS = 40, 80
 _TEXTS = ("text", "snippet", "content", "answer")
 _HEAD_OF_MATCH = 3
 """If a line is too long to show its match from the start on, one in this many of the characters shown are its first."""
+_FEWEST_WITH_HEAD = 200
+"""Rows of a list that have no more room have no start, which mostly says little: "I'm trying to understand"."""
 _BEFORE_MATCH = 3
 """One in this many of the other characters comes before the match of ``grep``, ``turns`` or a denial."""
 _GAP = 20
 """Fewest characters that are left out between the two."""
-_USUAL_CHARS, _WHOLE_CHARS = 160, 300
-_MANY_ROWS = 20
+_LIST_CHARS = 2_400
+"""Characters of the texts of a list, where the program does not say how many each has."""
+_FEWEST_OF_ROW, _MOST_OF_ROW = 100, 300
+_OUTLINED_CHARS = 160
+"""Characters of a row with headings that are printed in any case: those of an outline have no more."""
+_PAIR_CHARS = 160
 
 
 def rows_text(rows: Any, chars: Any = None) -> str:
@@ -31,8 +37,8 @@ def rows_text(rows: Any, chars: Any = None) -> str:
 
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
-        chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: texts of more than 300
-            characters are cut after 160, so that a sentence or two come whole; of more than 20 rows all longer ones.
+        chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 2,400 divided by the rows,
+            at least 100 and at most 300.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
@@ -44,15 +50,18 @@ def rows_text(rows: Any, chars: Any = None) -> str:
         )
     if len(listed) > MAX_ROWS:
         raise HostCallFailed("ValueError", f"print_rows takes {MAX_ROWS:,} rows at most; pass a part of them")
-    usual = _USUAL_CHARS if len(listed) > _MANY_ROWS else None
+    usual = max(_FEWEST_OF_ROW, min(_MOST_OF_ROW, _LIST_CHARS // max(1, len(listed))))
     most = usual if chars is None else count("chars", chars, _LEAST_CHARS, _MOST_CHARS)
     speakers = {_speaker(row) for row in listed if isinstance(row, Mapping)}
     marks = {row.get("untrusted") for row in listed if isinstance(row, Mapping)}
     shown: dict[tuple[str, str], list[int]] = {}
     said: dict[str, int] = {}
     for index, row in enumerate(listed):
-        line = _pair(row, most or _USUAL_CHARS, said, index) or _line(row, most)
-        if isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple):
+        headed = isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple)
+        room = max(most, _OUTLINED_CHARS) if headed and chars is None else most
+        with_head = chars is not None or most >= _FEWEST_WITH_HEAD
+        line = _pair(row, most if chars else _PAIR_CHARS, said, index) or _line(row, room, with_head)
+        if headed:
             line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:_MOST_POINTS])
         if isinstance(row, Mapping):
             if len(speakers) > 1 and _speaker(row) and not line.startswith(f"{_speaker(row)}:"):
@@ -86,20 +95,23 @@ def _pair(row: Any, chars: int, said: dict[str, int], index: int) -> str:
     return f"{shown[0]} -> {_date(newer)} {shown[1]}"
 
 
-def _line(row: Any, chars: int | None) -> str:
-    """The text of a row on one line."""
+def _line(row: Any, most: int, with_head: bool = True) -> str:
+    """The text of a row on one line, at most so many characters.
+
+    Args:
+        with_head: whether the start of a line is shown before its match far behind it.
+    """
     if not isinstance(row, Mapping):
-        return one_line(str(row), _room(str(row), chars))
+        return one_line(str(row), most)
     text = next((row[name] for name in _TEXTS if isinstance(row.get(name), str)), None)
     if text is None:
         text = json.dumps(dict(row), ensure_ascii=False, default=str)
-    most = _room(text, chars)
     match = str(row.get("match") or "")
     place = text.find(match) if match else -1
-    head = most // _HEAD_OF_MATCH
+    head = most // _HEAD_OF_MATCH if with_head else 0
     first = place - max(0, most - head - len(match)) // _BEFORE_MATCH
     if place >= 0 and len(text) > most and (first > head + _GAP or place + len(match) > most):
-        # The line from its start, then what is around the match.
+        # The line from its start where it has room, then what is around the match.
         first = max(first, head)
         space = text.find(" ", first, place)
         text = (
@@ -107,13 +119,6 @@ def _line(row: Any, chars: int | None) -> str:
         )
     replaced = " (out of date)" if row.get("superseded_by") else ""
     return one_line(text, most) + replaced
-
-
-def _room(text: str, chars: int | None) -> int:
-    """How many characters of a text are shown."""
-    if chars is not None:
-        return chars
-    return _WHOLE_CHARS if len(text) <= _WHOLE_CHARS else _USUAL_CHARS
 
 
 def _date(row: Any) -> str:

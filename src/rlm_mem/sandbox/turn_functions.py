@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from rlm_mem.chunk import Chunk
 
-__all__ = ["COUNTED_ON", "SHORT_LIST", "CutLists", "TurnFunctions", "recurring_titles", "titles"]
+__all__ = ["COUNTED_ON", "SHORT_LIST", "CutLists", "TurnFunctions", "recurring_titles", "timed", "titles"]
 
 MAX_LINES = 500
 _MATCH_CHARS = 500
@@ -44,8 +44,8 @@ _POINTS_OF_MANY = 150
 """Characters of the headings of one reply where a list has more than ``_MANY_ROWS`` rows."""
 _POINTS_OF_LIST = 2_000
 """Characters of the headings of all replies of such a list."""
-_WHOLE_OF_LIST = 6_000
-"""Characters of all whole turns and replies of a list, where the program does not say how many each has."""
+_WHOLE_OF_ONE, _WHOLE_OF_LIST = 6_000, 4_000
+"""Characters of a whole reply, and of all of a list, where the program does not say how many each has."""
 _LEAST_OF_LIST = 300
 """Fewest characters of each of them."""
 _LEAST_WHOLE = 100
@@ -171,7 +171,7 @@ class TurnFunctions(LineFunctions):
                 kept = [
                     (level, title)
                     for level, title, _ in row["points"]
-                    if title not in recurring and not _timed(title, today)
+                    if title not in recurring and not timed(title, today)
                 ]
                 row["points"] = _chosen(kept, room)
         return shown
@@ -286,7 +286,9 @@ class TurnFunctions(LineFunctions):
             if (line.chunk.id, line.number) not in told:
                 turn, reply = (line.text, "") if line.speaker is None else self._whole(line, told)
                 wholes.append((line, turn, reply))
-        each = most or max(_LEAST_OF_LIST, _WHOLE_OF_LIST // max(1, len(wholes)))
+        each = most or (
+            max(_LEAST_OF_LIST, _WHOLE_OF_LIST // len(wholes)) if len(wholes) > 1 else _WHOLE_OF_ONE
+        )
         rows: list[dict[str, Any]] = []
         left_out = cut = False
         for line, *said in wholes:
@@ -416,7 +418,7 @@ def _title(match: re.Match[str]) -> str:
     return _NUMBERING.sub("", match[2] or match[4], count=1).rstrip(" :*#")
 
 
-def _timed(title: str, today: datetime) -> bool:
+def timed(title: str, today: datetime) -> bool:
     """Whether a heading begins with a time: "7:00 AM - 7:15 AM: Wake up", "July 11 - July 25"."""
     return _CLOCK.match(title) is not None or any(
         title.startswith(one.text) for one in find_dates(title, today)

@@ -128,7 +128,7 @@ class Shortener:
         return frozenset(one for one in self._analyser.terms(query) if self._counts.get(one, 0) <= most)
 
     def short(
-        self, text: str, chars: int, headings: Sequence[str] = (), room: int = 0
+        self, text: str, chars: int, headings: Sequence[str] = (), room: int = 0, most: int | None = None
     ) -> tuple[str, list[str]]:
         """The text on one line, its clauses in order, and the headings that fit.
 
@@ -137,13 +137,16 @@ class Shortener:
             chars: most characters of the short text.
             headings: headings of what follows the text; each is taken whole or not at all.
             room: most characters of text and headings together; less than ``chars`` counts as ``chars``.
+            most: most headings; None: as many as fit.
         """
         said = list(_prose(text[:_MOST_CHARS]))
         whole = one_line(" ".join(said), chars + 1)
         room = max(room, chars)
         if not whole:
             return "", []
-        if len(whole) <= chars and len(whole) + sum(len(one) + _BETWEEN for one in headings) <= room:
+        most = len(headings) if most is None else most
+        fits = len(whole) + sum(len(one) + _BETWEEN for one in headings) <= room
+        if len(whole) <= chars and fits and len(headings) <= most:
             return whole, list(headings)
         clauses = list(islice(self._clauses(said), _MOST_CLAUSES)) or [_Clause(whole, frozenset())]
         parts = [*clauses, *(_Clause(one, frozenset(self._analyser.terms(one))) for one in headings)]
@@ -155,8 +158,10 @@ class Shortener:
             gains = {
                 number: self._gain(part, told) * (1 if 0 < number < len(clauses) else _FIRST)
                 for number, part in left.items()
-                if chosen or number < len(clauses)
+                if number < len(clauses) or (chosen and most)
             }
+            if not gains:
+                break
             best = max(gains, key=gains.__getitem__)
             if not gains[best] and chosen:
                 break
@@ -172,6 +177,7 @@ class Shortener:
                 room_of_text -= len(chosen[best]) + _BETWEEN
             elif len(part.text) <= room:
                 chosen[best] = part.text
+                most -= 1
             else:
                 continue
             told |= part.terms
@@ -234,7 +240,10 @@ class Shortener:
             any(map(str.isdigit, bare))
             or (bare[:1].isupper() and bool(following) and following[0][:1].isdigit())
             or _DENIAL.fullmatch(bare) is not None
-            or any(self._counts.get(term, 0) < self._common for term in self._analyser.terms(bare))
+            or any(
+                self._counts.get(term, 0) < self._common or term in self._named
+                for term in self._analyser.terms(bare)
+            )
         )
 
 

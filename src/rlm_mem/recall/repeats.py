@@ -1,0 +1,64 @@
+"""Rows of an output that an agent has before it already: it gets their beginning, since it pays for what it reads.
+
+Records keep the whole output, so that a run can be repeated without what was shown before.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+__all__ = ["Repeats"]
+
+_KEPT_CHARS = 60_000
+_LEAST_CHARS, _HEAD_CHARS = 80, 40
+"""Fewest characters of a row that is not shown again, and how many of them are, so that it is recognised."""
+_PIECE_CHARS = 40
+"""Fewest characters of the longest piece of a row of which the middle was cut."""
+_SAME = 0.75
+"""Share of its words, with all its numbers, that a row has in common with one of the outline in the opening."""
+_ROW = re.compile(r"(\[\d{1,6}\] )(.*)")
+_WORD = re.compile(r"[^\W_]+")
+
+
+class Repeats:
+    """What an agent was shown, and its outputs without what they repeat.
+
+    Args:
+        opening: the opening as it was shown.
+        outlined: the texts of its outline, of which later outlines give the same turns in other words; else nothing.
+    """
+
+    def __init__(self, opening: str, outlined: Iterable[str] = ()) -> None:
+        self._text = ""
+        self._outlined = [frozenset(_WORD.findall(one.casefold())) for one in outlined]
+        self._add(opening)
+
+    def short(self, output: str) -> str:
+        """The output with the beginnings of rows that were shown before; it counts as shown from then on."""
+        lines = "\n".join(map(self._short, output.split("\n")))
+        self._add(output)
+        return lines
+
+    def _short(self, line: str) -> str:
+        row = _ROW.fullmatch(line)
+        text, bar, points = row[2].partition(" | ") if row else ("", "", "")
+        if row is None or not (self._has(text) or self._has_turn(text)):
+            return line
+        head = text[:_HEAD_CHARS].rpartition(" ")[0] or text[:_HEAD_CHARS]
+        return f"{row[1]}{head}… (above){bar}{points}"
+
+    def _has(self, text: str) -> bool:
+        pieces = [" ".join(one.split()) for one in text.split("…")]
+        long = len(text) >= _LEAST_CHARS and max(map(len, pieces)) >= _PIECE_CHARS
+        return long and all(one in self._text for one in pieces)
+
+    def _has_turn(self, text: str) -> bool:
+        words = frozenset(_WORD.findall(text.casefold()))
+        numbers = frozenset(word for word in words if word.isdigit())
+        return len(text) > _HEAD_CHARS and any(
+            numbers <= shown and len(words & shown) >= _SAME * len(words) for shown in self._outlined
+        )
+
+    def _add(self, text: str) -> None:
+        self._text = f"{self._text}\n{' '.join(text[-_KEPT_CHARS:].split())}"[-_KEPT_CHARS:]
