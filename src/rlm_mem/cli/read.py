@@ -9,7 +9,7 @@ from rlm_mem.chunk import from_epoch
 from rlm_mem.chunk.types import strength_word
 from rlm_mem.cli import options, periods, rich
 from rlm_mem.cli.call import BrainCall, Call
-from rlm_mem.cli.ids import full_id, full_ids
+from rlm_mem.cli.ids import full_id, full_ids, no_chunk
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import (
     FOLDED,
@@ -132,9 +132,10 @@ def show(
         chunks = []
         for chunk_id in full_ids(memory, chunk_ids):
             chunk = memory.get(chunk_id, as_of=as_of)
+            if chunk is None and as_of and memory.get(chunk_id):
+                raise NotFoundError(f"{chunk_id} did not hold on {as_of}", hint="rlm-mem list shows the ids")
             if chunk is None:
-                then = f"{chunk_id} did not hold on {as_of}" if as_of else f"there is no chunk {chunk_id}"
-                raise NotFoundError(then, hint="rlm-mem list shows the ids")
+                raise no_chunk(memory, chunk_id)
             chunks.append(chunk)
     if call.json:
         shapes = [chunk.to_dict() for chunk in chunks]
@@ -311,7 +312,7 @@ def links(
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
         if not memory.store.exists(chunk_id):
-            raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids")
+            raise no_chunk(memory, chunk_id)
         found = memory.store.linked(chunk_id, kind, direction=direction, limit=limit)
     if call.json:
         print_json(found)
