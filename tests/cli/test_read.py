@@ -144,6 +144,18 @@ def test_an_empty_result_is_not_a_failure(run: Run, notes: Notes) -> None:
     assert (ran.code, ran.out.strip()) == (0, "nothing found")
 
 
+def test_an_empty_query_is_bad_input(run: Run, notes: Notes) -> None:
+    assert run("search", " ").code == 2
+
+
+def test_filters_that_exclude_everything_are_named_as_the_reason(run: Run, notes: Notes) -> None:
+    assert run("search", "tea", "--tag", "nosuch").out == "nothing found with these filters\n"
+    assert run("search", "zeppelin", "--tag", "people").out == "nothing found\n"
+    assert run("list", "--type", "nosuch").out == "none of 4 chunks fits\n"
+    assert run("list", "--archived").out == "nothing here\n"
+    assert run("trajectories", "list", "--operation", "nosuch").code == 2
+
+
 def test_tags_are_counted(run: Run, notes: Notes) -> None:
     assert run("tags", "--json").json == [
         {"tag": "database", "chunks": 2},

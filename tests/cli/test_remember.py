@@ -36,6 +36,21 @@ def test_a_text_is_remembered_and_can_be_found(run: Run) -> None:
     )
 
 
+def test_what_was_known_keeps_its_tags_and_the_output_says_so(run: Run) -> None:
+    run("remember", "Ana prefers trains")
+    assert "stays as it is" not in run("remember", "Ana prefers trains").out
+    told = run("remember", "Ana prefers trains", "--tag", "travel").out
+    assert "1 chunk already known" in told
+    assert "what was known stays as it is; rlm-mem chunk update ID changes it" in told
+
+
+def test_a_wrong_time_is_named_by_its_option(run: Run) -> None:
+    for option in ("--at", "--expires"):
+        ran = run("remember", "Ana prefers trains", option, "yesterday")
+        assert ran.code == 2
+        assert ran.err.startswith(f"rlm-mem: {option} 'yesterday' is not an ISO 8601 time")
+
+
 def test_confidence_time_and_conversation_are_kept(run: Run) -> None:
     made = run(
         "remember", "Signed.", "--confidence", "0.9", "--at", "2026-01-02T03:04:05Z", "-c", "deal", "--json"

@@ -168,7 +168,7 @@ def _show(report: ImportReport) -> None:
         ("former versions", report.versions),
         ("lines of the audit log", report.events),
         ("files unchanged since last time", report.unchanged_files),
-        ("files that were not read", report.passed_over),
+        ("other files, without memories", report.passed_over),
         ("ids mapped", len(report.mapped)),
     ]
     shown = [(f"  {name}", f"{count:,}") for name, count in rows if count]

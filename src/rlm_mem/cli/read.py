@@ -76,10 +76,13 @@ def search(
         "trust": trust,
     }
     named = {name: value for name, value in given.items() if value is not None}
+    words = " ".join(query)
+    if not words.strip():
+        raise InvalidQuery("the query is empty", hint="give words to look for; rlm-mem list shows everything")
     with call.open() as memory:
         filters = rlm_mem.Filters(**named) if named else None
         hits = memory.search(
-            " ".join(query),
+            words,
             limit=limit,
             filters=filters,
             by=by,
@@ -88,12 +91,13 @@ def search(
             max_tokens=max_tokens,
             as_of=as_of,
         )
+        unfiltered = bool(filters) and not hits and bool(memory.search(words, limit=1, as_of=as_of))
     if call.json:
         print_json(hits)
         return
     console = screen()
     if not hits:
-        console.print(text("nothing found", "dim"))
+        console.print(text("nothing found with these filters" if unfiltered else "nothing found", "dim"))
     for hit in hits:
         outside = f"{hit.trust} ({hit.origin})" if hit.trust == "untrusted" else None
         about = [hit.type, day(hit.at), hit.author, hit.conversation_id, outside]
@@ -220,12 +224,13 @@ def list_(
                 newest_first=not oldest,
             )
         )
+        held = memory.stats().chunk_count if not chunks and not archived else 0
     if call.json:
         print_json([chunk.to_dict() for chunk in chunks])
         return
     console = screen()
     if not chunks:
-        console.print(text("nothing here", "dim"))
+        console.print(text(f"none of {amount(held, 'chunk')} fits" if held else "nothing here", "dim"))
         return
     wide = console.width >= 100
     columns: list[str | tuple[str, dict[str, Any]]] = [

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 import rlm_mem
+from rlm_mem.chunk import parse_time
 from rlm_mem.cli import options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
@@ -81,6 +82,9 @@ def remember(
         "ttl": ttl,
     }
     named = {name: value for name, value in given.items() if value is not None}
+    for option_name, moment in (("--at", at), ("--expires", expires)):
+        if moment is not None:
+            parse_time(moment, option_name)
     if jsonl is not None and (words or file or folder or replaces):
         raise InputError(
             "--jsonl takes no further text", hint="leave out TEXT, --file, --folder and --replaces"
@@ -135,7 +139,8 @@ def remember(
     if call.json:
         print_json(outcome.as_dict())
     else:
-        _show(outcome, time.perf_counter() - started, dry_run=dry_run)
+        changes = tags is not None or kind is not None or confidence is not None
+        _show(outcome, time.perf_counter() - started, dry_run=dry_run, changes=changes and not folder)
     if outcome.failed:
         raise typer.Exit(1)
 
@@ -278,7 +283,8 @@ def _remember(
     return memory.remember(source.text, conversation_id=conversation, progress=update, **named)
 
 
-def _show(outcome: _Outcome, seconds: float, *, dry_run: bool = False) -> None:
+def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) -> None:
+    """Print the result; ``changes``: options were given that chunks known before do not take on."""
     console = screen()
     for report in outcome.folders:
         _show_folder(report)
@@ -295,6 +301,8 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool = False) -> None:
         console.print(text(f"  {chunk_id}", "cyan"))
     if len(outcome.chunk_ids) > 20:
         console.print(text(f"  … and {len(outcome.chunk_ids) - 20:,} more (--json names all)", "dim"))
+    if known > 0 and changes:
+        console.print(text("what was known stays as it is; rlm-mem chunk update ID changes it", "yellow"))
     if outcome.replaced:
         console.print(text(f"replaced {', '.join(outcome.replaced)}"))
     if outcome.proposed:

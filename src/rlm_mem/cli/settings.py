@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -101,7 +102,7 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
     if not place.is_dir():
         raise NotFoundError(
             f"there is no brain at {place}",
-            hint="rlm-mem store init makes one here; --brain PATH names another place",
+            hint=f"rlm-mem store init {shlex.quote(str(place))} makes one; --brain PATH names another place",
         )
     path = place / "config.toml"
     before = read_text(path)

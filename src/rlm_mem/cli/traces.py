@@ -8,15 +8,21 @@ from typing import Annotated, Any
 
 import typer
 
+import rlm_mem
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call, Where
 from rlm_mem.cli.continuum import Goal
-from rlm_mem.cli.ids import known_id
+from rlm_mem.cli.ids import full_id, known_id
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import FOLDED, amount, indented, moment, print_json, screen, table, text
 from rlm_mem.errors import InvalidQuery
 
 Key = Annotated[str, argument("KEY", "A memory: its file, or FILE#ENTRY, or its chunk id.")]
+
+
+def _key(memory: rlm_mem.Memory, given: str) -> str:
+    """A memory by its file, or by an id of its chunk, which may be short."""
+    return given if "/" in given else full_id(memory, given)
 
 
 # --- traces ----------------------------------------------------------------------------------------------------------
@@ -73,7 +79,9 @@ def trace_use(
 ) -> None:
     """Record that a memory, or a plain chunk, was applied, and how it went."""
     with call.open() as memory:
-        used = memory.continuum.traces.use(key, success, project=project, error=error, step=step)
+        used = memory.continuum.traces.use(
+            _key(memory, key), success, project=project, error=error, step=step
+        )
         if hasattr(used, "meta"):
             meta = used.meta
             figures = f"{meta.successes} of {meta.usage_count} uses went well, confidence {meta.confidence_score:.2f}"
@@ -108,7 +116,7 @@ def tier_show(
 ) -> None:
     """Show a memory whole; counted as an access, not as a use."""
     with call.open() as memory:
-        entry = memory.continuum.traces.read(key)
+        entry = memory.continuum.traces.read(_key(memory, key))
     call.report(
         {"key": entry.key, "frontmatter": entry.raw, "body": entry.body, "chunk_id": entry.chunk_id},
         entry.text.rstrip(),
