@@ -293,3 +293,13 @@ def test_lines_are_the_only_text_and_there_are_some(run: Run, tmp_path: Path) ->
     assert "takes no further text" in run("remember", "more", "--jsonl", "-", stdin='"a"').err
     assert "there is no file" in run("remember", "--jsonl", str(tmp_path / "none.jsonl")).err
     assert "stdin is empty" in run("remember", "--jsonl", "-", stdin="\n\n").err
+
+
+def test_of_many_replaced_memories_some_are_named(run: Run) -> None:
+    """Filling a memory may replace thousands: their ids would scroll everything else away."""
+    lines = [f'"Host {n} runs on port {4000 + n}."\n' for n in range(30)]
+    lines += [f'"We moved host {n} from port {4000 + n} to port {5000 + n}."\n' for n in range(30)]
+    told = run("remember", "--jsonl", "-", stdin="".join(lines)).out
+    named = [line for line in told.split("\n") if line.startswith(("replaced ", "to review "))]
+    assert all(line.count("chunk-") + line.count("replace-") <= 20 for line in named)
+    assert "more (--json names all)" in told

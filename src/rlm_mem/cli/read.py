@@ -77,7 +77,7 @@ def search(
     }
     named = {name: value for name, value in given.items() if value is not None}
     words = " ".join(query)
-    if not words.strip():
+    if not words.strip() and not named:
         raise InvalidQuery("the query is empty", hint="give words to look for; rlm-mem list shows everything")
     with call.open() as memory:
         filters = rlm_mem.Filters(**named) if named else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,6 +23,10 @@ from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import clean, json_lines
 from rlm_mem.interchange.records import conversation_of
 from rlm_mem.interchange.report import FolderReport
+
+
+_NAMED = 20
+"""Most ids of a kind that are printed."""
 
 
 def remember(
@@ -297,18 +301,23 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) ->
     if known > 0:
         line += f"; {amount(known, 'chunk')} already known"
     console.print(text(f"{line}  ({seconds:.1f} s)"))
-    for chunk_id in outcome.chunk_ids[:20]:
+    for chunk_id in outcome.chunk_ids[:_NAMED]:
         console.print(text(f"  {chunk_id}", "cyan"))
-    if len(outcome.chunk_ids) > 20:
-        console.print(text(f"  … and {len(outcome.chunk_ids) - 20:,} more (--json names all)", "dim"))
+    if len(outcome.chunk_ids) > _NAMED:
+        console.print(text(f"  … and {len(outcome.chunk_ids) - _NAMED:,} more (--json names all)", "dim"))
     if known > 0 and changes:
         console.print(text("what was known stays as it is; rlm-mem chunk update ID changes it", "yellow"))
     if outcome.replaced:
-        console.print(text(f"replaced {', '.join(outcome.replaced)}"))
+        console.print(text(f"replaced {_ids(outcome.replaced)}"))
     if outcome.proposed:
-        console.print(text(f"to review (rlm-mem review show ID): {', '.join(outcome.proposed)}"))
+        console.print(text(f"to review (rlm-mem review show ID): {_ids(outcome.proposed)}"))
     if outcome.secrets:
         console.print(text(str(rlm_mem.SecretsFound(outcome.secrets, outcome.hidden)), "yellow"))
+
+
+def _ids(ids: Sequence[str]) -> str:
+    more = f" … and {len(ids) - _NAMED:,} more (--json names all)" if len(ids) > _NAMED else ""
+    return ", ".join(ids[:_NAMED]) + more
 
 
 def _show_folder(report: FolderReport) -> None:
