@@ -24,7 +24,6 @@ from rlm_mem.interchange.reading import clean, json_lines
 from rlm_mem.interchange.records import conversation_of
 from rlm_mem.interchange.report import FolderReport
 
-
 _NAMED = 20
 """Most ids of a kind that are printed."""
 
