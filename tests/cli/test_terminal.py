@@ -293,3 +293,15 @@ def test_words_of_other_alphabets_are_found_in_the_plain_c_locale(tmp_path: Path
         assert ran.returncode == 0, ran.stderr
     assert "Zoë lives in Zürich." in ran.stdout
     assert (tmp_path / "brän" / "memory").is_dir()
+
+
+def test_a_narrow_terminal_shows_ids_and_content_whole(
+    run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = run("list").out
+    assert all(one in shown.split() for one in notes.values())
+    assert "Ana drinks green tea" in shown
+    run("link", notes["tea"], notes["cake"], "supports")
+    column = [line.split() for line in run("link", "list", notes["tea"]).out.splitlines()[1:]]
+    assert column[0][2] + "".join(row[0] for row in column[1:]) == notes["cake"]

@@ -39,7 +39,7 @@ def export(
     """Export memories: a folder of Markdown that opens in Obsidian, JSON lines, or one zip archive."""
     with call.open() as memory:
         if chunk is not None:
-            _export_one(memory, chunk, target, overwrite)
+            _export_one(memory, chunk, target, overwrite, call)
             return
         if target is None or target == "-":
             raise InputError(
@@ -72,10 +72,14 @@ def export(
         note(f"{amount(report.unreadable, 'chunk')} could not be read: rlm-mem store check says why.")
 
 
-def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bool) -> None:
+def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bool, call: Call) -> None:
     chunk_id = full_id(memory, chunk_id)
     made = export_to_markdown(chunk_id, store=memory.store)
     if target is None or target == "-":
+        if call.json:
+            raise InputError(
+                "one chunk is printed as Markdown", hint=f"rlm-mem show {chunk_id} --json prints JSON"
+            )
         sys.stdout.write(safe(made) if sys.stdout.isatty() else made)
         return
     path = Path(target)
@@ -86,7 +90,7 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
             handle.write(made.encode("utf-8"))
     except FileExistsError:
         raise InputError(f"{path} is there already", hint="--overwrite writes over it") from None
-    screen().print(text(f"exported {chunk_id} to {path}"))
+    call.report({"chunk_id": chunk_id, "target": str(path)}, f"exported {chunk_id} to {path}")
 
 
 def import_(

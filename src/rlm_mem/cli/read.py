@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import rlm_mem
@@ -30,6 +31,10 @@ from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
 
 LINKS = 8  # most links shown below a chunk; rlm-mem link list shows all
 PARTS = 8  # most parts of a score shown, strongest first; --json has all
+
+
+_NARROW = 60
+"""Columns below which a list takes several lines for each chunk."""
 
 
 def search(
@@ -232,7 +237,18 @@ def list_(
     if not chunks:
         console.print(text(f"none of {amount(held, 'chunk')} fits" if held else "nothing here", "dim"))
         return
-    wide = console.width >= 100
+    if console.width < _NARROW:
+        for chunk in chunks:
+            console.print(text(chunk.id, "cyan"))
+            console.print(text(f"  {day(chunk.metadata.at)} · {chunk.type}", "dim"))
+            console.print(indented(one_line(chunk.content), 4))
+    else:
+        console.print(_chunks_table(chunks, wide=console.width >= 100))
+    if len(chunks) == limit:
+        console.print(text(f"the first {limit}; --limit and --offset show more", "dim"))
+
+
+def _chunks_table(chunks: Sequence[rlm_mem.Chunk], *, wide: bool) -> rich.Table:
     columns: list[str | tuple[str, dict[str, Any]]] = [
         ("id", {"style": "cyan", "overflow": "fold"}),
         "date",
@@ -247,9 +263,7 @@ def list_(
         if wide:
             row += [str(chunk.tokens), text(", ".join(chunk.tags))]
         made.add_row(*row, text(one_line(chunk.content)))
-    console.print(made)
-    if len(chunks) == limit:
-        console.print(text(f"the first {limit}; --limit and --offset show more", "dim"))
+    return made
 
 
 def tags(

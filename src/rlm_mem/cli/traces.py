@@ -10,7 +10,7 @@ import typer
 
 import rlm_mem
 from rlm_mem.cli import options
-from rlm_mem.cli.call import Call, Where
+from rlm_mem.cli.call import Call
 from rlm_mem.cli.continuum import Goal
 from rlm_mem.cli.ids import full_id, known_id
 from rlm_mem.cli.options import argument, flag, option
@@ -29,7 +29,7 @@ def _key(memory: rlm_mem.Memory, given: str) -> str:
 
 
 def trace_record(
-    call: Where,
+    call: Call,
     goal: Goal,
     steps: Annotated[
         Path | None,
@@ -53,7 +53,7 @@ def trace_record(
             goal, _steps(steps), success=success, indicators=indicator or (), preconditions=precondition or (),
             project=project, task_type=task_type, notes=notes, session=session,
         )  # fmt: skip
-    screen().print(text(entry.key, "cyan"))
+    call.report({"key": entry.key}, entry.key, "cyan")
 
 
 def _steps(path: Path | None) -> list[dict[str, Any]]:
@@ -70,7 +70,7 @@ def _steps(path: Path | None) -> list[dict[str, Any]]:
 
 
 def trace_use(
-    call: Where,
+    call: Call,
     key: Key,
     success: Annotated[bool, option("--success/--failure", "", "How it went.")],
     project: Annotated[str | None, option("--project", "NAME", "Where it was used.")] = None,
@@ -84,10 +84,11 @@ def trace_use(
         )
         if hasattr(used, "meta"):
             meta = used.meta
-            figures = f"{meta.successes} of {meta.usage_count} uses went well, confidence {meta.confidence_score:.2f}"
+            confidence = meta.confidence_score
+            told = f"{meta.successes} of {meta.usage_count} uses went well, "
         else:
-            figures = f"confidence {used.metadata.confidence:.2f}"
-    screen().print(text(figures))
+            confidence, told = used.metadata.confidence, ""
+    call.report({"confidence": confidence}, f"{told}confidence {confidence:.2f}")
 
 
 def tier_list(
@@ -152,7 +153,7 @@ def tier_log(
 
 
 def tier_undo(
-    call: Where,
+    call: Call,
     transition: Annotated[str, argument("ID", "One of rlm-mem tier log, or its beginning.")],
     reason: Annotated[str, option("--reason", "TEXT", "Why.")] = "undone by hand",
 ) -> None:
@@ -161,7 +162,10 @@ def tier_undo(
         known = memory.continuum.changes.transitions()
         full = known_id(transition, known, "transition", "rlm-mem tier log shows those that can be undone.")
         change = memory.continuum.undo(full, reason)
-    screen().print(text(f"undone: {change.entry} is {change.tier_to or 'as it was'} again"))
+    call.report(
+        {"undone": full, "entry": change.entry},
+        f"undone: {change.entry} is {change.tier_to or 'as it was'} again",
+    )
 
 
 def tier_health(
@@ -219,18 +223,18 @@ def state_show(
 
 
 def state_set(
-    call: Where,
+    call: Call,
     name: Annotated[str, argument("NAME", "plan, context, history or constraints.")],
     content: Annotated[str, argument("TEXT", "Its new text.")],
 ) -> None:
     """Replace one text of the working state."""
     with call.open(create=True) as memory:
         memory.continuum.workspace.put(name, content)
-    screen().print(text(f"{name} set"))
+    call.report({"set": name}, f"{name} set")
 
 
 def state_step(
-    call: Where,
+    call: Call,
     tool: Annotated[str, argument("TOOL", "The tool that was called.")],
     arguments: Annotated[str, option("--call", "TEXT", "What it was called with.")] = "",
     result: Annotated[str, option("--result", "TEXT", "What came out.")] = "",
@@ -238,13 +242,13 @@ def state_step(
     """Bring the working state up to date after a tool call."""
     with call.open(create=True) as memory:
         memory.continuum.workspace.after_tool_call(tool, arguments, result)
-    screen().print(text(f"noted {tool}"))
+    call.report({"noted": tool}, f"noted {tool}")
 
 
 def state_clear(
-    call: Where,
+    call: Call,
 ) -> None:
     """Clear the working state: on boot, or to start over. Nothing else is touched."""
     with call.open() as memory:
         gone = memory.continuum.workspace.clear()
-    screen().print(text(f"cleared {amount(len(gone), 'file')}"))
+    call.report({"cleared": gone}, f"cleared {amount(len(gone), 'file')}")
