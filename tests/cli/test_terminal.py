@@ -206,7 +206,12 @@ def test_an_interrupted_command_says_so(run: Run, notes: Notes, monkeypatch: pyt
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Memory, "search", interrupted)
-    assert run("search", "x").code == 130
+    ran = run("search", "x")
+    assert (ran.code, ran.err) == (130, "rlm-mem: interrupted\n")
+    monkeypatch.setattr(Memory, "remember", interrupted)
+    ran = run("remember", "x")
+    assert ran.code == 130
+    assert "the same command goes on from there" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,18 @@ from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_id
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, note, one_line, pairs, print_json, progress, safe, screen, text
+from rlm_mem.cli.terminal import (
+    amount,
+    note,
+    one_line,
+    pairs,
+    print_json,
+    progress,
+    resumable,
+    safe,
+    screen,
+    text,
+)
 from rlm_mem.errors import InputError
 from rlm_mem.interchange import export_store, export_to_markdown, import_source
 from rlm_mem.interchange.detection import format_named
@@ -122,7 +133,7 @@ def import_(
         raise InputError(
             "--watch goes with none of --dry-run, --format, --replace, --again, --history, --secrets, --trust"
         )
-    with call.open(create=not dry_run) as memory:
+    with resumable(), call.open(create=not dry_run) as memory:
         if watch:
             _watch(memory, source, every, _printer(call.json))
             return

@@ -16,7 +16,7 @@ from rlm_mem.cli import options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, note, one_line, print_json, progress, screen, text
+from rlm_mem.cli.terminal import amount, note, one_line, print_json, progress, resumable, screen, text
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.interchange.folders import sync_folder, watch_folder
 from rlm_mem.interchange.places import Unreadable
@@ -117,7 +117,7 @@ def remember(
     if dry_run and (texts or not folder):
         raise InputError("--dry-run needs a folder", hint="give --folder PATH, and no text or file")
     started = time.perf_counter()
-    with call.open(create=not dry_run) as memory:
+    with resumable(), call.open(create=not dry_run) as memory:
         about_folder: dict[str, Any] = dict(
             named, patterns=tuple(pattern or ()), conversation_id=conversation
         )

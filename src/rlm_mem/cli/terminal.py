@@ -158,6 +158,16 @@ def print_error(message: str, hint: str | None = None) -> None:
         console.print(text("hint: ", "bold") + text(" ".join(safe(hint).split())), soft_wrap=True)
 
 
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Say, when Ctrl-C ends what is done inside, that the command may be given again."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note("what is stored stays; the same command goes on from there")
+        raise
+
+
 def note(message: str) -> None:
     """A remark for people, on stderr."""
     messages().print(text(message, "dim"), soft_wrap=True)
