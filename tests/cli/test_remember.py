@@ -217,9 +217,9 @@ def test_text_that_cannot_be_remembered_is_one_line_and_an_exit_code(
 
 def test_a_file_that_is_not_text_is_refused(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "data.bin"
-    path.write_bytes(b"\xff\xfe\x00\x01")
+    path.write_bytes(b"\xff\xd8\xff\xe0 a picture")
     assert run("remember", "--file", str(path)).code == 2
-    assert run("remember", stdin=b"\xff\xfe\x00\x01").code == 2
+    assert run("remember", stdin=b"\xff\xd8\xff\xe0 a picture").code == 2
 
 
 def test_the_outcome_is_printed(run: Run) -> None:
@@ -303,3 +303,22 @@ def test_of_many_replaced_memories_some_are_named(run: Run) -> None:
     named = [line for line in told.split("\n") if line.startswith(("replaced ", "to review "))]
     assert all(line.count("chunk-") + line.count("replace-") <= 20 for line in named)
     assert "more (--json names all)" in told
+
+
+def test_a_text_in_utf_16_with_its_mark_is_read_as_in_a_folder(run: Run) -> None:
+    Path("note.txt").write_text("The café is closed.", encoding="utf-16")
+    (one,) = run("remember", "--file", "note.txt", "--json").json["chunk_ids"]
+    assert run("show", one, "--raw").out == "The café is closed.\n"
+    assert run("remember", stdin=Path("note.txt").read_bytes()).code == 0
+
+
+@pytest.mark.local_only("name a folder without a memory")
+def test_a_dry_run_needs_no_memory_and_makes_none(run: Run, tmp_path: Path) -> None:
+    Path("notes").mkdir()
+    Path("notes/boat.md").write_text("The key hangs behind the clock.", encoding="utf-8")
+    nowhere = tmp_path / "nowhere"
+    for command in (["remember", "--folder", "notes"], ["import", "notes"]):
+        ran = run("--brain", str(nowhere), *command, "--dry-run")
+        assert ran.code == 0, ran.err
+        assert "would be" in ran.out
+        assert not nowhere.exists()

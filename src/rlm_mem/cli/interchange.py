@@ -133,7 +133,7 @@ def import_(
         raise InputError(
             "--watch goes with none of --dry-run, --format, --replace, --again, --history, --secrets, --trust"
         )
-    with resumable(), call.open(create=not dry_run) as memory:
+    with resumable(), call.writing(dry_run=dry_run) as memory:
         if watch:
             _watch(memory, source, every, _printer(call.json))
             return

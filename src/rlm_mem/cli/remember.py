@@ -117,7 +117,7 @@ def remember(
     if dry_run and (texts or not folder):
         raise InputError("--dry-run needs a folder", hint="give --folder PATH, and no text or file")
     started = time.perf_counter()
-    with resumable(), call.open(create=not dry_run) as memory:
+    with resumable(), call.writing(dry_run=dry_run) as memory:
         about_folder: dict[str, Any] = dict(
             named, patterns=tuple(pattern or ()), conversation_id=conversation
         )
