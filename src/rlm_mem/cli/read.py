@@ -105,7 +105,7 @@ def search(
         console.print(text("nothing found with these filters" if unfiltered else "nothing found", "dim"))
     for hit in hits:
         outside = f"{hit.trust} ({hit.origin})" if hit.trust == "untrusted" else None
-        about = [hit.type, day(hit.at), hit.author, hit.conversation_id, outside]
+        about = [hit.type, day(hit.at), outside, hit.author, hit.conversation_id]  # the last may be cut
         head = text(f"{hit.score:6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
         head += text("  " + " · ".join(part for part in about if part), "dim")
         console.print(head, no_wrap=True, overflow="ellipsis")
@@ -241,7 +241,7 @@ def list_(
         for chunk in chunks:
             console.print(text(chunk.id, "cyan"))
             console.print(text(f"  {day(chunk.metadata.at)} · {chunk.type}", "dim"))
-            console.print(indented(one_line(chunk.content), 4))
+            console.print(indented(_shown(chunk), 4))
     else:
         console.print(_chunks_table(chunks, wide=console.width >= 100))
     if len(chunks) == limit:
@@ -262,8 +262,13 @@ def _chunks_table(chunks: Sequence[rlm_mem.Chunk], *, wide: bool) -> rich.Table:
         row: list[rich.RenderableType] = [text(chunk.id), day(chunk.metadata.at), text(chunk.type)]
         if wide:
             row += [str(chunk.tokens), text(", ".join(chunk.tags))]
-        made.add_row(*row, text(one_line(chunk.content)))
+        made.add_row(*row, text(_shown(chunk), "dim" if chunk.metadata.superseded_by else ""))
     return made
+
+
+def _shown(chunk: rlm_mem.Chunk) -> str:
+    """The content on one line; what a newer memory replaced says so."""
+    return one_line(f"{'out of date: ' if chunk.metadata.superseded_by else ''}{chunk.content}")
 
 
 def tags(

@@ -81,8 +81,9 @@ def _plain(case: Case) -> object:
 
 
 def _outcome(case_id: str, change: Change, kept: str) -> str:
-    if case_id.startswith(("replace", "contradict")):
-        return f"{change.entry} {'is linked with' if change.op == 'approved' else 'stays beside'} the older memory"
+    kind = case_id.partition("-")[0]
+    if kind in ("replace", "contradict"):
+        return f"{change.entry} {f'{kind}s' if change.op == 'approved' else 'stays beside'} the older memory"
     return f"{change.entry} is {change.tier_to or kept}"
 
 
