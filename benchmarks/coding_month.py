@@ -22,7 +22,7 @@ from typing import Any
 
 from rlm_mem import Memory
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS
-from rlm_mem.mcp.hooks import answer
+from rlm_mem.mcp.hooks import carry_out
 from rlm_mem.text.tokens import count_tokens
 from support import Report, arguments, percentile
 
@@ -61,12 +61,9 @@ def month(half: dict[str, Any], seed: int, folder: Path) -> dict[str, Any]:
         name = "conversation_id" if client.name == "cursor" else "session_id"
         given = event(client.name, kind, roots[project], transcript, **{name: f"s-{number}", **more})
         before = time.perf_counter()
-        said = answer(kind, client, given, opened, brain=brain)
+        said = carry_out(kind, client.name, given, opened, brain=brain)
         seconds.append(time.perf_counter() - before)
-        if not said:
-            return ""
-        output = json.loads(said)
-        return str(output.get("additional_context") or output["hookSpecificOutput"]["additionalContext"])
+        return said
 
     number, sentences, start_tokens = 0, 0, []
     for day in days:

@@ -112,6 +112,30 @@ def test_a_source_is_gone_with_what_lies_below_it(place: Path | str) -> None:
         assert len(erase(memory.store, source="talk-7", dry_run=False).chunk_ids) == 1
 
 
+def test_no_part_of_a_recorded_run_stays_for_a_later_erasure_to_miss(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        memory.remember("Tessa keeps the key of the tower.")
+        memory.remember("Wendel rings the bell of the tower at noon.")
+        memory.recall("Who has the key of the tower, and who rings the bell of the tower?")
+        erase(memory.store, person="Tessa", dry_run=False)
+        report = erase(memory.store, person="Wendel", dry_run=False)
+        assert verify_erasure(memory.store, report) == []
+        assert b"rings the bell of the tower at noon" not in everything(memory)
+        assert not list(memory.store.files.names("trajectories", recursive=True))
+
+
+@pytest.mark.local_only("tear a file")
+def test_a_torn_record_of_a_run_is_erased_too(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("Somebody else has the key.")
+        torn = tmp_path / "brain/memory/trajectories/2026-03/traj-20260302T100000-00000000.jsonl"
+        torn.parent.mkdir(parents=True)
+        torn.write_text('{"kind": "call", "prompt": "Tessa said', encoding="utf-8")
+        report = erase(memory.store, person="Tessa", dry_run=False)
+        assert report.files and not torn.exists()
+        assert verify_erasure(memory.store, report) == []
+
+
 def test_an_admin_erases_over_http_in_every_namespace(tmp_path: Path) -> None:
     """The report that comes back verifies it; a server of one namespace refuses."""
     brain = tmp_path / "brain"
@@ -171,7 +195,24 @@ def test_the_command_erases_and_verifies(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["erase", "--person", NAME, "--apply", *brain]) == 2
     assert main(["erase", "--person", NAME, "--apply", "--report", str(report), *brain]) == 0
     assert main(["erase", "--verify", str(report), *brain]) == 0
+    capsys.readouterr()
+    assert main(["erase", "--person", NAME, *brain]) == 0
+    assert capsys.readouterr().out == f"nothing names {NAME}\n"
     assert main(["remember", SAYS, *brain]) == 0
     assert main(["erase", "--verify", str(report), *brain]) == 1
     report.write_text("[]")
     assert main(["erase", "--verify", str(report), *brain]) == 2
+
+
+def test_the_command_erases_a_folder_by_a_relative_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes/boat.md").write_text("The key hangs behind the clock.", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert main(["--brain", "brain", "remember", "--folder", "notes"]) == 0
+    capsys.readouterr()
+    assert main(["--brain", "brain", "erase", "--source", "notes/boat.md"]) == 0
+    assert capsys.readouterr().out.startswith("would erase 1 chunk, ")
+    assert main(["--brain", "brain", "erase", "--source", "notes/ship.md"]) == 0
+    assert capsys.readouterr().out.startswith("nothing came from notes/ship.md\n")

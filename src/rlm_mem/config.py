@@ -453,7 +453,11 @@ def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
 
 
 def _is_loopback(url: str) -> bool:
-    return urlsplit(url).hostname in ("localhost", "127.0.0.1", "::1")
+    try:
+        host = urlsplit(url).hostname
+    except ValueError:  # "http://[": not an address
+        return False
+    return host in ("localhost", "127.0.0.1", "::1")
 
 
 def _from_environ(environ: Mapping[str, str]) -> dict[str, dict[str, Any]]:

@@ -212,8 +212,20 @@ def test_a_session_is_bounded_and_screened(hook: Hook, brain: Path, tmp_path: Pa
     ]
     hook("stop", transcript=written(tmp_path / "t.jsonl", "claude-code", said))
     kept = texts(brain)
-    assert len(kept) == 12
+    assert len(kept) == 30
     assert not any("sk-proj" in text for text in kept)
+
+
+@pytest.mark.local_only("about transcripts, not about the store")
+def test_trying_the_rules_hides_what_a_hook_would_hide_and_names_the_bound(run: Run, tmp_path: Path) -> None:
+    key = "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789ABCD"
+    said = [("user", f"Always use the key {key} for the staging server of the ledger.")]
+    said += [
+        ("user", f"We decided to name module {number} of the ledger after a river.") for number in range(31)
+    ]
+    shown = run("hook", "try", str(written(tmp_path / "t.jsonl", "claude-code", said))).out
+    assert "sk-proj" not in shown
+    assert shown.endswith("32 messages, 31 kept; only the first 30 of one session\n")
 
 
 HOSTILE = [
@@ -340,6 +352,44 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
         ),
         ("I looked at the logs. We decided to store dates in UTC.", ["We decided to store dates in UTC."]),
         ("ok don't add retries anywhere in this repo", ["ok don't add retries anywhere in this repo"]),
+        ("We use Decimal for all amounts, never float.", ["We use Decimal for all amounts, never float."]),
+        (
+            "The export has a header of two lines. Please keep that in mind.",
+            ["The export has a header of two lines."],
+        ),
+        ("We use Decimal, never float numbers. Remember that!", ["We use Decimal, never float numbers."]),
+        ("That was a good idea. Please remember that.", []),
+        ("Keys always come from the environment.", ["Keys always come from the environment."]),
+        (
+            "don't run the whole suite each time, only the touched tests",
+            ["don't run the whole suite each time, only the touched tests"],
+        ),
+        (
+            "Marta owns the chart of accounts, ask her before changing account numbers",
+            ["Marta owns the chart of accounts, ask her before changing account numbers"],
+        ),
+        (
+            "the importer must finish within 15 minutes, the window ends at 4",
+            ["the importer must finish within 15 minutes, the window ends at 4"],
+        ),
+        (
+            "we considered Redis for the queue but decided against it",
+            ["we considered Redis for the queue but decided against it"],
+        ),
+        (
+            "prefer small functions over classes in this repo",
+            ["prefer small functions over classes in this repo"],
+        ),
+        ("My password for the vpn of the office is hunter2-Xy7! Please remember that.", []),
+        ("2026-11-19 22:01:11 INFO we decided to retry the payment", []),
+        ("[WARN] Always use TLS for connections to the broker", []),
+        ("ValueError: never use a float for the amount here", []),
+        ("oh, never mind the failing build on the server", []),
+        ("it never works on the staging server of ours", []),
+        ("we never finished the migration of the old server", []),
+        ("we only have two failing tests left on main", []),
+        ("I have to be at the dentist before noon, at least by eleven", []),
+        ("you can run the importer until it fails at least once", []),
         ("Actually, can you rename the file to handler.ts and delete the old one", []),
         ("No, let me check the config file of the server first", []),
         ("No, the importer reads handler.ts from disk", ["No, the importer reads handler.ts from disk"]),

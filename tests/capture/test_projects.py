@@ -82,6 +82,18 @@ def test_the_home_folder_is_no_project(tmp_path: Path) -> None:
     assert project_of(plain, home=tmp_path).namespace.startswith("project/local/notes-")  # type: ignore[union-attr]
 
 
+@pytest.mark.local_only("name a folder without a memory")
+def test_a_project_is_shown_before_there_is_a_memory(run: Run, tmp_path: Path) -> None:
+    repository(Path.cwd(), "git@github.com:acme/ledger.git")
+    nowhere = tmp_path / "no brain"
+    shown = run("--brain", str(nowhere), "project", "show")
+    assert (shown.code, shown.out.splitlines()[0]) == (0, "project/github.com/acme/ledger")
+    assert f"no memory at {nowhere} yet" in shown.err and not nowhere.exists()
+    missing = run("--brain", str(nowhere), "list")
+    assert missing.code == 1
+    assert f"hint: rlm-mem store init '{nowhere}' makes one" in missing.err
+
+
 def test_memories_move_between_project_and_person(run: Run, brain: Path | str) -> None:
     repository(Path.cwd(), "git@github.com:acme/ledger.git")
     own = "project/github.com/acme/ledger"

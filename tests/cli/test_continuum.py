@@ -26,6 +26,12 @@ def log(run: Run, tmp_path: Path) -> str:
     return ran.out.strip()
 
 
+def test_a_use_of_a_plain_chunk_is_recorded_by_a_short_id(run: Run) -> None:
+    (whole,) = run("remember", "The pump needs a new seal.", "--json").json["chunk_ids"]
+    assert run("trace", "use", whole.rpartition("-")[2], "--success").out.startswith("confidence ")
+    assert "there is no chunk nosuch" in run("tier", "show", "nosuch").err
+
+
 def trace_key(run: Run) -> str:
     return str(run("trace", "list", "--tier", "mid", "--json").json[0]["file"])
 

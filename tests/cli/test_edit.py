@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from pathlib import Path
 
@@ -111,6 +112,25 @@ def test_edit_refuses_when_somebody_else_changed_the_chunk(
     ran = run("edit", notes["tea"])
     assert ran.code == 1
     assert run("show", "--raw", notes["tea"]).out == "somebody else was quicker\n"
+    kept = re.search(r"kept in (\S+)", ran.err)
+    assert kept and "white tea" in Path(kept[1]).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("script", "message"),
+    [
+        ('printf "caf\\351" > "$1"', "not text in UTF-8"),
+        ('rm "$1"', "removed the file"),
+        (': > "$1"', "content is empty"),
+    ],
+)
+def test_what_an_editor_cannot_have_meant_is_refused_in_one_sentence(
+    run: Run, notes: Notes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, message: str
+) -> None:
+    monkeypatch.setenv("EDITOR", editor(tmp_path, script))
+    ran = run("edit", notes["tea"])
+    assert (ran.code, run("show", "--json", notes["tea"]).json["revision"]) == (2, 1)
+    assert message in ran.err
 
 
 def test_edit_without_an_editor_is_bad_input(run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +149,11 @@ def test_an_editor_that_fails_changes_nothing(
 
 def test_a_deleted_chunk_is_gone_until_it_is_restored(run: Run, notes: Notes) -> None:
     assert run("delete", notes["tea"]).code == 0
-    assert run("show", notes["tea"]).code == 1
+    for command in ("show", "delete", "edit"):
+        ran = run(command, notes["tea"])
+        assert ran.code == 1
+        assert f"{notes['tea']} is deleted" in ran.err, command
+        assert f"rlm-mem chunk restore {notes['tea']}" in ran.err, command
     assert [chunk["id"] for chunk in run("list", "--archived", "--json").json] == [notes["tea"]]
     assert run("restore", notes["tea"]).code == 0
     assert run("show", notes["tea"]).code == 0
@@ -151,9 +175,24 @@ def test_a_permanent_delete_asks_for_confirmation(run: Run, notes: Notes) -> Non
     assert run("restore", notes["tea"]).code == 1
 
 
+def test_a_chunk_in_quarantine_is_named_and_released_by_a_short_id(run: Run, notes: Notes) -> None:
+    short = notes["tea"].rpartition("-")[2]
+    run("chunk", "quarantine", short)
+    hidden = run("show", short)
+    assert hidden.code == 1
+    assert f"{notes['tea']} is in quarantine" in hidden.err
+    assert run("chunk", "release", short).out.startswith(f"{notes['tea']} is released")
+    assert run("show", short).code == 0
+    assert run("chunk", "release", short).code == 1
+
+
+def test_tags_are_not_set_and_removed_at_once(run: Run, notes: Notes) -> None:
+    assert run("update", notes["tea"], "--tag", "x", "--no-tags").code == 2
+
+
 def test_undo_brings_back_the_version_before(run: Run, notes: Notes) -> None:
     run("update", notes["tea"], "--content", "wrong")
-    assert run("undo", notes["tea"]).code == 0
+    assert run("undo", notes["tea"]).out.endswith("is as it was in revision 1 again, as revision 3\n")
     assert "green tea" in run("show", "--raw", notes["tea"]).out
 
 

@@ -117,3 +117,19 @@ def test_completion_offers_commands_of_groups_and_options() -> None:
 
     assert {"check", "checkpoint"} <= set(offered("rlm-mem store che").split())
     assert "--since" in offered("rlm-mem list --si")
+
+
+#: Commands whose output is no report: servers, what hooks and clients read, JSON lines.
+WITHOUT_JSON = {
+    "serve", "mcp", "trajectories export",
+    "hook session-start", "hook user-prompt", "hook stop", "hook pre-compact", "hook session-end",
+}  # fmt: skip
+
+
+def test_every_command_that_reports_something_takes_json() -> None:
+    without = {
+        row.path
+        for row in EVERY
+        if not any("--json" in getattr(one, "opts", ()) for one in loaded(row).params)
+    }
+    assert without == WITHOUT_JSON

@@ -44,6 +44,16 @@ def test_list_filters(run: Run, notes: Notes, options: list[str], expected: set[
     assert {chunk["id"] for chunk in ran.json} == {notes[name] for name in expected}
 
 
+@pytest.mark.parametrize("width", ["100", "50"])
+def test_list_marks_what_a_newer_memory_replaced(
+    run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch, width: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", width)
+    assert "out of date" not in run("list").out
+    assert run("chunk", "supersede", notes["tea"], notes["cake"]).code == 0
+    assert "out of date: Ana" in run("list").out
+
+
 def test_list_pages_through_the_chunks(run: Run, notes: Notes) -> None:
     pages = [run("list", "--json", "--limit", "3", "--offset", str(start)).json for start in (0, 3)]
     assert [len(page) for page in pages] == [3, 1]
@@ -105,6 +115,14 @@ def test_search_finds_by_words_and_shows_the_matching_text(run: Run, notes: Note
     assert ran.out.index(notes["tea"]) < ran.out.index("green tea")
 
 
+def test_search_shows_in_a_narrow_terminal_that_a_hit_is_untrusted(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    run("remember", "The lamp is green.", "--origin", "web", "--conversation", "a long name of a talk " * 4)
+    assert "untrusted (web)" in run("search", "lamp").out.splitlines()[0]
+
+
 def test_search_json_holds_scores_in_order(run: Run, notes: Notes) -> None:
     hits = run("search", "row-level security of the database", "--json").json
     assert hits[0]["chunk_id"] == notes["reason"]
@@ -142,6 +160,18 @@ def test_search_refuses_an_unknown_unit(run: Run, notes: Notes) -> None:
 def test_an_empty_result_is_not_a_failure(run: Run, notes: Notes) -> None:
     ran = run("search", "xylophone")
     assert (ran.code, ran.out.strip()) == (0, "nothing found")
+
+
+def test_an_empty_query_is_bad_input(run: Run, notes: Notes) -> None:
+    assert run("search", " ").code == 2
+
+
+def test_filters_that_exclude_everything_are_named_as_the_reason(run: Run, notes: Notes) -> None:
+    assert run("search", "tea", "--tag", "nosuch").out == "nothing found with these filters\n"
+    assert run("search", "zeppelin", "--tag", "people").out == "nothing found\n"
+    assert run("list", "--type", "nosuch").out == "none of 4 chunks fits\n"
+    assert run("list", "--archived").out == "nothing here\n"
+    assert run("trajectories", "list", "--operation", "nosuch").code == 2
 
 
 def test_tags_are_counted(run: Run, notes: Notes) -> None:

@@ -36,6 +36,21 @@ def test_a_text_is_remembered_and_can_be_found(run: Run) -> None:
     )
 
 
+def test_what_was_known_keeps_its_tags_and_the_output_says_so(run: Run) -> None:
+    run("remember", "Ana prefers trains")
+    assert "stays as it is" not in run("remember", "Ana prefers trains").out
+    told = run("remember", "Ana prefers trains", "--tag", "travel").out
+    assert "1 chunk already known" in told
+    assert "what was known stays as it is; rlm-mem chunk update ID changes it" in told
+
+
+def test_a_wrong_time_is_named_by_its_option(run: Run) -> None:
+    for option in ("--at", "--expires"):
+        ran = run("remember", "Ana prefers trains", option, "yesterday")
+        assert ran.code == 2
+        assert ran.err.startswith(f"rlm-mem: {option} 'yesterday' is not an ISO 8601 time")
+
+
 def test_confidence_time_and_conversation_are_kept(run: Run) -> None:
     made = run(
         "remember", "Signed.", "--confidence", "0.9", "--at", "2026-01-02T03:04:05Z", "-c", "deal", "--json"
@@ -202,9 +217,9 @@ def test_text_that_cannot_be_remembered_is_one_line_and_an_exit_code(
 
 def test_a_file_that_is_not_text_is_refused(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "data.bin"
-    path.write_bytes(b"\xff\xfe\x00\x01")
+    path.write_bytes(b"\xff\xd8\xff\xe0 a picture")
     assert run("remember", "--file", str(path)).code == 2
-    assert run("remember", stdin=b"\xff\xfe\x00\x01").code == 2
+    assert run("remember", stdin=b"\xff\xd8\xff\xe0 a picture").code == 2
 
 
 def test_the_outcome_is_printed(run: Run) -> None:
@@ -278,3 +293,32 @@ def test_lines_are_the_only_text_and_there_are_some(run: Run, tmp_path: Path) ->
     assert "takes no further text" in run("remember", "more", "--jsonl", "-", stdin='"a"').err
     assert "there is no file" in run("remember", "--jsonl", str(tmp_path / "none.jsonl")).err
     assert "stdin is empty" in run("remember", "--jsonl", "-", stdin="\n\n").err
+
+
+def test_of_many_replaced_memories_some_are_named(run: Run) -> None:
+    """Filling a memory may replace thousands: their ids would scroll everything else away."""
+    lines = [f'"Host {n} runs on port {4000 + n}."\n' for n in range(30)]
+    lines += [f'"We moved host {n} from port {4000 + n} to port {5000 + n}."\n' for n in range(30)]
+    told = run("remember", "--jsonl", "-", stdin="".join(lines)).out
+    named = [line for line in told.split("\n") if line.startswith(("replaced ", "to review "))]
+    assert all(line.count("chunk-") + line.count("replace-") <= 20 for line in named)
+    assert "more (--json names all)" in told
+
+
+def test_a_text_in_utf_16_with_its_mark_is_read_as_in_a_folder(run: Run) -> None:
+    Path("note.txt").write_text("The café is closed.", encoding="utf-16")
+    (one,) = run("remember", "--file", "note.txt", "--json").json["chunk_ids"]
+    assert run("show", one, "--raw").out == "The café is closed.\n"
+    assert run("remember", stdin=Path("note.txt").read_bytes()).code == 0
+
+
+@pytest.mark.local_only("name a folder without a memory")
+def test_a_dry_run_needs_no_memory_and_makes_none(run: Run, tmp_path: Path) -> None:
+    Path("notes").mkdir()
+    Path("notes/boat.md").write_text("The key hangs behind the clock.", encoding="utf-8")
+    nowhere = tmp_path / "nowhere"
+    for command in (["remember", "--folder", "notes"], ["import", "notes"]):
+        ran = run("--brain", str(nowhere), *command, "--dry-run")
+        assert ran.code == 0, ran.err
+        assert "would be" in ran.out
+        assert not nowhere.exists()

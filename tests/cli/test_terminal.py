@@ -206,7 +206,12 @@ def test_an_interrupted_command_says_so(run: Run, notes: Notes, monkeypatch: pyt
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Memory, "search", interrupted)
-    assert run("search", "x").code == 130
+    ran = run("search", "x")
+    assert (ran.code, ran.err) == (130, "rlm-mem: interrupted\n")
+    monkeypatch.setattr(Memory, "remember", interrupted)
+    ran = run("remember", "x")
+    assert ran.code == 130
+    assert "the same command goes on from there" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -293,3 +298,15 @@ def test_words_of_other_alphabets_are_found_in_the_plain_c_locale(tmp_path: Path
         assert ran.returncode == 0, ran.stderr
     assert "Zoë lives in Zürich." in ran.stdout
     assert (tmp_path / "brän" / "memory").is_dir()
+
+
+def test_a_narrow_terminal_shows_ids_and_content_whole(
+    run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    shown = run("list").out
+    assert all(one in shown.split() for one in notes.values())
+    assert "Ana drinks green tea" in shown
+    run("link", notes["tea"], notes["cake"], "supports")
+    column = [line.split() for line in run("link", "list", notes["tea"]).out.splitlines()[1:]]
+    assert column[0][2] + "".join(row[0] for row in column[1:]) == notes["cake"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -202,13 +203,19 @@ def test_settings_are_listed_read_written_and_taken_out(
     for wrong in (
         ("recall.max_iterations", "many"), ("recall.max_iterations", "0"), ("recall.max_iterations", "1000"),
         ("recall.nosuch", "1"), ("nosuch.x", "1"), ("recall", "1"), ("log.level", "loud"), ("types.chunk", "x"),
-        ("llm.model", "cli:rm"), ("llm.base_url", "https://elsewhere.example"),
+        ("llm.model", "cli:rm"), ("llm.base_url", "https://elsewhere.example"), ("llm.base_url", "http://["),
+        ("llm.model", "banana"), ("llm.sub_model", "banana"), ("search.language", "klingon"),
+        ("store.namespace", "two words"), ("ingest.max_tokens", "99"), ("ingest.overlap_tokens", "300"),
     ):  # fmt: skip
         assert run("config", "set", *wrong).code == 2, wrong
     assert (brain / "config.toml").read_text(encoding="utf-8") == written, "what is refused is not written"
+    assert run("config", "unset", "search.language").out.startswith("search.language was not set there")
     monkeypatch.setenv("RLM_MEM_RECALL_MAX_ITERATIONS", "7")
     assert "environment" in run("config", "set", "recall.max_iterations", "5").err
     monkeypatch.delenv("RLM_MEM_RECALL_MAX_ITERATIONS")
+    shown = run("config", "list").out
+    assert re.search(r"secrets\.pii +true +config", shown)
+    assert re.search(r"ingest\.folders +\[\] +default", shown), "as the file has it"
     for setting in ("recall.max_iterations", "secrets.pii", "continuum.task_types"):
         assert run("config", "unset", setting).code == 0
     assert (brain / "config.toml").read_text(encoding="utf-8") == before

@@ -122,7 +122,7 @@ def console(code: str) -> Iterator[str]:
             yield from (
                 f"{line} does not print {one!r}: {printed}"
                 for one in output.splitlines()
-                if plain(one) not in plain(printed)
+                if not any(prints(line_, one) for line_ in printed.splitlines())
             )
         else:
             yield f"{line} is neither run nor in NOT_RUN"
@@ -133,6 +133,11 @@ def run(arguments: list[str]) -> tuple[int, str]:
     printed = io.StringIO()
     with redirect_stdout(printed), redirect_stderr(printed):
         return main(arguments), printed.getvalue()
+
+
+def prints(printed: str, shown: str) -> bool:
+    """Whether a line begins as a page shows it; a line without indentation, such as an answer, has none either."""
+    return plain(printed).startswith(plain(shown)) and printed.startswith(" ") == shown.startswith(" ")
 
 
 def plain(printed: str) -> str:

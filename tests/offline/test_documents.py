@@ -22,6 +22,11 @@ def test_a_figure_of_a_document_comes_with_its_sentence() -> None:
     assert told is not None and told.startswith("The small tank holds 40 litres")
 
 
+def test_a_place_of_a_document_comes_with_its_sentence() -> None:
+    told = answer("Where is the key of the cellar?", "The key of the cellar hangs behind the stove.")
+    assert told == "The key of the cellar hangs behind the stove"
+
+
 @pytest.mark.parametrize(
     ("question", "text"),
     [

@@ -79,6 +79,7 @@ def test_the_entry_starts_this_server_on_this_brain(name: str, run: Run, brain: 
     tail = ["mcp", "--brain", str(brain), "--namespace", "agent/me", "--tools", "all"]
     assert entry["args"][-len(tail) :] == tail
     assert str(settings_file(name)) in ran.out
+    assert f"memory: {brain}\n" in ran.out
 
 
 def test_a_client_that_starts_in_the_project_serves_the_project(run: Run) -> None:

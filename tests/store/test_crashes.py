@@ -13,9 +13,11 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.chunk import decode_chunk
+from rlm_mem.errors import StoreFull
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.local import views
 from tests import killed
 from tests.waiting import takes
 
@@ -242,6 +244,23 @@ def test_a_failure_at_every_file_operation_undoes_the_write(
         store.close()
         sound(base).close()
     pytest.fail("the write never went through")
+
+
+def test_a_write_stands_where_the_views_no_longer_fit_on_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(*_: object) -> None:
+        raise StoreFull("the disk is full: metadata_index.json was not written")
+
+    monkeypatch.setattr(views, "_write", full)
+    with ChunkStore(tmp_path) as store:
+        made = store.create_chunk("The box is blue.")
+        with pytest.raises(StoreFull):
+            store.checkpoint()
+    assert "out of date" in caplog.text
+    monkeypatch.undo()
+    with ChunkStore(tmp_path) as store:
+        assert store.list_chunks() == [made.id]
 
 
 @SAMPLED_OR_ALL

@@ -380,3 +380,19 @@ def test_the_last_moment_of_the_calendar_is_a_time_like_any_other(base: Path) ->
         chunk = store.create_chunk("The lease ends.", occurred_at="9999-12-31T23:59:59.999999Z")
         assert store.totals()["last_at"][:10] == "9999-12-31"
         assert [hit.chunk_id for hit in search(store, "What ends in December 9999?")] == [chunk.id]
+
+
+@pytest.mark.local_only("damage a file")
+def test_a_damaged_file_is_named_once_however_often_it_is_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with ChunkStore(tmp_path) as store:
+        made = store.create_chunk("The mast is made of oak.")
+    path = next((tmp_path / "chunks").rglob(f"{made.id}.json"))
+    path.write_bytes(b'{"schema": oak')
+    with ChunkStore(tmp_path) as store:
+        for _ in range(3):
+            assert store.get_chunk(made.id) is None
+            assert list(store.iter_chunks()) == []
+    told = [one for one in caplog.messages if one.startswith("unreadable chunk file ")]
+    assert len(told) == 1

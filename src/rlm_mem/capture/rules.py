@@ -39,13 +39,15 @@ _LEFT_OUT = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW, s
 #: "We decided to remove it": only the sentence before says what. A later "it" mostly means a word of its own sentence.
 _REFERS = re.compile(r"(?:\S+\s+){1,5}(?:it|them)\b", re.IGNORECASE)
 
+_ASKED = 0.85  # confidence of what the user asked to keep
+
 Search = Callable[[str], object]
 
 
 class CaptureLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The section ``[limits]``: sizes refer to one sentence; tokens to the context given to an agent."""
 
-    per_session: int = 12
+    per_session: int = 30
     per_message: int = 3
     shortest: int = 5
     longest: int = 400
@@ -66,8 +68,8 @@ class RuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     about: str = ""
 
 
-class LeaveOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The section ``[leave_out]``."""
+class Patterns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The section ``[leave_out]`` or ``[asks_to_keep]``."""
 
     patterns: list[str] = []
 
@@ -77,7 +79,8 @@ class RulesText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     limits: CaptureLimits = CaptureLimits()
     rule: list[RuleText] = []
-    leave_out: LeaveOut = LeaveOut()
+    asks_to_keep: Patterns = Patterns()
+    leave_out: Patterns = Patterns()
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ class Rules:
     where: Path
     limits: CaptureLimits
     rules: tuple[tuple[RuleText, tuple[Search, ...]], ...]
+    asks_to_keep: tuple[Search, ...]
     leave_out: tuple[Search, ...]
 
     def kept(self, message: SessionMessage) -> list[Kept]:
@@ -109,6 +113,10 @@ class Rules:
         for sentence, former in self._sentences(message.text):
             if len(found) >= self.limits.per_message:
                 break
+            if message.speaker == "user" and any(search(sentence) for search in self.asks_to_keep):
+                if self._can_be_kept(former) and not (found and former in found[-1].text):
+                    found.append(Kept(former, "asked", "preference", _ASKED))
+                continue
             if (one := self._matched(sentence, message.speaker)) is None:
                 continue
             if self._needs(sentence, former):
@@ -128,7 +136,7 @@ class Rules:
         )
 
     def _sentences(self, text: str) -> Iterator[tuple[str, str]]:
-        """Sentences of the right length, in order, without those of code, headings, tables and quoted lines.
+        """Sentences in order, without those of code, headings, tables and quoted lines.
 
         Each with the sentence before it in its paragraph, of any length; empty for the first.
         """
@@ -141,11 +149,21 @@ class Rules:
             for start, end in units(text, begin, block.end):
                 former = sentence
                 sentence = " ".join(text[start:end].replace("’", "'").split()).strip("*_ ")
-                if len(sentence) > self.limits.longest or len(sentence.split()) < self.limits.shortest:
-                    continue
                 yield sentence, former
 
+    def _can_be_kept(self, sentence: str) -> bool:
+        """Whether a sentence has the right length, and says something outside of its conversation."""
+        return (
+            len(sentence) <= self.limits.longest
+            and len(sentence.split()) >= self.limits.shortest
+            # "Let's use it instead." means nothing outside of its conversation.
+            and len(set(get_analyser().terms(sentence))) >= self.limits.content_words
+            and not any(search(sentence) for search in self.leave_out)
+        )
+
     def _matched(self, sentence: str, speaker: Speaker) -> Kept | None:
+        if len(sentence) > self.limits.longest or len(sentence.split()) < self.limits.shortest:
+            return None
         rule = next(
             (
                 rule
@@ -154,10 +172,7 @@ class Rules:
             ),
             None,
         )
-        if rule is None or any(search(sentence) for search in self.leave_out):
-            return None
-        # "Let's use it instead." means nothing outside of its conversation.
-        if len(set(get_analyser().terms(sentence))) < self.limits.content_words:
+        if rule is None or not self._can_be_kept(sentence):
             return None
         return Kept(sentence, rule.name, rule.type, rule.confidence)
 
@@ -202,7 +217,8 @@ def _written(path: Path, data: bytes) -> RulesText:
         written = msgspec.convert(_toml(data), RulesText)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
         raise InvalidConfig(f"{path}: {error}", hint=f"{SHIPPED} shows the form") from None
-    patterns = [len(rule.patterns) for rule in written.rule] + [len(written.leave_out.patterns)]
+    patterns = [len(rule.patterns) for rule in written.rule]
+    patterns += [len(written.leave_out.patterns), len(written.asks_to_keep.patterns)]
     if len(written.rule) > _MAX_RULES or max(patterns) > _MAX_PATTERNS:
         raise InvalidConfig(f"{path}: at most {_MAX_RULES} rules of {_MAX_PATTERNS} patterns each")
     for name, value in msgspec.to_builtins(written.limits).items():
@@ -224,6 +240,7 @@ def _compiled(path: Path, data: bytes) -> Rules:
             (rule, tuple(_search(pattern, f"{path}: rule {rule.name!r:.60}") for pattern in rule.patterns))
             for rule in written.rule
         ),
+        tuple(_search(pattern, f"{path}: asks_to_keep") for pattern in written.asks_to_keep.patterns),
         tuple(_search(pattern, f"{path}: leave_out") for pattern in written.leave_out.patterns),
     )
 

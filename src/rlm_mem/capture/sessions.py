@@ -23,9 +23,18 @@ from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.text.secrets import screen
 
 if TYPE_CHECKING:
+    from rlm_mem.config import SecretsConfig
     from rlm_mem.memory import Memory
 
-__all__ = ["CAPTURED", "Captured", "Session", "capture_messages", "capture_transcript", "state_name"]
+__all__ = [
+    "CAPTURED",
+    "Captured",
+    "Session",
+    "capture_messages",
+    "capture_transcript",
+    "screened",
+    "state_name",
+]
 
 #: Tag of captured memories.
 CAPTURED = "captured"
@@ -135,10 +144,7 @@ def _keep(
 ) -> Captured:
     captured = Captured()
     for message in messages:
-        # The whole message at once: the lines of a private key are not recognisable one by one.
-        safe = SessionMessage(
-            message.speaker, screen(message.text, memory.config.secrets, "redact").text, message.at
-        )
+        safe = screened(message, memory.config.secrets)
         for one in rules.kept(safe):
             text = f"{_SPEAKERS[safe.speaker]}: {one.text}"
             digest = hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
@@ -161,6 +167,11 @@ def _keep(
             list(memory.store.get_many(captured.chunk_ids, track=False).values()),
         )
     return captured
+
+
+def screened(message: SessionMessage, secrets: SecretsConfig) -> SessionMessage:
+    """The message with its secrets hidden: all at once, since one line of a private key is not recognisable."""
+    return SessionMessage(message.speaker, screen(message.text, secrets, "redact").text, message.at)
 
 
 def _remembered(memory: Memory, message: SessionMessage, kept: Kept, session: Session) -> list[str]:

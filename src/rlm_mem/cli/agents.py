@@ -74,6 +74,8 @@ def install(
     made = clients.planned(known, path, None if remove else entry)
     if not _write(call, path, made, "removed from" if remove else "written to"):
         return
+    if named is not None and not remove:
+        screen().print(text(f"memory: {named}"), soft_wrap=True)
     screen().print(text(known.after_removal if remove else known.next_step))
     if find_spec("mcp") is None and not project and not remove:
         note("the server that it starts needs a package more: pip install 'rlm-mem[server]'")
@@ -143,6 +145,8 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
     if not _write(call, path, made, f"hooks {'removed from' if remove else 'written to'}"):
         return
     if not remove:
+        if not project:
+            screen().print(text(f"memory: {named[1]}"), soft_wrap=True)
         screen().print(text("They work in new sessions. rlm-mem hook rules shows what of a session is kept."))
         if client.name == "codex":
             screen().print(text("Codex asks once whether it may run them: /hooks."))

@@ -128,6 +128,8 @@ def main(arguments: Sequence[str]) -> int:
     try:
         code = build()(args=list(arguments), prog_name="rlm-mem", standalone_mode=False)
         sys.stdout.flush()
+        if code == INTERRUPTED:  # what Typer makes of a KeyboardInterrupt
+            return _end(INTERRUPTED, "interrupted", None)
     except BrokenPipeError:
         raise
     except (KeyboardInterrupt, typer.Abort):

@@ -105,7 +105,7 @@ def vacuum(
             shown.add_row(text(name), megabytes(size), megabytes(done.after.get(name, 0)))
     screen().print(shown)
     screen().print(
-        text(f"{megabytes(abs(done.freed))} {'freed' if done.freed >= 0 else 'more than before'}", "green")
+        text(f"{megabytes(done.freed)} freed" if done.freed >= 50_000 else "nothing to free", "green")
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import inspect
 import os
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Annotated, Any, Self, get_origin, get_type_hints
 
 import typer
@@ -68,7 +70,7 @@ class Where:
             if not create and not (place / "memory").is_dir():
                 raise NotFoundError(
                     f"there is no memory at {place}",
-                    hint="rlm-mem store init makes one here; --brain PATH names another place",
+                    hint=f"rlm-mem store init {shlex.quote(str(place))} makes one; --brain PATH names another place",
                 )
             # A memory that cannot be written (read-only disk, another owner) can still be read.
             named["read_only"] = not create and not os.access(place / "memory", os.W_OK)
@@ -77,6 +79,17 @@ class Where:
         if self.namespace:
             named["namespace"] = self.namespace
         return rlm_mem.Memory.open(place, **named)
+
+    @contextmanager
+    def writing(self, *, dry_run: bool) -> Iterator[rlm_mem.Memory]:
+        """Open the memory to write to, made if there is none yet; a dry run then has an empty one of its own."""
+        place = self.place
+        if dry_run and isinstance(place, Path) and not (place / "memory").is_dir():
+            with TemporaryDirectory() as folder, self.at(Path(folder)).open(create=True) as memory:
+                yield memory
+        else:
+            with self.open(create=not dry_run) as memory:
+                yield memory
 
 
 @dataclass(frozen=True)

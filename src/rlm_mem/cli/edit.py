@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,7 +19,7 @@ import typer
 from rlm_mem.chunk import is_chunk_id
 from rlm_mem.cli import backup, options, sources
 from rlm_mem.cli.call import Call
-from rlm_mem.cli.ids import full_id, full_ids
+from rlm_mem.cli.ids import full_id, full_ids, no_chunk, quarantined_id
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
 from rlm_mem.config import SecretAction
@@ -93,14 +95,14 @@ def quarantine(
 
 def release(
     call: Call,
-    chunk_id: Annotated[str, argument("ID", "The chunk to release, by its whole id.")],
+    chunk_id: Annotated[str, argument("ID", "The chunk to release.")],
     trust: Annotated[
         str | None, option("--trust", "LEVEL", "Its new trust: untrusted, ordinary or trusted.")
     ] = None,
 ) -> None:
     """Release a chunk from quarantine, trusted as before or as --trust says."""
     with call.open() as memory:
-        changed = memory.release(chunk_id, trust)
+        changed = memory.release(quarantined_id(memory, chunk_id), trust)
     call.report(changed.to_dict(), f"{changed.id} is released: {changed.metadata.trust}")
 
 
@@ -141,6 +143,8 @@ def update(
 ) -> None:
     """Change a chunk; its former version is kept."""
     changes: dict[str, Any] = {}
+    if tags and no_tags:
+        raise InputError("--tag and --no-tags contradict each other", hint="give one of them")
     if content is not None:
         changes["content"] = (sources.piped() or "") if content == "-" else content
     if tags or no_tags:
@@ -162,13 +166,23 @@ def edit(
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
         chunk = memory.get(chunk_id)
-    if chunk is None:
-        raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids")
-    changed = _in_editor(chunk.content)
-    if changed == chunk.content:
-        note("nothing changed")
-        return
-    _update(call, chunk_id, {"content": changed}, chunk.revision)
+        if chunk is None:
+            raise no_chunk(memory, chunk_id)
+    folder = Path(tempfile.mkdtemp(prefix="rlm-mem-"))
+    path = folder / "chunk.md"
+    try:
+        changed = _in_editor(path, chunk.content)
+        if changed == chunk.content:
+            note("nothing changed")
+        else:
+            _update(call, chunk_id, {"content": changed}, chunk.revision)
+    except RlmMemError:
+        if path.exists() and path.read_bytes() not in (b"", chunk.content.encode("utf-8")):
+            note(f"what you wrote is kept in {path}")
+        else:
+            shutil.rmtree(folder)
+        raise
+    shutil.rmtree(folder)
 
 
 def _update(
@@ -184,8 +198,8 @@ def _update(
         changed = memory.store.update_chunk(
             chunk_id, expected_revision=revision, secrets=secrets, on_secret=found.append, **changes
         )
-    if changed is None:
-        raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids")
+        if changed is None:
+            raise no_chunk(memory, chunk_id)
     if call.json:
         print_json(changed.to_dict())
     else:
@@ -194,22 +208,26 @@ def _update(
             screen().print(text(str(found[0].report()), "yellow"))
 
 
-def _in_editor(content: str) -> str:
+def _in_editor(path: Path, content: str) -> str:
+    """What the content has become in the editor, which is given this new file."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not editor:
         raise InputError("no editor is set", hint="set EDITOR, or use rlm-mem chunk update ID --content TEXT")
-    with tempfile.TemporaryDirectory(prefix="rlm-mem-") as folder:
-        path = Path(folder) / "chunk.md"
-        path.write_text(content, encoding="utf-8")
-        try:
-            code = subprocess.run(
-                [*shlex.split(editor), str(path)], env=environment_of_programs(), check=False
-            ).returncode
-        except OSError as error:
-            raise InputError(f"the editor {editor!r} cannot be started: {error.strerror}") from None
-        if code:
-            raise RlmMemError(f"the editor ended with {code}; nothing was changed")
+    path.write_text(content, encoding="utf-8")
+    try:
+        code = subprocess.run(
+            [*shlex.split(editor), str(path)], env=environment_of_programs(), check=False
+        ).returncode
+    except OSError as error:
+        raise InputError(f"the editor {editor!r} cannot be started: {error.strerror}") from None
+    if code:
+        raise RlmMemError(f"the editor ended with {code}; nothing was changed")
+    try:
         after = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise InputError("the editor removed the file; nothing was changed") from None
+    except UnicodeDecodeError:
+        raise InputError("what the editor saved is not text in UTF-8", hint="save it as UTF-8") from None
     # Editors add a newline at the end of the file, which is not a change.
     return after if content.endswith("\n") else after.removesuffix("\n")
 
@@ -230,7 +248,8 @@ def delete(
     with call.open() as memory:
         ids = full_ids(memory, chunk_ids)
         done = {chunk_id: memory.delete(chunk_id, permanent=permanent) for chunk_id in ids}
-    _report(done, "removed for good" if permanent else "deleted", "deleted", call.json)
+        missing = [no_chunk(memory, chunk_id) for chunk_id, worked in done.items() if not worked]
+    _report(done, "removed for good" if permanent else "deleted", "deleted", call.json, one_missing=missing)
 
 
 def restore(
@@ -280,17 +299,29 @@ def undo(
         return
     with call.open() as memory:
         chunk_id = full_id(memory, what)
+        former = [one.revision for one in memory.history(chunk_id) if not one.current]
         chunk = memory.undo(chunk_id, to_revision=revision)
     if chunk is None:
         raise NotFoundError(
             f"there is nothing to undo for {chunk_id}",
             hint=f"rlm-mem chunk history {chunk_id} shows its versions",
         )
-    call.report(chunk.to_dict(), f"{chunk_id} is as it was before, as revision {chunk.revision}")
+    to = revision or former[-1]
+    call.report(
+        chunk.to_dict(), f"{chunk_id} is as it was in revision {to} again, as revision {chunk.revision}"
+    )
 
 
-def _report(done: dict[str, bool], verb: str, key: str, as_json: bool, *, missing: str = "not found") -> None:
-    """Print the ids that succeeded, then raise NotFoundError if others were not found."""
+def _report(
+    done: dict[str, bool],
+    verb: str,
+    key: str,
+    as_json: bool,
+    *,
+    missing: str = "not found",
+    one_missing: Sequence[NotFoundError] = (),
+) -> None:
+    """Print the ids that succeeded, then raise NotFoundError if others were not found: the given one if it is one."""
     if as_json:
         print_json(
             {
@@ -303,6 +334,8 @@ def _report(done: dict[str, bool], verb: str, key: str, as_json: bool, *, missin
             if worked:
                 screen().print(text(f"{verb} {chunk_id}"))
     failed = [chunk_id for chunk_id, worked in done.items() if not worked]
+    if len(one_missing) == 1:
+        raise one_missing[0]
     if failed:
         raise NotFoundError(
             f"{missing}: {', '.join(failed)}",

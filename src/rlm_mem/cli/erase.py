@@ -41,9 +41,16 @@ def erase_(
         )
     with call.working("looking", "chunks") as (memory, update):
         made = erase(memory.store, person=person, source=source, dry_run=not apply, progress=update)
+        if source and not _found(made) and Path(source).exists():  # a folder is remembered by its whole path
+            source = str(Path(source).absolute())
+            made = erase(memory.store, source=source, dry_run=not apply, progress=update)
     if report is not None:
         report.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
     _show(made, call.json)
+
+
+def _found(made: ErasureReport) -> bool:
+    return bool(made.chunk_ids or made.files or made.events)
 
 
 def _show(made: ErasureReport, as_json: bool) -> None:
@@ -51,6 +58,13 @@ def _show(made: ErasureReport, as_json: bool) -> None:
         print_json(msgspec.to_builtins(made))
         return
     console = screen()
+    if not _found(made):
+        console.print(
+            text(f"nothing names {made.person}" if made.person else f"nothing came from {made.source}")
+        )
+        if made.source:
+            console.print(text("rlm-mem store conversations lists conversations and files", "dim"))
+        return
     console.print(text(str(made)))
     for line in (*made.chunk_ids[:20], *made.files[:20]):
         console.print(text(f"  {line}", "dim"))

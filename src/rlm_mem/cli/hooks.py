@@ -8,10 +8,12 @@ from typing import Annotated
 
 import rlm_mem
 from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_rules
+from rlm_mem.capture.sessions import screened
 from rlm_mem.capture.transcripts import read_part
 from rlm_mem.cli.call import BrainCall, Where
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, indented, note, print_json, screen, text
+from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.mcp.hook_clients import SECONDS, hook_client_named
 from rlm_mem.mcp.hooks import MOST_EVENT, carry_out, event_from, guarded
@@ -106,11 +108,12 @@ def try_(
     call: BrainCall,
     transcript: Annotated[Path, argument("FILE", "A transcript of a coding agent.")],
 ) -> None:
-    """Show what the rules would keep of a transcript; nothing is written, and no bound of a session is applied."""
+    """Show what the rules would keep of a transcript, secrets hidden; nothing is written."""
     place = call.place
     found = load_rules(place if isinstance(place, Path) else None)
+    config = Config.load(place).secrets
     part = read_part(transcript)
-    kept = [(message, one) for message in part.messages for one in found.kept(message)]
+    kept = [(message, one) for message in part.messages for one in found.kept(screened(message, config))]
     if call.json:
         print_json(
             [{"speaker": message.speaker, "at": message.at, "rule": one.rule, "type": one.type, "text": one.text}
@@ -121,4 +124,6 @@ def try_(
     for message, one in kept:
         console.print(text(f"{one.rule}", "cyan") + text(f"  {message.speaker} · {one.type}", "dim"))
         console.print(indented(one.text, 4))
-    console.print(text(f"{amount(len(part.messages), 'message')}, {len(kept)} kept", "dim"))
+    most = found.limits.per_session
+    bound = f"; only the first {most} of one session" if len(kept) > most else ""
+    console.print(text(f"{amount(len(part.messages), 'message')}, {len(kept)} kept{bound}", "dim"))

@@ -9,7 +9,7 @@ import rlm_mem
 from rlm_mem.chunk import is_chunk_id
 from rlm_mem.errors import InputError, NotFoundError
 
-__all__ = ["full_id", "full_ids", "known_id"]
+__all__ = ["full_id", "full_ids", "known_id", "no_chunk", "quarantined_id"]
 
 _SHOWN = 8
 _TYPED = re.compile(r"[A-Za-z0-9_-]{1,200}")
@@ -23,7 +23,7 @@ def full_id(memory: rlm_mem.Memory, given: str) -> str:
             ``2026-03-02-a1``, ``a1b2``.
 
     Raises:
-        NotFoundError: no chunk has such an id, and it is not a valid chunk id.
+        NotFoundError: no chunk has such an id, and it is not a valid chunk id; or it is in quarantine.
         InputError: several ids match (the message names them), or the text cannot be part of an id.
     """
     return full_ids(memory, [given])[0]
@@ -41,13 +41,36 @@ def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
             known = [*memory.list_chunks(), *memory.list_chunks(archived=True)]
         try:
             found.append(
-                known_id(one, known, "chunk", "rlm-mem list, or rlm-mem list --archived, shows the ids.")
+                known_id(one, known, "chunk", "rlm-mem list, or rlm-mem list --archived, shows the ids")
             )
         except NotFoundError:
+            hidden = _matches(one, [chunk.id for chunk in memory.store.quarantined()])
+            if hidden:
+                raise NotFoundError(
+                    f"{hidden[0]} is in quarantine",
+                    hint=f"rlm-mem review list shows it, rlm-mem chunk release {hidden[0]} lets it out",
+                ) from None
             if not is_chunk_id(one):
                 raise
             found.append(one)  # a full id: each command reports that it does not exist
     return found
+
+
+def quarantined_id(memory: rlm_mem.Memory, given: str) -> str:
+    """The full id of a chunk in quarantine; a full id of any other chunk stays, and its command refuses it."""
+    if is_chunk_id(given):
+        return given
+    hidden = [chunk.id for chunk in memory.store.quarantined()]
+    return known_id(given, hidden, "chunk in quarantine", "rlm-mem review list shows what is")
+
+
+def no_chunk(memory: rlm_mem.Memory, chunk_id: str) -> NotFoundError:
+    """The error for a full id that no active chunk has."""
+    if memory.store.get_archived(chunk_id) is not None:
+        return NotFoundError(
+            f"{chunk_id} is deleted", hint=f"rlm-mem chunk restore {chunk_id} brings it back"
+        )
+    return NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids")
 
 
 def known_id(
@@ -65,12 +88,7 @@ def known_id(
     ids = list(dict.fromkeys(known))
     if given in ids:
         return given
-    begun = (
-        [one for one in ids if one.startswith(given) or one.partition("-")[2].startswith(given)]
-        if given
-        else []
-    )
-    matches = begun or [one for one in ids if one.rpartition("-")[2].startswith(given)]
+    matches = _matches(given, ids)
     if not matches:
         raise NotFoundError(f"there is no {noun} {given}", hint=hint)
     if len(matches) > 1:
@@ -80,3 +98,9 @@ def known_id(
             f"{given} is the short form of {len(matches):,} {noun}s: {shown}{more}", hint="type more of it"
         )
     return matches[0]
+
+
+def _matches(given: str, ids: Sequence[str]) -> list[str]:
+    """The ids that begin with a text, with or without ``chunk-``, or else whose last part does."""
+    begun = [one for one in ids if one.startswith(given) or one.partition("-")[2].startswith(given)]
+    return begun or [one for one in ids if one.rpartition("-")[2].startswith(given)]

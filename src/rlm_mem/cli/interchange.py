@@ -13,7 +13,18 @@ from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_id
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, note, one_line, pairs, print_json, progress, safe, screen, text
+from rlm_mem.cli.terminal import (
+    amount,
+    note,
+    one_line,
+    pairs,
+    print_json,
+    progress,
+    resumable,
+    safe,
+    screen,
+    text,
+)
 from rlm_mem.errors import InputError
 from rlm_mem.interchange import export_store, export_to_markdown, import_source
 from rlm_mem.interchange.detection import format_named
@@ -39,7 +50,7 @@ def export(
     """Export memories: a folder of Markdown that opens in Obsidian, JSON lines, or one zip archive."""
     with call.open() as memory:
         if chunk is not None:
-            _export_one(memory, chunk, target, overwrite)
+            _export_one(memory, chunk, target, overwrite, call)
             return
         if target is None or target == "-":
             raise InputError(
@@ -72,10 +83,14 @@ def export(
         note(f"{amount(report.unreadable, 'chunk')} could not be read: rlm-mem store check says why.")
 
 
-def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bool) -> None:
+def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bool, call: Call) -> None:
     chunk_id = full_id(memory, chunk_id)
     made = export_to_markdown(chunk_id, store=memory.store)
     if target is None or target == "-":
+        if call.json:
+            raise InputError(
+                "one chunk is printed as Markdown", hint=f"rlm-mem show {chunk_id} --json prints JSON"
+            )
         sys.stdout.write(safe(made) if sys.stdout.isatty() else made)
         return
     path = Path(target)
@@ -86,7 +101,7 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
             handle.write(made.encode("utf-8"))
     except FileExistsError:
         raise InputError(f"{path} is there already", hint="--overwrite writes over it") from None
-    screen().print(text(f"exported {chunk_id} to {path}"))
+    call.report({"chunk_id": chunk_id, "target": str(path)}, f"exported {chunk_id} to {path}")
 
 
 def import_(
@@ -118,7 +133,7 @@ def import_(
         raise InputError(
             "--watch goes with none of --dry-run, --format, --replace, --again, --history, --secrets, --trust"
         )
-    with call.open(create=not dry_run) as memory:
+    with resumable(), call.writing(dry_run=dry_run) as memory:
         if watch:
             _watch(memory, source, every, _printer(call.json))
             return
@@ -168,7 +183,7 @@ def _show(report: ImportReport) -> None:
         ("former versions", report.versions),
         ("lines of the audit log", report.events),
         ("files unchanged since last time", report.unchanged_files),
-        ("files that were not read", report.passed_over),
+        ("other files, without memories", report.passed_over),
         ("ids mapped", len(report.mapped)),
     ]
     shown = [(f"  {name}", f"{count:,}") for name, count in rows if count]

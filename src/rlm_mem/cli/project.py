@@ -10,7 +10,8 @@ from rlm_mem.capture.projects import PROJECTS, Project, project_of
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, print_json, screen, text
+from rlm_mem.cli.terminal import amount, note, print_json, screen, text
+from rlm_mem.config import Config
 from rlm_mem.errors import InputError, ServerAway
 from rlm_mem.memory import Memory
 
@@ -24,11 +25,17 @@ def show(call: Call) -> None:
     Without memories it also shows which other projects have some: that of its former name may be among them.
     """
     project = project_of(Path.cwd())
-    with call.at(namespace=project.namespace if project and not call.namespace else None).open() as memory:
-        own, count = memory.store.namespace, memory.stats().chunk_count
-        shared = memory.config.store.namespace
-        waiting = len(memory.continuum.review.cases())
-        others = _other_projects(memory, project) if project is not None and not count else []
+    call = call.at(namespace=project.namespace if project and not call.namespace else None)
+    place = call.place
+    shared = Config.load(place).store.namespace
+    own, count, waiting, others = call.namespace or shared, 0, 0, list[tuple[str, int]]()
+    if isinstance(place, Path) and not (place / "memory").is_dir():
+        note(f"there is no memory at {place} yet: the first that is remembered makes it")
+    else:
+        with call.open() as memory:
+            count = memory.stats().chunk_count
+            waiting = len(memory.continuum.review.cases())
+            others = _other_projects(memory, project) if project is not None and not count else []
     if call.json:
         print_json(
             {

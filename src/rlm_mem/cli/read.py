@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import rlm_mem
@@ -9,7 +10,7 @@ from rlm_mem.chunk import from_epoch
 from rlm_mem.chunk.types import strength_word
 from rlm_mem.cli import options, periods, rich
 from rlm_mem.cli.call import BrainCall, Call
-from rlm_mem.cli.ids import full_id, full_ids
+from rlm_mem.cli.ids import full_id, full_ids, no_chunk
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import (
     FOLDED,
@@ -30,6 +31,10 @@ from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
 
 LINKS = 8  # most links shown below a chunk; rlm-mem link list shows all
 PARTS = 8  # most parts of a score shown, strongest first; --json has all
+
+
+_NARROW = 60
+"""Columns below which a list takes several lines for each chunk."""
 
 
 def search(
@@ -76,10 +81,13 @@ def search(
         "trust": trust,
     }
     named = {name: value for name, value in given.items() if value is not None}
+    words = " ".join(query)
+    if not words.strip() and not named:
+        raise InvalidQuery("the query is empty", hint="give words to look for; rlm-mem list shows everything")
     with call.open() as memory:
         filters = rlm_mem.Filters(**named) if named else None
         hits = memory.search(
-            " ".join(query),
+            words,
             limit=limit,
             filters=filters,
             by=by,
@@ -88,15 +96,16 @@ def search(
             max_tokens=max_tokens,
             as_of=as_of,
         )
+        unfiltered = bool(filters) and not hits and bool(memory.search(words, limit=1, as_of=as_of))
     if call.json:
         print_json(hits)
         return
     console = screen()
     if not hits:
-        console.print(text("nothing found", "dim"))
+        console.print(text("nothing found with these filters" if unfiltered else "nothing found", "dim"))
     for hit in hits:
         outside = f"{hit.trust} ({hit.origin})" if hit.trust == "untrusted" else None
-        about = [hit.type, day(hit.at), hit.author, hit.conversation_id, outside]
+        about = [hit.type, day(hit.at), outside, hit.author, hit.conversation_id]  # the last may be cut
         head = text(f"{hit.score:6.2f}  ", "dim") + text(hit.chunk_id, "cyan")
         head += text("  " + " · ".join(part for part in about if part), "dim")
         console.print(head, no_wrap=True, overflow="ellipsis")
@@ -132,9 +141,10 @@ def show(
         chunks = []
         for chunk_id in full_ids(memory, chunk_ids):
             chunk = memory.get(chunk_id, as_of=as_of)
+            if chunk is None and as_of and memory.get(chunk_id):
+                raise NotFoundError(f"{chunk_id} did not hold on {as_of}", hint="rlm-mem list shows the ids")
             if chunk is None:
-                then = f"{chunk_id} did not hold on {as_of}" if as_of else f"there is no chunk {chunk_id}"
-                raise NotFoundError(then, hint="rlm-mem list shows the ids")
+                raise no_chunk(memory, chunk_id)
             chunks.append(chunk)
     if call.json:
         shapes = [chunk.to_dict() for chunk in chunks]
@@ -219,14 +229,26 @@ def list_(
                 newest_first=not oldest,
             )
         )
+        held = memory.stats().chunk_count if not chunks and not archived else 0
     if call.json:
         print_json([chunk.to_dict() for chunk in chunks])
         return
     console = screen()
     if not chunks:
-        console.print(text("nothing here", "dim"))
+        console.print(text(f"none of {amount(held, 'chunk')} fits" if held else "nothing here", "dim"))
         return
-    wide = console.width >= 100
+    if console.width < _NARROW:
+        for chunk in chunks:
+            console.print(text(chunk.id, "cyan"))
+            console.print(text(f"  {day(chunk.metadata.at)} · {chunk.type}", "dim"))
+            console.print(indented(_shown(chunk), 4))
+    else:
+        console.print(_chunks_table(chunks, wide=console.width >= 100))
+    if len(chunks) == limit:
+        console.print(text(f"the first {limit}; --limit and --offset show more", "dim"))
+
+
+def _chunks_table(chunks: Sequence[rlm_mem.Chunk], *, wide: bool) -> rich.Table:
     columns: list[str | tuple[str, dict[str, Any]]] = [
         ("id", {"style": "cyan", "overflow": "fold"}),
         "date",
@@ -240,10 +262,13 @@ def list_(
         row: list[rich.RenderableType] = [text(chunk.id), day(chunk.metadata.at), text(chunk.type)]
         if wide:
             row += [str(chunk.tokens), text(", ".join(chunk.tags))]
-        made.add_row(*row, text(one_line(chunk.content)))
-    console.print(made)
-    if len(chunks) == limit:
-        console.print(text(f"the first {limit}; --limit and --offset show more", "dim"))
+        made.add_row(*row, text(_shown(chunk), "dim" if chunk.metadata.superseded_by else ""))
+    return made
+
+
+def _shown(chunk: rlm_mem.Chunk) -> str:
+    """The content on one line; what a newer memory replaced says so."""
+    return one_line(f"{'out of date: ' if chunk.metadata.superseded_by else ''}{chunk.content}")
 
 
 def tags(
@@ -311,7 +336,7 @@ def links(
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
         if not memory.store.exists(chunk_id):
-            raise NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids")
+            raise no_chunk(memory, chunk_id)
         found = memory.store.linked(chunk_id, kind, direction=direction, limit=limit)
     if call.json:
         print_json(found)

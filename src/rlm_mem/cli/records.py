@@ -46,6 +46,11 @@ TrajectoryId = Annotated[
 ]
 
 
+def _check_operation(operation: str | None) -> None:
+    if operation not in (None, "recall", "reason", "session"):
+        raise InvalidQuery(f"--operation {operation} is not known: use recall, reason or session")
+
+
 def trajectories_list(
     call: Call,
     operation: Operation = None,
@@ -54,6 +59,7 @@ def trajectories_list(
     limit: options.Limit = 20,
 ) -> None:
     """List the recorded recalls, newest first."""
+    _check_operation(operation)
     with call.open() as memory:
         found = memory.trajectories(operation=operation, since=since, until=until, limit=limit)
     if call.json:
@@ -153,6 +159,7 @@ def trajectories_export(
     """Write the recorded runs as data for training; keys and passwords in them are hidden."""
     if file_format != "jsonl":
         raise InvalidQuery(f"there is no format {file_format!r:.40}", hint="use --format jsonl")
+    _check_operation(operation)
     chosen = None if fields is None else [name.strip() for name in fields.split(",")]
     with call.open() as memory:
         runs = memory.export_trajectories(fields=chosen, operation=operation, since=since, until=until)

@@ -4,24 +4,28 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 import rlm_mem
+from rlm_mem.chunk import parse_time
 from rlm_mem.cli import options, sources
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import amount, note, one_line, print_json, progress, screen, text
+from rlm_mem.cli.terminal import amount, note, one_line, print_json, progress, resumable, screen, text
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.interchange.folders import sync_folder, watch_folder
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import clean, json_lines
 from rlm_mem.interchange.records import conversation_of
 from rlm_mem.interchange.report import FolderReport
+
+_NAMED = 20
+"""Most ids of a kind that are printed."""
 
 
 def remember(
@@ -81,6 +85,9 @@ def remember(
         "ttl": ttl,
     }
     named = {name: value for name, value in given.items() if value is not None}
+    for option_name, moment in (("--at", at), ("--expires", expires)):
+        if moment is not None:
+            parse_time(moment, option_name)
     if jsonl is not None and (words or file or folder or replaces):
         raise InputError(
             "--jsonl takes no further text", hint="leave out TEXT, --file, --folder and --replaces"
@@ -110,7 +117,7 @@ def remember(
     if dry_run and (texts or not folder):
         raise InputError("--dry-run needs a folder", hint="give --folder PATH, and no text or file")
     started = time.perf_counter()
-    with call.open(create=not dry_run) as memory:
+    with resumable(), call.writing(dry_run=dry_run) as memory:
         about_folder: dict[str, Any] = dict(
             named, patterns=tuple(pattern or ()), conversation_id=conversation
         )
@@ -135,7 +142,8 @@ def remember(
     if call.json:
         print_json(outcome.as_dict())
     else:
-        _show(outcome, time.perf_counter() - started, dry_run=dry_run)
+        changes = tags is not None or kind is not None or confidence is not None
+        _show(outcome, time.perf_counter() - started, dry_run=dry_run, changes=changes and not folder)
     if outcome.failed:
         raise typer.Exit(1)
 
@@ -278,7 +286,8 @@ def _remember(
     return memory.remember(source.text, conversation_id=conversation, progress=update, **named)
 
 
-def _show(outcome: _Outcome, seconds: float, *, dry_run: bool = False) -> None:
+def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) -> None:
+    """Print the result; ``changes``: options were given that chunks known before do not take on."""
     console = screen()
     for report in outcome.folders:
         _show_folder(report)
@@ -291,16 +300,23 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool = False) -> None:
     if known > 0:
         line += f"; {amount(known, 'chunk')} already known"
     console.print(text(f"{line}  ({seconds:.1f} s)"))
-    for chunk_id in outcome.chunk_ids[:20]:
+    for chunk_id in outcome.chunk_ids[:_NAMED]:
         console.print(text(f"  {chunk_id}", "cyan"))
-    if len(outcome.chunk_ids) > 20:
-        console.print(text(f"  … and {len(outcome.chunk_ids) - 20:,} more (--json names all)", "dim"))
+    if len(outcome.chunk_ids) > _NAMED:
+        console.print(text(f"  … and {len(outcome.chunk_ids) - _NAMED:,} more (--json names all)", "dim"))
+    if known > 0 and changes:
+        console.print(text("what was known stays as it is; rlm-mem chunk update ID changes it", "yellow"))
     if outcome.replaced:
-        console.print(text(f"replaced {', '.join(outcome.replaced)}"))
+        console.print(text(f"replaced {_ids(outcome.replaced)}"))
     if outcome.proposed:
-        console.print(text(f"to review (rlm-mem review show ID): {', '.join(outcome.proposed)}"))
+        console.print(text(f"to review (rlm-mem review show ID): {_ids(outcome.proposed)}"))
     if outcome.secrets:
         console.print(text(str(rlm_mem.SecretsFound(outcome.secrets, outcome.hidden)), "yellow"))
+
+
+def _ids(ids: Sequence[str]) -> str:
+    more = f" … and {len(ids) - _NAMED:,} more (--json names all)" if len(ids) > _NAMED else ""
+    return ", ".join(ids[:_NAMED]) + more
 
 
 def _show_folder(report: FolderReport) -> None:

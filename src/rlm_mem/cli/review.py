@@ -8,7 +8,7 @@ import msgspec
 
 import rlm_mem
 from rlm_mem.cli import options
-from rlm_mem.cli.call import Call, Where
+from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import known_id
 from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, text
@@ -81,25 +81,27 @@ def _plain(case: Case) -> object:
 
 
 def _outcome(case_id: str, change: Change, kept: str) -> str:
-    if case_id.startswith(("replace", "contradict")):
-        return f"{change.entry} {'is linked with' if change.op == 'approved' else 'stays beside'} the older memory"
+    kind = case_id.partition("-")[0]
+    if kind in ("replace", "contradict"):
+        return f"{change.entry} {f'{kind}s' if change.op == 'approved' else 'stays beside'} the older memory"
     return f"{change.entry} is {change.tier_to or kept}"
 
 
 def review_approve(
-    call: Where,
+    call: Call,
     case_id: CaseId,
     reviewer: Reviewer,
     reason: Reason,
 ) -> None:
     """Approve: into the core, it still holds, or (a proposal) the newer memory replaces or contradicts the older."""
     with call.open() as memory:
-        change = memory.continuum.review.approve(_full(memory, case_id), reviewer=reviewer, reason=reason)
-    screen().print(text(f"approved; {_outcome(case_id, change, 'kept')}"))
+        case_id = _full(memory, case_id)
+        change = memory.continuum.review.approve(case_id, reviewer=reviewer, reason=reason)
+    call.report({"approved": case_id}, f"approved; {_outcome(case_id, change, 'kept')}")
 
 
 def review_defer(
-    call: Where,
+    call: Call,
     case_id: CaseId,
     reviewer: Reviewer,
     reason: Reason,
@@ -107,12 +109,13 @@ def review_defer(
 ) -> None:
     """Decide later."""
     with call.open() as memory:
-        memory.continuum.review.defer(_full(memory, case_id), reviewer=reviewer, reason=reason, days=days)
-    screen().print(text(f"deferred for {amount(days, 'day')}"))
+        case_id = _full(memory, case_id)
+        memory.continuum.review.defer(case_id, reviewer=reviewer, reason=reason, days=days)
+    call.report({"deferred": case_id, "days": days}, f"deferred for {amount(days, 'day')}")
 
 
 def review_reject(
-    call: Where,
+    call: Call,
     case_id: CaseId,
     reviewer: Reviewer,
     reason: Reason,
@@ -121,12 +124,13 @@ def review_reject(
     both memories stay.
     """
     with call.open() as memory:
-        change = memory.continuum.review.reject(_full(memory, case_id), reviewer=reviewer, reason=reason)
-    screen().print(text(f"rejected; {_outcome(case_id, change, 'where it was')}"))
+        case_id = _full(memory, case_id)
+        change = memory.continuum.review.reject(case_id, reviewer=reviewer, reason=reason)
+    call.report({"rejected": case_id}, f"rejected; {_outcome(case_id, change, 'where it was')}")
 
 
 def review_judge(
-    call: Where,
+    call: Call,
     llm: options.Llm = None,
     limit: Annotated[
         int, option("--limit", "N", "At most so many proposals, one short call each.", min=1)
@@ -135,6 +139,9 @@ def review_judge(
     """Let a model decide proposals, in its name: what it is sure of; the rest stays open."""
     with call.open(llm=llm) as memory:
         decided = memory.continuum.review.judge(memory.llm, limit)
+    if call.json:
+        print_json({"decided": [{"case": one.details["case"], "reason": one.reason} for one in decided]})
+        return
     for one in decided:
         screen().print(text(f"{one.details['case']}: {one.reason}"))
     screen().print(text(f"{amount(len(decided), 'proposal')} decided", "dim"))

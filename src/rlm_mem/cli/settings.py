@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
+from rlm_mem.chunk import check_namespace
 from rlm_mem.cli.call import BrainCall, shown_place
 from rlm_mem.cli.options import argument
 from rlm_mem.cli.terminal import FOLDED, note, print_json, screen, table, text
 from rlm_mem.cli.toml_lines import read_text, toml_with_value
 from rlm_mem.config import Config, parse_setting
-from rlm_mem.errors import InputError, InvalidConfig, NotFoundError
+from rlm_mem.errors import InputError, InvalidConfig, ModelUnavailable, NotFoundError
+from rlm_mem.ingest.chunking import analyse
+from rlm_mem.models import get_llm
 from rlm_mem.store.core.files import write_atomic
+from rlm_mem.text.analysis import get_analyser
 
 
 def list_(
@@ -38,7 +43,7 @@ def list_(
     )
     for name, values in settings.items():
         for key, value in values.items():
-            made.add_row(f"{name}.{key}", text(str(value)), origins.get((name, key), "default"))
+            made.add_row(f"{name}.{key}", text(_shown(value)), origins.get((name, key), "default"))
     console = screen()
     console.print(text(f"brain: {shown_place(place)}", "dim"))
     console.print(made)
@@ -64,7 +69,7 @@ def get(call: BrainCall, setting: Setting) -> None:
         origin = _origins(config, call.place).get((section, name), "default")
         print_json({"setting": setting, "value": value, "from": origin})
     else:
-        screen().print(text(value if isinstance(value, str) else _toml(value)), soft_wrap=True)
+        screen().print(text(_shown(value)), soft_wrap=True)
 
 
 def set_(
@@ -74,7 +79,7 @@ def set_(
 ) -> None:
     """Write a setting into the config.toml of the brain: rlm-mem config set recall.max_iterations 6.
 
-    Type and range are checked first; comments and every other line stay.
+    It is checked first; comments and every other line stay.
     """
     _write(call, setting, parse_setting(setting, value))
 
@@ -97,13 +102,15 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
     if not place.is_dir():
         raise NotFoundError(
             f"there is no brain at {place}",
-            hint="rlm-mem store init makes one here; --brain PATH names another place",
+            hint=f"rlm-mem store init {shlex.quote(str(place))} makes one; --brain PATH names another place",
         )
     path = place / "config.toml"
     before = read_text(path)
     section, _, name = setting.partition(".")
     after = toml_with_value(before, section, name, value, where=str(path))
-    Config.of_file(after, str(path))
+    made = Config.of_file(after, str(path))
+    if value is not None:
+        _try(section, made)
     if after != before:
         write_atomic(path, after.encode("utf-8"))
     config = Config.load(place)
@@ -111,10 +118,33 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
     if call.json:
         print_json({"setting": setting, "value": in_force, "file": str(path), "changed": after != before})
         return
-    done = f"{setting} = {_toml(in_force)}" if value is not None else f"{setting} is {_toml(in_force)} again"
+    if value is not None:
+        done = f"{setting} = {_toml(in_force)}"
+    else:
+        done = f"{setting} is {_toml(in_force)} again" if after != before else f"{setting} was not set there"
     screen().print(text(f"{done}  ({path})"), soft_wrap=True)
     if _origins(config, place).get((section, name)) == "environment":
         note("the environment sets this too, and goes before the file")
+
+
+def _try(section: str, config: Config) -> None:
+    """Use the settings of a section as the memory will.
+
+    Raises:
+        InputError: a value, or several together, cannot be used.
+    """
+    if section == "store":
+        check_namespace(config.store.namespace)
+    elif section == "search":
+        get_analyser(config.search.language)
+    elif section == "ingest":
+        analyse("A text.", config.ingest, config.secrets)
+    elif section == "llm":
+        for model in filter(None, (config.llm.model, config.llm.sub_model)):
+            try:
+                get_llm(model, config)
+            except ModelUnavailable as missing:
+                note(str(missing))
 
 
 def _origins(config: Config, place: Path | str) -> dict[tuple[str, str], str]:
@@ -143,6 +173,10 @@ def settings_file() -> str:
             f"# {name} = {_toml(value)}" for name, value in values.items() if not isinstance(value, dict)
         ]
     return "\n".join(lines) + "\n"
+
+
+def _shown(value: Any) -> str:
+    return value if isinstance(value, str) else _toml(value)
 
 
 def _toml(value: Any) -> str:

@@ -11,6 +11,7 @@ from typing import BinaryIO
 
 from rlm_mem.cli.terminal import note
 from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.interchange.reading import encoding_of
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 def _decoded(data: bytes, name: str) -> str:
     try:
-        text = data.decode("utf-8-sig")
+        text = data.decode(encoding_of(data))
     except UnicodeDecodeError:
         raise InputError(
             f"{name} is not text in UTF-8", hint="convert it first; binary files are not remembered"

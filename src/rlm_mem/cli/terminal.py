@@ -78,7 +78,10 @@ def indented(content: str, columns: int, style: str = "") -> rich.Padding:
 
 
 def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) -> rich.Table:
-    """A table without a frame. A column is a name, or a name and Rich's options for it."""
+    """A table without a frame. A column is a name, or a name and Rich's options for it.
+
+    Where the terminal is too narrow, columns are cut with an ellipsis; those that fold take more lines.
+    """
     made = rich.Table(
         title=title,
         title_justify="left",
@@ -90,7 +93,7 @@ def table(*columns: str | tuple[str, dict[str, Any]], title: str | None = None) 
     )
     for column in columns:
         name, options = column if isinstance(column, tuple) else (column, {})
-        made.add_column(name, **{"no_wrap": True, **options})
+        made.add_column(name, **{"no_wrap": options.get("overflow") != "fold", **options})
     return made
 
 
@@ -153,6 +156,16 @@ def print_error(message: str, hint: str | None = None) -> None:
     console.print(text("rlm-mem: ", "bold red") + line, soft_wrap=True)
     if hint:
         console.print(text("hint: ", "bold") + text(" ".join(safe(hint).split())), soft_wrap=True)
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Say, when Ctrl-C ends what is done inside, that the command may be given again."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        note("what is stored stays; the same command goes on from there")
+        raise
 
 
 def note(message: str) -> None:

@@ -23,7 +23,12 @@ def create(
     call: BrainCall,
     name: Annotated[str, argument("NAME", "Who or what it is for: ana, ci, laptop-ben.")],
     namespaces: Annotated[
-        list[str], option("--in", "NAMESPACE", "A namespace, or team/* for all below team; * for all.")
+        list[str],
+        option(
+            "--in",
+            "NAMESPACE",
+            "A namespace that it reaches, or team/* for all below team; * for all. Needed.",
+        ),
     ] = [],  # noqa: B006 - Typer makes a new list
     allow: Annotated[
         str, option("--allow", "LIST", "Of read, write, review, admin and metrics, by commas.")

@@ -8,10 +8,11 @@ from typing import Annotated, Any
 
 import typer
 
+import rlm_mem
 from rlm_mem.cli import options
-from rlm_mem.cli.call import Call, Where
+from rlm_mem.cli.call import Call
 from rlm_mem.cli.continuum import Goal
-from rlm_mem.cli.ids import known_id
+from rlm_mem.cli.ids import full_id, known_id
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import FOLDED, amount, indented, moment, print_json, screen, table, text
 from rlm_mem.errors import InvalidQuery
@@ -19,11 +20,16 @@ from rlm_mem.errors import InvalidQuery
 Key = Annotated[str, argument("KEY", "A memory: its file, or FILE#ENTRY, or its chunk id.")]
 
 
+def _key(memory: rlm_mem.Memory, given: str) -> str:
+    """A memory by its file, or by an id of its chunk, which may be short."""
+    return given if "/" in given else full_id(memory, given)
+
+
 # --- traces ----------------------------------------------------------------------------------------------------------
 
 
 def trace_record(
-    call: Where,
+    call: Call,
     goal: Goal,
     steps: Annotated[
         Path | None,
@@ -47,7 +53,7 @@ def trace_record(
             goal, _steps(steps), success=success, indicators=indicator or (), preconditions=precondition or (),
             project=project, task_type=task_type, notes=notes, session=session,
         )  # fmt: skip
-    screen().print(text(entry.key, "cyan"))
+    call.report({"key": entry.key}, entry.key, "cyan")
 
 
 def _steps(path: Path | None) -> list[dict[str, Any]]:
@@ -64,7 +70,7 @@ def _steps(path: Path | None) -> list[dict[str, Any]]:
 
 
 def trace_use(
-    call: Where,
+    call: Call,
     key: Key,
     success: Annotated[bool, option("--success/--failure", "", "How it went.")],
     project: Annotated[str | None, option("--project", "NAME", "Where it was used.")] = None,
@@ -73,13 +79,16 @@ def trace_use(
 ) -> None:
     """Record that a memory, or a plain chunk, was applied, and how it went."""
     with call.open() as memory:
-        used = memory.continuum.traces.use(key, success, project=project, error=error, step=step)
+        used = memory.continuum.traces.use(
+            _key(memory, key), success, project=project, error=error, step=step
+        )
         if hasattr(used, "meta"):
             meta = used.meta
-            figures = f"{meta.successes} of {meta.usage_count} uses went well, confidence {meta.confidence_score:.2f}"
+            confidence = meta.confidence_score
+            told = f"{meta.successes} of {meta.usage_count} uses went well, "
         else:
-            figures = f"confidence {used.metadata.confidence:.2f}"
-    screen().print(text(figures))
+            confidence, told = used.metadata.confidence, ""
+    call.report({"confidence": confidence}, f"{told}confidence {confidence:.2f}")
 
 
 def tier_list(
@@ -108,7 +117,7 @@ def tier_show(
 ) -> None:
     """Show a memory whole; counted as an access, not as a use."""
     with call.open() as memory:
-        entry = memory.continuum.traces.read(key)
+        entry = memory.continuum.traces.read(_key(memory, key))
     call.report(
         {"key": entry.key, "frontmatter": entry.raw, "body": entry.body, "chunk_id": entry.chunk_id},
         entry.text.rstrip(),
@@ -144,7 +153,7 @@ def tier_log(
 
 
 def tier_undo(
-    call: Where,
+    call: Call,
     transition: Annotated[str, argument("ID", "One of rlm-mem tier log, or its beginning.")],
     reason: Annotated[str, option("--reason", "TEXT", "Why.")] = "undone by hand",
 ) -> None:
@@ -153,7 +162,10 @@ def tier_undo(
         known = memory.continuum.changes.transitions()
         full = known_id(transition, known, "transition", "rlm-mem tier log shows those that can be undone.")
         change = memory.continuum.undo(full, reason)
-    screen().print(text(f"undone: {change.entry} is {change.tier_to or 'as it was'} again"))
+    call.report(
+        {"undone": full, "entry": change.entry},
+        f"undone: {change.entry} is {change.tier_to or 'as it was'} again",
+    )
 
 
 def tier_health(
@@ -211,18 +223,18 @@ def state_show(
 
 
 def state_set(
-    call: Where,
+    call: Call,
     name: Annotated[str, argument("NAME", "plan, context, history or constraints.")],
     content: Annotated[str, argument("TEXT", "Its new text.")],
 ) -> None:
     """Replace one text of the working state."""
     with call.open(create=True) as memory:
         memory.continuum.workspace.put(name, content)
-    screen().print(text(f"{name} set"))
+    call.report({"set": name}, f"{name} set")
 
 
 def state_step(
-    call: Where,
+    call: Call,
     tool: Annotated[str, argument("TOOL", "The tool that was called.")],
     arguments: Annotated[str, option("--call", "TEXT", "What it was called with.")] = "",
     result: Annotated[str, option("--result", "TEXT", "What came out.")] = "",
@@ -230,13 +242,13 @@ def state_step(
     """Bring the working state up to date after a tool call."""
     with call.open(create=True) as memory:
         memory.continuum.workspace.after_tool_call(tool, arguments, result)
-    screen().print(text(f"noted {tool}"))
+    call.report({"noted": tool}, f"noted {tool}")
 
 
 def state_clear(
-    call: Where,
+    call: Call,
 ) -> None:
     """Clear the working state: on boot, or to start over. Nothing else is touched."""
     with call.open() as memory:
         gone = memory.continuum.workspace.clear()
-    screen().print(text(f"cleared {amount(len(gone), 'file')}"))
+    call.report({"cleared": gone}, f"cleared {amount(len(gone), 'file')}")

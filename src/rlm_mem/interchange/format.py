@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from rlm_mem.interchange.frontmatter import split_frontmatter
-from rlm_mem.interchange.reading import SourceFile
+from rlm_mem.interchange.reading import SourceFile, encoding_of
 from rlm_mem.interchange.records import Record
 
 __all__ = ["HEAD_BYTES", "Claim", "FileHead", "Format"]
@@ -66,8 +66,7 @@ class FileHead:
     @cached_property
     def text(self) -> str:
         """The bytes as text: UTF-8, or UTF-16 with a byte order mark; invalid bytes are replaced."""
-        data = self.data
-        return data.decode("utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig", "replace")
+        return self.data.decode(encoding_of(self.data), "replace")
 
     @property
     def is_text(self) -> bool:

@@ -20,6 +20,7 @@ __all__ = [
     "Counted",
     "SourceFile",
     "clean",
+    "encoding_of",
     "json_entries",
     "json_lines",
     "json_objects",
@@ -146,14 +147,18 @@ class Counted:
         return data
 
 
+def encoding_of(data: bytes) -> str:
+    """The encoding of a text by its first bytes: UTF-16 where it begins with its byte order mark, else UTF-8."""
+    return "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
+
+
 def read_text(handle: Counted, limit: int) -> str:
     """A whole file as text (UTF-8, or UTF-16 with its mark); raises Unreadable if it is not text or too long."""
     data = handle.read(limit + 1)
     if len(data) > limit:
         raise Unreadable(f"larger than {limit:,} bytes")
-    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"
     try:
-        return data.decode(encoding)
+        return data.decode(encoding_of(data))
     except UnicodeDecodeError as error:
         raise Unreadable(f"not text in UTF-8 (byte {error.start:,})") from None
 

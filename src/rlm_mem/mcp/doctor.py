@@ -84,7 +84,7 @@ def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[
                 "brain",
                 WARN,
                 f"there is no memory at {place}",
-                "rlm-mem store init makes one; so does the first rlm-mem remember.",
+                f"rlm-mem store init {shlex.quote(str(place))} makes one; so does the first rlm-mem remember.",
             )
             yield from _engines(config)
             return
@@ -237,7 +237,7 @@ def _start(
             subject,
             WARN,
             f"set up in {entry.file}; there is no memory at {place} yet",
-            "rlm-mem store init makes one.",
+            f"The first session makes one; so does rlm-mem store init {shlex.quote(str(place))}.",
         )
     result = tried.get(entry.start) or started(entry, environ)
     tried[entry.start] = result

@@ -140,7 +140,7 @@ def get_llm(spec: str | None = None, config: Config | None = None) -> LLM:
     if kind and (made := _installed(kind, rest, settings)) is not None:
         return made
     raise InvalidConfig(
-        f"{name!r} does not name a model",
+        f"{'' if spec else 'the setting llm.model: '}{name!r} does not name a model",
         hint=f"use offline, cli:COMMAND, or PROVIDER:MODEL with one of {', '.join(PROVIDERS)}, or install a package "
         "that provides it",
     )

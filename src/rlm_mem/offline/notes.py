@@ -262,11 +262,22 @@ def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str,
         names = _name_stems(question)
         heavy = [term for term, weight in wanted.items() if weight >= 1 and term not in names]
         return part if len(heavy) >= _LEAST_ASKED else None
-    if question.kind == "where" and not PATH.search(part.text):
+    if question.kind == "where" and not _is_place(part.text):
         return None
     if question.kind in _FIGURES and part.fit >= _MIN_FIT:
         return None if part.text.lower().split()[0] in ("one", "a", "an") else replace(part, text=text)
     return replace(part, text=text) if part.text in text else part
+
+
+_PLAINLY_A_PLACE = re.compile(
+    r"(?:behind|beneath|underneath|beside|near|inside|outside|opposite|next to|in front of|on top of)\b",
+    re.IGNORECASE,
+)
+
+
+def _is_place(text: str) -> bool:
+    """Whether a part of a manual is a place; words such as "on" and "in" introduce much else there."""
+    return bool(PATH.search(text) or _PLAINLY_A_PLACE.match(text))
 
 
 def _is_code(text: str) -> bool:

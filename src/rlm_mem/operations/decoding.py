@@ -29,6 +29,17 @@ _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
 _REGEX = "Expected `str` matching regex "
 
+_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
+_NAMED_TYPE = re.compile(r"\b(str|int|float|bool|array)\b(?=[ `,]|$)")
+_TYPES = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "array": "a list",
+}
+"""Types as JSON has them, not as Python does."""
+
 _R = TypeVar("_R", bound=Request)
 
 
@@ -155,6 +166,9 @@ def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refus
     if what.startswith(_REGEX):
         what = f"expected {_described(kind, what) or 'another form'}"
     pointer = name or "/".join(["", *re.findall(r"[^.\[\]]+", where.strip("`").removeprefix("$"))])
+    if missing := _MISSING.fullmatch(what):
+        what, pointer = "missing", f"{pointer.rstrip('/')}/{missing[1]}"
+    what = _NAMED_TYPE.sub(lambda found: _TYPES.get(found[1], found[1]), what)
     detail = what.replace("`", "").encode("utf-8", "replace").decode()
     detail = detail[:1].lower() + detail[1:]
     place = pointer.strip("/").replace("/", ".")

@@ -501,7 +501,7 @@ def check_new(path: str | Path, *, overwrite: bool = False) -> Path:
     if place.is_dir():
         raise InputError(f"{place} is a folder", hint="name a file")
     if place.exists() and not overwrite:
-        raise InputError(f"{place} exists already", hint="name another file; --overwrite replaces it")
+        raise InputError(f"{place} exists already", hint="name another file, or remove this one first")
     return place
 
 

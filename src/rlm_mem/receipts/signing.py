@@ -129,9 +129,9 @@ def _private(path: Path, password: str | None) -> Ed25519PrivateKey:
     )
     try:
         found = read(data, None if password is None else password.encode())
-    except (ValueError, TypeError, crypto.UnsupportedAlgorithm) as error:
+    except (ValueError, TypeError, crypto.UnsupportedAlgorithm):
         raise InputError(
-            f"the key {path} cannot be used: {str(error)[:200]}",
+            f"{path} is no private key, or its password is wrong or missing",
             hint="ssh-keygen -t ed25519 makes one; the password of a key is read from RLM_MEM_KEY_PASSWORD",
         ) from None
     if not isinstance(found, crypto.ed25519.Ed25519PrivateKey):

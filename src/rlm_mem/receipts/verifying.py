@@ -361,7 +361,11 @@ def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
             for one in dict.fromkeys(_misquoted([call.get("result") for call in noted], bundle.chunks))
         ]
     return wrong or [
-        PartCheck("bundle", "holds", f"{len(bundle.chunks)} chunks and the calls of the programs")
+        PartCheck(
+            "bundle",
+            "holds",
+            f"{len(bundle.chunks)} {'chunk' if len(bundle.chunks) == 1 else 'chunks'} and the calls of the programs",
+        )
     ]
 
 

@@ -557,7 +557,7 @@ def _stemmer(language: str) -> Callable[[str], str]:
         return str
     if language not in Stemmer.algorithms():
         choices = ", ".join(sorted(Stemmer.algorithms()))
-        raise InvalidConfig(f"there is no stemmer for {language!r}: use one of {choices}, none")
+        raise InvalidConfig(f"search.language {language!r} is not known", hint=f"use one of {choices}, none")
     stem: Callable[[str], str] = Stemmer.Stemmer(language, 0).stemWord  # uncached: an analyser caches stems
     return stem
 

@@ -25,7 +25,8 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, TRUST_LEVELS, Ttl, check_trust
 from rlm_mem.config import Config, SecretAction
-from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError
+from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError, StorageError
+from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store.core.reader import ChunkReader
 from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, ListFilter, Summary, SyncReport, Version
@@ -42,6 +43,8 @@ from rlm_mem.text.secrets import Screened, log_secrets, screen, screen_data
 
 #: Expired chunks that are archived or erased in one transaction.
 _LOT = 200
+
+_logger = logger("rlm_mem.store")
 
 __all__ = [
     "ChunkStore",
@@ -563,6 +566,9 @@ class ChunkStore(ChunkReader):
     def close(self) -> None:
         """Write the JSON views if something changed (below ``store.views_limit`` chunks) and close every file."""
         if self._written.is_set() and not self.backend.read_only:
-            self.backend.write_views(up_to=self.config.store.views_limit)
+            try:
+                self.backend.write_views(up_to=self.config.store.views_limit)
+            except StorageError as error:  # what was written stands: no caller should take it for undone
+                _logger.warning("the JSON views are out of date: %s", error)
             self._written.clear()
         self.backend.close()

@@ -82,8 +82,15 @@ class ErasureReport(msgspec.Struct, kw_only=True):
     fingerprints: list[Fingerprint] = []
 
     def __str__(self) -> str:
-        what = f"{len(self.chunk_ids):,} chunks, {len(self.files):,} files, {self.events:,} lines of the audit log"
+        chunks, files, lines = len(self.chunk_ids), len(self.files), self.events
+        what = (
+            f"{_amount(chunks, 'chunk')}, {_amount(files, 'file')}, {_amount(lines, 'line')} of the audit log"
+        )
         return f"would erase {what}" if self.dry_run else f"erased {what}"
+
+
+def _amount(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 class _Needles:
@@ -307,7 +314,9 @@ def _clean_files(
         report.files.append(f"{namespace}: {'(a name that is erased)' if named else name}")
         if report.dry_run:
             continue
-        if named or name.endswith(".json") or (record and not lines):
+        # The rest of a recorded run would be no record, and without its first line belong to no namespace.
+        run = name.startswith("trajectories/")
+        if named or run or name.endswith(".json") or (record and not lines):
             reader.stored.remove(name)
         else:
             reader.stored.write(name, _cleaned(data, needles, gone, by_line=lines))

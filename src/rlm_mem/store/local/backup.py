@@ -214,7 +214,7 @@ class _Stage:
         except OSError as error:
             if isinstance(error, StorageError):
                 raise
-            files.translate(error, name)
+            files.translate(error, f"a copy of {name} for the backup")
         linked = files.signature(second)
         if before is None or linked is None:
             return

@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from rlm_mem.chunk import Chunk, check_chunk_id, decode_chunk
+from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, check_chunk_id, decode_chunk
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
@@ -517,12 +517,15 @@ class LocalBrainFiles:
         return [*found, LEDGER] if self.exists(LEDGER) else found
 
     def _is_ours(self, name: str) -> bool:
-        """Whether a file is of this namespace: the trajectory folder is shared, a file's first line names its own."""
+        """Whether a file is of this namespace: the trajectory folder is shared, a file's first line names its own.
+
+        A torn file that names none is of the default one, so that whatever goes through all files reaches it.
+        """
         first = name.partition("/")[0]
         if first != "trajectories":
             return first != "log" or name == JOURNAL
         with self.path(name).open("rb") as file:
-            return namespace_in(file.readline(), "namespace") == self.namespace
+            return (namespace_in(file.readline(), "namespace") or DEFAULT_NAMESPACE) == self.namespace
 
     def signature(self, name: str) -> Signature | None:
         """Size, modification time and inode; None if there is no such file."""

@@ -231,7 +231,9 @@ class LocalBackend(LocalIndex):
             self._notice(row.path)
             return None
         except (InvalidChunk, OSError) as error:
-            _logger.error("unreadable chunk file %s: %s", row.path, error)
+            if row.path not in self._named_unreadable:
+                self._named_unreadable.add(row.path)
+                _logger.error("unreadable chunk file %s: %s", row.path, error)
             return None
         if signature != row.signature:
             self._notice(row.path)

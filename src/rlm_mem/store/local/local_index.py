@@ -141,6 +141,7 @@ class LocalIndex:
         self.queries = Queries(self._connections)
         """Queries that need only the index."""
         self._recorded_times: dict[str, int] = {}
+        self._named_unreadable: set[str] = set()  # files that were logged: each read would log them again
         self._postings = NamespacePostings(
             self.layout.index / "postings", None if read_only else self._connections.another
         )
@@ -182,6 +183,7 @@ class LocalIndex:
         if touched:
             named = [*named, *self.sync(folders=sorted(touched, reverse=True)).unreadable]
         left = [(path, reason) for path, reason in self.unreadable() if path not in named] if rows else []
+        self._named_unreadable.update(named, (path for path, _ in left))
         for path, reason in left[:_NAMED]:
             _logger.error("unreadable chunk file %s: %s", path, reason)
         if len(left) > _NAMED:
