@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from operator import attrgetter
@@ -60,6 +60,7 @@ class LinkFinder(Protocol):
     stated: dict[str, Sequence[Stated]]  # statements of each text, for the texts that were read ahead
 
     replaced: list[str]  # ids of the chunks that a text says it replaces
+    former: Collection[str]  # ids of the chunks that the caller says the text replaces: nothing is found for them
 
     def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
         """Called with the contents of the chunks of a text, before the transaction begins unless the caller began one.
@@ -352,6 +353,8 @@ def store_text(
             replaced already.
     """
     index, former, limit = linker.index, text.former, store.config.ingest.max_similar
+    if finder is not None:
+        finder.former = former
     chunk_ids: list[str] = []
     new: list[Chunk] = []
     known: list[str] = []

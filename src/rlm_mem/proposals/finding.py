@@ -142,6 +142,7 @@ class Finder:
         self._proposals: list[Proposal] = []
         self.cases: list[str] = []
         self.replaced: list[str] = []
+        self.former: Collection[str] = ()
         self.stated: dict[str, Sequence[Stated]] = {}
         """Statements by text, including texts that were analysed ahead."""
 
@@ -334,6 +335,7 @@ class Finder:
             one
             for one in earlier.values()
             if one.metadata.superseded_by is None
+            and one.id not in self.former
             and one.metadata.at <= chunk.metadata.at
             and len(one.content) <= _LONGEST
         ]
