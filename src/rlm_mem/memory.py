@@ -549,10 +549,10 @@ class Memory:
         return self.store.remove_link(source_id, target_id, link_type)
 
     def links(
-        self, chunk_id: str, link_type: str | None = None, direction: str = "both"
+        self, chunk_id: str, link_type: str | None = None, direction: str = "both", limit: int | None = None
     ) -> list[LinkedChunk]:
-        """Chunks linked with a chunk, strongest first."""
-        return self.store.linked(chunk_id, link_type, direction)
+        """Chunks linked with a chunk, strongest first; ``limit``: at most so many, None: all."""
+        return self.store.linked(chunk_id, link_type, direction, limit)
 
     def list_chunks(
         self,

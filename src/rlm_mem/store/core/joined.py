@@ -194,7 +194,7 @@ class JoinedStore(ChunkStore):
     # --- relations ----------------------------------------------------------------------------------------
 
     def linked(
-        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int = 50
+        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int | None = 50
     ) -> list[LinkedChunk]:
         """Chunks linked with a chunk, strongest first; links do not leave a namespace."""
         return self._first(lambda part: part.linked(chunk_id, link_type, direction, limit))

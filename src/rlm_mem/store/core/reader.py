@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
@@ -488,16 +489,16 @@ class ChunkReader:
     # --- relations --------------------------------------------------------------------------------------
 
     def linked(
-        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int = 50
+        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int | None = 50
     ) -> list[LinkedChunk]:
-        """Chunks linked from (``out``), to (``in``) or either way (``both``), strongest first."""
+        """Chunks linked from (``out``), to (``in``) or either way (``both``), strongest first; ``limit`` None: all."""
         if direction not in ("out", "in", "both"):
             raise InvalidQuery(f"direction must be out, in or both, not {direction!r:.40}")
         if link_type is not None:
             check_words(link_type, "link_type")
         found = self.backend.queries.linked(
             self.namespace, check_chunk_id(chunk_id), link_type=link_type, direction=direction,
-            limit=page(limit, "limit"),
+            limit=sys.maxsize if limit is None else page(limit, "limit"),
         )  # fmt: skip
         return self._those_shown(found, lambda one: one.chunk_id)
 
