@@ -97,6 +97,13 @@ def test_the_form_of_a_token_has_each_box_beside_its_word_and_its_hint_on_a_line
     )
 
 
+@pytest.mark.parametrize("window", list(WINDOWS))
+def test_an_admin_reaches_the_tokens_in_every_window(open_page: Open, window: str) -> None:
+    page = open_page("/memories", **WINDOWS[window])
+    page.get_by_role("link", name="Tokens").click()
+    page.wait_for_url("**/tokens")
+
+
 def test_the_check_of_accessibility_notices_what_it_is_for(open_page: Open) -> None:
     from axe_playwright_python.sync_playwright import Axe
 

@@ -60,7 +60,9 @@ class LinkFinder(Protocol):
     stated: dict[str, Sequence[Stated]]  # statements of each text, for the texts that were read ahead
 
     replaced: list[str]  # ids of the chunks that a text says it replaces
-    former: Collection[str]  # ids of the chunks that the caller says the text replaces: nothing is found for them
+    former: Collection[
+        str
+    ]  # ids of the chunks that the caller says the text replaces: nothing is found for them
 
     def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
         """Called with the contents of the chunks of a text, before the transaction begins unless the caller began one.
