@@ -525,7 +525,7 @@ class _Replayed:
         if self._final is None:
             return self._other_answer("the replay ended without an answer")
         content, chunk_ids = self._expected(self._final)
-        if content != answer.content:
+        if content != (answer.content or None):
             return self._other_answer(f"the programs give {_short(content)}")
         if chunk_ids != answer.chunk_ids:
             return self._other_answer("the programs give other chunks")
