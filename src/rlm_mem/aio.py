@@ -30,6 +30,7 @@ from typing import (
     overload,
 )
 
+from rlm_mem.arguments import not_copied
 from rlm_mem.continuum.system import Continuum
 from rlm_mem.errors import SessionBusy, StoreClosed
 from rlm_mem.memory import Memory
@@ -446,6 +447,8 @@ class AsyncMemory(_OnThreads[Memory]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    __getstate__ = not_copied
 
     async def close(self) -> None:
         """Stop running calls, write pending changes, and close every file and connection."""

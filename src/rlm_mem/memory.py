@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from rlm_mem import results
 from rlm_mem import search as searching
-from rlm_mem.arguments import check_kind, check_mapping
+from rlm_mem.arguments import check_kind, check_mapping, not_copied
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import Repair, check, repair
@@ -124,6 +124,8 @@ class Memory:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+    __getstate__ = not_copied
 
     def close(self) -> None:
         """Write pending changes, and close every file and connection."""

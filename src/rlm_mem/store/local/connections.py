@@ -154,10 +154,14 @@ class Connections:
         schema.migrate(self.in_memory)
         return self.in_memory
 
-    def get(self) -> sqlite3.Connection:
-        """The calling thread's connection."""
+    def check_open(self) -> None:
+        """Raise StoreClosed once the store was closed."""
         if self._closed:
             raise StoreClosed(f"the store of {self.database.parent.parent} was closed", hint="open it again")
+
+    def get(self) -> sqlite3.Connection:
+        """The calling thread's connection."""
+        self.check_open()
         if self.in_memory is not None:
             return self.in_memory
         if os.getpid() != self._pid:  # forked: connections must not be used here, not even closed
