@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -50,7 +51,19 @@ def from_json(kind: type[_R], content: bytes) -> _R:
     except msgspec.ValidationError as error:
         raise _refused(kind, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(problem(400, f"the body is not valid JSON: {error}")) from None
+        raise Refused(problem(400, f"the body is not valid JSON{_why_not(content, error)}")) from None
+
+
+def _why_not(content: bytes, error: Exception) -> str:
+    """What is wrong with a body that the decoder refused; what it says of texts is of no use to their writer."""
+    try:
+        content.decode()
+    except UnicodeDecodeError as wrong:
+        return f" in UTF-8: see byte {wrong.start}"
+    with suppress(ValueError, RecursionError):
+        json.loads(content)
+        return ": a text has half of a character (\\ud800 to \\udfff)"
+    return f": {error}"
 
 
 def from_parameters(kind: type[_R], given: Iterable[tuple[str, str]]) -> _R:
