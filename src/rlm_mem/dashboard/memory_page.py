@@ -239,22 +239,20 @@ def save(visit: Visit) -> Response:
             hint="it was archived or removed meanwhile; go back to copy your text",
         )
     try:
-        confidence = float(given["confidence"] or before.metadata.confidence)
         changed = memory.update(
             chunk_id,
             content=given["content"],
             tags=tags_of(given["tags"]),
             chunk_type=given["type"] or None,
-            confidence=confidence,
+            confidence=_confidence(given["confidence"]),
             metadata=_validity(before, given),
             expected_revision=revision,
         )
     except ConflictError:
         theirs, _ = present_or_archived(memory, chunk_id)
         return _conflict(visit, theirs, given)
-    except (InputError, ValueError) as error:
-        hint = getattr(error, "hint", None)
-        return _form(visit, before, given, problem=f"{error}{'. ' + hint if hint else ''}", revision=revision)
+    except InputError as error:
+        return _form(visit, before, given, problem=error.sentence, revision=revision)
     if changed is None:
         raise NotFoundError(f"there is no memory {chunk_id} any more")
     return visit.go(
@@ -311,6 +309,14 @@ def _form_values(chunk: Chunk) -> dict[str, str]:
         "valid_from": day(about.valid_from),
         "valid_to": day(about.valid_to),
     }
+
+
+def _confidence(text: str) -> float | None:
+    """The confidence in the form; None leaves it as it is."""
+    try:
+        return float(text) if text.strip() else None
+    except ValueError:
+        raise InputError(f"confidence must be a number from 0 to 1, not {text!r:.40}") from None
 
 
 def _validity(chunk: Chunk, given: dict[str, str]) -> dict[str, str | None]:

@@ -43,6 +43,9 @@ NOTICES: Mapping[str, str] = {
     "saved": "Saved. The version before it is kept.",
     "unchanged": "Nothing differed, so nothing was written.",
     "remembered": "Remembered.",
+    "replaces": "It replaces an earlier memory.",
+    "asks": "It may replace or contradict an earlier memory: decide under Review.",
+    "hidden": "What looks like a key or password was replaced in it.",
     "known": "This was remembered already, word for word, in the same conversation.",
     "archived": "Archived. It is out of every search; you can restore it here.",
     "restored": "Restored.",
@@ -185,7 +188,7 @@ class Visit:
         return fragment(self.request, template, whole, block=block, status=status)
 
     def go(self, path: str, notice: str = "") -> Response:
-        """Redirect to another page after an action."""
+        """Redirect to another page after an action, which shows notices by their names, separated by dots."""
         joint = "&" if "?" in path else "?"
         return RedirectResponse(
             f"{path}{joint}done={notice}" if notice else path, status_code=303, headers=dict(HEADERS)
@@ -197,7 +200,7 @@ class Visit:
             "namespace": self.memory.store.namespace,
             "read_only": self.read_only,
             "admin": self.state.opened.tokens is not None and self.client.access.permits("admin"),
-            "notice": NOTICES.get(done, ""),
+            "notice": " ".join(NOTICES[name] for name in done.split(".") if name in NOTICES),
             **values,
         }
 
