@@ -596,6 +596,19 @@ STATES = {
 }
 
 
+def test_a_run_that_was_ended_is_listed_in_words(site: Site, ids: list[str]) -> None:
+    from rlm_mem.memory import Memory
+
+    def interrupted(_prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        Memory(site.memory.store, interrupted).recall("What does Ben drink?")
+    listed = text_of(site.get("/recalls"))
+    assert "Whoever asked ended it." in listed
+    assert "KeyboardInterrupt" not in listed
+
+
 def test_a_run_whose_process_was_killed_failed(site: Site, ids: list[str]) -> None:
     from datetime import timedelta
 
