@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import date
 from os import PathLike, fsencode
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar, cast
@@ -98,6 +99,8 @@ def check_since(value: object, what: str) -> str | None:
     Raises:
         InvalidQuery: it is none of these.
     """
+    if isinstance(value, date):
+        value = value.isoformat()
     found = re.fullmatch(_SINCE, value) if isinstance(value, str) else None
     if value is None or (found is not None and found[1] is None):
         return cast("str | None", value)

@@ -180,7 +180,7 @@ class Memory:
         replaces: Sequence[str] | str | None = None,
         origin: str | None = None,
         trust: str | None = None,
-        expires: str | datetime | None = None,
+        expires: str | date | None = None,
         ttl: Ttl | None = None,
         again: bool = False,
     ) -> RememberResult:
@@ -559,8 +559,8 @@ class Memory:
     def list_chunks(
         self,
         conversation_id: str | None = None,
-        start_date: str | None = None,
-        end_date: str | None = None,
+        start_date: str | date | None = None,
+        end_date: str | date | None = None,
         tags: Sequence[str] | str | None = None,
         chunk_type: str | None = None,
         *,
@@ -651,8 +651,8 @@ class Memory:
         self,
         *,
         operation: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
         limit: int | None = 50,
     ) -> list[TrajectoryInfo]:
         """Recorded recalls, newest first.
@@ -670,8 +670,8 @@ class Memory:
         *,
         fields: Sequence[str] | None = None,
         operation: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
     ) -> Iterator[ExportedRun]:
         """Recorded runs as plain data for training, newest first; keys and passwords in them are hidden.
 
@@ -683,7 +683,7 @@ class Memory:
 
         return export_trajectories(self.store, fields=fields, operation=operation, since=since, until=until)
 
-    def costs(self, *, since: str | None = None, until: str | None = None) -> list[CostLine]:
+    def costs(self, *, since: str | date | None = None, until: str | date | None = None) -> list[CostLine]:
         """What recalls cost, by day, model and operation, the oldest day first."""
         from rlm_mem.recall.costing import costs
 
@@ -691,7 +691,7 @@ class Memory:
 
     def events(
         self,
-        since: str | None = None,
+        since: str | date | None = None,
         op: str | None = None,
         chunk_id: str | None = None,
         limit: int | None = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date
 from operator import attrgetter
 from typing import Any, Protocol, TypedDict
 
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-When = str | datetime | Callable[[int], "str | datetime | None"]
+When = str | date | Callable[[int], "str | date | None"]
 """A time, or a function from a character position of the text to the time when that was said."""
 
 
@@ -158,7 +158,7 @@ def remember(
     replaces: Sequence[str] | str | None = None,
     origin: str | None = None,
     trust: str | None = None,
-    expires: str | datetime | None = None,
+    expires: str | date | None = None,
     ttl: Ttl | None = None,
     again: bool = False,
     finder: LinkFinder | None = None,
@@ -260,7 +260,7 @@ class TextOptions(TypedDict, total=False):
     replaces: Sequence[str] | str | None
     origin: str | None
     trust: str | None
-    expires: str | datetime | None
+    expires: str | date | None
     ttl: Ttl | None
     again: bool
 
@@ -528,7 +528,7 @@ class RememberOperation:
         replaces: Sequence[str] | str | None = None,
         origin: str | None = None,
         trust: str | None = None,
-        expires: str | datetime | None = None,
+        expires: str | date | None = None,
         ttl: Ttl | None = None,
     ) -> dict[str, Any]:
         """Like :func:`remember`, but returns answers and failures as a dictionary.

@@ -55,8 +55,8 @@ if TYPE_CHECKING:
         """The filters of list_chunks, as ``list_page`` takes them; ``start`` and ``end`` are the dates."""
 
         conversation_id: str | None
-        start: str | None
-        end: str | None
+        start: str | date | None
+        end: str | date | None
         tags: Sequence[str] | str | None
         any_tags: Sequence[str] | str | None
         chunk_type: str | None
@@ -335,8 +335,8 @@ class ChunkReader:
     def list_chunks(
         self,
         conversation_id: str | None = None,
-        start_date: str | None = None,
-        end_date: str | None = None,
+        start_date: str | date | None = None,
+        end_date: str | date | None = None,
         tags: Sequence[str] | str | None = None,
         chunk_type: str | None = None,
         *,
@@ -413,8 +413,8 @@ class ChunkReader:
     def iter_chunks(
         self,
         conversation_id: str | None = None,
-        start_date: str | None = None,
-        end_date: str | None = None,
+        start_date: str | date | None = None,
+        end_date: str | date | None = None,
         tags: Sequence[str] | str | None = None,
         chunk_type: str | None = None,
         **more: Unpack[MoreFilters],
@@ -454,7 +454,9 @@ class ChunkReader:
         there = {one.id for one in self.summaries([chunk_id(one) for one in found])}
         return [one for one in found if chunk_id(one) in there]
 
-    def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
+    def timeline(
+        self, start: str | date | None = None, end: str | date | None = None, limit: int = 50
+    ) -> list[Summary]:
         """Summaries by time; ``start`` and ``end`` as in list_chunks."""
         low, high = time_range(start, end)
         if self.as_of is not None:
@@ -469,7 +471,7 @@ class ChunkReader:
         limit: int,
         *,
         conversation_id: str | None = None,
-        since: str | None = None,
+        since: str | date | None = None,
         tag: str | None = None,
     ) -> list[Summary]:
         """The newest chunks; its cost does not grow with the store."""
@@ -571,7 +573,7 @@ class ChunkReader:
 
     def events(
         self,
-        since: str | None = None,
+        since: str | date | None = None,
         op: str | None = None,
         chunk_id: str | None = None,
         limit: int | None = None,
