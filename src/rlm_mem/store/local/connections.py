@@ -161,7 +161,8 @@ class Connections:
 
     def get(self) -> sqlite3.Connection:
         """The calling thread's connection."""
-        self.check_open()
+        if self._closed:
+            self.check_open()  # raises; called here only then, since every statement passes here
         if self.in_memory is not None:
             return self.in_memory
         if os.getpid() != self._pid:  # forked: connections must not be used here, not even closed
