@@ -372,7 +372,8 @@ def _read(path: Path) -> str:
             f"{path} is not valid TOML: byte {error.start} is not UTF-8", hint="save the file as UTF-8"
         ) from None
     except OSError as error:
-        raise InvalidConfig(f"{path} cannot be read: {error.strerror}") from None
+        hint = "check the permissions of the folder" if isinstance(error, PermissionError) else None
+        raise InvalidConfig(f"{path} cannot be read: {error.strerror}", hint=hint) from None
 
 
 def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
