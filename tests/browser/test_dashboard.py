@@ -15,7 +15,8 @@ from tests.waiting import until
 
 PAGES = (
     "/memories", "/memories?q=gauge+bridge", "/memories?tag=team&archived=yes", "/memories/new", "/graph", "/timeline",
-    "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/integrity", "/tokens", "/namespaces", "/login",
+    "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/integrity", "/tokens", "/namespaces",
+    "/login",
 )  # fmt: skip
 WINDOWS = {
     "light": {"color_scheme": "light"},

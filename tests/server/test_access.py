@@ -413,6 +413,17 @@ def test_a_browser_chooses_among_the_namespaces_of_its_token_and_no_others(team:
         for name in ("team/ben", "else", "*", "team/*", "team/shared/../ben", "", "Team/ben"):
             assert browser.post("/namespaces", data={"namespace": name}).status_code in (403, 422), name
         assert "Kept in team/shared." in browser.get("/memories").text
+        # A server that takes over knows the choice, and keeps it only as long as the token reaches it.
+        cookie, after = browser.cookies[team.keys.cookie_name], Keys("secret-token", 7412)
+        after.take_over(team.keys.logins(), team.keys.choices())
+        assert after.chosen_by(cookie, Access("ana", ("team/*",))) == "team/shared"
+        assert after.chosen_by(cookie, Access("ana", ("team/ana",))) is None
+        # A form of a page that was open before writes nothing into the namespace that was chosen since.
+        form = {"text": "A note for myself.", "in": "team/ana"}
+        refused = browser.post("/memories/new", data=form)
+        assert refused.status_code == 409 and "team/shared was chosen since" in refused.text
+        assert "A note for myself." not in browser.get("/memories").text
+        assert browser.post("/memories/new", data={**form, "in": "team/shared"}).status_code == 200
         # A pattern has no first namespace: the browser is asked.
         other.headers.update(OWN_PAGE)
         other.post("/login", data={"token": wide})

@@ -81,6 +81,24 @@ def test_every_page_stands_on_its_own_under_a_strict_policy(site: Site, ids: lis
             assert not str(attributes.get(name) or "").startswith("//")
 
 
+def test_every_form_says_for_which_namespace_it_is(site: Site, ids: list[str]) -> None:
+    run = site.memory.recall("Where does the heron server stand?").trajectory.id
+    site.memory.remember("The ferry leaves at 6:10.")
+    site.memory.remember("The ferry leaves at 6:40.")
+    site.memory.update(ids[0], content="Changed.")
+    found = 0
+    for path in (
+        *PAGES,
+        *(f"/memories/{ids[0]}{end}" for end in ("", "/edit", "/history")),
+        f"/recalls/{run}",
+    ):
+        for form in re.findall(r'<form\b[^>]*method="post".*?</form>', site.get(path), re.DOTALL):
+            if not re.search(r'action="/(theme|logout)"', form):
+                assert '<input type="hidden" name="in" value="default">' in form, (path, form[:200])
+                found += 1
+    assert found > 10
+
+
 def test_every_link_of_every_page_leads_somewhere(site: Site, ids: list[str]) -> None:
     site.memory.recall("What did Ana choose for the ledger?")
     waiting, seen = list(PAGES), set[str]()

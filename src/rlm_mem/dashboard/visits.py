@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
@@ -204,6 +205,8 @@ class Visit:
         done = self.request.query_params.get("done", "")
         return {
             "namespace": self.memory.store.namespace,
+            # In every form, so that nothing is written into a namespace that was chosen after the page was shown.
+            "bound": Markup('<input type="hidden" name="in" value="{}">').format(self.memory.store.namespace),
             "choosable": self._may_choose(),
             "read_only": self.read_only,
             "admin": self.state.opened.tokens is not None and self.client.access.permits("admin"),
@@ -284,6 +287,15 @@ def screen(
                 if client.choose is None:
                     raise
                 return RedirectResponse("/namespaces", status_code=303, headers=dict(HEADERS))
+            shown, present = dict(form).get("in"), opened.memory.store.namespace
+            if shown is not None and shown != present:
+                raise Refused(
+                    problem(
+                        409,
+                        f"the form was of the namespace {shown!r:.200}, and {present} was chosen since",
+                        hint="nothing was done: choose that namespace again, and send the form once more",
+                    )
+                )
             return await state.run_in_worker(
                 lambda: handler(Visit(request, opened.memory, state, client, state.runs.of(opened), form))
             )

@@ -205,10 +205,16 @@ class Keys:
         with self._guard:
             return dict(self._logins)
 
-    def take_over(self, logins: Mapping[str, str | None]) -> None:
-        """Accept the logins of the server before this one."""
+    def choices(self) -> dict[str, str]:
+        """The namespace that each browser chose, by the cookie of its login, for the server that takes over."""
+        with self._guard:
+            return dict(self._chosen)
+
+    def take_over(self, logins: Mapping[str, str | None], choices: Mapping[str, str]) -> None:
+        """Accept the logins of the server before this one, with what their browsers chose."""
         with self._guard:
             self._logins.update(logins)
+            self._chosen.update(choices)
 
     def log_out(self, request: Request, response: Response) -> Response:
         """End the login of a request, and delete the cookie with the response."""
