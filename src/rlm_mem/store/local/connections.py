@@ -117,7 +117,7 @@ class Connections:
         self._renewing = threading.RLock()
         self._pid = os.getpid()
         self._inode: int | None = None
-        self._closed = False
+        self.closed = False
         self.generation = 0
         """Incremented each time a damaged index is set aside."""
 
@@ -156,12 +156,12 @@ class Connections:
 
     def check_open(self) -> None:
         """Raise StoreClosed once the store was closed."""
-        if self._closed:
+        if self.closed:
             raise StoreClosed(f"the store of {self.database.parent.parent} was closed", hint="open it again")
 
     def get(self) -> sqlite3.Connection:
         """The calling thread's connection."""
-        if self._closed:
+        if self.closed:
             self.check_open()  # raises; called here only then, since every statement passes here
         if self.in_memory is not None:
             return self.in_memory
@@ -244,7 +244,7 @@ class Connections:
             self._all.clear()
         if self.in_memory is not None:
             self.in_memory.close()
-        self._closed = True
+        self.closed = True
 
 
 # --- the write lock and the mark of unsynced commits ---------------------------------------------------------
