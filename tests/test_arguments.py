@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
+import pickle
 from collections.abc import Iterator
 from datetime import date, datetime, timedelta, timezone
 from operator import attrgetter
@@ -12,6 +14,7 @@ from typing import Any
 import pytest
 
 from rlm_mem import (
+    AsyncMemory,
     Config,
     Filters,
     InputError,
@@ -21,6 +24,7 @@ from rlm_mem import (
     Memory,
     REPLSession,
     RlmMemError,
+    StoreClosed,
 )
 from rlm_mem.interchange.export import export_store
 from rlm_mem.interchange.importing import import_source
@@ -252,3 +256,39 @@ def test_a_question_that_is_no_text_is_not_called_empty(memory: Memory) -> None:
 def test_a_memory_is_made_of_a_store_and_opened_by_a_path(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="store must be ChunkStore, not"):
         Memory(str(tmp_path))  # type: ignore[arg-type]
+
+
+def test_a_memory_cannot_be_pickled_or_copied(memory: Memory) -> None:
+    for attempt in (pickle.dumps, copy.copy, copy.deepcopy):
+        with pytest.raises(InputError, match="an open Memory can be neither pickled nor copied"):
+            attempt(memory)
+        with pytest.raises(InputError, match="an open AsyncMemory can be neither"):
+            attempt(AsyncMemory(memory))
+
+
+def test_nothing_reads_a_memory_that_was_closed(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        memory.remember("Ann lives in Oslo.")
+        memory.recall("Where does Ann live?")
+    for read in (
+        memory.stats, memory.events, memory.trajectories, memory.costs, memory.recorded_changes, memory.tags,
+        memory.export_trajectories, lambda: memory.persona(keep=True).mode, lambda: memory.search("Oslo"),
+    ):  # fmt: skip
+        with pytest.raises(StoreClosed, match="was closed"):
+            list(read())  # type: ignore[call-overload, operator]
+
+
+def test_the_settings_of_a_brain_may_begin_with_a_mark_and_are_told_apart_from_other_files(
+    tmp_path: Path,
+) -> None:
+    file = tmp_path / "config.toml"
+    file.write_bytes(b"\xef\xbb\xbf[recall]\r\nmax_seconds = 5\r\n")
+    with Memory.open(tmp_path) as memory:
+        assert memory.config.recall.max_seconds == 5
+    for data, said in (
+        (b"[recall]\n\xff", "byte 9 is not UTF-8"),
+        (b"[recall]\nmax_seconds = nan", "recall.max_seconds must be from 0.01 to 86400, not nan"),
+    ):
+        file.write_bytes(data)
+        with pytest.raises(InvalidConfig, match=said):
+            Memory.open(tmp_path)

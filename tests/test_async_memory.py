@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rlm_mem import AsyncMemory, InvalidChunk, Memory, RecallSession, SessionBusy, StoreClosed
+from rlm_mem import AsyncMemory, InputError, InvalidChunk, Memory, RecallSession, SessionBusy, StoreClosed
 from rlm_mem.aio import AsyncContinuum, AsyncRecallSession
 from rlm_mem.continuum.system import Continuum
 from tests.waiting import soon
@@ -234,6 +234,34 @@ def test_a_batch_is_all_or_nothing(place: Path | str) -> None:
             await memory.remember("Writing goes on.")
 
     asyncio.run(use())
+
+
+def test_a_batch_within_a_batch_belongs_to_it_and_its_object_ends_with_it(place: Path | str) -> None:
+    async def run() -> None:
+        async with AsyncMemory.open(place) as memory:
+            with pytest.raises(KeyError):
+                async with memory.batch() as outer:
+                    async with outer.batch() as inner:
+                        await inner.remember("The lamp is lit.")
+                    assert (await outer.stats()).chunk_count == 1
+                    raise KeyError
+            async with memory.batch() as outer, outer.batch() as inner:
+                await asyncio.wait_for(inner.remember("The lamp is out."), 20)
+            for one in (outer, inner):
+                with pytest.raises(StoreClosed, match="the batch has ended"):
+                    await one.remember("The lamp is gone.")
+            assert (await memory.stats()).chunk_count == 1
+
+    asyncio.run(run())
+
+
+def test_wrong_threads_are_refused_in_words(tmp_path: Path) -> None:
+    with Memory.open(tmp_path) as memory:
+        for wrong in (0, -1, True, "two"):
+            with pytest.raises(InputError, match="threads must be a whole number from 1 up"):
+                AsyncMemory(memory, threads=wrong)  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="memory must be Memory"):
+            AsyncMemory(memory.store)  # type: ignore[arg-type]
 
 
 def test_closing_ends_what_runs(tmp_path: Path) -> None:

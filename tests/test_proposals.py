@@ -253,6 +253,18 @@ def test_what_may_be_waits_for_a_reviewer_on_every_way_in(
         assert memory.links(shed, "contradicts") and not check(memory.store)
 
 
+def test_what_the_caller_replaces_is_no_question_for_a_reviewer(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        old = memory.remember("The ferry leaves at 6:10.").chunk_ids[0]
+        made = memory.remember("The ferry leaves at 6:40.", replaces=old)
+        [later] = memory.remember_many([{"text": "The ferry leaves at 7:05.", "replaces": made.chunk_ids[0]}])
+        assert (made.replaced, made.proposed) == ([old], [])
+        assert (later.replaced, later.proposed) == (made.chunk_ids, [])
+        # The next text says of nothing that it replaces it.
+        assert memory.remember("The ferry leaves at 8:20.").proposed
+        assert len(memory.continuum.review.cases()) == 1
+
+
 def test_a_decision_needs_a_person_and_both_memories(memory: Memory) -> None:
     old = memory.remember("The ferry leaves at 6:10.").chunk_ids[0]
     [case] = memory.remember("The ferry leaves at 6:40.").proposed

@@ -12,10 +12,29 @@ import pytest
 ROOT = Path(__file__).parents[1]
 
 PLAIN = """
+from datetime import date, datetime
+
+from brain.scripts import ChunkStore, ReasoningResult, ReasoningStep
 from rlm_mem import Filters, Hit, InvalidChunk, Limits, Memory, RecallResult, RememberResult, Stats
 
+faked = RecallResult(content="green tea", chunk_ids=["chunk-a"], confidence=0.9, iterations_used=2)
+assert (faked.outcome, faked.cost, faked.trajectory.steps) == ("answered", None, [])
+reasoned = ReasoningResult("green tea", [ReasoningStep("chunk-a", "read", "says so")], 0.9)
+assert reasoned.outcome == "answered" and "green tea" in f"{faked}{reasoned}{faked!r}{reasoned!r}"
+
 with Memory.open("brain") as memory:
-    made: RememberResult = memory.remember("Ana drinks green tea.", tags="tea", secrets="redact")
+    store: ChunkStore = memory.store
+    made: RememberResult = memory.remember(
+        "Ana drinks green tea.", tags="tea", secrets="redact", occurred_at=date(2026, 3, 1), expires=date(2999, 1, 1)
+    )
+    day, moment = date(2026, 3, 1), datetime(2026, 3, 1, 12)
+    assert memory.list_chunks(start_date=day, end_date=day) == made.chunk_ids
+    assert memory.list_chunks(start_date=moment) == []
+    assert len(memory.search("tea", filters=Filters(start=day, end=day))) == 1
+    assert memory.search("tea", filters=Filters(end=date(2026, 2, 28))) == []
+    assert len(memory.store.timeline(day, day)) == 1
+    assert not memory.trajectories(since=day) and not memory.costs(since=day, until=moment)
+    assert [event.op for event in memory.events(since=day)] == ["create"]
     count: int = made.secrets.count + made.created
     result: RecallResult = memory.recall("What does Ana drink?", limits=Limits(iterations=3))
     if result.outcome == "answered":

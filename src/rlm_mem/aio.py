@@ -30,8 +30,9 @@ from typing import (
     overload,
 )
 
+from rlm_mem.arguments import check_kind, not_copied
 from rlm_mem.continuum.system import Continuum
-from rlm_mem.errors import SessionBusy, StoreClosed
+from rlm_mem.errors import InputError, SessionBusy, StoreClosed
 from rlm_mem.memory import Memory
 from rlm_mem.recall.host_session import RecallSession
 from rlm_mem.sandbox.engine import Stop, stop_of_context, stopped_by
@@ -63,11 +64,17 @@ class _Threads:
     Args:
         count: how many calls run at the same time; further ones wait.
         context: context of every call; None gives each call a copy of its caller's.
+        of_batch: they are the one thread of a batch.
     """
 
-    def __init__(self, count: int, context: contextvars.Context | None = None) -> None:
+    def __init__(
+        self, count: int, context: contextvars.Context | None = None, *, of_batch: bool = False
+    ) -> None:
+        if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+            raise InputError(f"threads must be a whole number from 1 up, not {count!r:.40}")
         self._pool = ThreadPoolExecutor(max_workers=count, thread_name_prefix="rlm-mem-async")
         self.context = context
+        self.of_batch = of_batch
         self._running: set[Stop] = set()
         self._closed = False
 
@@ -76,6 +83,8 @@ class _Threads:
 
         Cancelling stops the call and raises CancelledError when it has ended; cancelling twice raises it at once.
         """
+        if self._closed and self.of_batch:
+            raise StoreClosed("the batch has ended", hint="call the memory itself")
         if self._closed:
             raise StoreClosed("the memory was closed", hint="open it again")
         stop = Stop()
@@ -435,7 +444,7 @@ class AsyncMemory(_OnThreads[Memory]):
     """
 
     def __init__(self, memory: Memory, *, threads: int = 8) -> None:
-        super().__init__(memory, _Threads(threads))
+        super().__init__(check_kind(memory, Memory, "memory"), _Threads(threads))
 
     open = staticmethod(_opens_memory(Memory.open))
 
@@ -446,6 +455,8 @@ class AsyncMemory(_OnThreads[Memory]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
+
+    __getstate__ = not_copied
 
     async def close(self) -> None:
         """Stop running calls, write pending changes, and close every file and connection."""
@@ -528,9 +539,11 @@ class AsyncMemory(_OnThreads[Memory]):
         Writes through any other object wait until the block is left; waiting for one of them inside the block
         deadlocks.
         """
-        inner = AsyncMemory(self._wrapped, threads=1)
+        inner = self
+        if not self._threads.of_batch:  # a batch within a batch stays in its thread
+            inner = AsyncMemory(self._wrapped)
+            inner._threads = _Threads(1, contextvars.copy_context(), of_batch=True)
         thread = inner._threads
-        thread.context = contextvars.copy_context()
         group = self._wrapped.batch()
         entered = False
 
@@ -552,7 +565,8 @@ class AsyncMemory(_OnThreads[Memory]):
                 raise
             await asyncio.shield(thread.run(group.__exit__, None, None, None))
         finally:
-            await thread.close()
+            if inner is not self:
+                await thread.close()
 
     stats = _threaded(Memory.stats)
     check = _threaded(Memory.check)

@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from datetime import date
 from os import PathLike, fsencode
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any, NoReturn, TypeVar, cast
 
 from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.chunk.types import shown
@@ -25,6 +26,7 @@ __all__ = [
     "check_path",
     "check_since",
     "check_words",
+    "not_copied",
 ]
 
 _Kind = TypeVar("_Kind")
@@ -97,6 +99,8 @@ def check_since(value: object, what: str) -> str | None:
     Raises:
         InvalidQuery: it is none of these.
     """
+    if isinstance(value, date):
+        value = value.isoformat()
     found = re.fullmatch(_SINCE, value) if isinstance(value, str) else None
     if value is None or (found is not None and found[1] is None):
         return cast("str | None", value)
@@ -104,3 +108,11 @@ def check_since(value: object, what: str) -> str | None:
         with suppress(InvalidChunk):
             return format_time(parse_time(value, what))
     raise InvalidQuery(f"{what} must be a date or time, not {shown(value)}", hint="write it as YYYY-MM-DD")
+
+
+def not_copied(self: object) -> NoReturn:
+    """``__getstate__`` of what holds files and connections open, which no copy and no other process can share."""
+    raise InputError(
+        f"an open {type(self).__name__} can be neither pickled nor copied",
+        hint="open the same brain again where it is needed",
+    )

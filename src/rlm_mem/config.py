@@ -364,13 +364,16 @@ def parse_setting(setting: str, text: str) -> Any:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")  # some editors begin a file with a mark of its encoding
     except (FileNotFoundError, NotADirectoryError):
         return ""
     except UnicodeDecodeError as error:
-        raise InvalidConfig(f"{path} is not valid TOML: {error}") from None
+        raise InvalidConfig(
+            f"{path} is not valid TOML: byte {error.start} is not UTF-8", hint="save the file as UTF-8"
+        ) from None
     except OSError as error:
-        raise InvalidConfig(f"{path} cannot be read: {error.strerror}") from None
+        hint = "check the permissions of the folder" if isinstance(error, PermissionError) else None
+        raise InvalidConfig(f"{path} cannot be read: {error.strerror}", hint=hint) from None
 
 
 def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
@@ -440,9 +443,9 @@ def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
             if (
                 not isinstance(value, int | float)
                 or (isinstance(value, bool) and most is not False)
-                or value <= most
+                or not value > most
             ):
-                # Within the limit, or of a wrong type, which is reported later.
+                # Within the limit, or of a wrong type or no number, which is reported later.
                 continue
             shown = "true" if value is True else f"{value:g}"
             at_most = "" if most is False else f" (at most {most:g})"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from rlm_mem import results
 from rlm_mem import search as searching
-from rlm_mem.arguments import check_kind, check_mapping
+from rlm_mem.arguments import check_kind, check_mapping, not_copied
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import Repair, check, repair
@@ -125,6 +125,8 @@ class Memory:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    __getstate__ = not_copied
+
     def close(self) -> None:
         """Write pending changes, and close every file and connection."""
         self.store.close()
@@ -178,7 +180,7 @@ class Memory:
         replaces: Sequence[str] | str | None = None,
         origin: str | None = None,
         trust: str | None = None,
-        expires: str | datetime | None = None,
+        expires: str | date | None = None,
         ttl: Ttl | None = None,
         again: bool = False,
     ) -> RememberResult:
@@ -549,16 +551,16 @@ class Memory:
         return self.store.remove_link(source_id, target_id, link_type)
 
     def links(
-        self, chunk_id: str, link_type: str | None = None, direction: str = "both"
+        self, chunk_id: str, link_type: str | None = None, direction: str = "both", limit: int | None = None
     ) -> list[LinkedChunk]:
-        """Chunks linked with a chunk, strongest first."""
-        return self.store.linked(chunk_id, link_type, direction)
+        """Chunks linked with a chunk, strongest first; ``limit``: at most so many, None: all."""
+        return self.store.linked(chunk_id, link_type, direction, limit)
 
     def list_chunks(
         self,
         conversation_id: str | None = None,
-        start_date: str | None = None,
-        end_date: str | None = None,
+        start_date: str | date | None = None,
+        end_date: str | date | None = None,
         tags: Sequence[str] | str | None = None,
         chunk_type: str | None = None,
         *,
@@ -649,8 +651,8 @@ class Memory:
         self,
         *,
         operation: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
         limit: int | None = 50,
     ) -> list[TrajectoryInfo]:
         """Recorded recalls, newest first.
@@ -668,8 +670,8 @@ class Memory:
         *,
         fields: Sequence[str] | None = None,
         operation: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
+        since: str | date | None = None,
+        until: str | date | None = None,
     ) -> Iterator[ExportedRun]:
         """Recorded runs as plain data for training, newest first; keys and passwords in them are hidden.
 
@@ -681,7 +683,7 @@ class Memory:
 
         return export_trajectories(self.store, fields=fields, operation=operation, since=since, until=until)
 
-    def costs(self, *, since: str | None = None, until: str | None = None) -> list[CostLine]:
+    def costs(self, *, since: str | date | None = None, until: str | date | None = None) -> list[CostLine]:
         """What recalls cost, by day, model and operation, the oldest day first."""
         from rlm_mem.recall.costing import costs
 
@@ -689,7 +691,7 @@ class Memory:
 
     def events(
         self,
-        since: str | None = None,
+        since: str | date | None = None,
         op: str | None = None,
         chunk_id: str | None = None,
         limit: int | None = None,

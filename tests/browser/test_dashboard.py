@@ -15,7 +15,8 @@ from tests.waiting import until
 
 PAGES = (
     "/memories", "/memories?q=gauge+bridge", "/memories?tag=team&archived=yes", "/memories/new", "/graph", "/timeline",
-    "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/integrity", "/tokens", "/login",
+    "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/integrity", "/tokens", "/namespaces",
+    "/login",
 )  # fmt: skip
 WINDOWS = {
     "light": {"color_scheme": "light"},
@@ -95,6 +96,13 @@ def test_the_form_of_a_token_has_each_box_beside_its_word_and_its_hint_on_a_line
     assert (
         page.evaluate(f"document.querySelector('.empty + .sheet').getBoundingClientRect().top - {free}") > 8
     )
+
+
+@pytest.mark.parametrize("window", list(WINDOWS))
+def test_an_admin_reaches_the_tokens_in_every_window(open_page: Open, window: str) -> None:
+    page = open_page("/memories", **WINDOWS[window])
+    page.get_by_role("link", name="Tokens").click()
+    page.wait_for_url("**/tokens")
 
 
 def test_the_check_of_accessibility_notices_what_it_is_for(open_page: Open) -> None:

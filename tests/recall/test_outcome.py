@@ -35,6 +35,8 @@ def ask(store: ChunkStore, program: str, limits: Limits | None = None) -> Recall
         ("FINAL(None, chunk_ids=search_chunks('Carla'))", "closest only"),
         ("FINAL('  ', chunk_ids=search_chunks('Carla'))", "closest only"),
         ("FINAL(None)", "not held"),
+        ("FINAL('')", "not held"),
+        ("FINAL(' \\n')", "not held"),
         ("print(read_chunk(search_chunks('Carla')[0]))", "stopped"),
     ],
 )
@@ -49,7 +51,7 @@ def test_a_recall_has_one_of_five_outcomes_in_its_result_and_in_lists(
     loaded = load_trajectory(store, info.id).outcome
     assert loaded is not None
     assert (result.outcome, info.outcome, loaded.word) == (word, word, word)
-    assert info.answer == result.content
+    assert info.answer == result.content == ("Lisbon" if word == "answered" else None)
     assert list(info.chunk_ids) == result.chunk_ids
 
 

@@ -244,9 +244,12 @@ def alter_hash(lines: list[dict[str, Any]], chance: random.Random) -> None:
 def alter_order(lines: list[dict[str, Any]], chance: random.Random) -> None:
     answer = next(line["body"] for line in lines if line["kind"] == "answer")
     cited = [line for line in lines if line["kind"] == "chunk" and line["body"]["cited"]]
+    read = [line for line in lines if line["kind"] == "chunk" and not line["body"]["cited"]]
     steps = [line for line in lines if line["kind"] == "step"]
     if len(steps) > 1 and chance.random() < 0.5:
         steps[0]["body"], steps[1]["body"] = steps[1]["body"], steps[0]["body"]
+    elif len(read) > 1 and chance.random() < 0.5:
+        read[0]["body"], read[-1]["body"] = read[-1]["body"], read[0]["body"]
     elif len(cited) > 1:
         cited[0]["body"], cited[-1]["body"] = cited[-1]["body"], cited[0]["body"]
         answer["chunk_ids"] = [line["body"]["id"] for line in cited]
@@ -295,6 +298,15 @@ def test_all_of_200_planted_alterations_are_found(answered: Answered) -> None:
         if found.verdict != "altered" or {c.part: c.status for c in found.checks}["file"] != "holds":
             missed.append(f"{name}, hashes computed again: {found}")
     assert not missed, missed
+
+
+def test_the_record_of_a_run_says_in_which_namespace_it_was(answered: Answered) -> None:
+    for receipt in answered.receipts:
+        lines = [json.loads(line) for line in receipt.to_bytes().splitlines()]
+        lines[0]["body"]["namespace"] = "other"
+        [found] = [one for one in answered.memory.verify(rechained(lines)).checks if one.part == "record"]
+        assert found.status == "altered"
+        assert found.detail.endswith("differs in: the namespace")
 
 
 def test_recomputed_alterations_are_found_on_a_memory_without_records(answered: Answered) -> None:

@@ -396,6 +396,58 @@ def test_a_browser_sees_what_its_token_permits(team: Team) -> None:
             assert browser.post(path, data=fields).status_code == 403, path
 
 
+def test_a_browser_chooses_among_the_namespaces_of_its_token_and_no_others(team: Team) -> None:
+    for name in ("team/ana", "team/shared", "team/ben", "else"):
+        team.client(team.token(f"t{name[-3:]}", name)).post("remember", json={"text": f"Kept in {name}."})
+    token = team.token("ana", "team/ana", "team/shared")["Authorization"].partition(" ")[2]
+    wide = team.token("wide", "team/*")["Authorization"].partition(" ")[2]
+    with TestClient(team.app, BASE, headers=OWN_PAGE) as browser, TestClient(team.app, BASE) as other:
+        browser.post("/login", data={"token": token})
+        page = browser.get("/memories").text
+        assert "Kept in team/ana." in page and 'href="/namespaces"' in page
+        offered = re.findall(r'name="namespace" value="([^"]+)"', browser.get("/namespaces").text)
+        assert offered == ["team/ana", "team/shared"]
+        chosen = browser.post("/namespaces", data={"namespace": "team/shared"}).text
+        assert "Kept in team/shared." in chosen and "Kept in team/ana." not in chosen
+        assert "Kept in team/shared." in browser.get("/memories").text
+        for name in ("team/ben", "else", "*", "team/*", "team/shared/../ben", "", "Team/ben"):
+            assert browser.post("/namespaces", data={"namespace": name}).status_code in (403, 422), name
+        assert "Kept in team/shared." in browser.get("/memories").text
+        # A server that takes over knows the choice, and keeps it only as long as the token reaches it.
+        cookie, after = browser.cookies[team.keys.cookie_name], Keys("secret-token", 7412)
+        after.take_over(team.keys.logins(), team.keys.choices())
+        assert after.chosen_by(cookie, Access("ana", ("team/*",))) == "team/shared"
+        assert after.chosen_by(cookie, Access("ana", ("team/ana",))) is None
+        # A form of a page that was open before writes nothing into the namespace that was chosen since.
+        form = {"text": "A note for myself.", "in": "team/ana"}
+        refused = browser.post("/memories/new", data=form)
+        assert refused.status_code == 409 and "team/shared was chosen since" in refused.text
+        assert "A note for myself." not in browser.get("/memories").text
+        assert browser.post("/memories/new", data={**form, "in": "team/shared"}).status_code == 200
+        # A pattern has no first namespace: the browser is asked.
+        other.headers.update(OWN_PAGE)
+        other.post("/login", data={"token": wide})
+        asked = other.get("/memories")
+        assert asked.url.path == "/namespaces"
+        assert re.findall(r'name="namespace" value="([^"]+)"', asked.text) == [
+            "team/ana",
+            "team/ben",
+            "team/shared",
+        ]
+        assert "Kept in team/ben." in other.post("/namespaces", data={"namespace": "team/ben"}).text
+        assert "Kept in team/shared." in browser.get("/memories").text, "each login has its own"
+        assert (
+            other.post(
+                "/namespaces", data={"namespace": "team/ana"}, headers={"Origin": "https://evil.example"}
+            ).status_code
+            == 403
+        )
+        other.post("/logout")
+        other.post("/login", data={"token": wide})
+        assert other.get("/memories").url.path == "/namespaces"
+    assert team.client({"Authorization": f"Bearer {wide}"}).get("stats").status_code == 422
+
+
 def test_an_admin_makes_and_revokes_tokens_on_a_page(team: Team) -> None:
     with TestClient(team.app, BASE, headers=OWN_PAGE) as browser:
         reader = team.token("eva", "team/eva", allow="read")["Authorization"].partition(" ")[2]

@@ -45,6 +45,18 @@ def refused(answer: Response, status: int) -> dict[str, Any]:
     return problem
 
 
+def test_a_chunk_that_did_not_hold_yet_is_not_said_to_be_missing(client: TestClient) -> None:
+    made = client.post("chunks", json={"content": "It came late.", "occurred_at": "2026-02-01"}).json()["id"]
+    told = refused(client.get(f"chunks/{made}", params={"as_of": "2026-01-01"}), 404)
+    assert (told["detail"], told["hint"]) == (
+        f"{made} did not hold at 2026-01-01",
+        "without as_of it is there",
+    )
+    assert client.get(f"chunks/{made}", params={"as_of": "2026-03-01"}).status_code == 200
+    told = refused(client.get("chunks/chunk-a", params={"as_of": "2026-03-01"}), 404)
+    assert told["detail"] == "there is no chunk chunk-a"
+
+
 def test_what_is_stored_comes_back_as_it_was_given(client: TestClient) -> None:
     given = {
         "content": "Ana chose PostgreSQL \N{BIRD}.",

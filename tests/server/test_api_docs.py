@@ -37,5 +37,6 @@ def test_the_examples_of_the_page_run_in_order(tmp_path: Path) -> None:
     assert "PostgreSQL" in said[1]
     assert '"answer":' in said[2]
     assert "event: result" in said[3]
-    assert '"revision":2' in said[4]
+    assert "Ana chose PostgreSQL" in said[4] and '"answer":"PostgreSQL"' in said[4]
+    assert '"revision":2' in said[5]
     assert "row-level security" in (tmp_path / "memories.jsonl").read_text(encoding="utf-8")

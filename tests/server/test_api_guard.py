@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import gzip
 import re
 import socket
 import time
@@ -111,7 +112,19 @@ def test_every_answer_says_that_it_is_no_page_and_not_to_be_kept(tmp_path: Path)
 def test_a_body_that_is_no_json_is_refused(tmp_path: Path, body: bytes) -> None:
     with client_of(tmp_path / "brain") as client:
         headers = {"Content-Type": "application/json"}
-        refused(client.post("chunks", content=body, headers=headers), 400)
+        told = refused(client.post("chunks", content=body, headers=headers), 400)["detail"]
+        assert ("half of a character" in told) is (b"ud800" in body)
+        assert ("in UTF-8: see byte 0" in told) is (body[:1] == b"\xff")
+
+
+def test_a_compressed_body_is_refused_as_one(tmp_path: Path) -> None:
+    with client_of(tmp_path / "brain") as client:
+        headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+        told = refused(client.post("chunks", content=gzip.compress(b"{}"), headers=headers), 415)
+        assert (told["detail"], told["hint"]) == (
+            "a body in the coding 'gzip' is not read",
+            "send it uncompressed",
+        )
 
 
 @pytest.mark.parametrize(

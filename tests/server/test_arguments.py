@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from rlm_mem.errors import InputError
 from rlm_mem.mcp.service import Service, input_schema, tools_for
-from rlm_mem.operations.asking import SearchArguments
+from rlm_mem.operations.asking import SearchArguments, SearchRequest
+from rlm_mem.operations.batches import BatchRequest
 from rlm_mem.operations.chunks import IdsArguments, RememberArguments
 from rlm_mem.operations.context import OpenMemory, Settings
 from rlm_mem.operations.decoding import MAX_ARGUMENT_CHARS, from_agent, from_json, from_parameters
 from rlm_mem.operations.problems import Refused
 from rlm_mem.operations.records import TrajectoryQuery
+from rlm_mem.operations.types import Request
 
 TOOLS = {tool.name: tool for tool in tools_for(every=True)}
 NAMES = sorted(
@@ -129,3 +131,49 @@ def test_too_much_text_and_too_deep_nesting_are_refused() -> None:
         from_agent(SearchArguments, {"tags": deep})
     with pytest.raises(InputError, match="JSON"):
         from_agent(SearchArguments, {"tags": "[" * 100_000})
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "said", "remedy"),
+    [
+        (
+            SearchRequest,
+            {"query": "a", "by": "page"},
+            "by: invalid enum value 'page'",
+            "use one of chunk, segment",
+        ),
+        (
+            SearchRequest,
+            {"query": "a", "filters": {"trust": "x"}},
+            "filters.trust: invalid",
+            "use one of untrusted",
+        ),
+        (
+            SearchRequest,
+            {"query": "a", "filters": {"tag": "x"}},
+            "filters.tag: there is no",
+            "there are: tags_all",
+        ),
+        (SearchRequest, {"q`": "a"}, "q`: there is no such field", "there are: max_tokens, query, limit"),
+        (SearchRequest, {"query": 5}, "query: expected text, got a whole number", ""),
+        (SearchRequest, {"query": "a", "limit": 0}, "limit: expected a whole number >= 1", ""),
+        (SearchRequest, {}, "query: required", "there are: max_tokens, query, limit"),
+        (
+            BatchRequest,
+            {"steps": [{"do": "forget"}]},
+            "steps.0.do: invalid value 'forget'",
+            "use one of remember, create",
+        ),
+        (BatchRequest, {"steps": [{"do": "update"}]}, "steps.0.chunk_id: required", ""),
+    ],
+)
+def test_a_refused_body_says_where_and_what_may_stand_there(
+    kind: type[Request], body: dict[str, Any], said: str, remedy: str
+) -> None:
+    with pytest.raises(Refused) as refused:
+        from_json(kind, json.dumps(body).encode())
+    told = refused.value.problem
+    assert told.detail.startswith(said)
+    assert told.hint.startswith(remedy)
+    assert bool(told.hint) is bool(remedy)
+    assert told.errors[0].pointer == "/" + said.partition(":")[0].replace(".", "/")

@@ -81,6 +81,24 @@ def test_every_page_stands_on_its_own_under_a_strict_policy(site: Site, ids: lis
             assert not str(attributes.get(name) or "").startswith("//")
 
 
+def test_every_form_says_for_which_namespace_it_is(site: Site, ids: list[str]) -> None:
+    run = site.memory.recall("Where does the heron server stand?").trajectory.id
+    site.memory.remember("The ferry leaves at 6:10.")
+    site.memory.remember("The ferry leaves at 6:40.")
+    site.memory.update(ids[0], content="Changed.")
+    found = 0
+    for path in (
+        *PAGES,
+        *(f"/memories/{ids[0]}{end}" for end in ("", "/edit", "/history")),
+        f"/recalls/{run}",
+    ):
+        for form in re.findall(r'<form\b[^>]*method="post".*?</form>', site.get(path), re.DOTALL):
+            if not re.search(r'action="/(theme|logout)"', form):
+                assert '<input type="hidden" name="in" value="default">' in form, (path, form[:200])
+                found += 1
+    assert found > 10
+
+
 def test_every_link_of_every_page_leads_somewhere(site: Site, ids: list[str]) -> None:
     site.memory.recall("What did Ana choose for the ledger?")
     waiting, seen = list(PAGES), set[str]()
@@ -183,6 +201,18 @@ def test_how_memories_are_linked_and_what_was_done_is_said_in_words(site: Site, 
     history = text_of(site.get(f"/memories/{heron}/history"))
     assert "link added: this one contradicts it: Ben drinks green tea" in history
     assert "link removed: this one contradicts it: Ben drinks green tea" in history
+
+
+def test_a_memory_with_very_many_links_says_that_some_are_left_out(site: Site, ids: list[str]) -> None:
+    hub = ids[0]
+    for number in range(101):
+        [other] = site.memory.remember(f"Valve {number} is shut.").chunk_ids
+        site.memory.link(hub, other, "elaborates", 0.9)
+    page = site.get(f"/memories/{hub}")
+    assert "Only the 100 strongest links are shown" in text_of(page)
+    assert len(site.memory.links(hub, "elaborates")) == 101
+    assert len(site.memory.links(hub, limit=3)) == 3
+    assert "strongest links" not in text_of(site.get(f"/memories/{ids[1]}"))
 
 
 def test_the_table_of_words_knows_every_built_in_link_and_every_entry_of_the_log(
@@ -305,6 +335,16 @@ def test_the_timeline_goes_by_the_day_on_which_it_happened(site: Site, ids: list
     assert ids[1] in part
     assert ids[0] not in part
     assert "1 memory" in site.part("/timeline/density")
+
+
+def test_the_timeline_counts_every_memory_however_far_apart_they_are(site: Site, ids: list[str]) -> None:
+    for year in ("0001-01-01", "9999-12-31"):
+        site.memory.remember(f"In the year {year[:4]} the clock stops.", occurred_at=year)
+    assert "9999-12-31" in text_of(site.get("/timeline"))
+    chart = site.part("/timeline/density")
+    counted = dict(re.findall(r"(\d{4}–\d{4})[^0-9]*?(\d+) memor", text_of(chart)))
+    assert counted["0001–0999"] == counted["9000–9999"] == "1"
+    assert sum(map(int, counted.values())) == len(ids) + 2
 
 
 def test_a_recall_is_shown_step_by_step(site: Site, ids: list[str]) -> None:
@@ -574,6 +614,19 @@ STATES = {
 }
 
 
+def test_a_run_that_was_ended_is_listed_in_words(site: Site, ids: list[str]) -> None:
+    from rlm_mem.memory import Memory
+
+    def interrupted(_prompt: str) -> str:
+        raise KeyboardInterrupt
+
+    with suppress(KeyboardInterrupt):
+        Memory(site.memory.store, interrupted).recall("What does Ben drink?")
+    listed = text_of(site.get("/recalls"))
+    assert "Whoever asked ended it." in listed
+    assert "KeyboardInterrupt" not in listed
+
+
 def test_a_run_whose_process_was_killed_failed(site: Site, ids: list[str]) -> None:
     from datetime import timedelta
 
@@ -602,6 +655,8 @@ def test_the_totals_of_a_run_are_those_of_its_steps(site: Site, ids: list[str]) 
         asked = re.findall(r"([\d,]+) tokens ·", page)
         counted = sum(_number(one) for step in steps for one in step) + sum(map(_number, asked))
         assert sum(map(_number, totals)) == counted > 0
+        rows = re.findall(r"([\d,]+) tokens\b(?! in)", above.partition("The steps")[2])
+        assert sum(map(_number, rows)) == counted
 
 
 def _number(shown: str) -> int:

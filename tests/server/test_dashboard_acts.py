@@ -65,6 +65,25 @@ def test_text_that_cannot_be_remembered_stays_in_the_form(site: Site) -> None:
     assert 'value="a-tag"' in page
 
 
+def test_a_page_says_what_became_of_what_was_remembered(site: Site) -> None:
+    site.post("/memories/new", text="The ferry leaves at 6:10.")
+    asks = site.post("/memories/new", text="The ferry leaves at 6:40.")
+    assert "It may replace or contradict an earlier memory: decide under Review." in asks
+    site.post("/memories/new", text="Dana lives in Berlin.")
+    replaces = site.post("/memories/new", text="Dana moved from Berlin to Hamburg.")
+    assert "Remembered. It replaces an earlier memory." in replaces
+    hidden = site.post("/memories/new", text="The key is sk-ant-api03-" + "a1B2" * 23 + "-abcdAA.")
+    assert "Remembered. What looks like a key or password was replaced in it." in hidden
+
+
+def test_a_confidence_that_is_no_number_is_refused_in_words(site: Site, one: str) -> None:
+    form = fields_of(site.get(f"/memories/{one}/edit"))
+    for wrong in ("sure", "nan", "7", "-1"):
+        page = text_of(site.post(f"/memories/{one}/edit", 400, **{**form, "confidence": wrong}))
+        assert "confidence must be a number from 0 to 1, not" in page
+    assert site.memory.history(one)[-1].revision == 1
+
+
 def test_an_edit_is_a_new_revision_and_the_former_one_can_come_back(site: Site, one: str) -> None:
     fields = fields_of(site.get(f"/memories/{one}/edit"))
     assert fields["content"] == "Ben drinks green tea."
@@ -192,6 +211,27 @@ def case(place: Path | str) -> Case:
     (found,) = continuum.review.cases()
     continuum.store.close()
     return found
+
+
+def test_a_page_of_the_review_queue_holds_thirty_cases_and_each_side_leads_to_its_memory(site: Site) -> None:
+    for number in range(32):
+        site.memory.remember(f"The code of gate {number} is {1000 + number}.")
+        site.memory.remember(f"The code of gate {number} is {3000 + number}.")
+    count = len(site.memory.continuum.review.cases())
+    assert count > 30
+    page = site.get("/review")
+    assert f"open {count}" in text_of(page)
+    assert page.count("<article") == 30
+    more = next(str(found["href"]) for tag, found in tags_of(page) if "limit=60" in str(found.get("href")))
+    assert site.get(more).count("<article") == min(60, count)
+    newer, older = site.memory.continuum.review.cases()[0].chunk_ids
+    for chunk_id in (newer, older):
+        chunk = site.memory.get(chunk_id)
+        assert chunk is not None
+        assert f'<a href="/memories/{chunk_id}" dir="auto">{chunk.content}</a>' in page
+    last = site.memory.continuum.review.cases()[-1].id
+    refused = site.post(f"/review/{last}", 400, do="approve", reviewer="agent", reason="because")
+    assert f'id="{last}"' in refused
 
 
 def test_a_named_reviewer_approves_with_a_reason(case: Case, site: Site) -> None:

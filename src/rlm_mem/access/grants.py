@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal, get_args
 
 from rlm_mem.chunk import check_namespace
@@ -105,11 +105,13 @@ class Caller:
         access: what it may do.
         namespace: the one that it asks for; None: its default.
         browser: whether the request came with the cookie of a login.
+        choose: keeps the namespace that its next requests ask for; None where it names one with each request.
     """
 
     access: Access = NOBODY
     namespace: str | None = None
     browser: bool = False
+    choose: Callable[[str], None] | None = field(default=None, compare=False, repr=False)
 
     def namespace_of(self, default: str, served: Sequence[str] = ("*",)) -> str:
         """The namespace that its requests concern.

@@ -676,7 +676,7 @@ def normalised_hash(content: str) -> str:
 # --- expiry --------------------------------------------------------------------------------------------------------
 
 
-def expiry(expires: str | datetime | None, ttl: Ttl | None, now: datetime) -> str | None:
+def expiry(expires: str | date | None, ttl: Ttl | None, now: datetime) -> str | None:
     """The time from which no read returns a new chunk, as stored; None if neither argument is given.
 
     Raises:

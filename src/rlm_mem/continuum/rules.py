@@ -205,10 +205,8 @@ def prune_action(meta: Frontmatter, now: datetime) -> tuple[str, str] | None:
                 f"success {rate:.2f} below {DOWNGRADE_SUCCESS:.2f} after {meta.usage_count} uses",
             )
         if meta.usage_count < DOWNGRADE_USES and age > timedelta(days=DOWNGRADE_DAYS):
-            return (
-                "downgrade",
-                f"used {meta.usage_count} times in {age.days} days (fewer than {DOWNGRADE_USES})",
-            )
+            uses = "1 use" if meta.usage_count == 1 else f"{meta.usage_count} uses"
+            return "downgrade", f"{uses} in {age.days} days (fewer than {DOWNGRADE_USES})"
         return None
     if meta.tier == "low":
         rate = meta.rate

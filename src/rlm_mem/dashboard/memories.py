@@ -255,7 +255,9 @@ def remember(visit: Visit) -> Response:
     if not made.chunks_created and made.duplicates:
         return visit.go(address("/memories", made.duplicates[0]), "known")
     ids = made.chunk_ids
-    return visit.go(address("/memories", ids[0]) if len(ids) == 1 else "/memories", "remembered")
+    more = (("replaces", made.replaced), ("asks", made.proposed), ("hidden", made.secrets_hidden))
+    notice = ".".join(["remembered", *(name for name, found in more if found)])
+    return visit.go(address("/memories", ids[0]) if len(ids) == 1 else "/memories", notice)
 
 
 def tags_of(said: str) -> list[str]:

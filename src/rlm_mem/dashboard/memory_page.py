@@ -91,6 +91,7 @@ def memory_page(visit: Visit) -> Response:
     before, after = ([], []) if archived else memory.store.neighbours(chunk_id, 1, 1)
     near = memory.store.get_many([*before, *after])
     stands = standing(chunk)
+    links, more_links = _links(memory, chunk, archived=archived)
     return visit.answer(
         "memory.html",
         chunk=chunk,
@@ -99,7 +100,8 @@ def memory_page(visit: Visit) -> Response:
         long=len(chunk.content) > _LONG,
         source=source,
         rendered=render(chunk.content),
-        links=_links(memory, chunk, archived=archived),
+        links=links,
+        most_links=_LINKS if more_links else 0,
         origin=origin(chunk.metadata.provenance),
         extra=plain_fields(chunk.metadata.extra),
         standing=stands,
@@ -172,15 +174,18 @@ def events_part(visit: Visit) -> Response:
 # --- related memories ---------------------------------------------------------------------------------
 
 
-def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> list[_Linked]:
-    """Memories linked with a memory, strongest first, each once with its (type, strength, direction, reasoning)."""
+def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> tuple[list[_Linked], bool]:
+    """Memories linked with a memory, and whether it has more links than are shown.
+
+    The strongest come first, each once with its (type, strength, direction, reasoning).
+    """
     if archived:  # links of archived memories are only in their files
         found = [(link.target_id, link.type, link.strength, "out", link.reasoning) for link in chunk.links]
     else:
-        linked = memory.store.linked(chunk.id, None, "both", _LINKS)
+        linked = memory.store.linked(chunk.id, None, "both", _LINKS + 1)
         found = [(one.chunk_id, one.type, one.strength, one.direction, one.reasoning) for one in linked]
     ways: dict[str, list[tuple[str, float, str, str | None]]] = defaultdict(list)
-    for other, kind, strength, direction, reasoning in found:
+    for other, kind, strength, direction, reasoning in found[:_LINKS]:
         ways[other].append((kind, strength, direction, reasoning))
     texts = memory.store.get_many(list(ways))
     made = [
@@ -194,7 +199,8 @@ def _links(memory: Memory, chunk: Chunk, *, archived: bool) -> list[_Linked]:
         for other, of_other in ways.items()
     ]
     # Links made by hand come before those derived from tags and times.
-    return sorted(made, key=lambda one: not any(way[0] in MANUAL_LINK_TYPES for way in one.ways))
+    made.sort(key=lambda one: not any(way[0] in MANUAL_LINK_TYPES for way in one.ways))
+    return made, len(found) > _LINKS
 
 
 def _texts(memory: Memory, ids: Iterable[str]) -> dict[str, str]:
@@ -233,22 +239,20 @@ def save(visit: Visit) -> Response:
             hint="it was archived or removed meanwhile; go back to copy your text",
         )
     try:
-        confidence = float(given["confidence"] or before.metadata.confidence)
         changed = memory.update(
             chunk_id,
             content=given["content"],
             tags=tags_of(given["tags"]),
             chunk_type=given["type"] or None,
-            confidence=confidence,
+            confidence=_confidence(given["confidence"]),
             metadata=_validity(before, given),
             expected_revision=revision,
         )
     except ConflictError:
         theirs, _ = present_or_archived(memory, chunk_id)
         return _conflict(visit, theirs, given)
-    except (InputError, ValueError) as error:
-        hint = getattr(error, "hint", None)
-        return _form(visit, before, given, problem=f"{error}{'. ' + hint if hint else ''}", revision=revision)
+    except InputError as error:
+        return _form(visit, before, given, problem=error.sentence, revision=revision)
     if changed is None:
         raise NotFoundError(f"there is no memory {chunk_id} any more")
     return visit.go(
@@ -305,6 +309,14 @@ def _form_values(chunk: Chunk) -> dict[str, str]:
         "valid_from": day(about.valid_from),
         "valid_to": day(about.valid_to),
     }
+
+
+def _confidence(text: str) -> float | None:
+    """The confidence in the form; None leaves it as it is."""
+    try:
+        return float(text) if text.strip() else None
+    except ValueError:
+        raise InputError(f"confidence must be a number from 0 to 1, not {text!r:.40}") from None
 
 
 def _validity(chunk: Chunk, given: dict[str, str]) -> dict[str, str | None]:

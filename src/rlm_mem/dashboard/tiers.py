@@ -37,6 +37,7 @@ _STEPS = 25
 _MOST_STEPS = 500
 _POINTS = 48
 _SHOWN = 60
+_CASES = 30  # cases of one page
 _MOVE_WORDS = {
     "record": "recorded",
     "promote": "promoted",
@@ -278,15 +279,19 @@ def review_page(visit: Visit, *, problem: str = "", at: str = "", status: int = 
     """The open cases, or those of another state."""
     state = visit.request.query_params.get("state", "open")
     state = state if state in _STATES else "open"
+    limit = visit.number("limit", _CASES, 1, 100_000)
     cases = visit.memory.continuum.review.cases(None)
+    asked = [case for case in cases if case.status == state]
+    shown = [case for number, case in enumerate(asked) if number < limit or case.id == at]
     titles = {}
-    for case in cases:
+    for case in shown:
         entry = _entry_of(visit, case.entry)
         titles[case.id] = entry.chunk_id if entry else ""
     return visit.answer(
         "review.html",
         status=status,
-        cases=[case for case in cases if case.status == state],
+        cases=shown,
+        more=address("/review", state=state, limit=limit * 2) if len(asked) > limit else "",
         kinds=_KINDS,
         counts={name: sum(case.status == name for case in cases) for name in _STATES},
         chunk_ids=titles,
@@ -295,7 +300,9 @@ def review_page(visit: Visit, *, problem: str = "", at: str = "", status: int = 
         given_reason=visit.text("reason", 2_000),
         problem=problem,
         at=at,
-        here=address("/review", state="" if state == "open" else state),
+        here=address(
+            "/review", state="" if state == "open" else state, limit="" if limit == _CASES else limit
+        ),
         live="tiers",
     )
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import date, timedelta
+from calendar import monthrange
+from datetime import MAXYEAR, date, timedelta
+from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -14,6 +16,8 @@ from rlm_mem.dashboard.words import address, day, some
 from rlm_mem.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from starlette.responses import Response
 
     from rlm_mem.dashboard.visits import Visit
@@ -68,7 +72,7 @@ def _by_day(rows: list[Row]) -> list[tuple[str, str, list[Row]]]:
 
 
 def density(memory: Memory) -> Markup:
-    """The number of memories by day, week, month or year; empty if there is nothing to count."""
+    """The number of memories by day, week, month, year or several years; empty if there is nothing to count."""
     stats = memory.store.get_stats()
     if not stats["first_at"]:
         return Markup("")
@@ -83,26 +87,44 @@ def density(memory: Memory) -> Markup:
 
 
 def _spans(first: date, last: date) -> list[tuple[str, date, date]]:
-    """Days, weeks, months or years from the first to the last; the latest _BARS if there are more."""
+    """Days, weeks, months, years or 10, 100, … years from the first to the last, at most _BARS; each with its name."""
     length = (last - first).days + 1
+    begin, years = first, 1
+    end_of: Callable[[date], date] = _same_day
+    if length > _BARS * 31:
+        while last.year // years - first.year // years >= _BARS:
+            years *= 10
+        begin = date(max(1, first.year - first.year % years), 1, 1)
+        end_of = partial(_end_of_years, years=years)
+    elif length > _BARS * 7:
+        begin, end_of = first.replace(day=1), _end_of_month
+    elif length > _BARS:
+        begin, end_of = first - timedelta(first.weekday()), _end_of_week
     made: list[tuple[str, date, date]] = []
-    begin: date
-    if length <= _BARS:
-        made = [(one.isoformat(), one, one) for one in (first + timedelta(n) for n in range(length))]
-    elif length <= _BARS * 7:
-        begin = first - timedelta(first.weekday())
-        while begin <= last:
-            made.append((begin.isoformat(), begin, begin + timedelta(6)))
-            begin += timedelta(7)
-    else:
-        monthly = length <= _BARS * 31
-        begin = first.replace(day=1) if monthly else first.replace(month=1, day=1)
-        while begin <= last:
-            end = _month_after(begin) if monthly else begin.replace(year=begin.year + 1)
-            made.append((begin.isoformat()[: 7 if monthly else 4], begin, end - timedelta(1)))
-            begin = end
-    return made[-_BARS:]
+    while True:
+        end = end_of(begin)
+        name = begin.isoformat()
+        if length > _BARS * 31:
+            name = name[:4] if years == 1 else f"{name[:4]}–{end.year:04}"
+        elif length > _BARS * 7:
+            name = name[:7]
+        made.append((name, begin, end))
+        if end >= last:
+            return made
+        begin = end + timedelta(1)
 
 
-def _month_after(begin: date) -> date:
-    return (begin + timedelta(32)).replace(day=1)
+def _same_day(begin: date) -> date:
+    return begin
+
+
+def _end_of_week(begin: date) -> date:
+    return date.fromordinal(min(begin.toordinal() + 6, date.max.toordinal()))
+
+
+def _end_of_month(begin: date) -> date:
+    return begin.replace(day=monthrange(begin.year, begin.month)[1])
+
+
+def _end_of_years(begin: date, years: int) -> date:
+    return date(min(begin.year - begin.year % years + years - 1, MAXYEAR), 12, 31)

@@ -7,16 +7,17 @@ import math
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
+from markupsafe import Markup
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from rlm_mem.access.clients import client_of
 from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, fragment, page
-from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.errors import InputError, NamespaceError, RlmMemError
 from rlm_mem.operations.decoding import from_agent, part
 from rlm_mem.operations.fitting import Reply
 from rlm_mem.operations.operation import Context
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from rlm_mem.operations.runs import ClientRuns
     from rlm_mem.operations.state import ServerState
 
-__all__ = ["EachNamespace", "Visit", "screen"]
+__all__ = ["EachNamespace", "Visit", "namespaces_screen", "screen"]
 
 _log = logging.getLogger(__name__)
 
@@ -43,6 +44,9 @@ NOTICES: Mapping[str, str] = {
     "saved": "Saved. The version before it is kept.",
     "unchanged": "Nothing differed, so nothing was written.",
     "remembered": "Remembered.",
+    "replaces": "It replaces an earlier memory.",
+    "asks": "It may replace or contradict an earlier memory: decide under Review.",
+    "hidden": "What looks like a key or password was replaced in it.",
     "known": "This was remembered already, word for word, in the same conversation.",
     "archived": "Archived. It is out of every search; you can restore it here.",
     "restored": "Restored.",
@@ -185,19 +189,28 @@ class Visit:
         return fragment(self.request, template, whole, block=block, status=status)
 
     def go(self, path: str, notice: str = "") -> Response:
-        """Redirect to another page after an action."""
+        """Redirect to another page after an action, which shows notices by their names, separated by dots."""
         joint = "&" if "?" in path else "?"
         return RedirectResponse(
             f"{path}{joint}done={notice}" if notice else path, status_code=303, headers=dict(HEADERS)
         )
 
+    def _may_choose(self) -> bool:
+        """Whether the browser may reach other namespaces, too."""
+        reached = self.client.access.namespaces
+        several = len(reached) > 1 or any("*" in one for one in reached)
+        return self.client.choose is not None and several and not self.state.opened.bound
+
     def _with_surroundings(self, values: Mapping[str, Any]) -> dict[str, Any]:
         done = self.request.query_params.get("done", "")
         return {
             "namespace": self.memory.store.namespace,
+            # In every form, so that nothing is written into a namespace that was chosen after the page was shown.
+            "bound": Markup('<input type="hidden" name="in" value="{}">').format(self.memory.store.namespace),
+            "choosable": self._may_choose(),
             "read_only": self.read_only,
             "admin": self.state.opened.tokens is not None and self.client.access.permits("admin"),
-            "notice": NOTICES.get(done, ""),
+            "notice": " ".join(NOTICES[name] for name in done.split(".") if name in NOTICES),
             **values,
         }
 
@@ -266,7 +279,23 @@ def screen(
                 _check_same_origin(request)
                 form = await _form(request)
             client = client_of(request.scope)
-            opened = await state.admit(client, needs)
+            try:
+                opened = await state.admit(client, needs)
+            except NamespaceError:
+                raise
+            except InputError:  # its token reaches several namespaces, and none is named
+                if client.choose is None:
+                    raise
+                return RedirectResponse("/namespaces", status_code=303, headers=dict(HEADERS))
+            shown, present = dict(form).get("in"), opened.memory.store.namespace
+            if shown is not None and shown != present:
+                raise Refused(
+                    problem(
+                        409,
+                        f"the form was of the namespace {shown!r:.200}, and {present} was chosen since",
+                        hint="nothing was done: choose that namespace again, and send the form once more",
+                    )
+                )
             return await state.run_in_worker(
                 lambda: handler(Visit(request, opened.memory, state, client, state.runs.of(opened), form))
             )
@@ -274,6 +303,30 @@ def screen(
             return _refusal(request, state, error)
 
     return Route(path, serve, methods=[method], include_in_schema=False)
+
+
+def namespaces_screen(state: ServerState) -> Route:
+    """The page on which a browser chooses one of the namespaces that its token reaches."""
+
+    async def serve(request: Request) -> Response:
+        try:
+            client = client_of(request.scope)
+            client.access.check("read")
+            if request.method == "POST":
+                _check_same_origin(request)
+                name = dict(await _form(request)).get("namespace", "")
+                await state.admit(replace(client, namespace=name), "read")  # refuses what it does not reach
+                if client.choose is None:
+                    raise InputError("only a browser chooses", hint="send the header RLM-MEM-Namespace")
+                client.choose(name)
+                return RedirectResponse("/memories", status_code=303, headers=dict(HEADERS))
+            names = await state.run_in_worker(lambda: state.opened.namespaces_of(client))
+        except (RlmMemError, Refused) as error:
+            return _refusal(request, state, error)
+        values = {"names": names, "chosen": client.namespace, "namespace": "", "admin": False}
+        return page(request, "namespaces.html", {**values, "read_only": state.read_only})
+
+    return Route("/namespaces", serve, methods=["GET", "POST"], include_in_schema=False)
 
 
 def _check_same_origin(request: Request) -> None:

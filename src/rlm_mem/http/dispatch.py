@@ -142,3 +142,8 @@ def _check_media(request: Request, allowed: Sequence[str]) -> None:
     if given not in allowed:
         actual = f"not {given!r:.80}" if given else "and the request names none"
         raise Refused(problem(415, f"the body must be {' or '.join(allowed)}, {actual}"))
+    coding = request.headers.get("content-encoding", "identity").strip().lower()
+    if coding != "identity":
+        raise Refused(
+            problem(415, f"a body in the coding {coding!r:.40} is not read", hint="send it uncompressed")
+        )

@@ -9,6 +9,7 @@ import secrets
 import threading
 import time
 from collections import OrderedDict
+from functools import partial
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qs
 
@@ -90,6 +91,8 @@ class Keys:
         self._secure = secure
         self._logins: OrderedDict[str, str | None] = OrderedDict()
         """Cookie → id of the token that logged in; None: the owner's."""
+        self._chosen: dict[str, str] = {}
+        """Cookie → the namespace that its browser chose."""
         self._codes: set[str] = set()
         self._guard = threading.Lock()
 
@@ -146,12 +149,28 @@ class Keys:
         Raises:
             StorageError: the named tokens cannot be read.
         """
-        given = cookie_parser(headers.get("cookie", "")).get(self.cookie_name, "")
+        given = self.cookie_of(headers)
         with self._guard:
             if given not in self._logins:
                 return None
             named = self._logins[given]
         return self._of_login(named)
+
+    def cookie_of(self, headers: Headers) -> str:
+        """The cookie of a login; empty without one."""
+        return cookie_parser(headers.get("cookie", "")).get(self.cookie_name, "")
+
+    def choose(self, cookie: str, namespace: str) -> None:
+        """Keep the namespace that a browser asks for from now on."""
+        with self._guard:
+            if cookie in self._logins:
+                self._chosen[cookie] = namespace
+
+    def chosen_by(self, cookie: str, access: Access) -> str | None:
+        """The namespace that a browser chose, as long as its token reaches it."""
+        with self._guard:
+            found = self._chosen.get(cookie)
+        return found if found is not None and access.covers(found) else None
 
     def _of_login(self, named: str | None) -> Access | None:
         if named is None:
@@ -175,7 +194,7 @@ class Keys:
         with self._guard:
             self._logins[cookie] = named
             while len(self._logins) > _MOST_LOGINS:  # the oldest login
-                self._logins.popitem(last=False)
+                self._chosen.pop(self._logins.popitem(last=False)[0], None)
         response.set_cookie(
             self.cookie_name, cookie, path="/", httponly=True, samesite="strict", secure=self._secure
         )
@@ -186,15 +205,23 @@ class Keys:
         with self._guard:
             return dict(self._logins)
 
-    def take_over(self, logins: Mapping[str, str | None]) -> None:
-        """Accept the logins of the server before this one."""
+    def choices(self) -> dict[str, str]:
+        """The namespace that each browser chose, by the cookie of its login, for the server that takes over."""
+        with self._guard:
+            return dict(self._chosen)
+
+    def take_over(self, logins: Mapping[str, str | None], choices: Mapping[str, str]) -> None:
+        """Accept the logins of the server before this one, with what their browsers chose."""
         with self._guard:
             self._logins.update(logins)
+            self._chosen.update(choices)
 
     def log_out(self, request: Request, response: Response) -> Response:
         """End the login of a request, and delete the cookie with the response."""
         with self._guard:
-            self._logins.pop(request.cookies.get(self.cookie_name, ""), None)
+            cookie = request.cookies.get(self.cookie_name, "")
+            self._logins.pop(cookie, None)
+            self._chosen.pop(cookie, None)
         response.delete_cookie(self.cookie_name, path="/", httponly=True, samesite="strict")
         return response
 
@@ -336,7 +363,10 @@ class Guard:
                 return None, _refused(
                     scope, 403, "a login is valid for the pages of this server only; send the token"
                 )
-            return Caller(login, namespace, browser=True), None
+            cookie = self._keys.cookie_of(headers)
+            if namespace is None:
+                namespace = self._keys.chosen_by(cookie, login)
+            return Caller(login, namespace, browser=True, choose=partial(self._keys.choose, cookie)), None
         browser = "text/html" in headers.get("accept", "") and scope["method"] == "GET"
         if self._login_page is not None and browser and not path.startswith((API, "/mcp")):
             return None, await _shown(self._login_page, Request(scope, receive), None)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date
 from operator import attrgetter
 from typing import Any, Protocol, TypedDict
 
@@ -49,7 +49,7 @@ __all__ = [
 ]
 
 
-When = str | datetime | Callable[[int], "str | datetime | None"]
+When = str | date | Callable[[int], "str | date | None"]
 """A time, or a function from a character position of the text to the time when that was said."""
 
 
@@ -60,6 +60,9 @@ class LinkFinder(Protocol):
     stated: dict[str, Sequence[Stated]]  # statements of each text, for the texts that were read ahead
 
     replaced: list[str]  # ids of the chunks that a text says it replaces
+    former: Collection[
+        str
+    ]  # ids of the chunks that the caller says the text replaces: nothing is found for them
 
     def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
         """Called with the contents of the chunks of a text, before the transaction begins unless the caller began one.
@@ -155,7 +158,7 @@ def remember(
     replaces: Sequence[str] | str | None = None,
     origin: str | None = None,
     trust: str | None = None,
-    expires: str | datetime | None = None,
+    expires: str | date | None = None,
     ttl: Ttl | None = None,
     again: bool = False,
     finder: LinkFinder | None = None,
@@ -257,7 +260,7 @@ class TextOptions(TypedDict, total=False):
     replaces: Sequence[str] | str | None
     origin: str | None
     trust: str | None
-    expires: str | datetime | None
+    expires: str | date | None
     ttl: Ttl | None
     again: bool
 
@@ -352,6 +355,8 @@ def store_text(
             replaced already.
     """
     index, former, limit = linker.index, text.former, store.config.ingest.max_similar
+    if finder is not None:
+        finder.former = former
     chunk_ids: list[str] = []
     new: list[Chunk] = []
     known: list[str] = []
@@ -523,7 +528,7 @@ class RememberOperation:
         replaces: Sequence[str] | str | None = None,
         origin: str | None = None,
         trust: str | None = None,
-        expires: str | datetime | None = None,
+        expires: str | date | None = None,
         ttl: Ttl | None = None,
     ) -> dict[str, Any]:
         """Like :func:`remember`, but returns answers and failures as a dictionary.

@@ -392,7 +392,10 @@ def _as_of(context: Context, moment: str | None) -> ChunkStore:
 
 def _read(context: Context, request: ReadQuery) -> Reply:
     chunk_id = context.path["chunk_id"]
-    chunk = _found(_as_of(context, request.as_of).get_chunk(chunk_id, track=request.track), chunk_id)
+    chunk = _as_of(context, request.as_of).get_chunk(chunk_id, track=request.track)
+    if chunk is None and request.as_of is not None and context.memory.store.exists(chunk_id):
+        raise NotFoundError(f"{chunk_id} did not hold at {request.as_of}", hint="without as_of it is there")
+    chunk = _found(chunk, chunk_id)
     if not_modified(context, chunk):
         return Reply(status=304, headers={"ETag": etag(chunk)})
     return _reply(chunk)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlm_mem.access.grants import OWNER, Access, Caller, Permission
 from rlm_mem.access.tokens import TokenFile
-from rlm_mem.errors import AccessDenied, NotFoundError, RlmMemError
+from rlm_mem.errors import AccessDenied, NotFoundError, RlmMemError, ServerAway
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -214,8 +214,7 @@ class OpenMemory:
                 needed=needed,
             )
         own = self.memory.store.namespace
-        served = ("*",) if self.settings.namespace is None else (own,)
-        namespace = client.namespace_of(own, served)
+        namespace = client.namespace_of(own, self._served)
         if access.owner and namespace == own:
             return self
         with self._guard:
@@ -228,6 +227,26 @@ class OpenMemory:
         if ended is not None:
             ended.close()
         return view
+
+    @property
+    def _served(self) -> tuple[str, ...]:
+        """Patterns of the namespaces that the server offers."""
+        return ("*",) if self.settings.namespace is None else (self.memory.store.namespace,)
+
+    def namespaces_of(self, client: Caller) -> list[str]:
+        """The namespaces that a client reaches: those that its token names, and of the others those with memories."""
+        store = self.memory.store
+        try:
+            held = store.backend.queries.namespaces()
+        except ServerAway as error:
+            held = error.namespaces
+        named = [one for one in client.access.namespaces if "*" not in one]
+        offered = Access("", self._served)
+        return sorted(
+            one
+            for one in {store.namespace, *named, *(name for name, _ in held)}
+            if client.access.covers(one) and offered.covers(one)
+        )
 
     @property
     def bound(self) -> bool:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar, get_args, get_origin
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 
@@ -28,9 +29,7 @@ _EMPTY = ("null", "none", "undefined")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
 _REGEX = "Expected `str` matching regex "
-
-_MISSING = re.compile(r"Object missing required field `(.*)`", re.DOTALL)
-_NAMED_TYPE = re.compile(r"\b(str|int|float|bool|array)\b(?=[ `,]|$)")
+_FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 _TYPES = {
     "str": "text",
     "int": "a whole number",
@@ -59,7 +58,19 @@ def from_json(kind: type[_R], content: bytes) -> _R:
     except msgspec.ValidationError as error:
         raise _refused(kind, error) from None
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(problem(400, f"the body is not valid JSON: {error}")) from None
+        raise Refused(problem(400, f"the body is not valid JSON{_why_not(content, error)}")) from None
+
+
+def _why_not(content: bytes, error: Exception) -> str:
+    """What is wrong with a body that the decoder refused; what it says of texts is of no use to their writer."""
+    try:
+        content.decode()
+    except UnicodeDecodeError as wrong:
+        return f" in UTF-8: see byte {wrong.start}"
+    with suppress(ValueError, RecursionError):
+        json.loads(content)
+        return ": a text has half of a character (\\ud800 to \\udfff)"
+    return f": {error}"
 
 
 def from_parameters(kind: type[_R], given: Iterable[tuple[str, str]]) -> _R:
@@ -161,20 +172,74 @@ def unknown_parameter(name: str, known: Iterable[str] = ()) -> Refused:
 
 
 def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refused:
-    """The refusal with the decoder's message, the name of the field, and a pointer to it."""
+    """The refusal with the decoder's message, the name of the field, a pointer to it, and what may stand there."""
     what, _, where = str(error).partition(" - at ")
+    path = re.findall(r"[^.\[\]]+", where.strip("`").removeprefix("$"))
+    hint = ""
     if what.startswith(_REGEX):
         what = f"expected {_described(kind, what) or 'another form'}"
-    pointer = name or "/".join(["", *re.findall(r"[^.\[\]]+", where.strip("`").removeprefix("$"))])
-    if missing := _MISSING.fullmatch(what):
-        what, pointer = "missing", f"{pointer.rstrip('/')}/{missing[1]}"
-    what = _NAMED_TYPE.sub(lambda found: _TYPES.get(found[1], found[1]), what)
+    elif what.startswith(("Invalid enum value", "Invalid value")):
+        words = _words(kind, path)
+        hint = f"use one of {', '.join(words)}" if words else ""
+    elif field := _FIELD.fullmatch(what):
+        names = _names(_at(kind, path))
+        path = [*path, field[2]]
+        what = "missing" if field[1] == "missing required" else "there is no such field"
+        hint = f"there are: {', '.join(names)}" if names else ""
+    pointer = name or "/".join(["", *path])
+    what = re.sub(
+        r"`([a-z| ]+)`", lambda one: " or ".join(_TYPES.get(kind, kind) for kind in one[1].split(" | ")), what
+    )
     detail = what.replace("`", "").encode("utf-8", "replace").decode()
     detail = detail[:1].lower() + detail[1:]
     place = pointer.strip("/").replace("/", ".")
     return Refused(
-        problem(422, f"{place}: {detail}" if place else detail, fields=[FieldError(detail, pointer)])
+        problem(
+            422, f"{place}: {detail}" if place else detail, hint=hint, fields=[FieldError(detail, pointer)]
+        )
     )
+
+
+def _at(kind: Any, path: Iterable[str]) -> Any:
+    """The type of the field at a path below a type; None where the types do not say."""
+    for name in path:
+        if not name.isdigit():  # the place in a list
+            kind = next((field.type for field in _fields(kind) if field.encode_name == name), None)
+    return kind
+
+
+def _words(kind: Any, path: list[str]) -> list[str]:
+    """The words that may stand at a path: those of a literal, or the tags that tell objects apart."""
+    literal = [one for one in _leaves(_at(kind, path)) if get_origin(one) is Literal]
+    if literal:
+        return [str(word) for one in literal for word in get_args(one)]
+    above = [
+        one
+        for one in _leaves(_at(kind, path[:-1]))
+        if isinstance(one, type) and issubclass(one, msgspec.Struct)
+    ]
+    return [str(one.__struct_config__.tag) for one in above if one.__struct_config__.tag is not None]
+
+
+def _names(kind: Any) -> list[str]:
+    return [field.encode_name for field in _fields(kind)]
+
+
+def _fields(kind: Any) -> list[msgspec.structs.FieldInfo]:
+    """The fields of the one kind of object that a type permits; none where it permits several."""
+    found = [one for one in _leaves(kind) if isinstance(one, type) and issubclass(one, msgspec.Struct)]
+    return list(msgspec.structs.fields(found[0])) if len(found) == 1 else []
+
+
+def _leaves(kind: Any) -> Iterator[Any]:
+    """The types within unions, lists and descriptions."""
+    if get_origin(kind) is Annotated:
+        yield from _leaves(get_args(kind)[0])
+    elif get_origin(kind) is Literal or not get_args(kind):
+        yield kind
+    else:
+        for one in get_args(kind):
+            yield from _leaves(one)
 
 
 def _described(kind: Any, message: str) -> str:

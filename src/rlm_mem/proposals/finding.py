@@ -68,7 +68,7 @@ _ENOUGH = 8
 """Most words looked up for a statement that names no topic; an earlier chunk needs one of them."""
 _SURE = 0.9
 _REASON = 500
-_OWN_SOURCE = "interaction"
+_OWN_SOURCES = frozenset(("interaction", "dashboard"))
 _OWN_ORIGINS = frozenset(("person", "agent"))
 _NOTHING: tuple[list[Stated], Set[str]] = ([], frozenset())
 _UNNAMED = FIRST | CHANGES | REPLACES | ENDS
@@ -142,6 +142,7 @@ class Finder:
         self._proposals: list[Proposal] = []
         self.cases: list[str] = []
         self.replaced: list[str] = []
+        self.former: Collection[str] = ()
         self.stated: dict[str, Sequence[Stated]] = {}
         """Statements by text, including texts that were analysed ahead."""
 
@@ -334,6 +335,7 @@ class Finder:
             one
             for one in earlier.values()
             if one.metadata.superseded_by is None
+            and one.id not in self.former
             and one.metadata.at <= chunk.metadata.at
             and len(one.content) <= _LONGEST
         ]
@@ -479,7 +481,7 @@ class Finder:
 def is_trusted_as_far(newer: Chunk, older: Chunk) -> bool:
     """Whether a chunk came from a person or an agent, not from a file, and is trusted at least as far as another."""
     about = newer.metadata
-    own = about.source == _OWN_SOURCE and about.origin in _OWN_ORIGINS and "path" not in about.provenance
+    own = about.source in _OWN_SOURCES and about.origin in _OWN_ORIGINS and "path" not in about.provenance
     return own and rank(about.trust) >= rank(older.metadata.trust)
 
 

@@ -12,6 +12,8 @@ from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.trajectory import SubCall, Trajectory, trajectories
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["CostLine", "costs"]
@@ -35,7 +37,9 @@ class CostLine:
     unpriced_calls: int
 
 
-def costs(store: ChunkStore, *, since: str | None = None, until: str | None = None) -> list[CostLine]:
+def costs(
+    store: ChunkStore, *, since: str | date | None = None, until: str | date | None = None
+) -> list[CostLine]:
     """Return what was spent, by day, model and operation, oldest day first.
 
     Runs that never ended count with the turns and sub-calls they recorded.

@@ -281,7 +281,7 @@ _MOST_CITED = 10
 
 
 def answer_text(answer: Any) -> tuple[str | None, list[str]]:
-    """Return the argument of FINAL as text, and the ids of the chunks in it.
+    """Return the argument of FINAL as text, and the ids of the chunks in it; a blank text is no answer.
 
     A chunk as ``read_chunk`` returns it becomes its content (programs do call ``FINAL`` with one), a list of such
     chunks their contents with blank lines between them, and other plain data JSON.
@@ -289,7 +289,7 @@ def answer_text(answer: Any) -> tuple[str | None, list[str]]:
     if answer is None:
         return None, []
     if isinstance(answer, str):
-        return answer, []
+        return (answer if answer.strip() else None), []
     if _is_chunk(answer):
         return answer["content"], [answer["id"]]
     if isinstance(answer, list) and answer and all(_is_chunk(item) for item in answer):

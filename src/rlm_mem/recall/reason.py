@@ -14,7 +14,7 @@ from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
 from rlm_mem.recall.recall import Source, described, log_reading, source_of
 from rlm_mem.recall.running import Run, Runner, check_query
-from rlm_mem.recall.trajectory import Trajectory, record_recall
+from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
 from rlm_mem.telemetry import observed
 
 if TYPE_CHECKING:
@@ -47,6 +47,8 @@ class ReasoningStep:
 class ReasoningResult:
     """A conclusion and the way to it (docs/spec/operations.md, REASON).
 
+    The first three fields are enough to make one, in a test for example.
+
     Attributes:
         conclusion: in words; empty when nothing was concluded (``stopped_by``) or the memory has no answer.
         path: the steps in order, as the model gave them, else as observed: the chunks that its programs read, and the
@@ -63,18 +65,18 @@ class ReasoningResult:
     conclusion: str
     path: list[ReasoningStep]
     confidence: float
-    supports: list[str]
-    contradicts: list[str]
-    superseded: list[str]
-    chunk_ids: list[str]
-    iterations_used: int
-    trajectory: Trajectory
-    usage: Usage
-    cost: Decimal | None
-    stopped_by: str | None
-    evidence: list[str]
-    concluded: bool
-    seconds: float
+    supports: list[str] = field(default_factory=list)
+    contradicts: list[str] = field(default_factory=list)
+    superseded: list[str] = field(default_factory=list)
+    chunk_ids: list[str] = field(default_factory=list)
+    iterations_used: int = 0
+    trajectory: Trajectory = field(default_factory=unrecorded)
+    usage: Usage = field(default_factory=Usage)
+    cost: Decimal | None = None
+    stopped_by: str | None = None
+    evidence: list[str] = field(default_factory=list)
+    concluded: bool = True
+    seconds: float = 0.0
     sources: list[Source] = field(default_factory=list)
 
     def __str__(self) -> str:

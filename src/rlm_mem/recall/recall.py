@@ -13,7 +13,7 @@ from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, 
 from rlm_mem.recall.outcome import ENDINGS, Method, OutcomeWord, confidence_words, ending_of, outcome_word
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.running import Run, Runner
-from rlm_mem.recall.trajectory import Trajectory, record_recall
+from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
 from rlm_mem.store.core.records import standing
 from rlm_mem.telemetry import observed
 from rlm_mem.text.tokens import texts_within
@@ -90,6 +90,8 @@ class Standing:
 class RecallResult:
     """The answer to a question (docs/spec/operations.md, RECALL).
 
+    The first four fields are enough to make one, in a test for example.
+
     Attributes:
         content: the answer; None when the memory does not hold it (``concluded``) or a budget ended the run.
         chunk_ids: the chunks the answer rests on; without an answer, the best evidence found.
@@ -116,13 +118,13 @@ class RecallResult:
     chunk_ids: list[str]
     confidence: float
     iterations_used: int
-    trajectory: Trajectory
-    usage: Usage
-    cost: Decimal | None
-    stopped_by: str | None
-    evidence: list[str]
-    concluded: bool
-    seconds: float
+    trajectory: Trajectory = field(default_factory=unrecorded)
+    usage: Usage = field(default_factory=Usage)
+    cost: Decimal | None = None
+    stopped_by: str | None = None
+    evidence: list[str] = field(default_factory=list)
+    concluded: bool = True
+    seconds: float = 0.0
     standing: list[Standing] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
     method: Method = "programs"

@@ -110,7 +110,7 @@ def replay(
     # A sub-question's steps come before the turn that asked it, as in the recording.
     steps = tuple(replayer.steps)
     outcome = recorded.outcome
-    then = (outcome.content, outcome.chunk_ids) if outcome is not None else (None, ())
+    then = (outcome.content or None, outcome.chunk_ids) if outcome is not None else (None, ())
     content, named = answer_text(_conclusion(final.answer) if final is not None else None)
     cited = tuple(dict.fromkeys([*(final.chunk_ids if final is not None else ()), *named]))
     # Only the text given to FINAL is compared: recorded chunks may be derived by the host, or no longer exist.

@@ -84,7 +84,7 @@ def check_query(query: str) -> str:
     """
     if not isinstance(query, str) or not query.strip():
         fault = "is empty" if isinstance(query, str) else f"must be text, not {shown(query)}"
-        raise InvalidQuery(f"the question {fault}", hint="ask in words: recall('what did Ana decide?')")
+        raise InvalidQuery(f"the question {fault}", hint="ask in words, such as: what did Ana decide?")
     if len(query) > _MAX_QUERY:
         raise InvalidQuery(
             f"the question has {len(query):,} characters; at most {_MAX_QUERY:,} are allowed",

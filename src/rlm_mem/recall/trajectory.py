@@ -15,7 +15,7 @@ import secrets
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
@@ -64,6 +64,7 @@ __all__ = [
     "stamp",
     "trajectories",
     "trajectory_file",
+    "unrecorded",
 ]
 
 
@@ -163,6 +164,11 @@ class Trajectory:
     path: Path | None = None
 
 
+def unrecorded() -> Trajectory:
+    """That of a result which no run gave, such as one in a test."""
+    return Trajectory(id="", operation="", query="", namespace="", started_at="", model="", engine="")
+
+
 @dataclass(frozen=True)
 class TrajectoryInfo:
     """A trajectory in a list.
@@ -204,8 +210,8 @@ def list_trajectories(
     store: ChunkStore,
     *,
     operation: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
+    since: str | date | None = None,
+    until: str | date | None = None,
     limit: int | None = 50,
 ) -> list[TrajectoryInfo]:
     """Return the trajectories of the store's namespace, newest first.
@@ -226,7 +232,7 @@ def list_trajectories(
 
 
 def trajectories(
-    store: ChunkStore, *, since: str | None = None, until: str | None = None
+    store: ChunkStore, *, since: str | date | None = None, until: str | date | None = None
 ) -> Iterator[Trajectory]:
     """Yield the trajectories of the store's namespace whole, newest first; bounds as in ``list_trajectories``."""
     since, until = check_since(since, "since"), check_since(until, "until")

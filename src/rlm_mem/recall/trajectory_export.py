@@ -12,6 +12,8 @@ from rlm_mem.recall.trajectory import Trajectory, trajectories
 from rlm_mem.text.secrets import find_secrets, hide, redact
 
 if TYPE_CHECKING:
+    from datetime import date
+
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 __all__ = ["FIELDS", "ExportedRun", "export_trajectories"]
@@ -83,8 +85,8 @@ def export_trajectories(
     *,
     fields: Sequence[str] | None = None,
     operation: str | None = None,
-    since: str | None = None,
-    until: str | None = None,
+    since: str | date | None = None,
+    until: str | date | None = None,
 ) -> Iterator[ExportedRun]:
     """Yield the runs of the store's namespace as plain data, newest first.
 

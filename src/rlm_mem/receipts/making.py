@@ -271,9 +271,7 @@ def _chunks(
     """The versions that were read or cited, as they were when the run ended, and their documents by id."""
     outcome = trajectory.outcome
     assert outcome is not None
-    cited = dict.fromkeys(outcome.chunk_ids)
-    read = dict.fromkeys(one for step in trajectory.steps for one in step.chunks_read)
-    ids = list(cited | read | dict.fromkeys(outcome.evidence))
+    cited, ids = set(outcome.chunk_ids), chunk_ids_of(trajectory)
     present = store.get_many(ids, track=False)
     versions, documents = [], {}
     for chunk_id in ids:
@@ -285,6 +283,14 @@ def _chunks(
         documents[chunk_id] = document
         versions.append(ChunkVersion(chunk_id, found.revision, chunk_hash(document), chunk_id in cited))
     return tuple(versions), documents
+
+
+def chunk_ids_of(trajectory: Trajectory) -> list[str]:
+    """The chunks that an ended run cited or read, in the order of a receipt: cited ones first."""
+    outcome = trajectory.outcome
+    assert outcome is not None
+    read = (one for step in trajectory.steps for one in step.chunks_read)
+    return list(dict.fromkeys([*outcome.chunk_ids, *read, *outcome.evidence]))
 
 
 def version_until(store: ChunkStore, chunk_id: str, present: Chunk | None, moment: str) -> Chunk | None:

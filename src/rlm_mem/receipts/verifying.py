@@ -21,7 +21,14 @@ from rlm_mem.recall.outcome import outcome_word
 from rlm_mem.recall.trajectory import SubCall, Trajectory, load_trajectory
 from rlm_mem.receipts.canonical import canonical, plain_json
 from rlm_mem.receipts.format import Altered, Bundle, Receipt, ReceiptStep, read_bytes
-from rlm_mem.receipts.making import REPLAY_SECONDS, RecordedParts, agrees, chunk_hash, without_keys
+from rlm_mem.receipts.making import (
+    REPLAY_SECONDS,
+    RecordedParts,
+    agrees,
+    chunk_hash,
+    chunk_ids_of,
+    without_keys,
+)
 from rlm_mem.receipts.signing import fingerprint, public_key, signed_by
 from rlm_mem.receipts.tape import DIVERGED, CallPlayer, CallRecorder, args_hash, pinned, result_hash
 from rlm_mem.text.secrets import redact
@@ -203,7 +210,7 @@ def _signature(receipt: Receipt, trusted: bytes | None) -> tuple[PartCheck, str 
 def _consistency(receipt: Receipt) -> list[PartCheck]:
     """Contradictions between the parts."""
     wrong: list[PartCheck] = []
-    answer, known = receipt.answer, {one.id for one in receipt.chunks}
+    answer, ids = receipt.answer, [one.id for one in receipt.chunks]
     word = outcome_word(content=answer.content, chunk_ids=answer.chunk_ids, concluded=answer.concluded)
     if answer.outcome != word:
         wrong.append(PartCheck("answer", "altered", f"its outcome is {word!r}, not {answer.outcome[:40]!r}"))
@@ -213,9 +220,14 @@ def _consistency(receipt: Receipt) -> list[PartCheck]:
         )
     if [one.id for one in receipt.chunks if one.cited] != answer.chunk_ids:
         wrong.append(PartCheck("answer", "altered", "the chunks that it names are not those that are marked"))
-    missing = [one for step in receipt.steps for one in step.chunks_read if one not in known]
-    if missing or len(known) != len(receipt.chunks):
-        wrong.append(PartCheck("chunks", "altered", "they are not the ones that the steps read"))
+    read = (one for step in receipt.steps for one in step.chunks_read)
+    used = list(dict.fromkeys([*answer.chunk_ids, *read]))
+    if ids[: len(used)] != used or len(set(ids)) != len(ids):
+        wrong.append(
+            PartCheck(
+                "chunks", "altered", "they are not those that the answer names and the steps read, in order"
+            )
+        )
     turns: dict[tuple[str, int], int] = {}
     for number, step in enumerate(receipt.steps, 1):
         run = (step.question, step.depth)
@@ -246,10 +258,12 @@ def _record(receipt: Receipt, store: ChunkStore | None) -> PartCheck:
     pairs: list[tuple[str, Any, Any]] = [
         ("the question", receipt.question, parts.question),
         ("the kind of run", receipt.origin.operation, trajectory.operation),
+        ("the namespace", receipt.origin.namespace, trajectory.namespace),
         ("the model", settings.model, trajectory.model),
         ("the engine", settings.engine, trajectory.engine),
         ("the limits", settings.limits, plain_json(trajectory.limits)),
         ("the steps", [_bare(step) for step in receipt.steps], list(parts.steps)),
+        ("the chunks", [one.id for one in receipt.chunks], chunk_ids_of(trajectory)),
         ("the replies of models", list(receipt.replies), list(parts.replies)),
         ("the answer", receipt.answer, parts.answer),
         ("the cost", receipt.cost, parts.cost),
@@ -529,7 +543,7 @@ class _Replayed:
         if self._final is None:
             return self._other_answer("the replay ended without an answer")
         content, chunk_ids = self._expected(self._final)
-        if content != answer.content:
+        if content != (answer.content or None):
             return self._other_answer(f"the programs give {_short(content)}")
         if chunk_ids != answer.chunk_ids:
             return self._other_answer("the programs give other chunks")

@@ -611,6 +611,8 @@ def _filter_value(name: str, value: Any) -> Any:
         return float(value)
     if isinstance(value, datetime):
         return format_time(value)
+    if isinstance(value, date) and name in ("start", "end"):
+        return value.isoformat()
     if not isinstance(value, str):
         raise InvalidQuery(f"the filter {name} must be text, not {type(value).__name__}")
     return value

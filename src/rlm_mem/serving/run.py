@@ -130,7 +130,7 @@ def serve_all(
             made.append(McpServer(Service(state.opened), client_of))
             return made[0]
 
-        keys.take_over(before.get("logins", {}))
+        keys.take_over(before.get("logins", {}), before.get("choices", {}))
         app = create_app(
             state,
             keys=keys,
@@ -157,7 +157,12 @@ def serve_all(
             webbrowser.open(link)
 
         def hand_over() -> Awaitable[bool]:
-            told = {"token": token, "source": token_source, "logins": keys.logins()}
+            told = {
+                "token": token,
+                "source": token_source,
+                "logins": keys.logins(),
+                "choices": keys.choices(),
+            }
             return start_successor(socket_, told)
 
         running = Running(app, network, metrics, state, drain_seconds)

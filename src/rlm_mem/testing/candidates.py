@@ -354,8 +354,8 @@ def _passes(one: _CountedChunk, filters: Filters) -> bool:
         and (filters.conversation_id in (None, chunk.metadata.conversation_id))
         and set(filters.tags_all) <= set(chunk.tags)
         and (not filters.tags_any or bool(set(filters.tags_any) & set(chunk.tags)))
-        and (filters.start is None or day >= filters.start)
-        and (filters.end is None or day <= filters.end)
+        and (filters.start is None or day >= str(filters.start))
+        and (filters.end is None or day <= str(filters.end))
         and (filters.speaker is None or filters.speaker.strip().casefold() in speakers)
     )
 

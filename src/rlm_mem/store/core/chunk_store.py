@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -149,7 +149,7 @@ class ChunkStore(ChunkReader):
         on_secret: Callable[[Screened], None] | None = None,
         origin: str | None = None,
         trust: str | None = None,
-        expires: str | datetime | None = None,
+        expires: str | date | None = None,
         ttl: Ttl | None = None,
     ) -> Chunk:
         """Create and store a chunk; takes every documented form of its arguments (docs/spec/decisions.md, 13).

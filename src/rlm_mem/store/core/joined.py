@@ -111,8 +111,8 @@ class JoinedStore(ChunkStore):
     def list_chunks(
         self,
         conversation_id: str | None = None,
-        start_date: str | None = None,
-        end_date: str | None = None,
+        start_date: str | date | None = None,
+        end_date: str | date | None = None,
         tags: Sequence[str] | str | None = None,
         chunk_type: str | None = None,
         **more: Unpack[MoreFilters],
@@ -151,8 +151,8 @@ class JoinedStore(ChunkStore):
     def iter_chunks(
         self,
         conversation_id: str | None = None,
-        start_date: str | None = None,
-        end_date: str | None = None,
+        start_date: str | date | None = None,
+        end_date: str | date | None = None,
         tags: Sequence[str] | str | None = None,
         chunk_type: str | None = None,
         **more: Unpack[MoreFilters],
@@ -172,7 +172,9 @@ class JoinedStore(ChunkStore):
         wanted = check_chunk_ids(chunk_ids)
         return [one for part in self._parts for one in part.summaries(wanted)]
 
-    def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
+    def timeline(
+        self, start: str | date | None = None, end: str | date | None = None, limit: int = 50
+    ) -> list[Summary]:
         """Summaries by time."""
         found = (part.timeline(start, end, limit) for part in self._parts)
         return list(islice(merge(*found, key=lambda one: one.at), limit))
@@ -182,7 +184,7 @@ class JoinedStore(ChunkStore):
         limit: int,
         *,
         conversation_id: str | None = None,
-        since: str | None = None,
+        since: str | date | None = None,
         tag: str | None = None,
     ) -> list[Summary]:
         """The newest chunks."""
@@ -194,7 +196,7 @@ class JoinedStore(ChunkStore):
     # --- relations ----------------------------------------------------------------------------------------
 
     def linked(
-        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int = 50
+        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int | None = 50
     ) -> list[LinkedChunk]:
         """Chunks linked with a chunk, strongest first; links do not leave a namespace."""
         return self._first(lambda part: part.linked(chunk_id, link_type, direction, limit))

@@ -8,6 +8,7 @@ logic that gathers candidates are shared by every backend, so two backends with 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from datetime import date
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
 
 from msgspec import Struct
@@ -66,8 +67,8 @@ class Filters(FrozenRecord, frozen=True):
     tags_any: tuple[str, ...] = ()
     chunk_type: str | tuple[str, ...] | None = None
     conversation_id: str | None = None
-    start: str | None = None
-    end: str | None = None
+    start: str | date | None = None
+    end: str | date | None = None
     speaker: str | None = None
     include_superseded: bool = False
     valid_at: float | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
@@ -54,8 +55,8 @@ if TYPE_CHECKING:
         """The filters of list_chunks, as ``list_page`` takes them; ``start`` and ``end`` are the dates."""
 
         conversation_id: str | None
-        start: str | None
-        end: str | None
+        start: str | date | None
+        end: str | date | None
         tags: Sequence[str] | str | None
         any_tags: Sequence[str] | str | None
         chunk_type: str | None
@@ -334,8 +335,8 @@ class ChunkReader:
     def list_chunks(
         self,
         conversation_id: str | None = None,
-        start_date: str | None = None,
-        end_date: str | None = None,
+        start_date: str | date | None = None,
+        end_date: str | date | None = None,
         tags: Sequence[str] | str | None = None,
         chunk_type: str | None = None,
         *,
@@ -412,8 +413,8 @@ class ChunkReader:
     def iter_chunks(
         self,
         conversation_id: str | None = None,
-        start_date: str | None = None,
-        end_date: str | None = None,
+        start_date: str | date | None = None,
+        end_date: str | date | None = None,
         tags: Sequence[str] | str | None = None,
         chunk_type: str | None = None,
         **more: Unpack[MoreFilters],
@@ -453,7 +454,9 @@ class ChunkReader:
         there = {one.id for one in self.summaries([chunk_id(one) for one in found])}
         return [one for one in found if chunk_id(one) in there]
 
-    def timeline(self, start: str | None = None, end: str | None = None, limit: int = 50) -> list[Summary]:
+    def timeline(
+        self, start: str | date | None = None, end: str | date | None = None, limit: int = 50
+    ) -> list[Summary]:
         """Summaries by time; ``start`` and ``end`` as in list_chunks."""
         low, high = time_range(start, end)
         if self.as_of is not None:
@@ -468,7 +471,7 @@ class ChunkReader:
         limit: int,
         *,
         conversation_id: str | None = None,
-        since: str | None = None,
+        since: str | date | None = None,
         tag: str | None = None,
     ) -> list[Summary]:
         """The newest chunks; its cost does not grow with the store."""
@@ -488,16 +491,16 @@ class ChunkReader:
     # --- relations --------------------------------------------------------------------------------------
 
     def linked(
-        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int = 50
+        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int | None = 50
     ) -> list[LinkedChunk]:
-        """Chunks linked from (``out``), to (``in``) or either way (``both``), strongest first."""
+        """Chunks linked from (``out``), to (``in``) or either way (``both``), strongest first; ``limit`` None: all."""
         if direction not in ("out", "in", "both"):
             raise InvalidQuery(f"direction must be out, in or both, not {direction!r:.40}")
         if link_type is not None:
             check_words(link_type, "link_type")
         found = self.backend.queries.linked(
             self.namespace, check_chunk_id(chunk_id), link_type=link_type, direction=direction,
-            limit=page(limit, "limit"),
+            limit=sys.maxsize if limit is None else page(limit, "limit"),
         )  # fmt: skip
         return self._those_shown(found, lambda one: one.chunk_id)
 
@@ -570,7 +573,7 @@ class ChunkReader:
 
     def events(
         self,
-        since: str | None = None,
+        since: str | date | None = None,
         op: str | None = None,
         chunk_id: str | None = None,
         limit: int | None = None,

@@ -19,7 +19,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from math import inf
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -440,10 +440,10 @@ def page(value: object, what: str) -> int:
     return min(value, 2**62)
 
 
-def query_time(text: str, what: str) -> tuple[float, float]:
+def query_time(text: str | date, what: str) -> tuple[float, float]:
     """First and last moment (epoch seconds) of a date or time; raises InvalidQuery."""
     try:
-        return day_bounds(text, what)
+        return day_bounds(text.isoformat() if isinstance(text, date) else text, what)
     except (InvalidChunk, AttributeError, TypeError) as error:
         reason = (
             error.message if isinstance(error, InvalidChunk) else f"{what} must be a date, not {text!r:.40}"
@@ -451,7 +451,7 @@ def query_time(text: str, what: str) -> tuple[float, float]:
         raise InvalidQuery(reason) from None
 
 
-def time_range(start: str | None, end: str | None) -> tuple[float, float]:
+def time_range(start: str | date | None, end: str | date | None) -> tuple[float, float]:
     """Start and exclusive end in epoch seconds; a bare date at the end includes its whole day.
 
     Raises:

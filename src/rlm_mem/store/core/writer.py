@@ -149,7 +149,8 @@ def _merged(given: Iterable[tuple[str, Any]]) -> dict[str, Any]:
     """Fields by name; None means not given, and two different values for one field are an error."""
     merged: dict[str, Any] = {}
     for name, value in given:
-        if value is not None and merged.setdefault(name, value) != value:
+        former = value if value is None else merged.setdefault(name, value)
+        if former is not value and former != value:  # a NaN is itself, though not equal to itself
             raise InvalidChunk(
                 f"{name} is given twice with different values: {merged[name]!r:.60} and {value!r:.60}"
             )

@@ -117,7 +117,7 @@ class Connections:
         self._renewing = threading.RLock()
         self._pid = os.getpid()
         self._inode: int | None = None
-        self._closed = False
+        self.closed = False
         self.generation = 0
         """Incremented each time a damaged index is set aside."""
 
@@ -154,10 +154,15 @@ class Connections:
         schema.migrate(self.in_memory)
         return self.in_memory
 
+    def check_open(self) -> None:
+        """Raise StoreClosed once the store was closed."""
+        if self.closed:
+            raise StoreClosed(f"the store of {self.database.parent.parent} was closed", hint="open it again")
+
     def get(self) -> sqlite3.Connection:
         """The calling thread's connection."""
-        if self._closed:
-            raise StoreClosed(f"the store of {self.database.parent.parent} was closed", hint="open it again")
+        if self.closed:
+            self.check_open()  # raises; called here only then, since every statement passes here
         if self.in_memory is not None:
             return self.in_memory
         if os.getpid() != self._pid:  # forked: connections must not be used here, not even closed
@@ -239,7 +244,7 @@ class Connections:
             self._all.clear()
         if self.in_memory is not None:
             self.in_memory.close()
-        self._closed = True
+        self.closed = True
 
 
 # --- the write lock and the mark of unsynced commits ---------------------------------------------------------

@@ -320,6 +320,8 @@ class LocalBackend(LocalIndex):
         limit: int | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Lines of the audit log, oldest first; at most ``limit``, the newest."""
+        if self._connections.closed:
+            self._connections.check_open()
         found = self._log.read(namespace=namespace, since=since, op=op, chunk_id=chunk_id)
         return found if limit is None else iter(deque(found, maxlen=limit))
 
@@ -334,7 +336,10 @@ class LocalBackend(LocalIndex):
 
         Raises:
             NamespaceError: the file system ignores case, and the folder is that of another namespace.
+            StoreClosed: the store was closed.
         """
+        if self._connections.closed:
+            self._connections.check_open()
         if namespace not in self._apart:
             refuse_shared_folder(self.layout.base.parent, namespace)
             self._apart.add(namespace)
