@@ -60,8 +60,6 @@ _SAYS_WHAT = re.compile(
 )
 _IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)+|\b[A-Za-z]\w*_\w+|\b[A-Z]?[a-z]+[A-Z]\w*")
 _MAX_LISTED = 3
-_FEW_WORDS = 3
-"""A sentence with at most this many words from the name of a thing on cannot say what the thing does."""
 _MAX_SENTENCE = 500  # characters read of one sentence: bounds the work on odd texts
 _THIRD_PERSON = word_set("he she they it his her hers their theirs its him them this that these")
 # Words that frame a question and need not be in the answer.
@@ -155,8 +153,9 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
             part = _of_document(question, part, line, wanted)
         if part is None or not has_form(question, part.text):
             continue
-        if part.fit < _MIN_FIT and not _quotable(question, wanted, line, matched, everything):
-            continue
+        whole = part.fit < _MIN_FIT
+        if whole and (line.passage.of_document or not _quotable(question, wanted, line, matched, everything)):
+            continue  # of a document the closest passages say more than one of its sentences
         lag = min(1.0, lags[id(line.passage)] / 4)
         recent = 0.02 * (line.passage.at is not None and line.passage.at.timestamp() >= newest)
         score = matched + 0.3 * part.fit - 0.1 * lag + recent - 0.6 * (not line.passage.current)
@@ -169,7 +168,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     if best.line.passage.of_document and not question.many:
         answer = _with_next(best.line, answer)
     unsaid = _unsaid(question, wanted, best)
-    if best.piece.fit < _MIN_FIT and not best.line.passage.of_document:
+    if best.piece.fit < _MIN_FIT:
         focus = [stem_of(question.focus.split()[-1])] if question.focus else []
         unsaid += [term for term in focus if not degree(term, _joined(best.line.sentence), "")]
         whole = _as_far_as(best.line, answer, unsaid)
@@ -188,7 +187,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     if best.piece.fit >= _MIN_FIT:
         confidence = (0.6 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit)
     else:
-        confidence = (0.35 if best.line.passage.of_document else 0.47) + 0.25 * certain
+        confidence = 0.47 + 0.25 * certain
     confidence -= 0.12 * (runner_up and not question.many)
     if unsaid:
         confidence = min(confidence, _UNSAID)
@@ -534,8 +533,6 @@ def _quotable(
     """Whether a sentence may be quoted whole: it matches most of the question itself, and adds something."""
     if matched < _MIN_SHARE_WHOLE or not _adds_content(question, line) or not _defines(question, line):
         return False
-    if line.passage.of_document and not _explains(question, line.sentence.text):
-        return False
     stems, names = _joined(line.sentence), _name_stems(question)
     own = {term: degree(term, line.stems if term in names else stems, line.sentence.text) for term in wanted}
     # A word that only another sentence matches favours that sentence.
@@ -559,22 +556,7 @@ def _defines(question: Question, line: _Line) -> bool:
     )
 
 
-_ENUMERATES = re.compile(r"[,;]\s.{1,200}?(?:[,;]|\band\b|\bor\b)", re.IGNORECASE)
 _WAY_ASKED = re.compile(r"\W*how (?:to|(?:do|can|could|should|would|must) (?:i|we|you|one))\b", re.IGNORECASE)
-_EFFECT_ASKED = re.compile(r"\W*what (?:does|do|did) (?P<thing>\S{1,80}).{0,80} (?:do|mean)\b", re.IGNORECASE)
-
-
-def _explains(question: Question, text: str) -> bool:
-    """Whether a sentence of a document may be the answer: it lists things if several are asked for, and goes on after
-    the name of a thing to say what it does. For a way to do something, none is: those that match say what happens.
-    """
-    if (question.many and not _ENUMERATES.search(text)) or _WAY_ASKED.match(question.text):
-        return False
-    asked = _EFFECT_ASKED.match(question.text)
-    if asked is None:
-        return True
-    place = text.lower().find(asked["thing"].lower())
-    return place < 0 or len(text[place:].split()) > _FEW_WORDS
 
 
 def _adds_content(question: Question, line: _Line) -> bool:
