@@ -531,7 +531,7 @@ def test_a_figure_beside_the_words_of_the_question_is_not_sure() -> None:
     asked = "How much do we owe the Belmonte estate for the barrels?"
     apart = read_from(asked, "The Belmonte estate wants barrels in June. Everybody owes us 7 per cent.")
     whole = read_from(asked, "We owe the Belmonte estate 310 euros for the barrels.")
-    assert (apart.answer, whole.answer) == ("7 per cent", "310 euros")
+    assert (apart.answer, whole.answer) == ("7 per cent", "310 euros for the barrels")
     assert apart.confidence <= 0.6 < whole.confidence
 
 

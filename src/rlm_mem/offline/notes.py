@@ -19,6 +19,7 @@ from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_s
 from rlm_mem.offline.phrases import FUNCTION_WORDS, PATH, word_set
 from rlm_mem.offline.pieces import Piece, counted_thing, piece, reason_after, trimmed
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.text.analysis import get_analyser
 
 __all__ = ["is_notes", "matched_share", "read_notes"]
@@ -165,6 +166,8 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     found.sort(key=lambda one: -one.score)
     best = found[0]
     answer, used = best.piece.text, [best.line.passage]
+    if best.piece.fit >= _MIN_FIT and question.kind not in ("yes_no", "why"):
+        answer = whole_value(question, best.line.sentence.text, answer)
     if best.line.passage.of_document and not question.many:
         answer = _with_next(best.line, answer)
     unsaid = _unsaid(question, wanted, best)
