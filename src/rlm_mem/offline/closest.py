@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 
-from rlm_mem.offline.defaults import asks_for_default, states_default
 from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.everyday import degree, stem_of
 from rlm_mem.offline.features import lags_behind, term_weights, with_unspoken_names
@@ -51,13 +50,10 @@ for all words of the question in the passage."""
 _IN_CHUNK = 0.5
 """Weight of the question words found in any passage of the same chunk."""
 _NAMED, _OF_FORM = 2.0, 0.6
-"""Weight of the names of the question, and of a time, a number … if the question asks for one."""
-_NAMED_IN_DOCUMENT = 0.5
-"""Weight of the names in a document: that of the tool stands above every passage."""
+"""Weight of the names of the question, in a document none, since that of the tool stands above every passage, and of a
+time, a number … if the question asks for one."""
 _IN_NAMED = 1.0
 """Weight of being in the document that the question names best."""
-_DEFAULT = 0.5
-"""Weight of naming a default if one is asked for."""
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{3,40}+(?:[/._][^\W\d_]{2,40}+)++")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
@@ -168,8 +164,8 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
     """How near each passage comes to a question.
 
     This adds the shares of the question's words in the passage, in its best sentence and in all passages of its chunk,
-    the share of its names, and whether the passage has the kind of thing asked for, is in a document that the question
-    names, or states a default if one is asked for, and subtracts its lag in search score. The fewer passages have a
+    the share of its names, and whether the passage has the kind of thing asked for or is in a document that the
+    question names, and subtracts its lag in search score. The fewer passages have a
     word, the more it counts: if all name the tool asked for, the other words decide.
     """
     asked = with_unspoken_names(question, passages)
@@ -186,15 +182,14 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
         together[passage.chunk_id] = together.get(passage.chunk_id, frozenset()) | own
     whole = {chunk_id: matched(words) for chunk_id, words in together.items()}
     documents = named_documents(question, passages)
-    default = asks_for_default(question)
     found = []
     for passage, own, lag in zip(passages, stems, lags, strict=True):
         said = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
         near = matched(own, passage.text) + _SAID * said + _IN_CHUNK * whole[passage.chunk_id]
-        named = _NAMED_IN_DOCUMENT if passage.of_document else _NAMED
-        near += named * _names(question, passage) + _OF_FORM * _has_kind(question, passage)
+        near += _OF_FORM * _has_kind(question, passage)
+        if not passage.of_document:
+            near += _NAMED * _names(question, passage)
         near += _IN_NAMED * documents.get(passage.conversation_id, 0.0)
-        near += _DEFAULT * (default and passage.of_document and states_default(passage.text))
         found.append(near - _LAG * min(lag, 4.0))
     return found
 

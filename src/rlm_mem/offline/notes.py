@@ -59,7 +59,6 @@ _SAYS_WHAT = re.compile(
     r"|\b(?:means?|meant|defaults?|equals?|becomes?|stands for|called|named)\b|\d",
     re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)+|\b[A-Za-z]\w*_\w+|\b[A-Z]?[a-z]+[A-Z]\w*")
 _MAX_LISTED = 3
 _MAX_SENTENCE = 500  # characters read of one sentence: bounds the work on odd texts
 _THIRD_PERSON = word_set("he she they it his her hers their theirs its him them this that these")
@@ -147,8 +146,6 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
             continue
         if line.passage.of_document and counted and not degree(counted, line.sentence.stems, ""):
             continue  # a manual has many figures: one without the thing counts something else
-        if line.passage.of_document and _of_other_case(question, line.sentence.text):
-            continue
         part = _announced(line, _answer(question, line, wanted))
         if part is not None and line.passage.of_document:
             part = _of_document(question, part, line, wanted)
@@ -168,8 +165,6 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     answer, used = best.piece.text, [best.line.passage]
     if best.piece.fit >= _MIN_FIT and question.kind not in ("yes_no", "why"):
         answer = whole_value(question, best.line.sentence.text, answer)
-    if best.line.passage.of_document and not question.many:
-        answer = _with_next(best.line, answer)
     unsaid = _unsaid(question, wanted, best)
     if best.piece.fit < _MIN_FIT:
         focus = [stem_of(question.focus.split()[-1])] if question.focus else []
@@ -225,40 +220,18 @@ def _as_far_as(line: _Line, answer: str, unsaid: list[str]) -> str:
     return trimmed(" ".join(both.split()))
 
 
-_CASE = re.compile(
-    r"\b(?:if|when|where|while|for)\b[^.;]{0,80}?\b(?:not|no|none|never|cannot|without)\b|\bunless\b|n't\b",
-    re.IGNORECASE,
-)
-_NOT_SO = r"not|no|none|nothing|never|cannot|without|unless|un\w+ed"
-_IN_QUESTION = re.compile(rf"\b(?:{_NOT_SO})\b|n['’]t\b", re.IGNORECASE)
-_EXCEPTS = re.compile(rf"\b(?:{_NOT_SO}|except|only|other than|instead|in\w+able)\b|n['’]t\b", re.IGNORECASE)
 _FIGURES = frozenset(("how_many", "how_long", "when"))
 _LEAST_ASKED = 3
 """A manual answers yes or no to at least so many words: fewer are in many of its sentences."""
-_PLAIN_WORD = re.compile(r"[^\W\d_]+[.,:;!?]?\Z")
-_CODE_WORDS = 1 / 3
-"""Share of plain words below which a line is code."""
-_LONGEST_QUOTE = 400
-"""Characters of a sentence of a document with the one after it."""
-
-
-def _of_other_case(question: Question, text: str) -> bool:
-    """Whether a sentence of a manual says what holds if something is not so, and the question asks for the opposite.
-
-    A question for what is not so needs a sentence with a negation or an exception.
-    """
-    if _IN_QUESTION.search(question.text):
-        return question.kind != "yes_no" and not _EXCEPTS.search(text)
-    return bool(_CASE.search(text))
 
 
 def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str, float]) -> Piece | None:
     """The answer as a document gives it, or None: a part in its sentence, a place as a path or a sentence.
 
-    A line of code is no answer, and neither is a sentence for a way to do something.
+    No sentence answers how to do something.
     """
     text = trimmed(line.sentence.text)
-    if _WAY_ASKED.match(question.text) or _is_code(line.sentence.text):
+    if _WAY_ASKED.match(question.text):
         return None
     if question.kind == "yes_no":
         names = _name_stems(question)
@@ -269,22 +242,6 @@ def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str,
     if question.kind in _FIGURES and part.fit >= _MIN_FIT:
         return None if part.text.lower().split()[0] in ("one", "a", "an") else replace(part, text=text)
     return replace(part, text=text) if part.text in text else part
-
-
-def _is_code(text: str) -> bool:
-    """Whether a line is rather code than prose: few of its words stand without marks."""
-    words = text.replace("|", " ").split()
-    return sum(1 for word in words if _PLAIN_WORD.match(word)) < _CODE_WORDS * len(words)
-
-
-def _with_next(line: _Line, answer: str) -> str:
-    """A whole sentence of a document with the sentence after it, which often says more."""
-    text = trimmed(line.sentence.text)
-    following = line.passage.sentences[line.number + 1 : line.number + 2]
-    if answer != text or not following:
-        return answer
-    both = f"{text.rstrip('.')}. {trimmed(following[0].text)}"
-    return both if len(both) <= _LONGEST_QUOTE else answer
 
 
 def _announced(line: _Line, part: Piece | None) -> Piece | None:
@@ -400,11 +357,7 @@ def _joined(sentence: Sentence) -> frozenset[str]:
 def _matched_share(question: Question, wanted: dict[str, float], line: _Line) -> float:
     """The share of the question that a sentence matches, 0 to 1; 0 where it is about another subject."""
     names = set(_name_stems(question))
-    if (
-        _about_possession(question, line)
-        or _about_variant(question, line)
-        or _in_other_section(question, line)
-    ):
+    if _about_possession(question, line) or _about_variant(question, line):
         return 0.0
     matched = total = 0.0
     topic, compounds = _topic(question), _compounds(question)
@@ -567,15 +520,6 @@ def _adds_content(question: Question, line: _Line) -> bool:
     asked = {*question.terms, *_name_stems(question)}
     words = [word for word in line.sentence.words if word.low not in FUNCTION_WORDS and word.low[0].isalnum()]
     return any(word.stem not in asked for word in words)
-
-
-def _in_other_section(question: Question, line: _Line) -> bool:
-    """Whether a sentence is in the section of another identifier than the question's ("a.load" for "a.dump")."""
-    heading = _IDENTIFIER.findall(line.passage.heading)
-    asked = [name.rpartition(".")[2].lower() for name in _IDENTIFIER.findall(question.text)]
-    sections = [name.rpartition(".")[2].lower() for name in heading]
-    low = line.sentence.text.lower()
-    return bool(sections and asked) and not any(name in sections or f"{name}(" in low for name in asked)
 
 
 def _is_modifier(word: Word) -> bool:
