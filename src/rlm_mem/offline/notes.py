@@ -151,8 +151,9 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
             part = _of_document(question, part, line, wanted)
         if part is None or not has_form(question, part.text):
             continue
-        whole = part.fit < _MIN_FIT
-        if whole and (line.passage.of_document or not _quotable(question, wanted, line, matched, everything)):
+        if part.fit < _MIN_FIT and (
+            line.passage.of_document or not _quotable(question, wanted, line, matched, everything)
+        ):
             continue  # of a document the closest passages say more than one of its sentences
         lag = min(1.0, lags[id(line.passage)] / 4)
         recent = 0.02 * (line.passage.at is not None and line.passage.at.timestamp() >= newest)
