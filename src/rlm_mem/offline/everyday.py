@@ -18,7 +18,6 @@ __all__ = [
     "RELATIONS",
     "Relation",
     "degree",
-    "has_known_members",
     "same_words",
     "stem_of",
     "value_pattern",
@@ -241,11 +240,6 @@ RELATIONS = (
 def same_words(term: str) -> frozenset[str]:
     """The synonyms of a stem, without the members of its class."""
     return _tables()[0].get(term, frozenset())
-
-
-def has_known_members(term: str) -> bool:
-    """Whether this word names a class with known members; a sentence must then have one of them."""
-    return term in _tables()[1] or bool(related_terms(term, get_analyser("english")))
 
 
 def value_pattern(term: str) -> re.Pattern[str] | None:

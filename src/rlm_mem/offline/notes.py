@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rlm_mem.offline.documents import same_name
-from rlm_mem.offline.everyday import RELATIONS, Relation, degree, has_known_members, stem_of, value_pattern
+from rlm_mem.offline.everyday import RELATIONS, Relation, degree, stem_of, value_pattern
 from rlm_mem.offline.features import lags_behind
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_stems
@@ -380,8 +380,6 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
                 return 0.0
         elif not met and term in line.around:
             met = 0.3 if term in topic else 0.55
-        if term in topic and not met and not has_known_members(term) and _states_liking(question, line):
-            met = 0.6
         if term in topic and not met:
             pattern = value_pattern(term)
             if pattern is None or not pattern.search(line.sentence.text):
@@ -393,15 +391,6 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
         matched += weight * bool(relation.stated_by.search(line.sentence.text))
         total += weight
     return matched / total if total else 0.0
-
-
-def _states_liking(question: Question, line: _Line) -> bool:
-    """Whether a sentence answers a question about likes with a name ("Ruth loves Chopin")."""
-    likes = [
-        one for one in _relations(question) if one.name == "like" and one.stated_by.search(line.sentence.text)
-    ]
-    named = (w for n, w in enumerate(line.sentence.words) if n and w.text[:1].isupper())
-    return bool(likes) and any(word.stem not in _name_stems(question) for word in named)
 
 
 def _compounds(question: Question) -> dict[str, set[str]]:
