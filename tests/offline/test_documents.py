@@ -30,10 +30,6 @@ def test_a_place_of_a_document_comes_with_its_sentence() -> None:
 @pytest.mark.parametrize(
     ("question", "text"),
     [
-        (
-            "How many litres does the small tank hold?",
-            "If the lid is not closed, the small tank holds 30 litres.",
-        ),
         ("Which part of the pump cannot be replaced?", "Any part of the pump can be replaced by the owner."),
         ("Can the pump be cleaned?", "The pump can be cleaned while it is open."),
         (
@@ -42,7 +38,7 @@ def test_a_place_of_a_document_comes_with_its_sentence() -> None:
         ),
         ("How many valves does the pump need?", "The pump needs one of the valves that are listed below."),
     ],
-    ids=["in the other case", "the opposite", "few words", "no path", "a pronoun"],
+    ids=["the opposite", "few words", "no path", "a pronoun"],
 )
 def test_a_document_is_not_quoted(question: str, text: str) -> None:
     assert answer(question, text) is None
@@ -99,38 +95,11 @@ def test_passages_of_the_document_that_is_named_come_first() -> None:
     assert [one.chunk_id for one in found] == ["named", "other"]
 
 
-@pytest.mark.parametrize(
-    "question",
-    [
-        "How many workers does the pump run by default?",
-        "How many workers does the pump run unless told otherwise?",
-        "How many workers does the pump run if I don't say?",
-        "How many workers does the pump run out of the box?",
-        "How many workers does the pump run if no number is given?",
-    ],
-)
-def test_for_a_default_the_passage_that_states_one_is_closest(question: str) -> None:
-    passages = [
-        Passage("use", "Give -w 8 to run 8 workers of the pump.", heading="Pump"),
-        Passage("default", "How many workers run for the pump. Default: 1.", heading="Pump"),
-    ]
-    assert closest(analyse_question(question), passages)[0].chunk_id == "default"
-    plain = analyse_question("How many workers does the pump run?")
-    assert closest(plain, passages)[0].chunk_id == "use"
-
-
 def test_a_part_of_a_sentence_of_a_document_comes_with_its_sentence() -> None:
     told = answer("Which version of the pump may run dry?", "From version 4.10 on the pump may run dry.")
     assert told == "From version 4.10 on the pump may run dry."
     told = answer("Why must the pump not run dry?", "The pump must not run dry because the seal needs water.")
     assert told == "The pump must not run dry because the seal needs water"
-
-
-def test_a_line_of_code_is_no_answer() -> None:
-    assert answer("How many valves does the pump open?", "The pump opens 4 valves.") is not None
-    question = "How many valves does the pump open?"
-    assert answer(question, "'open': {'pump': 'small', 'valves': '4', 'pumps': 2},") is None
-    assert answer(question, "The 'pump' (of the cellar) opens \"4\" valves.") is not None
 
 
 def test_times_are_not_counted_in_units_of_time() -> None:

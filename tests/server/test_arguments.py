@@ -157,14 +157,14 @@ def test_too_much_text_and_too_deep_nesting_are_refused() -> None:
         (SearchRequest, {"q`": "a"}, "q`: there is no such field", "there are: max_tokens, query, limit"),
         (SearchRequest, {"query": 5}, "query: expected text, got a whole number", ""),
         (SearchRequest, {"query": "a", "limit": 0}, "limit: expected a whole number >= 1", ""),
-        (SearchRequest, {}, "query: required", "there are: max_tokens, query, limit"),
+        (SearchRequest, {}, "query: missing", "there are: max_tokens, query, limit"),
         (
             BatchRequest,
             {"steps": [{"do": "forget"}]},
             "steps.0.do: invalid value 'forget'",
             "use one of remember, create",
         ),
-        (BatchRequest, {"steps": [{"do": "update"}]}, "steps.0.chunk_id: required", ""),
+        (BatchRequest, {"steps": [{"do": "update"}]}, "steps.0.chunk_id: missing", ""),
     ],
 )
 def test_a_refused_body_says_where_and_what_may_stand_there(

@@ -18,7 +18,6 @@ __all__ = [
     "RELATIONS",
     "Relation",
     "degree",
-    "has_known_members",
     "same_words",
     "stem_of",
     "value_pattern",
@@ -138,6 +137,7 @@ _MANY = (
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|eighteen|"
     r"twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen)"
 )
+_COLOUR = r"(?:red|blue|green|yellow|black|white|gr[ea]y|purple|orange|teal|navy|pink|brown)"
 # Patterns of the values of attributes; a sentence without a match does not have the value.
 _VALUES: dict[str, re.Pattern[str]] = {
     noun: re.compile(pattern, re.IGNORECASE)
@@ -149,7 +149,7 @@ _VALUES: dict[str, re.Pattern[str]] = {
         ("company employer", r"(?:(?<=for )|(?<=at ))(?-i:[A-Z][\w&]+(?: [A-Z][\w&]+)*)"),
         ("port", r"\b\d{2,5}\b"),
         ("version", r"\bv?\d+(?:\.\d+)*\b"),
-        ("colour color", r"\b(?:red|blue|green|yellow|black|white|gr[ea]y|purple|orange|teal|navy|pink|brown)\b"),
+        ("colour color", rf"\b{_COLOUR}(?:(?:,| and| or) {_COLOUR})*\b"),
     )
     for noun in nouns.split()
 }  # fmt: skip
@@ -240,11 +240,6 @@ RELATIONS = (
 def same_words(term: str) -> frozenset[str]:
     """The synonyms of a stem, without the members of its class."""
     return _tables()[0].get(term, frozenset())
-
-
-def has_known_members(term: str) -> bool:
-    """Whether this word names a class with known members; a sentence must then have one of them."""
-    return term in _tables()[1] or bool(related_terms(term, get_analyser("english")))
 
 
 def value_pattern(term: str) -> re.Pattern[str] | None:

@@ -12,13 +12,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from rlm_mem.offline.documents import same_name
-from rlm_mem.offline.everyday import RELATIONS, Relation, degree, has_known_members, stem_of, value_pattern
+from rlm_mem.offline.everyday import RELATIONS, Relation, degree, stem_of, value_pattern
 from rlm_mem.offline.features import lags_behind
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_stems
 from rlm_mem.offline.phrases import FUNCTION_WORDS, PATH, word_set
 from rlm_mem.offline.pieces import Piece, counted_thing, piece, reason_after, trimmed
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.text.analysis import get_analyser
 
 __all__ = ["is_notes", "matched_share", "read_notes"]
@@ -58,10 +59,7 @@ _SAYS_WHAT = re.compile(
     r"|\b(?:means?|meant|defaults?|equals?|becomes?|stands for|called|named)\b|\d",
     re.IGNORECASE,
 )
-_IDENTIFIER = re.compile(r"\b[A-Za-z_]\w*(?:\.\w+)+|\b[A-Za-z]\w*_\w+|\b[A-Z]?[a-z]+[A-Z]\w*")
 _MAX_LISTED = 3
-_FEW_WORDS = 3
-"""A sentence with at most this many words from the name of a thing on cannot say what the thing does."""
 _MAX_SENTENCE = 500  # characters read of one sentence: bounds the work on odd texts
 _THIRD_PERSON = word_set("he she they it his her hers their theirs its him them this that these")
 # Words that frame a question and need not be in the answer.
@@ -148,15 +146,15 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
             continue
         if line.passage.of_document and counted and not degree(counted, line.sentence.stems, ""):
             continue  # a manual has many figures: one without the thing counts something else
-        if line.passage.of_document and _of_other_case(question, line.sentence.text):
-            continue
         part = _announced(line, _answer(question, line, wanted))
         if part is not None and line.passage.of_document:
             part = _of_document(question, part, line, wanted)
         if part is None or not has_form(question, part.text):
             continue
-        if part.fit < _MIN_FIT and not _quotable(question, wanted, line, matched, everything):
-            continue
+        if part.fit < _MIN_FIT and (
+            line.passage.of_document or not _quotable(question, wanted, line, matched, everything)
+        ):
+            continue  # of a document the closest passages say more than one of its sentences
         lag = min(1.0, lags[id(line.passage)] / 4)
         recent = 0.02 * (line.passage.at is not None and line.passage.at.timestamp() >= newest)
         score = matched + 0.3 * part.fit - 0.1 * lag + recent - 0.6 * (not line.passage.current)
@@ -166,10 +164,10 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     found.sort(key=lambda one: -one.score)
     best = found[0]
     answer, used = best.piece.text, [best.line.passage]
-    if best.line.passage.of_document and not question.many:
-        answer = _with_next(best.line, answer)
+    if best.piece.fit >= _MIN_FIT and question.kind not in ("yes_no", "why"):
+        answer = whole_value(question, best.line.sentence.text, answer)
     unsaid = _unsaid(question, wanted, best)
-    if best.piece.fit < _MIN_FIT and not best.line.passage.of_document:
+    if best.piece.fit < _MIN_FIT:
         focus = [stem_of(question.focus.split()[-1])] if question.focus else []
         unsaid += [term for term in focus if not degree(term, _joined(best.line.sentence), "")]
         whole = _as_far_as(best.line, answer, unsaid)
@@ -188,7 +186,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     if best.piece.fit >= _MIN_FIT:
         confidence = (0.6 + 0.3 * certain) * (0.8 + 0.2 * best.piece.fit)
     else:
-        confidence = (0.35 if best.line.passage.of_document else 0.47) + 0.25 * certain
+        confidence = 0.47 + 0.25 * certain
     confidence -= 0.12 * (runner_up and not question.many)
     if unsaid:
         confidence = min(confidence, _UNSAID)
@@ -223,40 +221,18 @@ def _as_far_as(line: _Line, answer: str, unsaid: list[str]) -> str:
     return trimmed(" ".join(both.split()))
 
 
-_CASE = re.compile(
-    r"\b(?:if|when|where|while|for)\b[^.;]{0,80}?\b(?:not|no|none|never|cannot|without)\b|\bunless\b|n't\b",
-    re.IGNORECASE,
-)
-_NOT_SO = r"not|no|none|nothing|never|cannot|without|unless|un\w+ed"
-_IN_QUESTION = re.compile(rf"\b(?:{_NOT_SO})\b|n['’]t\b", re.IGNORECASE)
-_EXCEPTS = re.compile(rf"\b(?:{_NOT_SO}|except|only|other than|instead|in\w+able)\b|n['’]t\b", re.IGNORECASE)
 _FIGURES = frozenset(("how_many", "how_long", "when"))
 _LEAST_ASKED = 3
 """A manual answers yes or no to at least so many words: fewer are in many of its sentences."""
-_PLAIN_WORD = re.compile(r"[^\W\d_]+[.,:;!?]?\Z")
-_CODE_WORDS = 1 / 3
-"""Share of plain words below which a line is code."""
-_LONGEST_QUOTE = 400
-"""Characters of a sentence of a document with the one after it."""
-
-
-def _of_other_case(question: Question, text: str) -> bool:
-    """Whether a sentence of a manual says what holds if something is not so, and the question asks for the opposite.
-
-    A question for what is not so needs a sentence with a negation or an exception.
-    """
-    if _IN_QUESTION.search(question.text):
-        return question.kind != "yes_no" and not _EXCEPTS.search(text)
-    return bool(_CASE.search(text))
 
 
 def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str, float]) -> Piece | None:
     """The answer as a document gives it, or None: a part in its sentence, a place as a path or a sentence.
 
-    A line of code is no answer, and neither is a sentence for a way to do something.
+    No sentence answers how to do something.
     """
     text = trimmed(line.sentence.text)
-    if _WAY_ASKED.match(question.text) or _is_code(line.sentence.text):
+    if _WAY_ASKED.match(question.text):
         return None
     if question.kind == "yes_no":
         names = _name_stems(question)
@@ -278,22 +254,6 @@ _PLAINLY_A_PLACE = re.compile(
 def _is_place(text: str) -> bool:
     """Whether a part of a manual is a place; words such as "on" and "in" introduce much else there."""
     return bool(PATH.search(text) or _PLAINLY_A_PLACE.match(text))
-
-
-def _is_code(text: str) -> bool:
-    """Whether a line is rather code than prose: few of its words stand without marks."""
-    words = text.replace("|", " ").split()
-    return sum(1 for word in words if _PLAIN_WORD.match(word)) < _CODE_WORDS * len(words)
-
-
-def _with_next(line: _Line, answer: str) -> str:
-    """A whole sentence of a document with the sentence after it, which often says more."""
-    text = trimmed(line.sentence.text)
-    following = line.passage.sentences[line.number + 1 : line.number + 2]
-    if answer != text or not following:
-        return answer
-    both = f"{text.rstrip('.')}. {trimmed(following[0].text)}"
-    return both if len(both) <= _LONGEST_QUOTE else answer
 
 
 def _announced(line: _Line, part: Piece | None) -> Piece | None:
@@ -409,11 +369,7 @@ def _joined(sentence: Sentence) -> frozenset[str]:
 def _matched_share(question: Question, wanted: dict[str, float], line: _Line) -> float:
     """The share of the question that a sentence matches, 0 to 1; 0 where it is about another subject."""
     names = set(_name_stems(question))
-    if (
-        _about_possession(question, line)
-        or _about_variant(question, line)
-        or _in_other_section(question, line)
-    ):
+    if _about_possession(question, line) or _about_variant(question, line):
         return 0.0
     matched = total = 0.0
     topic, compounds = _topic(question), _compounds(question)
@@ -435,8 +391,6 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
                 return 0.0
         elif not met and term in line.around:
             met = 0.3 if term in topic else 0.55
-        if term in topic and not met and not has_known_members(term) and _states_liking(question, line):
-            met = 0.6
         if term in topic and not met:
             pattern = value_pattern(term)
             if pattern is None or not pattern.search(line.sentence.text):
@@ -448,15 +402,6 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
         matched += weight * bool(relation.stated_by.search(line.sentence.text))
         total += weight
     return matched / total if total else 0.0
-
-
-def _states_liking(question: Question, line: _Line) -> bool:
-    """Whether a sentence answers a question about likes with a name ("Ruth loves Chopin")."""
-    likes = [
-        one for one in _relations(question) if one.name == "like" and one.stated_by.search(line.sentence.text)
-    ]
-    named = (w for n, w in enumerate(line.sentence.words) if n and w.text[:1].isupper())
-    return bool(likes) and any(word.stem not in _name_stems(question) for word in named)
 
 
 def _compounds(question: Question) -> dict[str, set[str]]:
@@ -545,8 +490,6 @@ def _quotable(
     """Whether a sentence may be quoted whole: it matches most of the question itself, and adds something."""
     if matched < _MIN_SHARE_WHOLE or not _adds_content(question, line) or not _defines(question, line):
         return False
-    if line.passage.of_document and not _explains(question, line.sentence.text):
-        return False
     stems, names = _joined(line.sentence), _name_stems(question)
     own = {term: degree(term, line.stems if term in names else stems, line.sentence.text) for term in wanted}
     # A word that only another sentence matches favours that sentence.
@@ -570,22 +513,7 @@ def _defines(question: Question, line: _Line) -> bool:
     )
 
 
-_ENUMERATES = re.compile(r"[,;]\s.{1,200}?(?:[,;]|\band\b|\bor\b)", re.IGNORECASE)
 _WAY_ASKED = re.compile(r"\W*how (?:to|(?:do|can|could|should|would|must) (?:i|we|you|one))\b", re.IGNORECASE)
-_EFFECT_ASKED = re.compile(r"\W*what (?:does|do|did) (?P<thing>\S{1,80}).{0,80} (?:do|mean)\b", re.IGNORECASE)
-
-
-def _explains(question: Question, text: str) -> bool:
-    """Whether a sentence of a document may be the answer: it lists things if several are asked for, and goes on after
-    the name of a thing to say what it does. For a way to do something, none is: those that match say what happens.
-    """
-    if (question.many and not _ENUMERATES.search(text)) or _WAY_ASKED.match(question.text):
-        return False
-    asked = _EFFECT_ASKED.match(question.text)
-    if asked is None:
-        return True
-    place = text.lower().find(asked["thing"].lower())
-    return place < 0 or len(text[place:].split()) > _FEW_WORDS
 
 
 def _adds_content(question: Question, line: _Line) -> bool:
@@ -593,15 +521,6 @@ def _adds_content(question: Question, line: _Line) -> bool:
     asked = {*question.terms, *_name_stems(question)}
     words = [word for word in line.sentence.words if word.low not in FUNCTION_WORDS and word.low[0].isalnum()]
     return any(word.stem not in asked for word in words)
-
-
-def _in_other_section(question: Question, line: _Line) -> bool:
-    """Whether a sentence is in the section of another identifier than the question's ("a.load" for "a.dump")."""
-    heading = _IDENTIFIER.findall(line.passage.heading)
-    asked = [name.rpartition(".")[2].lower() for name in _IDENTIFIER.findall(question.text)]
-    sections = [name.rpartition(".")[2].lower() for name in heading]
-    low = line.sentence.text.lower()
-    return bool(sections and asked) and not any(name in sections or f"{name}(" in low for name in asked)
 
 
 def _is_modifier(word: Word) -> bool:

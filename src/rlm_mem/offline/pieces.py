@@ -262,7 +262,7 @@ _OF_TIME = re.compile(
 )
 _HOW_MANY = re.compile(
     r"\bhow many (?P<noun>(?:[\w-]++ ){0,2}?[\w-]++)\W++(?:an?|per|is|are|was|were|did|do|does|has|have|had|will|"
-    r"would|can|could|should|may|must|there|in|on|of|for|at|to|by|with|from|[A-Z])",
+    r"would|can|could|should|may|must|there|in|on|of|for|at|to|by|with|from|(?-i:[A-Z]))",
     re.IGNORECASE,
 )
 _COUNTED = re.compile(r"(?P<before>(?:[\s-]{1,3}[\w'’-]+){1,4})")

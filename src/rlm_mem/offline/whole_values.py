@@ -1,0 +1,75 @@
+"""A figure with the words of its sentence that belong to it: "at most four bushels to the load" for "four bushels"."""
+
+from __future__ import annotations
+
+import re
+
+from rlm_mem.offline.everyday import NUMBER, stem_of
+from rlm_mem.offline.phrases import FUNCTION_WORDS
+from rlm_mem.offline.pieces import counted_thing
+from rlm_mem.offline.question import Question
+
+__all__ = ["whole_value"]
+
+_BESIDE = 80
+"""Characters read before and behind a value."""
+_LIMIT = re.compile(
+    r"\b(?:(?:(?:just|well|slightly) )?(?:under|over|above|below|about|around)|nearly|almost|roughly|approximately|"
+    r"approx\.?|at (?:least|most)|(?:no )?(?:more|less|fewer) than) $|[~≈<>±] ?$|(?:^|(?<=[,;:(] ))up to $",
+    re.IGNORECASE,
+)
+"""What limits a figure that follows; in "went up to 12", nothing does."""
+_RANGE = re.compile(r"(?<![\w.:-])\d{1,4}(?:[:.]\d\d)?(?: [A-Z][a-z]{2,8})? ?(?:to |[–-] ?)$")
+"""The beginning of a range that ends with what follows: "14 to 21 August"."""
+_ENDS_RANGE = re.compile(r"(?:to|until|till) ")
+_NAMED_UNIT = re.compile(r"(?: ?[$€£¥]| (?:euros?|dollars?|pounds?|cents?|pence|francs?|[A-Z]{3})\b)")
+_ANY_UNIT = re.compile(r"[ -]?(?P<word>%|[^\W\d_][\w'’²³-]{0,30}(?:/[^\W\d_]{1,10})?)")
+_MORE = re.compile(r"(?: [^\W\d_][\w'’-]{0,30}){1,2}")
+_RATE = re.compile(r" (?:an?|per|every|each) [\w'’-]{1,30}| each\b| ?/ ?[^\W\d_]{1,20}")
+_STOP = r"(?:[,;!?)]|[.:](?!\d)|$| (?:[(–—-]|and |or |but ))"
+_PHRASE = re.compile(
+    r" or (?:more|less|fewer|later|earlier|above|below|higher|lower|newer|older|so)\b"
+    rf"| (?:of|to|for|from|in|on|at|with|by|before|after|until)(?: [\w'’-]{{1,30}}){{1,4}}?(?={_STOP})"
+)
+"""Words behind a figure up to the end of its clause."""
+_AMOUNTS = frozenset(("how_many", "how_long"))
+
+
+def whole_value(question: Question, text: str, value: str) -> str:
+    """A value of a sentence with what limits it, and with its unit, its rate and what else follows in its clause.
+
+    A value without a figure, or one that is not in the sentence, is returned as it is.
+    """
+    start = text.find(value)
+    if start < 0 or not NUMBER.search(value):
+        return value
+    end = start + len(value)
+    bound = _RANGE.search(text, max(0, start - _BESIDE), start)
+    if bound is None and (opened := _ENDS_RANGE.match(value)):
+        bound = _RANGE.search(text, max(0, start - _BESIDE), start + opened.end())
+    amount = question.kind in _AMOUNTS
+    if bound is None and amount and NUMBER.match(value):
+        bound = _LIMIT.search(text, max(0, start - _BESIDE), start)
+    start = bound.start() if bound else start
+    if not amount and (unit := _NAMED_UNIT.match(text, end)):
+        end, amount = unit.end(), True
+    return text[start : _end(question, text, value, end) if amount else end]
+
+
+def _end(question: Question, text: str, value: str, end: int) -> int:
+    """The place where the words end that belong to an amount."""
+    most = min(len(text), end + _BESIDE)
+    if NUMBER.fullmatch(text[max(0, end - len(value)) : end].split()[-1]):
+        unit = _ANY_UNIT.match(text, end, most)
+        end = unit.end() if unit and unit["word"].lower() not in FUNCTION_WORDS else end
+    counted = counted_thing(question)
+    if counted and not any(stem_of(word) == counted for word in value.split()):
+        more = _MORE.match(text, end, most)
+        words = more.group().split() if more else []
+        place = next((n for n, word in enumerate(words) if stem_of(word) == counted), None)
+        if place is not None:
+            end += len(" " + " ".join(words[: place + 1]))
+    rate = _RATE.match(text, end, most)
+    end = rate.end() if rate else end
+    phrase = _PHRASE.match(text, end, most)
+    return phrase.end() if phrase else end

@@ -1,0 +1,56 @@
+"""An answer that is a figure has its unit, its limit and the words of its clause that belong to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from rlm_mem.offline.passages import Passage
+from rlm_mem.offline.question import analyse_question
+from rlm_mem.offline.reader import read
+from rlm_mem.offline.whole_values import whole_value
+
+
+def answer(question: str, text: str) -> str | None:
+    return read(analyse_question(question), [Passage("chunk-1", text, score=1.0)]).answer
+
+
+@pytest.mark.parametrize(
+    ("question", "text", "whole"),
+    [
+        ("How many sacks go into a brew?", "Three sacks of malt to the brew.", "Three sacks of malt to the brew"),
+        ("How many spare belts do we keep?", "We keep 40 spare belts in the loft.", "40 spare belts in the loft"),
+        ("How many calls does a tenant get?", "A tenant gets 100 API calls a minute.", "100 API calls a minute"),
+        ("How long may a loan last?", "A loan may last at most 30 days.", "at most 30 days"),
+        ("How many eggs may Ida eat?", "Diet of Ida: up to three eggs a week.", "up to three eggs a week"),
+        ("How much is the rent?", "Our rent went up to 985 euros.", "985 euros"),
+        ("When is the hut booked?", "The hut is booked for 14 to 21 August.", "14 to 21 August"),
+        ("How many cores has the runner?", "The runner has 2 cores / 4 GB.", "2 cores"),
+        ("Which colour is the gate?", "The gate is green and white.", "green and white"),
+    ],
+)  # fmt: skip
+def test_a_figure_comes_with_what_belongs_to_it(question: str, text: str, whole: str) -> None:
+    assert answer(question, text) == whole
+
+
+def test_a_figure_that_is_no_amount_stays_as_it_is() -> None:
+    asked = analyse_question("Which bus do the children take?")
+    assert whole_value(asked, "The children take bus 44 to school.", "bus 44") == "bus 44"
+
+
+def test_a_price_comes_with_its_currency() -> None:
+    asked = analyse_question("What does the ferry cost?")
+    assert (
+        whole_value(asked, "The ferry costs 12 EUR a head, bicycles are free.", "costs 12")
+        == "costs 12 EUR a head"
+    )
+
+
+def test_a_value_that_is_not_in_the_sentence_stays_as_it_is() -> None:
+    asked = analyse_question("How many were there?")
+    assert whole_value(asked, "There were nine of us.", "ten people") == "ten people"
+
+
+def test_long_sentences_are_read_in_bounded_time() -> None:
+    asked = analyse_question("How many sacks are there?")
+    text = "There are 3 sacks" + " of sacks" * 100_000
+    assert whole_value(asked, text, "3 sacks") == "3 sacks"
