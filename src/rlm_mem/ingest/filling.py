@@ -59,7 +59,7 @@ _PER_TEXT = 100
 """Cost of analysing a text besides its length, as a number of characters that take as long."""
 _LOT, _LOT_CHARACTERS = 25, 40_000
 """Most texts that are analysed by one call, and most of their characters, approximately."""
-_WORTH_STORING = 200
+_WORTH_STORING = 150
 """Least number of waiting texts to store while the next one is being analysed; with fewer, others are analysed."""
 _HELD = 64
 """Newest chunks of a conversation, and of a tag, that a batch keeps in memory."""
