@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache, partial, reduce
 from itertools import chain
@@ -516,7 +515,9 @@ class Analyser:
             length = len(terms)
             counts = dict.fromkeys(terms, 1)
             if len(counts) < length:
-                counts = dict(Counter(terms))
+                counts = dict.fromkeys(terms, 0)
+                for term in terms:  # takes half the time of a Counter
+                    counts[term] += 1
             if segment.kind == "heading":
                 headings = headings or Headings()
                 headings.enter(content[segment.start : segment.end])

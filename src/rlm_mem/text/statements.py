@@ -164,13 +164,12 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _may_state(found: Sequence[str]) -> bool:
     """Whether a sentence has a word that may be a verb; without one it only names something."""
-    signs = set(map(_sign_of, found))
-    if _STATES not in signs and _SPEAKS in signs:
-        return any(
-            before in _SPEAKING and one.isalpha() and one not in PASTS and not one.endswith(("ed", "ing"))
-            for before, one in pairwise(map(_low, found))
-        )
-    return _STATES in signs
+    if _STATES in map(_sign_of, found):
+        return True
+    return _SPEAKS in map(_sign_of, found) and any(
+        before in _SPEAKING and one.isalpha() and one not in PASTS and not one.endswith(("ed", "ing"))
+        for before, one in pairwise(map(_low, found))
+    )
 
 
 def _low(word: str) -> str:
