@@ -96,6 +96,11 @@ class _RareCollections:
         with self._lock:
             self._fillings -= 1
             if not self._fillings and gc.get_threshold()[0] == _COLLECTED:  # else it was set meanwhile
+                if not gc.get_freeze_count():
+                    # What was made counts as old from now on: else the next new object would have all of it read, in
+                    # 15 ms for 600 documents.
+                    gc.freeze()
+                    gc.unfreeze()
                 gc.set_threshold(*self._before)
 
 
