@@ -66,7 +66,7 @@ Ahead = Mapping[tuple[str, int, str], LocalTerms]
 AHEAD: ContextVar[Ahead] = ContextVar("AHEAD", default=MappingProxyType({}))
 """The encoded segments available to the chunks being stored."""
 
-WAIT: ContextVar[Callable[[Callable[[], object]], None]] = ContextVar("WAIT", default=lambda call: call())
+WAIT: ContextVar[Callable[[Callable[[], object]], object]] = ContextVar("WAIT", default=lambda call: call())
 """Makes a call that waits for the disk: here, or in a thread if there is other work for this process meanwhile."""
 
 
