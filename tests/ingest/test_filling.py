@@ -443,6 +443,21 @@ def test_what_a_program_sets_during_a_filling_stays(
     assert gc.get_threshold() == (1_234, *own_threshold[1:])
 
 
+def test_what_a_filling_made_is_old_at_its_end_unless_the_program_keeps_objects_from_collection(
+    memory: Memory, own_threshold: tuple[int, int, int]
+) -> None:
+    """Else the next new object would have the collection read all of it."""
+    (made,) = memory.remember_many(["A text."])
+    assert any(one is made for one in gc.get_objects(generation=2))
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        memory.remember_many(["Another text."])
+        assert gc.get_freeze_count() >= frozen // 2
+    finally:
+        gc.unfreeze()
+
+
 @pytest.mark.local_only("looks at files")
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="forks its victims: needs a POSIX system")
 def test_a_kill_loses_nothing_of_finished_transactions(place: Path) -> None:

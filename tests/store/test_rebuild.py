@@ -14,9 +14,11 @@ import pytest
 
 from rlm_mem.config import Config, StoreConfig
 from rlm_mem.memory import Memory
+from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import prepare, workers
+from tests.waiting import DEADLINE, until
 
 WORDS = [
     "Ínes",
@@ -221,6 +223,47 @@ def test_the_first_lots_are_not_left_to_a_process_that_is_just_starting(
     )
     assert list(answers) == [item.upper() for item in items]
     assert here[0] == items[0] and here[:8] == items[: len(here[:8])]
+
+
+def waiting_for_file(given: str, items: list[str]) -> list[str]:
+    """What another process does below: nothing before a file is there."""
+    own, path = given.split(" ", 1)
+    if os.getpid() != int(own):
+        until(Path(path).exists)
+    return items
+
+
+def test_lots_are_worked_on_while_a_transaction_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worked, go = threading.Event(), tmp_path / "go"
+    work, sync = workers._work, files.sync_files
+    monkeypatch.setattr(workers, "_work", lambda request: worked.set() or work(request))
+    waited: list[bool] = []
+
+    def sync_files(paths: Any) -> None:
+        waited.append(worked.wait(DEADLINE))
+        sync(paths)
+
+    config = Config.load(environ={}, store={"durability": "full"})
+    with Memory.open(tmp_path / "brain", config=config) as memory:
+        monkeypatch.setattr(files, "sync_files", sync_files)
+
+        def otherwise(_idle: bool) -> bool:
+            if not waited:
+                worked.clear()
+                memory.remember("Ines moved to Kiel.")
+                go.touch()
+                return True
+            return False
+
+        items = [f"item {number}" for number in range(8)]
+        answers = workers.called(
+            f"{__name__}:waiting_for_file", f"{os.getpid()} {go}", items, list[str],
+            lot=1, count=len(items), processes=2, ahead=8, otherwise=otherwise,
+        )  # fmt: skip
+        assert list(answers) == items
+        assert waited == [True] and memory.stats().chunk_count == 1
 
 
 @pytest.mark.parametrize("by_fork", [True, False])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlm_mem.errors import InvalidConfig
-from rlm_mem.text import analysis, cues
+from rlm_mem.text import analysis, clauses, cues
 from rlm_mem.text.analysis import Analyser, get_analyser, segment_flags, time_words
 
 
@@ -154,3 +154,15 @@ def test_repeated_leading_text_is_not_indexed_twice() -> None:
     skipped = get_analyser().analyse_segments(content, skip_before=len("The mill burnt down. "))
     assert "mill" not in {term for segment in skipped for term in segment.terms}
     assert "rebuild" in {term for segment in skipped for term in segment.terms}
+
+
+@given(
+    st.text(st.sampled_from("ab Z9.,!?'`’-_:;\n\t é中ſ\u2010\u00a0%+/="), max_size=30)
+    | st.lists(
+        st.sampled_from(["the", "1,000", "a.b", "v2", ", ", ". ", ",", ".", "  ", "it's", "…", "!?", "no. "])
+    ).map("".join)
+)
+def test_words_found_by_splitting_are_those_of_the_patterns(text: str) -> None:
+    """Of most texts the words are found without the patterns, which define what a word is."""
+    assert analysis.words_in(text) == [word for word, _, _ in analysis.words(text)]
+    assert clauses.token_texts(text) == clauses._TOKEN.findall(text)

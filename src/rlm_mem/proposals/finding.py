@@ -9,9 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import cache, lru_cache
 from itertools import dropwhile
 from math import inf
+from operator import itemgetter
 from time import monotonic
 from typing import TYPE_CHECKING
 
@@ -401,8 +402,7 @@ class Finder:
         return source.holding(groups, self._weights_of(told), _ASKED) if groups else []
 
     def _groups_of(self, told: Sequence[Stated]) -> list[Collection[str]]:
-        words = cache(partial(_lookup_words, told, self._analyser))
-        return [group for one in told for group in _groups(one, words)]
+        return [group for one in told for group in _groups(one, told, self._analyser)]
 
     def _weights_of(self, told: Sequence[Stated]) -> dict[str, float]:
         words = dict.fromkeys(_lookup_words(told, self._analyser), 1.0)
@@ -430,12 +430,12 @@ class Finder:
             for stem in (*one.topic, *one.value, *one.context, *one.former, *one.gone)
         } & own.keys()
         attributes = {_sign_of(one) for one in statements}
-        newest = reversed(found.items())
-        for chunk_id, stems in sorted(
-            newest,
-            key=lambda held: (not attributes.isdisjoint(held[1]), len(words & held[1])),
-            reverse=True,
-        ):
+        behind = len(words) + 1  # more than any number of stems
+        ranked = [
+            (len(words & stems) - behind * attributes.isdisjoint(stems), chunk_id, stems)
+            for chunk_id, stems in reversed(found.items())
+        ]
+        for _, chunk_id, stems in sorted(ranked, key=itemgetter(0), reverse=True):
             yield Held(chunk_id, "", stems)
 
     def _compared(
@@ -538,11 +538,11 @@ def _by_sentence(statements: Sequence[Stated]) -> list[list[Stated]]:
     return list(found.values())[:_LOOKUPS]
 
 
-def _groups(statement: Stated, words: Callable[[], Collection[str]]) -> list[Collection[str]]:
+def _groups(statement: Stated, told: Sequence[Stated], analyser: Analyser) -> list[Collection[str]]:
     """Groups of terms; a chunk that differs from a statement has all of one group: the topic or the former value.
 
     Args:
-        words: returns words of the sentence, one of which is enough for a statement that names no topic.
+        told: the statements of the sentence; one of its words is enough for a statement that names no topic.
     """
     groups: list[Collection[str]] = [_terms_of(stem) for stem in statement.former | statement.gone]
     if not (statement.value or statement.over):
@@ -555,7 +555,7 @@ def _groups(statement: Stated, words: Callable[[], Collection[str]]) -> list[Col
         verbs = _stems(FAMILIES.get(statement.attribute, ()))
         if statement.kind == "number":  # "five chickens"
             groups += [_terms_of(stem) for stem in statement.value]
-    more = () if verbs and statement.attribute != "change" else words()
+    more = () if verbs and statement.attribute != "change" else _lookup_words(told, analyser)
     return groups + [(word,) for word in list(dict.fromkeys((*verbs, *more)))[:_ENOUGH]]
 
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, lru_cache, partial, reduce
 from itertools import chain
@@ -88,7 +87,7 @@ SPACELESS = late(
 )
 """A run of letters of scripts without spaces between words, and of Hangul, which are indexed as pairs of characters."""
 
-_QUOTE_MARKS = frozenset("\"“”«»„'`*")
+_QUOTE_MARK = re.compile("[\"“”«»„'`*]")
 """Every quotation has one of these."""
 
 _CASELESS_CUES = (
@@ -110,6 +109,7 @@ _CASED_CUES = (
     (cues.CAPITAL, CAPITALS),
     (cues.FIRST, FIRST_PERSON),
 )
+_CUE_BITS = reduce(or_, (bit for _, bit in (*_CASELESS_CUES, *_CASED_CUES)))
 _KIND_FLAGS = {"code": CODE, "heading": HEADING, "item": ITEM, "turn": TURN}
 
 # A text of ASCII words has a cue only if it has one of the cue's words listed here, or a word that begins with one of
@@ -269,8 +269,10 @@ def segment_flags(text: str, words: Sequence[str] | None = None) -> int:
     Args:
         words: the raw words of that beginning, if the caller has them.
     """
-    window = _plain(text[:_CUE_WINDOW])
-    words = _WORD.findall(window) if words is None else words
+    window = text[:_CUE_WINDOW]
+    words = words_in(window) if words is None else words
+    if "`" in window or not window.isascii():
+        window = _plain(window)
     stripped = text.rstrip().rstrip("\"”')]*_ ")
     flags = 0
     if stripped.endswith(("?", "？", "؟", "⁇")):
@@ -291,14 +293,15 @@ def segment_flags(text: str, words: Sequence[str] | None = None) -> int:
             hints |= CAPITALS
         if not hints & (CAPITALS | _SITES):
             hints &= ~PLACE_CUE
-    for pattern, bit in caseless:
-        if hints & bit and pattern.search(uncased):
-            flags |= bit
-    for pattern, bit in cased:
-        if bit == QUOTES and _QUOTE_MARKS.isdisjoint(window):
-            continue
-        if hints & bit and pattern.search(window):
-            flags |= bit
+    if _QUOTE_MARK.search(window) is None:
+        hints &= ~QUOTES
+    if hints & _CUE_BITS:
+        for pattern, bit in caseless:
+            if hints & bit and pattern.search(uncased):
+                flags |= bit
+        for pattern, bit in cased:
+            if hints & bit and pattern.search(window):
+                flags |= bit
     times = len(time.findall(uncased)) if hints & _TIMES else 0
     return flags | min(3, times) << _TIME_SHIFT
 
@@ -338,6 +341,14 @@ def fold(text: str) -> str:
         base_is_plain = char < "\u0530"
         kept.append(_PLAIN_LETTERS.get(char.lower(), char))
     return normalise_unicode("NFC", "".join(kept)).casefold()
+
+
+def words_in(text: str) -> list[str]:
+    """The raw words of `text` in order, as of `words`."""
+    # Most sentences have only ASCII words, and no punctuation but commas and a stop: splitting them at space takes a
+    # fourth of the time that the pattern takes.
+    found = text.rstrip(".!?").replace(", ", " ").split()
+    return found if text.isascii() and "".join(found).isalnum() else _WORD.findall(_plain(text))
 
 
 def words(text: str) -> Iterator[tuple[str, int, int]]:
@@ -386,13 +397,27 @@ class Analyser:
         """Whether a folded word is a stop word of this language."""
         return word in self._stop
 
-    def terms(self, text: str) -> list[str]:
-        """The terms of `text` in order, without stop words. Linear in its length; never raises."""
-        return self._many(text, _WORD.findall(_plain(text)), indexed=False)
+    def terms(self, text: str, raw: Sequence[str] | None = None, *, indexed: bool = False) -> list[str]:
+        """The terms of `text` in order, without stop words. Linear in its length; never raises.
+
+        Args:
+            raw: its raw words, if the caller has them.
+            indexed: also the everyday words and single Han characters that an index has.
+        """
+        raw = words_in(text) if raw is None else raw
+        if text.isupper():
+            left_out = self._function if indexed else self._stop
+            return [
+                term
+                for word in raw
+                for term in self._terms_of(word, left_out, singles=indexed, shouting=True)
+            ]
+        known = self._known_indexed if indexed else self._known
+        return list(chain.from_iterable(map(known.__getitem__, raw)))
 
     def indexed_terms(self, text: str) -> list[str]:
         """The terms of `text` that an index has, in order."""
-        return self._many(text, _WORD.findall(_plain(text)), indexed=True)
+        return self.terms(text, indexed=True)
 
     def located_terms(self, text: str, *, indexed: bool = False) -> Iterator[tuple[str, int, int]]:
         """The terms of `text` with the offsets of the word each comes from (parts of a word share its offsets).
@@ -404,18 +429,6 @@ class Analyser:
         for word, start, end in words(text):
             for term in self._terms_of(word, left_out, singles=indexed, shouting=shouting):
                 yield term, start, end
-
-    def _many(self, text: str, raw: Sequence[str], *, indexed: bool) -> list[str]:
-        """The terms of a text with these raw words."""
-        if text.isupper():
-            left_out = self._function if indexed else self._stop
-            return [
-                term
-                for word in raw
-                for term in self._terms_of(word, left_out, singles=indexed, shouting=True)
-            ]
-        known = self._known_indexed if indexed else self._known
-        return list(chain.from_iterable(map(known.__getitem__, raw)))
 
     def _terms_of(
         self, word: str, left_out: frozenset[str], *, singles: bool, shouting: bool = False
@@ -497,12 +510,14 @@ class Analyser:
             if segment.end <= skip_before:
                 continue
             body = content[max(segment.body_start, skip_before) : segment.end]
-            found = _WORD.findall(_plain(body))
-            terms = self._many(body, found, indexed=True)
+            found = words_in(body)
+            terms = self.terms(body, found, indexed=True)
             length = len(terms)
             counts = dict.fromkeys(terms, 1)
             if len(counts) < length:
-                counts = dict(Counter(terms))
+                counts = dict.fromkeys(terms, 0)
+                for term in terms:  # takes half the time of a Counter
+                    counts[term] += 1
             if segment.kind == "heading":
                 headings = headings or Headings()
                 headings.enter(content[segment.start : segment.end])

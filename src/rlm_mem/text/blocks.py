@@ -532,7 +532,7 @@ def sentences(text: str, start: int = 0, end: int | None = None) -> list[tuple[i
 
 @lru_cache(maxsize=512)
 def _sentences(text: str, start: int, stop: int) -> tuple[tuple[int, int], ...]:
-    """Cached for the last paragraphs: cutting, type detection, the index and the statements read each in turn."""
+    """Cached for the last texts."""
     spans: list[tuple[int, int]] = []
     begin = _space_at(text, start, stop).end()
     for match in (_ASCII_END if text.isascii() else _END).finditer(text, begin, stop):
@@ -593,21 +593,31 @@ def _is_opening(text: str, position: int, stop: int) -> bool:
     return match is not None and match[0].lower() in _OPENING_WORDS
 
 
-def units(text: str, start: int, end: int) -> list[tuple[int, int]]:
+def units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
     """The sentences of a paragraph, never across lines that are independent of each other (a log, notes).
 
     In wrapped prose, unlike independent lines, more than a fifth of the further lines begin with a lower-case letter.
     """
+    if end - start > _KEPT_LENGTH or (start and text[start - 1] in _STOP):
+        return _units.__wrapped__(text, start, max(start, end))
+    spans = _units(text[start:end], 0, max(0, end - start))
+    return [(start + first, start + last) for first, last in spans] if start else spans
+
+
+@lru_cache(maxsize=512)
+def _units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
+    """Cached for the last paragraphs: cutting, type detection, the index and the statements read each in turn."""
+    found = _sentences.__wrapped__
     if not _LINE_BREAK.search(text, start, end):
-        return sentences(text, start, end)
+        return found(text, start, end)
     lines = [
         span for match in _LINE.finditer(text, start, end) if (span := _trim(text, *match.span())) is not None
     ]
     if len(lines) > 1:
         wrapped = sum(text[first].islower() for first, _ in lines[1:])
         if wrapped * 5 <= len(lines) - 1:
-            return [span for line in lines for span in sentences(text, *line)]
-    return sentences(text, start, end)
+            return tuple(span for line in lines for span in found(text, *line))
+    return found(text, start, end)
 
 
 def pieces(text: str, start: int, end: int, limit: int) -> list[tuple[int, int]]:

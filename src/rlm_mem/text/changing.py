@@ -193,15 +193,12 @@ class SentenceReader:
             elif low == "of" or low in PREPOSITIONS:
                 done = True
             elif low not in ("no", "longer", "not", "never", "don't", "doesn't", "do", "does", "any", "more"):
-                stem = self._stem(one)
+                stem = self.stems[low]
                 stems.add(stem)
                 head = head if done else stem
         self.head = head
-        self.labels = labels_of(tokens, self._stem)
+        self.labels = labels_of(tokens, self.stems)
         return frozenset(stems), news
-
-    def _stem(self, one: Token) -> str:
-        return self.stems[one.low]
 
     def _value(self, tokens: Sequence[Token]) -> frozenset[str]:
         if len(tokens) > 1 and tokens[-1].low in ("one", "ones"):

@@ -187,7 +187,7 @@ def _spans(content: str, block: Block) -> Iterator[tuple[int, int]]:
             yield from [(first, last)] if last - first <= LARGEST else pieces(content, first, last, LARGEST)
 
 
-def _grouped(spans: list[tuple[int, int]], fill: bool, longest: int) -> Iterator[tuple[int, int]]:
+def _grouped(spans: Sequence[tuple[int, int]], fill: bool, longest: int) -> Iterator[tuple[int, int]]:
     """Join neighbouring spans up to `longest` characters: all of them if `fill`, else only tiny ones."""
     start, end = spans[0]
     for index, (first, last) in enumerate(spans[1:], start=1):

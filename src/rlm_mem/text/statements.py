@@ -34,12 +34,10 @@ from rlm_mem.text.clauses import (
     PASTS,
     PREPOSITIONS,
     THIRD,
-    TOKEN,
     UNSURE,
     Complement,
     Token,
     adds,
-    begins_with,
     begins_with_verb,
     clauses_of,
     denial_in,
@@ -53,6 +51,7 @@ from rlm_mem.text.clauses import (
     parts_of,
     subject_of,
     take_former,
+    token_texts,
     tokens_of,
     verb_of,
     will_not_be,
@@ -131,7 +130,7 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
             if end - start > LONGEST:
                 continue
             sentence = text[start:end]
-            said_words = TOKEN.findall(sentence)
+            said_words = token_texts(sentence)
             if not _may_state(said_words):
                 unread.append(sentence)
                 continue
@@ -165,13 +164,12 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _may_state(found: Sequence[str]) -> bool:
     """Whether a sentence has a word that may be a verb; without one it only names something."""
-    signs = set(map(_sign_of, found))
-    if _STATES not in signs and _SPEAKS in signs:
-        return any(
-            before in _SPEAKING and one.isalpha() and one not in PASTS and not one.endswith(("ed", "ing"))
-            for before, one in pairwise(map(_low, found))
-        )
-    return _STATES in signs
+    if _STATES in map(_sign_of, found):
+        return True
+    return _SPEAKS in map(_sign_of, found) and any(
+        before in _SPEAKING and one.isalpha() and one not in PASTS and not one.endswith(("ed", "ing"))
+        for before, one in pairwise(map(_low, found))
+    )
 
 
 def _low(word: str) -> str:
@@ -278,7 +276,7 @@ class _Reader(SentenceReader):
         """Whether the sentence names the former value twice: "from A to B and back to A"."""
         if not former:
             return False
-        stems = [self._stem(one) for one in tokens]
+        stems = [self.stems[one.low] for one in tokens]
         return all(stems.count(one) > 1 for one in former)
 
     def _clause(self, tokens: list[Token], news: str, unsure: bool) -> list[Stated]:
@@ -363,7 +361,7 @@ class _Reader(SentenceReader):
             rest[:2]
             if [one.low for one in rest[:2]] == ["no", "longer"]
             else rest[:1]
-            if begins_with(rest, "not")
+            if rest and rest[0].low == "not"
             else []
         )
         rest = rest[len(ended) :]

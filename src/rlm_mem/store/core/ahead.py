@@ -18,7 +18,7 @@ from rlm_mem.store.core.records import AUTHOR_PREFIX, encode_segments
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import AnalysedSegment
 
-__all__ = ["AHEAD", "Ahead", "LocalTerms", "local_terms", "segments_ahead", "texts_of"]
+__all__ = ["AHEAD", "WAIT", "Ahead", "LocalTerms", "local_terms", "segments_ahead", "texts_of"]
 
 _HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # layout of a segment blob, in words (store.core.records)
 
@@ -65,6 +65,9 @@ Ahead = Mapping[tuple[str, int, str], LocalTerms]
 
 AHEAD: ContextVar[Ahead] = ContextVar("AHEAD", default=MappingProxyType({}))
 """The encoded segments available to the chunks being stored."""
+
+WAIT: ContextVar[Callable[[Callable[[], object]], object]] = ContextVar("WAIT", default=lambda call: call())
+"""Makes a call that waits for the disk: here, or in a thread if there is other work for this process meanwhile."""
 
 
 @contextlib.contextmanager

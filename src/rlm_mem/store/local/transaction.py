@@ -25,6 +25,7 @@ from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk, new_change_id
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
+from rlm_mem.store.core.ahead import WAIT
 from rlm_mem.store.core.changes import ChangeNotes
 from rlm_mem.store.core.records import (
     ACTIVE,
@@ -306,7 +307,7 @@ class Transaction:
             self.rows.flush()
             record = self._redo_record(publishes)
             if self._durable and (unsynced := [*map(attrgetter("temp"), publishes), *self._unnamed]):
-                files.sync_files(unsynced)
+                WAIT.get()(partial(files.sync_files, unsynced))
             self._remember_folders(publishes)
             for unnamed in self._unnamed:
                 self._record = redo.publish(self._layout, unnamed, durable=self._durable)

@@ -23,7 +23,8 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from itertools import islice
 from pkgutil import resolve_name
 from typing import IO, Any, NoReturn
@@ -31,13 +32,14 @@ from typing import IO, Any, NoReturn
 import msgspec
 
 from rlm_mem import own_process
+from rlm_mem.store.core.ahead import WAIT
 
 __all__ = ["called", "can_fork", "serve"]
 
 _logger = logging.getLogger("rlm_mem.store")
 
 _MOST = 8  # the writing process cannot keep up with more
-_ASKED = 4
+_ASKED = 2
 """Lots that a child has at a time, so that it can go on while this process is busy."""
 _BEGUN_HERE = 8
 """Number of first lots that are queued last while children are still loading: this process works on them."""
@@ -130,6 +132,7 @@ class _Pool:
         self._otherwise = otherwise
         self._lots: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
         self._closing = False
+        self._owner = threading.get_ident()
         self._children = [_started() for _ in range(count)]
         self._threads = [
             threading.Thread(target=self._drive, args=(child,), name="rlm-mem-reader", daemon=True)
@@ -157,17 +160,40 @@ class _Pool:
     def _first(self, waiting: deque[_Waiting]) -> Any:
         """The answer to the first lot; until another process has it, this process works on lots itself."""
         first = waiting[0]
-        while first.answer is None and not first.future.done():
-            if self._otherwise is not None and self._otherwise(False):
-                continue
-            one = next((one for one in waiting if one.answer is None and one.future.cancel()), None)
-            if one is None:
-                if self._otherwise is not None and self._otherwise(True):
-                    continue
+        while not first.is_answered:
+            if not (self._goes_on(waiting) or self._works(waiting) or self._goes_on(waiting, idle=True)):
                 break
-            one.answer = _work(one.lot)
         waiting.popleft()
-        return first.future.result() if first.answer is None else first.answer
+        return (first.here or first.future).result()
+
+    def _goes_on(self, waiting: deque[_Waiting], *, idle: bool = False) -> bool:
+        """Let the caller do something else; returns whether it did."""
+        if self._otherwise is None:
+            return False
+        token = WAIT.set(partial(self._wait, waiting))
+        try:
+            return self._otherwise(idle)
+        finally:
+            WAIT.reset(token)
+
+    def _wait(self, waiting: deque[_Waiting], call: Callable[[], object]) -> None:
+        """Make a call that waits for the disk, and work on lots meanwhile."""
+        if threading.get_ident() != self._owner:  # a thread that a callback started takes no lots
+            call()
+            return
+        with ThreadPoolExecutor(1) as thread:
+            called = thread.submit(call)
+            while not called.done() and self._works(waiting):
+                pass
+            called.result()
+
+    def _works(self, waiting: deque[_Waiting]) -> bool:
+        """Work on the first lot that is left; returns whether there was one."""
+        one = next((one for one in waiting if one.is_left and one.future.cancel()), None)
+        if one is not None:
+            one.here = Future()
+            _answer(one.lot, one.here)
+        return one is not None
 
     def _drive(self, child: _Child | None) -> None:
         """Send lots to a child, some ahead of its answers, so that it need not wait for this process."""
@@ -182,7 +208,8 @@ class _Pool:
                 return  # closed
             try:
                 if child is None:
-                    _answer_here(asked.popleft())
+                    one = asked.popleft()
+                    _answer(one.lot, one.future)
                 elif one is not None:
                     child.ask(msgspec.msgpack.encode(one.lot))
                 else:
@@ -214,19 +241,29 @@ class _Pool:
             child.close()
 
 
-def _answer_here(one: _Waiting) -> None:
+def _answer(lot: _Request, future: Future[Any]) -> None:
     try:
-        one.future.set_result(_work(one.lot))
+        future.set_result(_work(lot))
     except Exception as error:  # noqa: BLE001 - raised where the answer is asked for
-        one.future.set_exception(error)
+        future.set_exception(error)
 
 
 class _Waiting(msgspec.Struct):
-    """A lot, and its answer if `_first` worked on it."""
+    """A lot with its answer: that of another process, or of ``here`` if this one took it first."""
 
     lot: _Request
     future: Future[Any]
-    answer: list[Any] | None = None
+    here: Future[Any] | None = None
+
+    @property
+    def is_left(self) -> bool:
+        """Whether no process works on it or has done so."""
+        return not (self.future.running() or self.future.done())
+
+    @property
+    def is_answered(self) -> bool:
+        """Whether its answer is there."""
+        return (self.here or self.future).done()
 
 
 class _Child:
