@@ -82,6 +82,9 @@ def test_the_opening_names_rare_words_that_no_hit_has(store: ChunkStore) -> None
     shown = build_opening(store, "Which kettle of Ana has a thermometer?").render()
     assert "No hit has the words “thermometer” (nor any chunk)." in shown
     assert "No hit has" not in build_opening(store, "Which kettle of Ana whistles?").render()
+    store.create_chunk("Ben: The kettle of the office holds 3,600 ml.")
+    assert "No hit has" not in build_opening(store, "Does the kettle hold 3,600 ml?").render()
+    assert "“CV” (nor any chunk)" in build_opening(store, "What does the kettle say of my CV?").render()
 
 
 def test_the_opening_says_when_no_chunk_matches(store: ChunkStore) -> None:

@@ -137,7 +137,7 @@ _FEW_WISHES_CHARS = 400
 _OPENING_BYTES = 2_400
 """Most bytes of the snippets of an opening: some 600 tokens of English."""
 _HEAD_BYTES = 40
-_WORD = re.compile(r"[^\W_][\w'’-]{2,40}")
+_WORD = re.compile(r"\d[\d.,:]{0,20}\d|[^\W_][\w'’-]{2,40}|\b[A-Z]{2}\b")
 _FEW_CHUNKS, _MOST_LACKING = 2, 6
 """Most chunks with a rare word of the question, and most of those words that are named because no hit has them."""
 
