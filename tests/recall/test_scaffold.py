@@ -206,7 +206,7 @@ def test_an_answer_that_the_nearest_memory_does_not_give_is_not_accepted(
 
 def test_a_date_may_be_worked_out_and_a_wrong_one_is_not_accepted(store: ChunkStore) -> None:
     store.create_chunk("We flew home two days ago, worn out.", occurred_at="2026-05-08T10:00:00Z")
-    question = "On which date was the flight of our return?"
+    question = "What was the calendar day of our flying home, so worn out?"
     assert asked(store, [*PROSE, reading("6 May 2026", 1)], question).content == "6 May 2026"
     wrong = asked(store, [*PROSE, *[reading("9 June 2026", 1)] * 3], question)
     assert (wrong.method, wrong.content) == ("offline", None)
