@@ -334,10 +334,10 @@ def signs(
     before, after = texts[earlier], texts[later]
     had, both = _asked_of(asked, earlier, texts, later, analyser), before & after
     shared, missing = had & after, had - after
-    if _shares_little(asked, before, after, later, texts.values()):
+    often = Counter(chain.from_iterable(texts.values()))
+    if _shares_little(asked, both, later, texts.values(), often):
         return ()
     value = both - asked.stems - _MEASURES
-    often = Counter(chain.from_iterable(texts.values()))
     weight = covered = 0.0
     rare = rare_value = 0
     for stem in had:
@@ -504,15 +504,15 @@ def _asked_of(
 
 
 def _shares_little(
-    asked: PresentQuestion, before: Set[str], after: Set[str], later: str, texts: Collection[Set[str]]
+    asked: PresentQuestion, both: Set[str], later: str, texts: Collection[Set[str]], often: Mapping[str, int]
 ) -> bool:
-    """Whether two notes share too little: names and no word of change, or only words that many texts have."""
-    both = before & after
+    """Whether two notes share too little: one name, names and no word of change, or only words that many have."""
     shared = asked.stems & both
     other = both - asked.names - _MEASURES
-    if shared <= asked.names and len(other) < (1 if shared else _SHARED) and not _says(later).change:
+    if not shared and len(other) < _SHARED and _STRONG.search(later) is None:
         return True
-    often = Counter(chain.from_iterable(texts))
+    if shared <= asked.names and not other and (len(shared) < _SHARED or not _says(later).change):
+        return True  # whatever else happened to a person
     return all(often[stem] > _FEW for stem in both) and sum(shared <= one for one in texts) > _ALIKE
 
 
