@@ -432,3 +432,17 @@ def test_of_numbered_statements_the_last_one_holds(memory: Memory) -> None:
     for question, answer in answers.items():
         assert memory.recall(question).content == answer
     assert memory.recall("Who is the lead of Beacon?").content is None
+
+
+def test_a_statement_made_again_after_another_one_is_stored_again_and_holds(base: Path) -> None:
+    with Memory.open(base) as memory:
+        first = memory.remember("The standup is at 9:15.", occurred_at="2025-01-01")
+        memory.remember("The standup is at 9:45.", occurred_at="2025-02-01")
+        again = memory.remember("The standup is at 9:15.", occurred_at="2025-03-01")
+        assert again.created == 1 and again.chunk_ids != first.chunk_ids
+        assert memory.search("When is the standup?", limit=1)[0].chunk_id == again.chunk_ids[0]
+        assert "9:15" in str(memory.recall("When is the standup?").content)
+        repeated = memory.remember("The standup is at 9:15.", occurred_at="2025-04-01")
+        assert repeated.created == 0 and repeated.duplicates
+        told_before = memory.remember("The standup is at 9:45.", occurred_at="2025-01-15")
+        assert told_before.created == 0

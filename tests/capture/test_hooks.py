@@ -390,6 +390,13 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
         ("we only have two failing tests left on main", []),
         ("I have to be at the dentist before noon, at least by eleven", []),
         ("you can run the importer until it fails at least once", []),
+        (
+            "I'd rather go home early today. I prefer short answers without tables.",
+            ["I prefer short answers without tables."],
+        ),
+        ("Tonight I want the tests to be left alone.", []),
+        ("I would prefer a short answer this time.", []),
+        ("I prefer tabs over spaces from today on.", ["I prefer tabs over spaces from today on."]),
         ("Actually, can you rename the file to handler.ts and delete the old one", []),
         ("No, let me check the config file of the server first", []),
         ("No, the importer reads handler.ts from disk", ["No, the importer reads handler.ts from disk"]),

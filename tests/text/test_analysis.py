@@ -70,8 +70,9 @@ def test_the_configured_language_stems() -> None:
 
 
 def test_an_unknown_language_names_the_choices() -> None:
-    with pytest.raises(InvalidConfig, match="english"):
+    with pytest.raises(InvalidConfig, match="'klingon' is not known") as refused:
         Analyser("klingon")
+    assert "english" in str(refused.value.hint)
 
 
 @given(st.text(st.characters(), max_size=300))

@@ -84,6 +84,10 @@ class LinkFinder(Protocol):
         """Further links of a chunk that is about to be stored."""
         ...
 
+    def is_said_otherwise(self, chunk: Chunk, same: Chunk) -> bool:
+        """Whether a chunk between an earlier one and a new one with the same words states another value."""
+        ...
+
     def done(self) -> None:
         """Called after the last chunk, before the commit."""
         ...
@@ -363,15 +367,21 @@ def store_text(
     often = 0
     for place, (piece, fields) in enumerate(text.pieces):
         alike: list[str] | None = None
+        draft = drafts[place] if drafts is not None else None
         same = index.find_same(piece.content, fields.get("conversation_id"))
         if same is not None and _out_of_date(store, same, former, fields.get("occurred_at")):
             same = None  # the earlier chunk had been superseded by then: store a new one
-        if same is None and not text.again and not former:
+        holds_again = False
+        if same is not None and finder is not None:
+            draft = draft or store.draft(piece.content, fields, text.extra, store.clock())
+            latest = _latest_same(store, same, linker.alike(piece.content))
+            holds_again = latest is not None and finder.is_said_otherwise(draft, latest)
+            same = None if holds_again else same
+        if same is None and not text.again and not former and not holds_again:
             alike = linker.alike(piece.content)
             same = _said_often(store, alike, limit) if 0 < limit <= len(alike) else None
             often += same is not None
         if same is None:
-            draft = drafts[place] if drafts is not None else None
             new.append(
                 store_piece(store, linker, piece, fields, text.extra, finder=finder, draft=draft, alike=alike)
             )
@@ -427,6 +437,18 @@ def _said_again(store: ChunkStore, same: str, fields: Mapping[str, Any]) -> bool
     if changed:
         store.update_chunk(same, metadata=changed)
     return bool(changed)
+
+
+def _latest_same(store: ChunkStore, same: str, alike: Sequence[str]) -> Chunk | None:
+    """The latest of the chunks with the words and the conversation of one of them; None if that one is damaged."""
+    found = store.get_many([same, *alike])
+    if same not in found:
+        return None
+    within = found[same].metadata.conversation_id
+    return max(
+        (one for one in found.values() if one.metadata.conversation_id == within),
+        key=lambda one: one.metadata.at,
+    )
 
 
 def _said_often(store: ChunkStore, alike: Sequence[str], limit: int) -> str | None:

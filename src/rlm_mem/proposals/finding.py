@@ -294,6 +294,20 @@ class Finder:
             for one in best if one.applied
         ]  # fmt: skip
 
+    def is_said_otherwise(self, chunk: Chunk, same: Chunk) -> bool:
+        """Whether a chunk between an earlier one and a new one with the same words states another value.
+
+        Then the new one is no repetition: what it says holds again. Not for imported texts, which may come again.
+        """
+        statements, _ = self._read.get(chunk.content, _NOTHING)
+        if not statements or not is_trusted_as_far(chunk, same):
+            return False
+        return any(
+            one.metadata.at > same.metadata.at
+            and any(differences(statements, self._stated_in(one.content, self._analyser)))
+            for one in self._earlier(statements, chunk, self._analyser)
+        )
+
     def done(self) -> None:
         """Open cases in the review queue for the differences that were not applied."""
         if self._proposals and (waiting := [one for one in self._proposals if not one.applied]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from rlm_mem.text.clauses import CHANGES, ENDS, REPLACES, TRAVELLED, words
+from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, REPLACES, TRAVELLED, words
 from rlm_mem.text.patterns import Expressions, late
 
 __all__ = ["CONDITION", "ENDED", "HINTS", "PRESENT"]
@@ -33,7 +33,8 @@ HINTS = Expressions(
     late(
         r"\b(?:as of|from (?:now|today|tomorrow|here|this|next|(?:the )?\d)|mixed up|rather than"
         r"|(?:took|takes?|taken) over|hand(?:ed|s) |used to|goes to"
-        r"|en lugar de|au lieu de|à partir d[eu']|a partir de)\b|\b(?:from|ab) (?=[A-Z])|\bnot \d|=>",
+        r"|en lugar de|au lieu de|à partir d[eu']|a partir de"
+        rf"|(?:from|ab) (?:{'|'.join(sorted(DAYS | MONTHS))}))\b|\bnot \d|=>",
         re.IGNORECASE,
         signs="as of|from |mixed up|rather than| over|hand|used to|goes to|en lugar|au lieu|a partir|à partir|ab |not "
         "|=>",

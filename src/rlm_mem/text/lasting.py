@@ -103,10 +103,10 @@ _FICTION = late(
 )
 """What a sentence that begins with "In it" may be about, named in the sentence before."""
 _NOT_IN_FORCE = late(
-    r"\((?:rejected|declined|withdrawn|not adopted)\)|\b(?:draft|not adopted|roadmap|poster|petition|april fools?)\b"
+    r"\((?:rejected|declined|withdrawn|not adopted)\)|\b(?:draft|not adopted|april fools?)\b"
     r"|\b(?:proposal|motion|referendum|rfc|bill|vote)\b[^.]{0,120}\b(?:rejected|failed|declined|withdrawn|tabled)\b",
     re.IGNORECASE,
-    signs="rejected|declined|withdrawn|not adopted|draft|roadmap|poster|petition|april fool|failed|tabled",
+    signs="rejected|declined|withdrawn|not adopted|draft|april fool|failed|tabled",
 )
 UNDONE = r"(?:rolled (?:it |that |them )?back|reverted|undid|undone)"
 """A pattern of the words for a change that was undone, between word boundaries."""
@@ -117,15 +117,6 @@ _TAKEN_BACK = late(
 )
 _CLAUSE = late(r"[,:;.!?()–—]\s|\s(?:so|and|but|because|as|since|which|who|where|that|until)\s")
 _WORD = late(r"[^\W_]+(?:['’./-][^\W_]+)*")
-_EVENT = late(
-    r"\b(?:yesterday|nineties|eighties|seventies|sixties|childhood|back then|at the time|in those days"
-    r"|long before|as a (?:child|boy|girl|kid|student|teenager))\b|\b(?:19|20)?\d0s\b"
-    r"|\b(?:gestern|vorgestern|neulich|damals|einst|ayer|anteayer|anoche|antaño|avant-hier|jadis|autrefois)\b",
-    re.IGNORECASE,
-    signs="yesterday|nineties|eighties|seventies|sixties|childhood|back then|at the time|in those days|long before"
-    "|as a |0s|gestern|neulich|damals|einst|ayer|anoche|antaño|avant-hier|jadis|autrefois",
-)
-"""An earlier time, also in German, Spanish and French."""
 _WAS = words(
     "was were had wasn't weren't hadn't war waren hatte hatten era eran estaba estaban tenía tenían tuvo hubo fue "
     "fueron était étaient avait avaient"
@@ -273,8 +264,6 @@ def is_past(sentence: str, asked: Set[str], known: str, value: Set[str], analyse
         stems = set(analyser.terms(clause))
         if asked.isdisjoint(stems) or not value.isdisjoint(stems):
             continue
-        if _EVENT.search(clause):
-            return True
         for place, word in enumerate(found):
             if word in _WAS:
                 after = found[place + 1 : place + 3]
@@ -296,7 +285,7 @@ def is_past(sentence: str, asked: Set[str], known: str, value: Set[str], analyse
 
 
 def is_in_force(sentence: str, known: str) -> bool:
-    """Whether a sentence mentions no draft, rejected proposal or poster, or only one that ``known`` mentions, too."""
+    """Whether a sentence mentions no draft or rejected proposal, or only one that ``known`` mentions, too."""
     found = _NOT_IN_FORCE.search(sentence)
     return found is None or found.group().lower() in known.lower()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from itertools import takewhile
 
 from msgspec import Struct
 
@@ -27,7 +28,10 @@ _OF_THE_PAST = late(
     re.IGNORECASE,
 )
 """A question about the past. One that goes on after "before" may be about the present: "before an appointment"."""
-_HAPPENED = late(r"\bdid\b", re.IGNORECASE)
+_HAPPENED = late(
+    r"\bdid\b(?! (?:we|they|you|i|he|she) (?:decide|agree|choose|pick|settle|opt)\b)", re.IGNORECASE
+)
+"""A question about what happened; one for what was decided asks what holds."""
 _HEADINGS = CORRECTIONS | words("subject re fwd fyi note news update reminder decision status ps")
 _PARTICLES = words("de del della den der di du da la le van von zu zur ter ten bin ibn al el y e dos das")
 """Lower-case words of names."""
@@ -130,6 +134,8 @@ def _subject(question: str) -> tuple[list[str], bool]:
     )
     if not auxiliary and lows[:1] in (["which"], ["what"]):
         found = lows[1:2]  # "Which folder needs two approvals?"
+    if not auxiliary and lows[:1] == ["who"]:  # "Who owns the billing code?"
+        found = list(takewhile(lambda low: low not in _BEHIND_SUBJECT, lows[2:]))
     if auxiliary in _WITH_VERB and any(low not in DETERMINERS | POSSESSIVES for low in found[:-1]):
         del found[-1]  # the verb; "the hike" in "How long does the hike to the lake take?" ends with none
     return found, asks
