@@ -89,7 +89,8 @@ def test_output_that_is_quoted_as_a_whole_runs_nothing(store: ChunkStore, rememb
         return said[0]
 
     llm = ScriptedLLM([READ, once, lambda _: unbroken(said[0]), block("FINAL('Lisbon')")])
-    result = RecallOperation(store, llm).recall("Where does Carla live?")
+    alone = Config.load(None, recall={"scaffold": "never"})
+    result = RecallOperation(store, llm, config=alone).recall("Where does Carla live?")
     assert result.content == "Lisbon"
     assert all(not step.final for step in result.trajectory.steps[:-1])
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -67,10 +66,11 @@ def _why_not(content: bytes, error: Exception) -> str:
         content.decode()
     except UnicodeDecodeError as wrong:
         return f" in UTF-8: see byte {wrong.start}"
-    with suppress(ValueError, RecursionError):
+    try:
         json.loads(content)
-        return ": a text has half of a character (\\ud800 to \\udfff)"
-    return f": {error}"
+    except (ValueError, RecursionError):
+        return f": {error}"
+    return ": a text has half of a character (\\ud800 to \\udfff)"
 
 
 def from_parameters(kind: type[_R], given: Iterable[tuple[str, str]]) -> _R:
