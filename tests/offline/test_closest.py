@@ -80,13 +80,6 @@ def test_a_later_note_that_goes_on_from_the_nearest_is_among_the_first_three() -
     assert "chunk-10" in [one.chunk_id for one in found[:3]]
 
 
-def test_a_later_note_may_go_on_from_another_of_the_nearest() -> None:
-    broom = "Rule for what we get broken: lamps into the blue bin."
-    notes = [_told(number, text) for number, text in enumerate((broom, *_OF_A_SHOP), 1)]
-    found = closest(analyse_question("What did we get for the broken lamps?"), notes)
-    assert [one.chunk_id for one in found[:3]] == ["chunk-1", "chunk-8", "chunk-11"]
-
-
 def test_an_earlier_note_with_the_same_rare_words_does_not_go_on_from_the_nearest() -> None:
     texts = (_OF_A_SHOP[-1], *_OF_A_SHOP[:-1])
     notes = [_told(number, text) for number, text in enumerate(texts, 1)]

@@ -27,13 +27,10 @@ _AT_LEAST = 3
 _RARE = 1.0
 """Natural logarithm of how many notes there are for each with a word that counts as rare (about one in three)."""
 _GOES_ON = 4.5
-"""Weight of the rare words that a later note shares with one of the nearest, relative to 1 for all words of a question.
+"""Weight of the rare words that a later note shares with the nearest one, relative to 1 for all words of the question.
 
-Words of the question itself count already. Any weight from 3 to 7 does about as well on five sets of notes; one for
-earlier notes, too, brings nothing.
+Any weight from 3 to 7 does about as well on five sets of notes; one for earlier notes, too, brings nothing.
 """
-_STARTS = 3
-"""Number of nearest notes from which later ones may go on; one that is behind the nearest counts less."""
 _FEW_WORDS = 3
 """Words added to the number of those of a note, so that the shortest do not count as the most alike."""
 _SAME_THING = 0.9
@@ -63,16 +60,15 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     """Up to five passages of different chunks that are related to ``question``, the nearest first.
 
     If one has a word of the question or a synonym, passages with only a word of the same class are left out. Where
-    fewer than three are left, later notes follow that go on from one of the nearest; those that do come nearer anyway.
+    fewer than three are left, later notes follow that go on from the first one; those that do come nearer in any case.
     """
     foreign = is_foreign(question.text)  # words are compared as English ones
-    related = [_relation(question, one) for one in passages]
-    most = max(related, default=0.0)
-    least = _SAME_THING if most >= _SAME_THING else _ALIKE
     own = [0.0] * len(passages) if foreign else _nearness(question, passages)
-    starts = [] if foreign else _nearest(passages, [i for i, one in enumerate(related) if one >= least], own)
-    nearness = _with_sequels(question, passages, own, starts)
+    nearness = list(own) if foreign else _with_sequels(passages, own)
     order = sorted(range(len(passages)), key=lambda i: (not passages[i].current, -nearness[i]))
+    related = {i: _relation(question, passages[i]) for i in order}
+    most = max(related.values(), default=0.0)
+    least = _SAME_THING if most >= _SAME_THING else _ALIKE
     found: dict[str, Passage] = {}
     for i in order:
         one = passages[i]
@@ -82,19 +78,8 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     return list(found.values())
 
 
-def _nearest(passages: Sequence[Passage], related: Sequence[int], nearness: Sequence[float]) -> list[int]:
-    """The nearest passages of the nearest memories, of those that are related to the question."""
-    found: dict[str, int] = {}
-    for i in sorted(related, key=lambda i: -nearness[i]):
-        if len(found) < _STARTS:
-            found.setdefault(passages[i].chunk_id, i)
-    return list(found.values())
-
-
-def _with_sequels(
-    question: Question, passages: Sequence[Passage], nearness: Sequence[float], starts: Sequence[int]
-) -> list[float]:
-    """The nearness of each passage, more for a later note that goes on from one of the nearest.
+def _with_sequels(passages: Sequence[Passage], nearness: Sequence[float]) -> list[float]:
+    """The nearness of each passage, more for a later note that goes on from the nearest one.
 
     What came of a matter is often told in other words than those of the question, but in some of the note before it.
     """
@@ -102,25 +87,20 @@ def _with_sequels(
     for one in passages:
         if one.current and not one.of_document:
             notes[one.chunk_id] = notes.get(one.chunk_id, frozenset()) | one.stems
+    nearest = max(range(len(passages)), key=nearness.__getitem__, default=-1)
+    start = passages[nearest] if nearest >= 0 else None
+    if start is None or start.at is None or start.chunk_id not in notes:
+        return list(nearness)
     holding = Counter(stem for stems in notes.values() for stem in stems)
-    most: dict[str, float] = {}
-    for i in starts:
-        start = passages[i]
-        if start.at is None or start.chunk_id not in notes:
-            continue
-        first = notes[start.chunk_id]
-        rare = {
-            stem: max(0.0, math.log(len(notes) / holding[stem]) - _RARE)
-            for stem in first.difference(question.terms)
-        }
-        share = _GOES_ON * math.exp(nearness[i] - nearness[starts[0]])
-        for one in passages:
-            if one.chunk_id in notes and one.at is not None and one.at > start.at:
-                stems = notes[one.chunk_id]
-                length = math.sqrt((_FEW_WORDS + len(stems)) * (_FEW_WORDS + len(first)))
-                told = share * sum(rare[stem] for stem in rare.keys() & stems) / length
-                most[one.chunk_id] = max(most.get(one.chunk_id, 0.0), told)
-    return [near + most.get(one.chunk_id, 0.0) for one, near in zip(passages, nearness, strict=True)]
+    first = notes[start.chunk_id]
+    rare = {stem: max(0.0, math.log(len(notes) / holding[stem]) - _RARE) for stem in first}
+    found = list(nearness)
+    for number, one in enumerate(passages):
+        stems = notes.get(one.chunk_id)
+        if stems is not None and one.at is not None and one.at > start.at:
+            length = math.sqrt((_FEW_WORDS + len(stems)) * (_FEW_WORDS + len(first)))
+            found[number] += _GOES_ON * sum(rare[stem] for stem in stems & first) / length
+    return found
 
 
 def _relation(question: Question, passage: Passage) -> float:
