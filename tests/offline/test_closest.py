@@ -613,3 +613,5 @@ def test_a_percentage_is_given_whole_and_a_plot_is_no_person() -> None:
     assert found is not None and found.text == "7 per cent"
     grave = Sentence("The funeral of Edith is on Friday, burial in plot C14.", 0)
     assert piece(analyse_question("Who took the funeral of Edith?"), grave, None) is None
+    joined = Sentence("New joiner from 16 Feb, takes over billing.", 0)
+    assert piece(analyse_question("Who took the billing work over?"), joined, None) is None

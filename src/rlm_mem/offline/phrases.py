@@ -139,6 +139,7 @@ NO_PERSON = word_set(
     """
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
     september october november december mondays tuesdays wednesdays thursdays fridays saturdays sundays
+    feb mar apr jun jul aug sep sept oct nov dec mon tue tues wed thu thurs fri
     english french german spanish dutch italian api sql
     anything anyone anybody everything everyone everybody nothing nobody something someone somebody
     """
