@@ -433,9 +433,10 @@ class _Look:
         found = []
         for part in self._store.parts:
             speakers = later_alike(part.candidate_source(), terms, since, self._filters)
-            chunks = part.get_many(sorted(speakers.keys() - read.keys()), track=False)
-            for chunk in chunks.values():
-                if len(chunk.content) <= LONGEST_NOTE:
+            unread = [one for one in speakers if one not in read]
+            chunks = part.get_many(unread, track=False)
+            for chunk in map(chunks.get, unread):  # the best first, whatever their ids
+                if chunk is not None and len(chunk.content) <= LONGEST_NOTE:
                     read[chunk.id] = chunk
                     place = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speakers[chunk.id], {})
                     found.append(_hit(chunk, place, self._asked, self._analyser, explain))
