@@ -183,6 +183,14 @@ def test_a_failing_reply_that_comes_again_hands_over(store: ChunkStore) -> None:
     assert result.confidence == CONFIDENCE
 
 
+def test_the_note_says_so_where_a_program_ran_and_failed_twice(store: ChunkStore) -> None:
+    fill(store)
+    failing = block("print(stats()['none'])")
+    result = RecallOperation(store, ScriptedLLM([failing, failing, first])).recall(ASKED)
+    assert result.method == "scaffolded"
+    assert result.note.startswith("the model repeated a reply that had failed")
+
+
 @pytest.mark.parametrize(
     ("question", "answer"),
     [

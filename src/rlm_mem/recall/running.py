@@ -22,7 +22,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
 from rlm_mem.models.opening import adapt
-from rlm_mem.recall.loop import Loop, LoopResult, LoopStep, first_ids
+from rlm_mem.recall.loop import NOT_RUN, Loop, LoopResult, LoopStep, first_ids
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
 from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
 from rlm_mem.recall.result_schema import ResultSchema
@@ -46,8 +46,8 @@ _SURE = 0.6
 _FIGURES_SECONDS = 5.0
 """How old the figures of the store in an opening may be."""
 _MAX_QUERY = 10_000
-_REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd", "repetition")
-"""Values of ``stopped_by`` after which the offline model takes over from a model with replies that did not run."""
+_REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd")
+"""Budgets (``stopped_by``) after which the offline model takes over from a model with replies that did not run."""
 
 OnText = Callable[[str], None] | None
 HostFunctions = Mapping[str, Callable[..., Any]]
@@ -299,8 +299,9 @@ class _Answering:
     def answer(self, opening: Opening, depth: int = 0, on_text: OnText = None) -> LoopResult:
         """Answer by programs of the model.
 
-        Where none of these runs, or the model does not answer in time, the fallback writes the programs; unless it is
-        sure of an answer, the model then reads the memories that it found (RECALL only).
+        Where these do not run, a reply that failed comes again, or the model does not answer in time, the fallback
+        writes the programs. In RECALL the model then reads the memories that the fallback found, unless the fallback is
+        sure of an answer, or it was a budget or the time that ended the model's run.
         """
         scaffold = "never" if is_offline(self._llm) else self._runner.config.recall.scaffold
         taken: list[LoopStep] = []
@@ -319,7 +320,7 @@ class _Answering:
                 weak = loop.handed_over or (loop.not_run > 0 and loop.stopped_by in _REPLACEABLE)
                 if scaffold == "never" or not weak:
                     return loop
-                why, can_read = "the model's programs did not run", loop.handed_over
+                why, can_read = loop.handed_over or NOT_RUN, bool(loop.handed_over)
         # The offline model costs nothing but a little time.
         limits = Limits(
             iterations=10,
@@ -359,9 +360,11 @@ class _Answering:
         hands_over: bool = False,
         record: Callable[[LoopStep], None] | None = None,
     ) -> LoopResult:
-        """Let a model write programs to the end; ``taken`` has the steps so far, and gets further ones.
+        """Let a model write programs to the end.
 
-        ``record`` gets them instead, if it is given.
+        Args:
+            taken: the steps so far; further ones are added and recorded.
+            record: gets the further steps instead.
         """
         answers = self._sub_model if writer is self._llm else RecordedLLM(writer, self._recorder)
         session = self._session(opening, depth, budget, answers)
