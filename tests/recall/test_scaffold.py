@@ -54,6 +54,7 @@ def test_after_two_replies_that_do_not_run_the_model_only_reads(store: ChunkStor
     assert llm.options[-1]["json_schema"] == READING_SCHEMA
     recorded = load_trajectory(store, result.trajectory.id)
     assert [step.scaffolded for step in recorded.steps] == [False, False, True, True]
+    assert not recorded.calls, "those of the offline model, whose answer was not taken, are left out"
     assert recorded.outcome is not None and recorded.outcome.detail["method"] == "scaffolded"
     assert replay(store, recorded).same
 
@@ -142,6 +143,8 @@ def test_what_does_not_hold_is_replaced_by_what_the_offline_model_finds(
         offline.content, offline.chunk_ids, offline.outcome,
     )  # fmt: skip
     assert result.method == "offline" and "offline" in result.note
+    recorded = load_trajectory(store, result.trajectory.id)
+    assert {call.turn for call in recorded.calls} == {recorded.steps[-1].turn}
     assert replay(store, result.trajectory.id).same
 
 

@@ -262,6 +262,21 @@ class Runner:
         )
 
 
+class _Held:
+    """Steps and sub-calls, in order, that are recorded only if the run ends with their answer."""
+
+    def __init__(self) -> None:
+        self.records: list[LoopStep | dict[str, Any]] = []
+
+    def step(self, step: LoopStep) -> None:
+        """Hold a finished turn; its sub-calls came before it."""
+        self.records.append(step)
+
+    def call(self, **values: Any) -> None:
+        """Hold a sub-call."""
+        self.records.append(values)
+
+
 class _Answering:
     """Answers the question of a run, and its sub-questions, each in a session of its own.
 
@@ -328,9 +343,9 @@ class _Answering:
             seconds=max(_OFFLINE_SECONDS, self._budget.remaining_seconds()),
             model_calls=None,
         )
-        held: list[LoopStep] = []
+        held = _Held()
         offline = self._fallback or adapt("offline")
-        loop = self._write(offline, opening, depth, Budget(limits), taken, record=held.append)
+        loop = self._write(offline, opening, depth, Budget(limits), taken, held=held)
         sure = loop.answer is not None and (loop.confidence or 0.0) > _SURE
         if can_read and not sure and self._recorder.trajectory.operation == "recall":
             try:
@@ -342,8 +357,11 @@ class _Answering:
                 note = f"{why}, so it only read what was found for it"
                 return replace(read, detail={"method": "scaffolded", "note": note})
             why = f"{why}; {read}" if read else why
-        for step in held:
-            self._record(taken, replace(step, turn=len(taken) + 1))
+        for one in held.records:
+            if isinstance(one, LoopStep):
+                self._record(taken, replace(one, turn=len(taken) + 1))
+            else:
+                self._recorder.call(**one)
         return replace(
             loop, detail={"method": "offline", "note": f"{why}; this is what the offline model found"}
         )
@@ -358,15 +376,15 @@ class _Answering:
         *,
         on_text: OnText = None,
         hands_over: bool = False,
-        record: Callable[[LoopStep], None] | None = None,
+        held: _Held | None = None,
     ) -> LoopResult:
         """Let a model write programs to the end.
 
         Args:
             taken: the steps so far; further ones are added and recorded.
-            record: gets the further steps instead.
+            held: gets the further steps, and the sub-calls, instead; then ``writer`` answers these, too.
         """
-        answers = self._sub_model if writer is self._llm else RecordedLLM(writer, self._recorder)
+        answers = self._sub_model if held is None else RecordedLLM(writer, held)
         session = self._session(opening, depth, budget, answers)
         with session, session.driven() as call_apart:
             return Loop(
@@ -378,7 +396,7 @@ class _Answering:
                 system=instructions(self._runner.functions, model=not is_offline(writer)),
                 depth=depth,
                 first_turn=len(taken) + 1,
-                on_step=record or partial(self._record, taken),
+                on_step=partial(self._record, taken) if held is None else held.step,
                 on_text=on_text,
                 untrusted=UntrustedRemarks(self._runner.view),
                 hands_over=hands_over,

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "record_recall",
+    "CallRecorder",
     "FORMAT",
     "Outcome",
     "RecordedLLM",
@@ -586,10 +587,17 @@ def error_text(error: BaseException) -> str:
     return clipped(well_formed(f"{type(error).__name__}: {error}"), MAX_ERROR_CHARS)
 
 
+class CallRecorder(Protocol):
+    """What sub-calls are recorded by, such as a `TrajectoryRecorder`."""
+
+    def call(self, **values: Any) -> None:
+        """Record a sub-call; takes the fields of :class:`SubCall` except ``turn``."""
+
+
 class RecordedLLM:
     """Passes the sub-calls of programs on to the model and records each of them."""
 
-    def __init__(self, llm: LLM, recorder: TrajectoryRecorder) -> None:
+    def __init__(self, llm: LLM, recorder: CallRecorder) -> None:
         self._llm = llm
         self._recorder = recorder
         self.name = llm.name
