@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 __all__ = [
     "record_recall",
-    "CallRecorder",
     "FORMAT",
     "Outcome",
     "RecordedLLM",
     "SubCall",
+    "SubCallRecorder",
     "Trajectory",
     "TrajectoryInfo",
     "TrajectoryRecorder",
@@ -587,7 +587,7 @@ def error_text(error: BaseException) -> str:
     return clipped(well_formed(f"{type(error).__name__}: {error}"), MAX_ERROR_CHARS)
 
 
-class CallRecorder(Protocol):
+class SubCallRecorder(Protocol):
     """What sub-calls are recorded by, such as a `TrajectoryRecorder`."""
 
     def call(self, **values: Any) -> None:
@@ -597,7 +597,7 @@ class CallRecorder(Protocol):
 class RecordedLLM:
     """Passes the sub-calls of programs on to the model and records each of them."""
 
-    def __init__(self, llm: LLM, recorder: CallRecorder) -> None:
+    def __init__(self, llm: LLM, recorder: SubCallRecorder) -> None:
         self._llm = llm
         self._recorder = recorder
         self.name = llm.name
