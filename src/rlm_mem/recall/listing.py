@@ -1,29 +1,34 @@
-"""How an opening lists an outline by day, and the wishes of the user."""
+"""How an opening lists an outline by day, and the wishes of the user; and how it marks what came from outside."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["by_day", "common_prefix", "wishes_listed"]
+__all__ = ["by_day", "common_prefix", "untrusted_mark", "wishes_listed"]
+
+
+def untrusted_mark(hit: Mapping[str, Any], *, mark: bool) -> str:
+    """What marks a hit as untrusted; empty if it is trusted, or not to be marked by itself."""
+    return f" (untrusted: {hit['untrusted']})" if mark and hit.get("untrusted") else ""
 
 
 def wishes_listed(wishes: Iterable[Mapping[str, Any]], *, mark: bool) -> Iterator[str]:
-    """Standing wishes, one on a line, without the ids that no answer cites."""
+    """Standing wishes, one to a line, without their ids, since no answer cites them."""
     for wish in wishes:
-        untrusted = f" (untrusted: {wish['untrusted']})" if mark and wish.get("untrusted") else ""
+        untrusted = untrusted_mark(wish, mark=mark)
         yield from (f"- {line}{untrusted}" for line in wish.get("lines", ()))
 
 
 def common_prefix(ids: Iterable[str]) -> str:
-    """What all of several ids begin with before their last part; empty where they differ in it."""
+    """What several ids have in common before their last part; empty for a single id, or where they differ."""
     first, *others = ids
     head = first[: first.rfind("-") + 1]
     return head if others and all(one.startswith(head) for one in others) else ""
 
 
 def by_day(hits: Iterable[Mapping[str, Any]], prefix: str, *, mark: bool) -> Iterator[str]:
-    """The lines of hits in order of time, each with its chunk, below the day where it changes.
+    """The lines of hits in order of time, each with the id of its chunk; a new day stands above its lines.
 
     Args:
         prefix: what all ids begin with, which is left out.
@@ -34,6 +39,6 @@ def by_day(hits: Iterable[Mapping[str, Any]], prefix: str, *, mark: bool) -> Ite
         if at != day:
             yield at
             day = at
+        untrusted = untrusted_mark(hit, mark=mark)
         for line in hit.get("lines", ()):
-            untrusted = f" (untrusted: {hit['untrusted']})" if mark and hit.get("untrusted") else ""
             yield f"- {hit['id'][len(prefix) :]}{untrusted}: {line}"
