@@ -1,22 +1,19 @@
-"""How an opening lists an outline by day, and the wishes of the user; and how it marks what came from outside."""
+"""How an opening lists an outline by day, and the wishes of the user."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-__all__ = ["by_day", "common_prefix", "untrusted_mark", "wishes_listed"]
+from rlm_mem.chunk.types import untrusted_mark
 
-
-def untrusted_mark(hit: Mapping[str, Any], *, mark: bool) -> str:
-    """What marks a hit as untrusted; empty if it is trusted, or not to be marked by itself."""
-    return f" (untrusted: {hit['untrusted']})" if mark and hit.get("untrusted") else ""
+__all__ = ["by_day", "common_prefix", "wishes_listed"]
 
 
 def wishes_listed(wishes: Iterable[Mapping[str, Any]], *, mark: bool) -> Iterator[str]:
     """Standing wishes, one to a line, without their ids, since no answer cites them."""
     for wish in wishes:
-        untrusted = untrusted_mark(wish, mark=mark)
+        untrusted = untrusted_mark(wish) if mark else ""
         yield from (f"- {line}{untrusted}" for line in wish.get("lines", ()))
 
 
@@ -39,6 +36,6 @@ def by_day(hits: Iterable[Mapping[str, Any]], prefix: str, *, mark: bool) -> Ite
         if at != day:
             yield at
             day = at
-        untrusted = untrusted_mark(hit, mark=mark)
+        untrusted = untrusted_mark(hit) if mark else ""
         for line in hit.get("lines", ()):
             yield f"- {hit['id'][len(prefix) :]}{untrusted}: {line}"
