@@ -1,4 +1,4 @@
-"""Weak models: built-in programs find passages, the model only reads them, and the offline model stands behind it."""
+"""Weak models: the offline model finds memories, the model only reads them, and its answer counts if the two agree."""
 
 from __future__ import annotations
 
