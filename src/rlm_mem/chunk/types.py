@@ -326,6 +326,11 @@ def outside(origin: str, level: str) -> dict[str, str]:
     return {"untrusted": origin} if is_untrusted(level) else {}
 
 
+def untrusted_mark(row: Mapping[str, Any]) -> str:
+    """What a listing shows behind a row that :func:`outside` has marked; else nothing."""
+    return f" (untrusted: {row['untrusted']})" if row.get("untrusted") else ""
+
+
 def duration(ttl: object) -> timedelta:
     """How long a chunk is kept; raises InvalidChunk."""
     if isinstance(ttl, timedelta):

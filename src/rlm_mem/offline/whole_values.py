@@ -11,8 +11,8 @@ from rlm_mem.offline.question import Question
 
 __all__ = ["whole_value"]
 
-_BESIDE = 80
-"""Characters read before and behind a value."""
+_BEFORE = 80
+"""Characters read before a value; what is read behind it is bounded by the patterns."""
 _LIMIT = re.compile(
     r"\b(?:(?:(?:just|well|slightly) )?(?:under|over|above|below|about|around)|nearly|almost|roughly|approximately|"
     r"approx\.?|at (?:least|most)|(?:no )?(?:more|less|fewer) than) $|[~≈<>±] ?$|(?:^|(?<=[,;:(] ))up to $",
@@ -23,9 +23,9 @@ _RANGE = re.compile(r"(?<![\w.:-])\d{1,4}(?:[:.]\d\d)?(?: [A-Z][a-z]{2,8})? ?(?:
 """The beginning of a range that ends with what follows: "14 to 21 August"."""
 _ENDS_RANGE = re.compile(r"(?:to|until|till) ")
 _NAMED_UNIT = re.compile(r"(?: ?[$€£¥]| (?:euros?|dollars?|pounds?|cents?|pence|francs?|[A-Z]{3})\b)")
-_ANY_UNIT = re.compile(r"[ -]?(?P<word>%|[^\W\d_][\w'’²³-]{0,30}(?:/[^\W\d_]{1,10})?)")
+_ANY_UNIT = re.compile(r"[ -]?(?P<word>%|[^\W\d_][\w'’²³-]{0,30}+(?!\w)(?:/[^\W\d_]{1,10}+(?!\w))?)")
 _MORE = re.compile(r"(?: [^\W\d_][\w'’-]{0,30}){1,2}")
-_RATE = re.compile(r" (?:an?|per|every|each) [\w'’-]{1,30}| each\b| ?/ ?[^\W\d_]{1,20}")
+_RATE = re.compile(r" (?:an?|per|every|each) [\w'’-]{1,30}+(?!\w)| each\b| ?/ ?[^\W\d_]{1,20}+(?!\w)")
 _STOP = r"(?:[,;!?)]|[.:](?!\d)|$| (?:[(–—-]|and |or |but ))"
 _PHRASE = re.compile(
     r" or (?:more|less|fewer|later|earlier|above|below|higher|lower|newer|older|so)\b"
@@ -44,12 +44,12 @@ def whole_value(question: Question, text: str, value: str) -> str:
     if start < 0 or not NUMBER.search(value):
         return value
     end = start + len(value)
-    bound = _RANGE.search(text, max(0, start - _BESIDE), start)
+    bound = _RANGE.search(text, max(0, start - _BEFORE), start)
     if bound is None and (opened := _ENDS_RANGE.match(value)):
-        bound = _RANGE.search(text, max(0, start - _BESIDE), start + opened.end())
+        bound = _RANGE.search(text, max(0, start - _BEFORE), start + opened.end())
     amount = question.kind in _AMOUNTS
     if bound is None and amount and NUMBER.match(value):
-        bound = _LIMIT.search(text, max(0, start - _BESIDE), start)
+        bound = _LIMIT.search(text, max(0, start - _BEFORE), start)
     start = bound.start() if bound else start
     if not amount and (unit := _NAMED_UNIT.match(text, end)):
         end, amount = unit.end(), True
@@ -58,18 +58,17 @@ def whole_value(question: Question, text: str, value: str) -> str:
 
 def _end(question: Question, text: str, value: str, end: int) -> int:
     """The place where the words end that belong to an amount."""
-    most = min(len(text), end + _BESIDE)
     if NUMBER.fullmatch(text[max(0, end - len(value)) : end].split()[-1]):
-        unit = _ANY_UNIT.match(text, end, most)
+        unit = _ANY_UNIT.match(text, end)
         end = unit.end() if unit and unit["word"].lower() not in FUNCTION_WORDS else end
     counted = counted_thing(question)
     if counted and not any(stem_of(word) == counted for word in value.split()):
-        more = _MORE.match(text, end, most)
+        more = _MORE.match(text, end)
         words = more.group().split() if more else []
         place = next((n for n, word in enumerate(words) if stem_of(word) == counted), None)
         if place is not None:
-            end += len(" " + " ".join(words[: place + 1]))
-    rate = _RATE.match(text, end, most)
+            end += sum(len(word) + 1 for word in words[: place + 1])
+    rate = _RATE.match(text, end)
     end = rate.end() if rate else end
-    phrase = _PHRASE.match(text, end, most)
+    phrase = _PHRASE.match(text, end)
     return phrase.end() if phrase else end

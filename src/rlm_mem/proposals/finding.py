@@ -144,6 +144,7 @@ class Finder:
         self.cases: list[str] = []
         self.replaced: list[str] = []
         self.former: Collection[str] = ()
+        """Ids of the chunks that the text being stored replaces, which are not compared with it."""
         self.stated: dict[str, Sequence[Stated]] = {}
         """Statements by text, including texts that were analysed ahead."""
 

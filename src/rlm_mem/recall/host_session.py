@@ -45,7 +45,7 @@ class Execution:
 
     Attributes:
         text: output, error and hint as one message, marked as stored data.
-        output: what was printed, and the value of a last expression; bounded, rows shown before in short.
+        output: what was printed, and the value of a last expression; bounded; of rows shown before only the beginning.
         error: what failed, with its line, or None.
         hint: the remedy, or None.
         truncated: the output was cut.
@@ -148,7 +148,9 @@ class RecallSession:
         self.opening = self._opening.render()
         self._shown = ShownData(self.schema)
         self._shown.add(self.opening)
-        outlined = chain.from_iterable(hit["lines"] for hit in self._opening.hits if self._opening.outline)
+        outlined = (
+            chain.from_iterable(hit["lines"] for hit in self._opening.hits) if self._opening.outline else ()
+        )
         self._repeats = Repeats(self.opening, (line.partition(" | ")[0] for line in outlined))
         self.hits = [dict(hit) for hit in self._opening.hits]
         self.store_summary = dict(self._opening.store)

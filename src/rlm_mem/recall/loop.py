@@ -361,6 +361,8 @@ MAX_NOT_RUN = 2
 """Number of replies that did not run after which a loop with ``hands_over`` ends, if none has run yet."""
 MAX_NOT_RUN_IN_ALL = 4
 """The same once a reply has run."""
+NOT_RUN = "the model's programs did not run"
+_CAME_AGAIN = "the model repeated a reply that had failed"
 
 MAX_REPEATS = 4
 """Number of equal failing replies in a row that end a run, since the model will not write another."""
@@ -380,7 +382,7 @@ class LoopResult:
         stopped_by: the budget that ended the run, ``repetition`` when the model sent one failing reply four times
             in a row, or None.
         not_run: replies that did not run (:attr:`~rlm_mem.recall.loop.LoopStep.ran`).
-        handed_over: the loop ended because its model's replies did not run.
+        handed_over: why the loop ended for another method to take over; empty if it did not.
         detail: ``method`` and ``note`` for the record, if the answer is not from the model's own programs.
     """
 
@@ -392,7 +394,7 @@ class LoopResult:
     evidence: tuple[str, ...]
     stopped_by: str | None = None
     not_run: int = 0
-    handed_over: bool = False
+    handed_over: str = ""
     detail: dict[str, Any] = field(default_factory=dict)
 
 
@@ -464,9 +466,9 @@ class Loop:
             while self._session.final is None:
                 self._turn()
                 most = MAX_NOT_RUN_IN_ALL if self._not_run < len(self._steps) else MAX_NOT_RUN
-                weak = self._not_run >= most or self._repeated > 1
-                if self._hands_over and weak and self._session.final is None:
-                    return self._result(None, handed_over=True)
+                why = NOT_RUN if self._not_run >= most else _CAME_AGAIN if self._repeated > 1 else ""
+                if self._hands_over and why and self._session.final is None:
+                    return self._result(None, handed_over=why)
                 if self._repeated >= MAX_REPEATS:
                     return self._result("repetition")
         except BudgetError as error:
@@ -552,7 +554,7 @@ class Loop:
             summary = _summary(step)
         self._conversation.add(Turn(completion.text, answer, summary))
 
-    def _result(self, stopped_by: str | None, *, handed_over: bool = False) -> LoopResult:
+    def _result(self, stopped_by: str | None, *, handed_over: str = "") -> LoopResult:
         """The result of the run so far."""
         final = self._session.final
         return LoopResult(
@@ -565,7 +567,7 @@ class Loop:
             # A program that called FINAL has concluded, whatever ran out at the same moment.
             stopped_by=None if final is not None else stopped_by,
             not_run=self._not_run,
-            handed_over=handed_over and final is None,
+            handed_over=handed_over,
         )
 
 

@@ -17,8 +17,8 @@ from typing import Literal, get_args
 __all__ = ["ENDINGS", "OUTCOMES", "Method", "OutcomeWord", "confidence_words", "ending_of", "outcome_word"]
 
 Method = Literal["programs", "scaffolded", "offline"]
-"""How an answer was found: by programs that the model wrote; by the model, from passages that built-in programs found;
-or by the offline model, in place of a model that could do neither."""
+"""How an answer was found: by programs that the model wrote; by the model, from the memories that the offline model
+found, or that it searched for; or by the offline model in its place."""
 
 
 OutcomeWord = Literal["answered", "closest only", "not held", "stopped", "failed"]

@@ -18,7 +18,7 @@ from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
-from rlm_mem.chunk.types import is_untrusted, outside
+from rlm_mem.chunk.types import is_untrusted, outside, untrusted_mark
 from rlm_mem.ingest.chunking import states_choice
 from rlm_mem.models.base import Message, breaking
 from rlm_mem.recall.listing import by_day, common_prefix, wishes_listed
@@ -497,8 +497,7 @@ def _metadata(summary: Summary, score: float) -> dict[str, Any]:
 def _listed(hit: Mapping[str, Any], *, mark: bool = True) -> str:
     """A hit as shown to the model: its id and day, then its snippets; ``mark``: mark it if it is untrusted."""
     replaced = f" (out of date: superseded_by {hit['superseded_by']})" if hit.get("superseded_by") else ""
-    untrusted = f" (untrusted: {hit['untrusted']})" if mark and hit.get("untrusted") else ""
-    head = f"{hit['id']} {str(hit.get('at', ''))[:10]}{replaced}{untrusted}"
+    head = f"{hit['id']} {str(hit.get('at', ''))[:10]}{replaced}{untrusted_mark(hit) if mark else ''}"
     return "\n- ".join([head, *hit.get("lines", ()), *hit.get("same_subject", ())])
 
 

@@ -108,8 +108,8 @@ class RecallResult:
         seconds: wall clock of the run.
         standing: how far each of ``chunk_ids`` that still exists can be relied on.
         sources: the same chunks with date, first words, and the part most relevant to the question.
-        method: ``programs``: the model wrote them; ``scaffolded``: it read what built-in programs found; ``offline``:
-            the offline model took over, since the model could do neither.
+        method: ``programs``: the model wrote them; ``scaffolded``: it read the memories that the offline
+            model found, or what it searched for; ``offline``: the offline model answered in its place.
         note: why ``method`` is not ``programs``; else empty.
         value: the answer in the form requested with ``result``; None if none was requested.
     """

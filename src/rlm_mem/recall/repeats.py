@@ -1,6 +1,6 @@
-"""Rows of an output that an agent has before it already: it gets their beginning, since it pays for what it reads.
+"""Rows that an agent was shown before: it gets only their beginning again, since it pays for what it reads.
 
-Records keep the whole output, so that a run can be repeated without what was shown before.
+Records keep the whole output, so that a run can be replayed without knowing what was shown before.
 """
 
 from __future__ import annotations
@@ -11,22 +11,23 @@ from collections.abc import Iterable
 __all__ = ["Repeats"]
 
 _KEPT_CHARS = 60_000
+"""Most characters of what was shown that are compared with; older ones are forgotten."""
 _LEAST_CHARS, _HEAD_CHARS = 80, 40
-"""Fewest characters of a row that is not shown again, and how many of them are, so that it is recognised."""
+"""Fewest characters of a row that is shortened, and how many of them are shown, so that it is recognised."""
 _PIECE_CHARS = 40
-"""Fewest characters of the longest piece of a row of which the middle was cut."""
+"""Fewest characters of the longest piece of such a row, where parts of it were cut out ("…")."""
 _SAME = 0.75
-"""Share of its words, with all its numbers, that a row has in common with one of the outline in the opening."""
+"""Share of its words that a row has in common with a row of the opening's outline that also has all its numbers."""
 _ROW = re.compile(r"(\[\d{1,6}\] )(.*)")
 _WORD = re.compile(r"[^\W_]+")
 
 
 class Repeats:
-    """What an agent was shown, and its outputs without what they repeat.
+    """What an agent was shown, to shorten the rows that come again.
 
     Args:
         opening: the opening as it was shown.
-        outlined: the texts of its outline, of which later outlines give the same turns in other words; else nothing.
+        outlined: the texts of its outline, if it has one: later outlines shorten the same turns differently.
     """
 
     def __init__(self, opening: str, outlined: Iterable[str] = ()) -> None:
@@ -35,7 +36,7 @@ class Repeats:
         self._add(opening)
 
     def short(self, output: str) -> str:
-        """The output with the beginnings of rows that were shown before; it counts as shown from then on."""
+        """The output, with only the beginning of rows that were shown before; all of it counts as shown from now on."""
         lines = "\n".join(map(self._short, output.split("\n")))
         self._add(output)
         return lines

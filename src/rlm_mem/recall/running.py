@@ -22,7 +22,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
 from rlm_mem.models.opening import adapt
-from rlm_mem.recall.loop import Loop, LoopResult, LoopStep, first_ids
+from rlm_mem.recall.loop import NOT_RUN, Loop, LoopResult, LoopStep, first_ids
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
 from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
 from rlm_mem.recall.result_schema import ResultSchema
@@ -46,8 +46,8 @@ _SURE = 0.6
 _FIGURES_SECONDS = 5.0
 """How old the figures of the store in an opening may be."""
 _MAX_QUERY = 10_000
-_REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd", "repetition")
-"""Values of ``stopped_by`` after which the offline model takes over from a model with replies that did not run."""
+_REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd")
+"""Budgets (``stopped_by``) after which the offline model takes over from a model with replies that did not run."""
 
 OnText = Callable[[str], None] | None
 HostFunctions = Mapping[str, Callable[..., Any]]
@@ -262,6 +262,21 @@ class Runner:
         )
 
 
+class _Held:
+    """Steps and sub-calls, in order, that are recorded only if the run ends with their answer."""
+
+    def __init__(self) -> None:
+        self.records: list[LoopStep | dict[str, Any]] = []
+
+    def step(self, step: LoopStep) -> None:
+        """Hold a finished turn; its sub-calls came before it."""
+        self.records.append(step)
+
+    def call(self, **values: Any) -> None:
+        """Hold a sub-call."""
+        self.records.append(values)
+
+
 class _Answering:
     """Answers the question of a run, and its sub-questions, each in a session of its own.
 
@@ -299,8 +314,9 @@ class _Answering:
     def answer(self, opening: Opening, depth: int = 0, on_text: OnText = None) -> LoopResult:
         """Answer by programs of the model.
 
-        Where none of these runs, or the model does not answer in time, the fallback writes the programs; unless it is
-        sure of an answer, the model then reads the memories that it found (RECALL only).
+        Where these do not run, a reply that failed comes again, or the model does not answer in time, the fallback
+        writes the programs. In RECALL the model then reads the memories that the fallback found, unless the fallback is
+        sure of an answer, or it was a budget or the time that ended the model's run.
         """
         scaffold = "never" if is_offline(self._llm) else self._runner.config.recall.scaffold
         taken: list[LoopStep] = []
@@ -319,7 +335,7 @@ class _Answering:
                 weak = loop.handed_over or (loop.not_run > 0 and loop.stopped_by in _REPLACEABLE)
                 if scaffold == "never" or not weak:
                     return loop
-                why, can_read = "the model's programs did not run", loop.handed_over
+                why, can_read = loop.handed_over or NOT_RUN, bool(loop.handed_over)
         # The offline model costs nothing but a little time.
         limits = Limits(
             iterations=10,
@@ -327,9 +343,9 @@ class _Answering:
             seconds=max(_OFFLINE_SECONDS, self._budget.remaining_seconds()),
             model_calls=None,
         )
-        held: list[LoopStep] = []
+        held = _Held()
         offline = self._fallback or adapt("offline")
-        loop = self._write(offline, opening, depth, Budget(limits), taken, record=held.append)
+        loop = self._write(offline, opening, depth, Budget(limits), taken, held=held)
         sure = loop.answer is not None and (loop.confidence or 0.0) > _SURE
         if can_read and not sure and self._recorder.trajectory.operation == "recall":
             try:
@@ -341,8 +357,11 @@ class _Answering:
                 note = f"{why}, so it only read what was found for it"
                 return replace(read, detail={"method": "scaffolded", "note": note})
             why = f"{why}; {read}" if read else why
-        for step in held:
-            self._record(taken, replace(step, turn=len(taken) + 1))
+        for one in held.records:
+            if isinstance(one, LoopStep):
+                self._record(taken, replace(one, turn=len(taken) + 1))
+            else:
+                self._recorder.call(**one)
         return replace(
             loop, detail={"method": "offline", "note": f"{why}; this is what the offline model found"}
         )
@@ -357,13 +376,15 @@ class _Answering:
         *,
         on_text: OnText = None,
         hands_over: bool = False,
-        record: Callable[[LoopStep], None] | None = None,
+        held: _Held | None = None,
     ) -> LoopResult:
-        """Let a model write programs to the end; ``taken`` has the steps so far, and gets further ones.
+        """Let a model write programs to the end.
 
-        ``record`` gets them instead, if it is given.
+        Args:
+            taken: the steps so far; further ones are added and recorded.
+            held: gets the further steps, and the sub-calls, instead; then ``writer`` answers these, too.
         """
-        answers = self._sub_model if writer is self._llm else RecordedLLM(writer, self._recorder)
+        answers = self._sub_model if held is None else RecordedLLM(writer, held)
         session = self._session(opening, depth, budget, answers)
         with session, session.driven() as call_apart:
             return Loop(
@@ -375,7 +396,7 @@ class _Answering:
                 system=instructions(self._runner.functions, model=not is_offline(writer)),
                 depth=depth,
                 first_turn=len(taken) + 1,
-                on_step=record or partial(self._record, taken),
+                on_step=partial(self._record, taken) if held is None else held.step,
                 on_text=on_text,
                 untrusted=UntrustedRemarks(self._runner.view),
                 hands_over=hands_over,

@@ -1,10 +1,9 @@
 """The scaffolded run: the model is asked only to answer from the memories that the offline model found nearest.
 
 For models that cannot write programs. The model replies with an answer and the numbers of the passages that it rests
-on, in a JSON Schema where its server supports one, or asks for another search. The words of the answer must stand in
-the first passage, which also has half of the words of the question: small models answer nearly every question, so what
-counts is whether they and the ranking agree.
-Otherwise the answer is not accepted, and the caller gives that of the offline model.
+on, in a JSON Schema where its server supports one, or asks for another search. Small models answer nearly every
+question, so an answer in words is accepted only if the ranking agrees: the first passage must have all of its words,
+and half of the words that were looked for. Otherwise the caller gives what the offline model found.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["MAX_SEARCHES", "READING_SCHEMA", "ModelReading", "Scaffold", "read_reply"]
 
 MAX_SEARCHES = 3
-"""Searches of one scaffolded run, the first included."""
+"""How often passages are looked for in one scaffolded run; the memories that the offline model found count as once."""
 MAX_RETRIES = 2
 """How often the model is told that its reply cannot be used."""
 MAX_QUERY_CHARS = 300
@@ -43,9 +42,10 @@ CONFIDENCE = 0.5
 """Of an accepted answer. Of those of models with 0.5 and 1.5 billion parameters, two thirds are right
 (docs/benchmarks.md)."""
 _LEAST_SHARE = 0.5
-"""Share of the words of the question that must be in the nearest memory, and of those of an answer in another form than
-a text that must be in the passages that it names."""
+"""Share of the words that were looked for that must be in the nearest memory, and of those of an answer in another form
+than a text that must be in the passages that it names."""
 _MOST_CITED = 3
+"""Most passages whose chunks an answer cites."""
 
 READING_SCHEMA: dict[str, Any] = {
     "type": "object",
@@ -85,7 +85,7 @@ for chunk_id in {nearest!r}:
 
 _PROGRAM = """\
 # The built-in search of a scaffolded run: the model only reads what this prints.
-found = passages({queries!r}, limit={limit})
+found = passages({query!r}, limit={limit})
 for number, one in enumerate(found, 1):
     before = one["before"][-1][:{before}] if one["before"] else ""
     print(f'[{{number}}] {{one["date"]}} {{one["speaker"] or "note"}}: {{one["text"][:{chars}]}}')
@@ -138,7 +138,7 @@ class Scaffold:
         session: spends from the same ``budget``; its settings are used.
         llm: reads the passages and answers; it writes no programs.
         opening: gives the question.
-        nearest: ids of the chunks that the offline model found nearest, the nearest first.
+        nearest: ids of the chunks that the offline model's result names, the nearest first.
         first_turn: number of the first turn, for the record.
         on_step: called after each turn.
         on_text: called with each piece of the model's reply as it arrives.
@@ -221,7 +221,7 @@ class Scaffold:
                 retries += 1
                 talk = self._told(completion, reading.error)
             elif reading.answer is not None:
-                if isinstance(reading.answer, str) and not self._agrees(reading):
+                if isinstance(reading.answer, str) and not self._ranking_agrees(reading):
                     self._record((), completion, tokens)
                     return "the nearest memory does not bear out the model's answer"
                 numbers = reading.passages[:_MOST_CITED]
@@ -241,7 +241,7 @@ class Scaffold:
                 queries.append(wanted)
                 self._sought = wanted
                 talk = []
-                shown = self._search(queries[-1:], completion, tokens)
+                shown = self._search(wanted, completion, tokens)
             else:
                 self._record((), completion, tokens)
                 return "the model found no answer in the passages"
@@ -253,11 +253,11 @@ class Scaffold:
             Message("user", f"That reply cannot be used: {why}. Reply with one JSON object."),
         ]
 
-    def _search(self, queries: Sequence[str], completion: Completion, tokens: int = 0) -> str:
+    def _search(self, query: str, completion: Completion, tokens: int) -> str:
         """Run the built-in search and return its output."""
         limit = max(4, min(12, self._output_chars // 500))
         room = max(80, self._output_chars // limit - 60)
-        program = _PROGRAM.format(queries=list(queries), limit=limit, chars=room * 3 // 4, before=room // 4)
+        program = _PROGRAM.format(query=query, limit=limit, chars=room * 3 // 4, before=room // 4)
         return self._find(program, completion, tokens)
 
     def _find(self, program: str, completion: Completion, tokens: int = 0) -> str:
@@ -300,7 +300,7 @@ class Scaffold:
         )
 
     def _checked(self, reading: ModelReading) -> ModelReading:
-        """The reading with the passages that its answer rests on, in their order; an error if it rests on none."""
+        """The reading with the passages that its answer rests on, in their order; one with an error if it fits none."""
         if reading.error is not None or reading.answer is None:
             return reading
         count = len(self._found)
@@ -338,8 +338,8 @@ class Scaffold:
             answer = answer.replace(one.text, " ")
         return self._words_of(answer) - self._known <= self._words_of(said)
 
-    def _agrees(self, reading: ModelReading) -> bool:
-        """Whether the answer stands in the nearest memory, and this has half of the words that were looked for."""
+    def _ranking_agrees(self, reading: ModelReading) -> bool:
+        """Whether the answer stands in the nearest memory, and that has half of the words that were looked for."""
         asked = self._words_of(self._sought)
         told = self._words_of(_said_in(self._found[0]))
         return reading.passages[0] == 1 and len(asked & told) >= _LEAST_SHARE * len(asked)
@@ -348,7 +348,7 @@ class Scaffold:
         return frozenset(self._analyser.terms(text))
 
     def _record(
-        self, programs: tuple[str, ...], completion: Completion, tokens: int = 0, error: str | None = None
+        self, programs: tuple[str, ...], completion: Completion, tokens: int, error: str | None = None
     ) -> LoopStep:
         step = make_step(
             run_programs(self._session, programs),

@@ -51,6 +51,7 @@ __all__ = [
     "Outcome",
     "RecordedLLM",
     "SubCall",
+    "SubCallRecorder",
     "Trajectory",
     "TrajectoryInfo",
     "TrajectoryRecorder",
@@ -586,10 +587,17 @@ def error_text(error: BaseException) -> str:
     return clipped(well_formed(f"{type(error).__name__}: {error}"), MAX_ERROR_CHARS)
 
 
+class SubCallRecorder(Protocol):
+    """What sub-calls are recorded by, such as a `TrajectoryRecorder`."""
+
+    def call(self, **values: Any) -> None:
+        """Record a sub-call; takes the fields of :class:`SubCall` except ``turn``."""
+
+
 class RecordedLLM:
     """Passes the sub-calls of programs on to the model and records each of them."""
 
-    def __init__(self, llm: LLM, recorder: TrajectoryRecorder) -> None:
+    def __init__(self, llm: LLM, recorder: SubCallRecorder) -> None:
         self._llm = llm
         self._recorder = recorder
         self.name = llm.name

@@ -19,7 +19,7 @@ _TEXTS = ("text", "snippet", "content", "answer")
 _HEAD_OF_MATCH = 3
 """If a line is too long to show its match from the start on, one in this many of the characters shown are its first."""
 _FEWEST_WITH_HEAD = 200
-"""Rows of a list that have no more room have no start, which mostly says little: "I'm trying to understand"."""
+"""Fewest characters of a row that also shows its start where the match lies far behind it: starts mostly say little."""
 _BEFORE_MATCH = 3
 """One in this many of the other characters comes before the match of ``grep``, ``turns`` or a denial."""
 _GAP = 20
@@ -38,7 +38,7 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
         chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 2,400 divided by the rows,
-            at least 100 and at most 300.
+            at least 100 and at most 300; at least 160 for a row with headings, and 160 for each text of a pair.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
@@ -60,7 +60,7 @@ def rows_text(rows: Any, chars: Any = None) -> str:
         headed = isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple)
         room = max(most, _OUTLINED_CHARS) if headed and chars is None else most
         with_head = chars is not None or most >= _FEWEST_WITH_HEAD
-        line = _pair(row, most if chars else _PAIR_CHARS, said, index) or _line(row, room, with_head)
+        line = _pair(row, _PAIR_CHARS if chars is None else most, said, index) or _line(row, room, with_head)
         if headed:
             line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:_MOST_POINTS])
         if isinstance(row, Mapping):
@@ -96,9 +96,10 @@ def _pair(row: Any, chars: int, said: dict[str, int], index: int) -> str:
 
 
 def _line(row: Any, most: int, with_head: bool = True) -> str:
-    """The text of a row on one line, at most so many characters.
+    """The text of a row on one line.
 
     Args:
+        most: most characters of it.
         with_head: whether the start of a line is shown before its match far behind it.
     """
     if not isinstance(row, Mapping):

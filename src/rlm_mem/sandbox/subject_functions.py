@@ -41,7 +41,7 @@ _LEAST_LINE = 100
 _MOST_ROW = 160
 """Most characters of a row without its headings."""
 _SHORT_ROW = 100
-"""Where not all has room, most characters of a row without its heading, of which it then has one.
+"""Most characters of a row without its one heading, where not all has room.
 
 Many short rows tell more of what happened than a few with all their headings.
 """

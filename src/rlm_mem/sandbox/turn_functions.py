@@ -45,7 +45,7 @@ _POINTS_OF_MANY = 150
 _POINTS_OF_LIST = 2_000
 """Characters of the headings of all replies of such a list."""
 _WHOLE_OF_ONE, _WHOLE_OF_LIST = 6_000, 4_000
-"""Characters of a whole reply, and of all of a list, where the program does not say how many each has."""
+"""Characters of a turn and of its reply where the program does not say how many: of one row, and divided by several."""
 _LEAST_OF_LIST = 300
 """Fewest characters of each of them."""
 _LEAST_WHOLE = 100

@@ -22,7 +22,7 @@ ENDED = Expressions(
         signs="gone off| more|these days| last| mehr|ab sofort|ya no|->|→|不再|现在|改|换|搬",
     ),
 )
-"""They say that a value named in the same sentence has ended."""
+"""Words that say that a value named in the same sentence has ended."""
 HINTS = Expressions(
     words(
         "starting effective beginning since new newly correction corrections corrected update updated updates edit "

@@ -1,4 +1,4 @@
-"""Patterns that are compiled when they are first used, and only for a text that they can match.
+"""Patterns that are compiled when they are first needed, some only for a text that has one of their signs.
 
 Compiling the patterns of all rules takes longer than a search, which uses few of them.
 """
@@ -30,7 +30,7 @@ class LatePattern:
 
 
 class SignedPattern(LatePattern):
-    """A pattern with signs, of which every text that it matches has at least one: looking them up is quicker.
+    """A pattern with signs: a text without any of them has no match, which is quicker to find out.
 
     Attributes:
         signs: as they stand in a text that is :func:`folded`.
@@ -60,8 +60,8 @@ def late(pattern: str, flags: int = 0, *, signs: str = "") -> re.Pattern[str]:
     """Like `re.compile`, but compiled when first used. Call its methods: functions of `re` do not accept it.
 
     Args:
-        signs: separated by ``|``: every text in which the pattern is found has one of them, once :func:`folded`. Then
-            `search`, `match` and `sub` take a whole text, not a part of it.
+        signs: texts separated by ``|``, at least one of which is in every :func:`folded` text that has a match. With
+            them, `search`, `match` and `sub` take a text only, no positions in it.
     """
     made = SignedPattern(pattern, flags, signs) if signs else LatePattern(pattern, flags)
     return cast("re.Pattern[str]", made)
@@ -84,13 +84,13 @@ def _words_in(text: str) -> frozenset[str]:
 
 
 class Expressions:
-    """Words, which are looked up, and what is found by a pattern: a pattern of a hundred words compiles for long.
+    """Words, which are looked up, and a pattern for all else: one with hundreds of words would take long to compile.
 
     Args:
         words: in lower case, each of letters and digits only; found as whole words, regardless of case.
 
     Attributes:
-        others: phrases and signs.
+        others: matches phrases and marks.
     """
 
     def __init__(self, words: frozenset[str], others: re.Pattern[str]) -> None:
