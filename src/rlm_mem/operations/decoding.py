@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
 from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
@@ -64,12 +63,15 @@ def from_json(kind: type[_R], content: bytes) -> _R:
 def _why_not(content: bytes, error: Exception) -> str:
     """What is wrong with a body that the decoder refused; what it says of texts is of no use to their writer."""
     try:
-        content.decode()
+        text = content.decode()
     except UnicodeDecodeError as wrong:
         return f" in UTF-8: see byte {wrong.start}"
-    with suppress(ValueError, RecursionError):
-        json.loads(content)
+    try:
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
         return ": a text has half of a character (\\ud800 to \\udfff)"
+    except (ValueError, RecursionError):
+        pass  # the decoder's own words say where
     return f": {error}"
 
 
@@ -188,7 +190,9 @@ def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refus
         hint = f"there are: {', '.join(names)}" if names else ""
     pointer = name or "/".join(["", *path])
     what = re.sub(
-        r"`([a-z| ]+)`", lambda one: " or ".join(_TYPES.get(kind, kind) for kind in one[1].split(" | ")), what
+        r"`([a-z| ]+)`",
+        lambda named: " or ".join(_TYPES.get(one, one) for one in named[1].split(" | ")),
+        what,
     )
     detail = what.replace("`", "").encode("utf-8", "replace").decode()
     detail = detail[:1].lower() + detail[1:]
