@@ -211,8 +211,14 @@ def test_the_command_erases_a_folder_by_a_relative_path(
     (tmp_path / "notes/boat.md").write_text("The key hangs behind the clock.", encoding="utf-8")
     monkeypatch.chdir(tmp_path)
     assert main(["--brain", "brain", "remember", "--folder", "notes"]) == 0
+    # The record of this question names the relative path, and so would be found by it.
+    assert main(["--brain", "brain", "recall", "Where is the key of notes/boat.md?"]) == 0
     capsys.readouterr()
     assert main(["--brain", "brain", "erase", "--source", "notes/boat.md"]) == 0
-    assert capsys.readouterr().out.startswith("would erase 1 chunk, ")
+    assert capsys.readouterr().out.startswith("would erase 1 chunk, 2 files, ")
+    assert main(["--brain", "brain", "remember", "--file", "notes/boat.md"]) == 0
+    capsys.readouterr()
+    assert main(["--brain", "brain", "erase", "--source", "notes/boat.md"]) == 0
+    assert f"more came from {tmp_path}/notes/boat.md: erase this source, too" in capsys.readouterr().err
     assert main(["--brain", "brain", "erase", "--source", "notes/ship.md"]) == 0
     assert capsys.readouterr().out.startswith("nothing came from notes/ship.md\n")

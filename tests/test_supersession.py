@@ -446,3 +446,15 @@ def test_a_statement_made_again_after_another_one_is_stored_again_and_holds(base
         assert repeated.created == 0 and repeated.duplicates
         told_before = memory.remember("The standup is at 9:45.", occurred_at="2025-01-15")
         assert told_before.created == 0
+
+
+def test_what_holds_again_after_it_was_replaced_is_stored_once(base: Path) -> None:
+    first, second = "The port of the ledger is 8080.", "The port of the ledger is 9090 now."
+    with Memory.open(base) as memory:
+        memory.remember(first)
+        assert memory.remember(second).replaced
+        again = memory.remember(first)
+        assert again.created == 1
+        for _ in range(2):
+            assert memory.remember(first).duplicates == again.chunk_ids
+        assert memory.remember_many([first])[0].duplicates == again.chunk_ids

@@ -147,6 +147,21 @@ def test_an_editor_that_fails_changes_nothing(
     assert run("show", "--json", notes["tea"]).json["revision"] == 1
 
 
+def test_what_was_written_when_ctrl_c_ends_an_edit_is_kept(
+    run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(command: list[str], **_: object) -> None:
+        Path(command[-1]).write_text("half a sentence", encoding="utf-8")
+        raise KeyboardInterrupt
+
+    monkeypatch.setenv("EDITOR", "an-editor")
+    monkeypatch.setattr("rlm_mem.cli.edit.subprocess.run", interrupted)
+    ran = run("edit", notes["tea"])
+    assert ran.code == 130
+    kept = re.search(r"kept in (\S+)", ran.err)
+    assert kept and Path(kept[1]).read_text(encoding="utf-8") == "half a sentence"
+
+
 def test_a_deleted_chunk_is_gone_until_it_is_restored(run: Run, notes: Notes) -> None:
     assert run("delete", notes["tea"]).code == 0
     for command in ("show", "delete", "edit"):

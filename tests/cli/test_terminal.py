@@ -212,6 +212,7 @@ def test_an_interrupted_command_says_so(run: Run, notes: Notes, monkeypatch: pyt
     ran = run("remember", "x")
     assert ran.code == 130
     assert "the same command goes on from there" in ran.err
+    assert run("remember", "x", "--again").err == "rlm-mem: interrupted\n", "that would store it twice"
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,15 @@ def test_every_answer_says_that_it_is_no_page_and_not_to_be_kept(tmp_path: Path)
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"\xff\xfe", b'{"content": "\\ud800"}', b'{"content": "x", "extra": {"a": ' + b"[" * 100_000],
+    [
+        b"",
+        b"{",
+        b"\xff\xfe",
+        b'{"content": "\\ud800"}',
+        b'{"content": "x", "extra": {"a": ' + b"[" * 100_000,
+        b'{"content": "x", "confidence": NaN}',
+        b'\xef\xbb\xbf{"content": "x"}',
+    ],
 )
 def test_a_body_that_is_no_json_is_refused(tmp_path: Path, body: bytes) -> None:
     with client_of(tmp_path / "brain") as client:

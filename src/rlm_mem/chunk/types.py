@@ -32,6 +32,14 @@ def shown(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
+def amount(count: int, noun: str) -> str:
+    """``1 chunk``, ``2 chunks``, ``1,204 entries``."""
+    if count == 1:
+        return f"1 {noun}"
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count:,} {plural}"
+
+
 MAX_COUNT = 1_000_000_000
 """Largest ``revision``, ``tokens`` and ``access_count``: every index can store it, and sums of such values."""
 

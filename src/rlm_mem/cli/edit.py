@@ -176,7 +176,7 @@ def edit(
             note("nothing changed")
         else:
             _update(call, chunk_id, {"content": changed}, chunk.revision)
-    except RlmMemError:
+    except BaseException:  # Ctrl-C, too
         if path.exists() and path.read_bytes() not in (b"", chunk.content.encode("utf-8")):
             note(f"what you wrote is kept in {path}")
         else:
@@ -248,8 +248,8 @@ def delete(
     with call.open() as memory:
         ids = full_ids(memory, chunk_ids)
         done = {chunk_id: memory.delete(chunk_id, permanent=permanent) for chunk_id in ids}
-        missing = [no_chunk(memory, chunk_id) for chunk_id, worked in done.items() if not worked]
-    _report(done, "removed for good" if permanent else "deleted", "deleted", call.json, one_missing=missing)
+        errors = [no_chunk(memory, chunk_id) for chunk_id, worked in done.items() if not worked]
+    _report(done, "removed for good" if permanent else "deleted", "deleted", call.json, errors=errors)
 
 
 def restore(
@@ -319,9 +319,13 @@ def _report(
     as_json: bool,
     *,
     missing: str = "not found",
-    one_missing: Sequence[NotFoundError] = (),
+    errors: Sequence[NotFoundError] = (),
 ) -> None:
-    """Print the ids that succeeded, then raise NotFoundError if others were not found: the given one if it is one."""
+    """Print the ids that succeeded, then raise NotFoundError if others were not found.
+
+    Args:
+        errors: what to say of each that was not found; used where it is only one.
+    """
     if as_json:
         print_json(
             {
@@ -334,8 +338,8 @@ def _report(
             if worked:
                 screen().print(text(f"{verb} {chunk_id}"))
     failed = [chunk_id for chunk_id, worked in done.items() if not worked]
-    if len(one_missing) == 1:
-        raise one_missing[0]
+    if len(errors) == 1:
+        raise errors[0]
     if failed:
         raise NotFoundError(
             f"{missing}: {', '.join(failed)}",

@@ -10,8 +10,10 @@ import typer
 
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import flag, option
-from rlm_mem.cli.terminal import amount, print_json, screen, text
+from rlm_mem.cli.terminal import amount, note, print_json, screen, text
 from rlm_mem.errors import InputError
+from rlm_mem.memory import Memory
+from rlm_mem.results import Progress
 from rlm_mem.store.core.erasing import ErasureReport, erase, read_report, verify_erasure
 
 
@@ -40,13 +42,23 @@ def erase_(
             "erasing needs a place for its report", hint="give --report FILE, outside of the memory"
         )
     with call.working("looking", "chunks") as (memory, update):
+        if source and Path(source).exists():
+            source = _as_remembered(memory, source, update)
         made = erase(memory.store, person=person, source=source, dry_run=not apply, progress=update)
-        if source and not _found(made) and Path(source).exists():  # a folder is remembered by its whole path
-            source = str(Path(source).absolute())
-            made = erase(memory.store, source=source, dry_run=not apply, progress=update)
     if report is not None:
         report.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
     _show(made, call.json)
+
+
+def _as_remembered(memory: Memory, path: str, update: Progress) -> str:
+    """The path by which chunks are remembered: that of a folder is whole, that of a single file as it was given."""
+    whole = str(Path(path).absolute())
+    if whole == path or not erase(memory.store, source=whole, dry_run=True, progress=update).chunk_ids:
+        return path
+    if not erase(memory.store, source=path, dry_run=True, progress=update).chunk_ids:
+        return whole
+    note(f"more came from {whole}: erase this source, too")
+    return path
 
 
 def _found(made: ErasureReport) -> bool:

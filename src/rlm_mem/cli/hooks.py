@@ -111,9 +111,9 @@ def try_(
     """Show what the rules would keep of a transcript, secrets hidden; nothing is written."""
     place = call.place
     found = load_rules(place if isinstance(place, Path) else None)
-    config = Config.load(place).secrets
+    secrets = Config.load(place).secrets
     part = read_part(transcript)
-    kept = [(message, one) for message in part.messages for one in found.kept(screened(message, config))]
+    kept = [(message, one) for message in part.messages for one in found.kept(screened(message, secrets))]
     if call.json:
         print_json(
             [{"speaker": message.speaker, "at": message.at, "rule": one.rule, "type": one.type, "text": one.text}

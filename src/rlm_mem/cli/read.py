@@ -96,13 +96,18 @@ def search(
             max_tokens=max_tokens,
             as_of=as_of,
         )
-        unfiltered = bool(filters) and not hits and bool(memory.search(words, limit=1, as_of=as_of))
+        is_filtered_out = (
+            not hits
+            and filters is not None
+            and not call.json
+            and bool(memory.search(words, limit=1, as_of=as_of))
+        )
     if call.json:
         print_json(hits)
         return
     console = screen()
     if not hits:
-        console.print(text("nothing found with these filters" if unfiltered else "nothing found", "dim"))
+        console.print(text("nothing found with these filters" if is_filtered_out else "nothing found", "dim"))
     for hit in hits:
         outside = f"{hit.trust} ({hit.origin})" if hit.trust == "untrusted" else None
         about = [hit.type, day(hit.at), outside, hit.author, hit.conversation_id]  # the last may be cut
@@ -229,7 +234,7 @@ def list_(
                 newest_first=not oldest,
             )
         )
-        held = memory.stats().chunk_count if not chunks and not archived else 0
+        held = memory.stats().chunk_count if not (chunks or archived or call.json) else 0
     if call.json:
         print_json([chunk.to_dict() for chunk in chunks])
         return

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -117,7 +118,7 @@ def remember(
     if dry_run and (texts or not folder):
         raise InputError("--dry-run needs a folder", hint="give --folder PATH, and no text or file")
     started = time.perf_counter()
-    with resumable(), call.writing(dry_run=dry_run) as memory:
+    with nullcontext() if again else resumable(), call.writing(dry_run=dry_run) as memory:
         about_folder: dict[str, Any] = dict(
             named, patterns=tuple(pattern or ()), conversation_id=conversation
         )

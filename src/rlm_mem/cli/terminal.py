@@ -13,6 +13,7 @@ from enum import Enum
 from pathlib import PurePath
 from typing import Any
 
+from rlm_mem.chunk.types import amount as amount
 from rlm_mem.cli import rich
 
 # Remembered text is untrusted: its escape sequences must not reach the terminal.
@@ -196,14 +197,6 @@ def progress(
     with rich.Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task(label, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
-
-
-def amount(count: int, noun: str) -> str:
-    """``1 chunk``, ``2 chunks``, ``1,204 entries``."""
-    if count == 1:
-        return f"1 {noun}"
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{count:,} {plural}"
 
 
 def day(stamp: str | None) -> str:

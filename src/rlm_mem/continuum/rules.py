@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from rlm_mem.chunk import parse_time
+from rlm_mem.chunk.types import amount
 from rlm_mem.continuum.runs import ExecutionRecord
 from rlm_mem.continuum.schema import TIERS, Frontmatter, tier_fields
 
@@ -205,8 +206,10 @@ def prune_action(meta: Frontmatter, now: datetime) -> tuple[str, str] | None:
                 f"success {rate:.2f} below {DOWNGRADE_SUCCESS:.2f} after {meta.usage_count} uses",
             )
         if meta.usage_count < DOWNGRADE_USES and age > timedelta(days=DOWNGRADE_DAYS):
-            uses = "1 use" if meta.usage_count == 1 else f"{meta.usage_count} uses"
-            return "downgrade", f"{uses} in {age.days} days (fewer than {DOWNGRADE_USES})"
+            return (
+                "downgrade",
+                f"{amount(meta.usage_count, 'use')} in {age.days} days (fewer than {DOWNGRADE_USES})",
+            )
         return None
     if meta.tier == "low":
         rate = meta.rate

@@ -323,8 +323,17 @@ def namespaces_screen(state: ServerState) -> Route:
             names = await state.run_in_worker(lambda: state.opened.namespaces_of(client))
         except (RlmMemError, Refused) as error:
             return _refusal(request, state, error)
-        values = {"names": names, "chosen": client.namespace, "namespace": "", "admin": False}
-        return page(request, "namespaces.html", {**values, "read_only": state.read_only})
+        return page(
+            request,
+            "namespaces.html",
+            {
+                "names": names,
+                "chosen": client.namespace,
+                "namespace": "",
+                "admin": False,
+                "read_only": state.read_only,
+            },
+        )
 
     return Route("/namespaces", serve, methods=["GET", "POST"], include_in_schema=False)
 

@@ -219,7 +219,7 @@ class Keys:
     def log_out(self, request: Request, response: Response) -> Response:
         """End the login of a request, and delete the cookie with the response."""
         with self._guard:
-            cookie = request.cookies.get(self.cookie_name, "")
+            cookie = self.cookie_of(request.headers)
             self._logins.pop(cookie, None)
             self._chosen.pop(cookie, None)
         response.delete_cookie(self.cookie_name, path="/", httponly=True, samesite="strict")

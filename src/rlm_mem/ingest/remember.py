@@ -22,7 +22,7 @@ from rlm_mem.chunk import (
     expiry,
     format_time,
 )
-from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, Ttl, rank
+from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, Ttl, amount, rank
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
@@ -60,9 +60,7 @@ class LinkFinder(Protocol):
     stated: dict[str, Sequence[Stated]]  # statements of each text, for the texts that were read ahead
 
     replaced: list[str]  # ids of the chunks that a text says it replaces
-    former: Collection[
-        str
-    ]  # ids of the chunks that the caller says the text replaces: nothing is found for them
+    former: Collection[str]  # ids of the chunks that the caller says the text replaces, which it ignores
 
     def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
         """Called with the contents of the chunks of a text, before the transaction begins unless the caller began one.
@@ -121,9 +119,9 @@ class RememberResult:
 
     def __str__(self) -> str:
         ids = ", ".join(self.chunk_ids[:5]) + (", …" if len(self.chunk_ids) > 5 else "")
-        said = f"remembered {_amount(self.created, 'chunk')}, {_amount(self.tokens, 'token')}"
+        said = f"remembered {amount(self.created, 'chunk')}, {amount(self.tokens, 'token')}"
         if self.duplicates:
-            said += f"; {_amount(len(self.duplicates), 'chunk')} already known"
+            said += f"; {amount(len(self.duplicates), 'chunk')} already known"
         if self.not_stored:
             said += f", of which {self.not_stored:,} said as often as ingest.max_similar allows"
         said += f": {ids}"
@@ -132,10 +130,6 @@ class RememberResult:
         if self.proposed:
             said += f"; to review: {', '.join(self.proposed)}"
         return f"{said}\n{self.secrets}" if self.secrets else said
-
-
-def _amount(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def _figures(current: ObservedOperation, result: RememberResult) -> None:

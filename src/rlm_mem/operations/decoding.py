@@ -63,14 +63,16 @@ def from_json(kind: type[_R], content: bytes) -> _R:
 def _why_not(content: bytes, error: Exception) -> str:
     """What is wrong with a body that the decoder refused; what it says of texts is of no use to their writer."""
     try:
-        content.decode()
+        text = content.decode()
     except UnicodeDecodeError as wrong:
         return f" in UTF-8: see byte {wrong.start}"
     try:
-        json.loads(content)
+        json.dumps(json.loads(text), ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        return ": a text has half of a character (\\ud800 to \\udfff)"
     except (ValueError, RecursionError):
-        return f": {error}"
-    return ": a text has half of a character (\\ud800 to \\udfff)"
+        pass  # the decoder's own words say where
+    return f": {error}"
 
 
 def from_parameters(kind: type[_R], given: Iterable[tuple[str, str]]) -> _R:
@@ -188,7 +190,9 @@ def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refus
         hint = f"there are: {', '.join(names)}" if names else ""
     pointer = name or "/".join(["", *path])
     what = re.sub(
-        r"`([a-z| ]+)`", lambda one: " or ".join(_TYPES.get(kind, kind) for kind in one[1].split(" | ")), what
+        r"`([a-z| ]+)`",
+        lambda named: " or ".join(_TYPES.get(one, one) for one in named[1].split(" | ")),
+        what,
     )
     detail = what.replace("`", "").encode("utf-8", "replace").decode()
     detail = detail[:1].lower() + detail[1:]

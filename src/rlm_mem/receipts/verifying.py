@@ -13,6 +13,7 @@ import msgspec
 
 from rlm_mem.arguments import check_kind
 from rlm_mem.chunk import Chunk, parse_time
+from rlm_mem.chunk.types import amount
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, InvalidQuery, NotFoundError, RlmMemError
 from rlm_mem.models.base import Limits, Usage
@@ -378,7 +379,7 @@ def _bundle(receipt: Receipt, bundle: Bundle) -> list[PartCheck]:
         PartCheck(
             "bundle",
             "holds",
-            f"{len(bundle.chunks)} {'chunk' if len(bundle.chunks) == 1 else 'chunks'} and the calls of the programs",
+            f"{amount(len(bundle.chunks), 'chunk')} and the calls of the programs",
         )
     ]
 

@@ -89,7 +89,7 @@ class ChunkStore(ChunkReader):
     # --- queries before a chunk is written ----------------------------------------------------------------
 
     def find_same(self, content: str, conversation_id: str | None) -> str | None:
-        """The chunk with exactly this content in this conversation, if any (docs/spec/operations.md, Duplicates)."""
+        """The newest chunk with this content in this conversation, if any (docs/spec/operations.md, Duplicates)."""
         same = self.backend.queries.with_hash(
             self.namespace, content_hash(check_content(content)), conversation_id
         )

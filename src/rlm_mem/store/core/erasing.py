@@ -19,6 +19,7 @@ import numpy as np
 
 from rlm_mem.arguments import check_flag, check_function, check_kind
 from rlm_mem.chunk import Chunk, encode_chunk, format_time
+from rlm_mem.chunk.types import amount
 from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader
@@ -83,14 +84,8 @@ class ErasureReport(msgspec.Struct, kw_only=True):
 
     def __str__(self) -> str:
         chunks, files, lines = len(self.chunk_ids), len(self.files), self.events
-        what = (
-            f"{_amount(chunks, 'chunk')}, {_amount(files, 'file')}, {_amount(lines, 'line')} of the audit log"
-        )
+        what = f"{amount(chunks, 'chunk')}, {amount(files, 'file')}, {amount(lines, 'line')} of the audit log"
         return f"would erase {what}" if self.dry_run else f"erased {what}"
-
-
-def _amount(count: int, noun: str) -> str:
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 class _Needles:

@@ -154,15 +154,14 @@ class Connections:
         schema.migrate(self.in_memory)
         return self.in_memory
 
-    def check_open(self) -> None:
-        """Raise StoreClosed once the store was closed."""
-        if self.closed:
-            raise StoreClosed(f"the store of {self.database.parent.parent} was closed", hint="open it again")
+    def was_closed(self) -> StoreClosed:
+        """The error for a use after the store was closed."""
+        return StoreClosed(f"the store of {self.database.parent.parent} was closed", hint="open it again")
 
     def get(self) -> sqlite3.Connection:
         """The calling thread's connection."""
         if self.closed:
-            self.check_open()  # raises; called here only then, since every statement passes here
+            raise self.was_closed()
         if self.in_memory is not None:
             return self.in_memory
         if os.getpid() != self._pid:  # forked: connections must not be used here, not even closed

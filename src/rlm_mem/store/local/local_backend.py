@@ -321,7 +321,7 @@ class LocalBackend(LocalIndex):
     ) -> Iterator[dict[str, Any]]:
         """Lines of the audit log, oldest first; at most ``limit``, the newest."""
         if self._connections.closed:
-            self._connections.check_open()
+            raise self._connections.was_closed()
         found = self._log.read(namespace=namespace, since=since, op=op, chunk_id=chunk_id)
         return found if limit is None else iter(deque(found, maxlen=limit))
 
@@ -339,7 +339,7 @@ class LocalBackend(LocalIndex):
             StoreClosed: the store was closed.
         """
         if self._connections.closed:
-            self._connections.check_open()
+            raise self._connections.was_closed()
         if namespace not in self._apart:
             refuse_shared_folder(self.layout.base.parent, namespace)
             self._apart.add(namespace)

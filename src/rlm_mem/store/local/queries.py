@@ -180,8 +180,8 @@ _SAME = (
     f"SELECT id FROM chunks WHERE substr(content_hash, 1, 16) = ? AND +content_hash = ? AND {_OF_NAMESPACE}"
     " AND +status = 0 AND +conversation IS"
 )
-_SAME_ALONE = f"{_SAME} NULL ORDER BY doc LIMIT 1"
-_SAME_TALK = f"{_SAME} {_TALK} ORDER BY doc LIMIT 1"
+_SAME_ALONE = f"{_SAME} NULL ORDER BY doc DESC LIMIT 1"
+_SAME_TALK = f"{_SAME} {_TALK} ORDER BY doc DESC LIMIT 1"
 _VARIABLES = 900  # some builds of SQLite allow no more than 999 in one statement
 
 
@@ -466,7 +466,7 @@ class Queries:
 
     @healed
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None:
-        """The active chunk with exactly this content in this conversation (None: in no conversation)."""
+        """The newest active chunk with exactly this content in this conversation (None: in no conversation)."""
         query, values = _SAME_ALONE, [digest[:16], digest, namespace]
         if conversation_id is not None:
             query = _SAME_TALK

@@ -312,7 +312,7 @@ class PostgresQueries:
         return [row[1] for row in rows if row[0] == 0], [row[1] for row in rows if row[0] == 1]
 
     def with_hash(self, namespace: str, digest: str, conversation_id: str | None) -> str | None:
-        """The active chunk with exactly this content in this conversation (None: in no conversation)."""
+        """The newest active chunk with exactly this content in this conversation (None: in no conversation)."""
         ns = namespace_key(namespace)
         where, values = "IS NULL", (ns, digest)
         if conversation_id is not None:
@@ -320,7 +320,7 @@ class PostgresQueries:
         found = self._rows(
             namespace,
             "SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.content_hash = %s AND c.status = 0"
-            f" AND c.conversation {where} ORDER BY c.doc LIMIT 1",
+            f" AND c.conversation {where} ORDER BY c.doc DESC LIMIT 1",
             values,
         )
         return found[0][0] if found else None
