@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote_plus
@@ -126,3 +127,18 @@ def test_programs_are_given_the_mark(place: Path, ids: tuple[str, str]) -> None:
     with Memory.open(place) as memory:
         rows = {row["id"]: row for row in StoreFunctions(memory.store, lambda _: None).search(ASK)}
     assert f"{ids[1]}, 2026-05-02" in rows[ids[0]]["same_subject"][0]
+
+
+def test_which_later_notes_are_read_does_not_depend_on_the_random_ids(tmp_path: Path) -> None:
+    corpus = Path(__file__).parents[2] / "benchmarks" / "corpora" / "offline" / "trades.jsonl"
+    rows = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]
+    notes = [(row["note"], row["at"]) for row in rows if "note" in row and row["store"] == "thesis"]
+    question = "How many of the flux runs are good?"
+    found = set()
+    for number in range(5):
+        with Memory.open(tmp_path / str(number), llm="offline") as memory:
+            with memory.batch():
+                for text, at in notes:
+                    memory.remember(text, occurred_at=at)
+            found.add(tuple(source.line for source in memory.recall(question).sources))
+    assert len(found) == 1
