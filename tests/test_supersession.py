@@ -458,3 +458,11 @@ def test_what_holds_again_after_it_was_replaced_is_stored_once(base: Path) -> No
         for _ in range(2):
             assert memory.remember(first).duplicates == again.chunk_ids
         assert memory.remember_many([first])[0].duplicates == again.chunk_ids
+
+
+def test_two_statements_that_take_turns_are_stored_a_few_times_only(place: Path | str) -> None:
+    """Texts without dates may be filled in again and again."""
+    with Memory.open(place) as memory:
+        for _ in range(6):
+            memory.remember_many(["The stand-up is at 9:15.", "The stand-up is at 9:45."])
+        assert memory.stats().chunk_count <= 2 * memory.config.ingest.max_similar

@@ -365,13 +365,12 @@ def store_text(
         same = index.find_same(piece.content, fields.get("conversation_id"))
         if same is not None and _out_of_date(store, same, former, fields.get("occurred_at")):
             same = None  # the earlier chunk had been superseded by then: store a new one
-        holds_again = False
         if same is not None and finder is not None:
             draft = draft or store.draft(piece.content, fields, text.extra, store.clock())
             latest = _latest_same(store, same, linker.alike(piece.content))
-            holds_again = latest is not None and finder.is_said_otherwise(draft, latest)
-            same = None if holds_again else same
-        if same is None and not text.again and not former and not holds_again:
+            if latest is not None and finder.is_said_otherwise(draft, latest):
+                same = None  # what it says holds again
+        if same is None and not text.again and not former:
             alike = linker.alike(piece.content)
             same = _said_often(store, alike, limit) if 0 < limit <= len(alike) else None
             often += same is not None
