@@ -367,11 +367,12 @@ def store_text(
             same = None  # the earlier chunk had been superseded by then: store a new one
         if same is not None and finder is not None:
             draft = draft or store.draft(piece.content, fields, text.extra, store.clock())
-            latest = _latest_same(store, same, linker.alike(piece.content))
+            alike = linker.alike(piece.content)
+            latest = _latest_same(store, same, alike)
             if latest is not None and finder.is_said_otherwise(draft, latest):
                 same = None  # what it says holds again
         if same is None and not text.again and not former:
-            alike = linker.alike(piece.content)
+            alike = linker.alike(piece.content) if alike is None else alike
             same = _said_often(store, alike, limit) if 0 < limit <= len(alike) else None
             often += same is not None
         if same is None:

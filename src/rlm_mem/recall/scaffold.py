@@ -162,7 +162,7 @@ class Scaffold:
         self._form = form
         self._session = session
         self._llm = llm
-        self._question = self._sought = opening.question
+        self._question = opening.question
         self._nearest = list(nearest)
         self._budget = budget
         self._depth = depth
@@ -221,7 +221,7 @@ class Scaffold:
                 retries += 1
                 talk = self._told(completion, reading.error)
             elif reading.answer is not None:
-                if isinstance(reading.answer, str) and not self._ranking_agrees(reading):
+                if isinstance(reading.answer, str) and not self._ranking_agrees(reading, queries[-1]):
                     self._record((), completion, tokens)
                     return "the nearest memory does not bear out the model's answer"
                 numbers = reading.passages[:_MOST_CITED]
@@ -239,7 +239,6 @@ class Scaffold:
                 wanted and len(queries) < MAX_SEARCHES and wanted.casefold() not in map(str.casefold, queries)
             ):
                 queries.append(wanted)
-                self._sought = wanted
                 talk = []
                 shown = self._search(wanted, completion, tokens)
             else:
@@ -338,9 +337,9 @@ class Scaffold:
             answer = answer.replace(one.text, " ")
         return self._words_of(answer) - self._known <= self._words_of(said)
 
-    def _ranking_agrees(self, reading: ModelReading) -> bool:
+    def _ranking_agrees(self, reading: ModelReading, sought: str) -> bool:
         """Whether the answer stands in the nearest memory, and that has half of the words that were looked for."""
-        asked = self._words_of(self._sought)
+        asked = self._words_of(sought)
         told = self._words_of(_said_in(self._found[0]))
         return reading.passages[0] == 1 and len(asked & told) >= _LEAST_SHARE * len(asked)
 
