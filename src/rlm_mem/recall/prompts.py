@@ -111,16 +111,20 @@ _ADVISED = re.compile(
 _ADVISING = 3
 """Most turns of the user for which an opening has the headings of the reply."""
 _ADVISED_CHARS = 400
-_ACCOUNT = re.compile(
-    r"\b(?:summar(?:y|ies|i[sz]\w{1,5})|sum up|overview|recap|chronolog\w{2,6}|order in which|"
-    r"in (?:the )?(?:right |correct |chronological )?order(?! to\b)|sequence of (?:events|steps)|"
-    r"(?:develop|evolv|progress|chang)\w{1,4} (?:over|since|from|throughout|across|in order)|over time|"
-    r"zusammenfass\w{0,4}|überblick|reihenfolge|ordre chronologique|dans l['’]ordre|résume[rz]?|resumen|resumir|"
-    r"en orden|riassu\w{2,6}|in ordine|resumo|em ordem)\b",
+_ORDER = re.compile(
+    r"\b(?:chronolog\w{2,6}|order in which|in (?:the )?(?:right |correct |chronological )?order(?! to\b)|"
+    r"sequence of (?:events|steps)|reihenfolge|ordre chronologique|dans l['’]ordre|en orden|in ordine|em ordem)\b",
     re.IGNORECASE,
 )
-"""In a question for a summary, an order of events or a development: no few excerpts answer it."""
-_ACCOUNT_CHARS = 2_500
+"""In a question for an order of events."""
+_SUMMARY = re.compile(
+    r"\b(?:summar(?:y|ies|i[sz]\w{1,5})|sum up|overview|recap|"
+    r"(?:develop|evolv|progress|chang)\w{1,4} (?:over|since|from|throughout|across)|over time|"
+    r"zusammenfass\w{0,4}|überblick|résume[rz]?|resumen|resumir|riassu\w{2,6}|resumo)\b",
+    re.IGNORECASE,
+)
+"""In a question for a summary or a development: no few excerpts answer it."""
+_ORDER_CHARS, _SUMMARY_CHARS = 4_000, 5_500
 """Characters of the outline with which such a question opens."""
 _NAMES_KNOWN, _MOST_NAMES = 50, 8
 """Most names that are looked for in such a question, and that are shown where it has none of them."""
@@ -287,7 +291,7 @@ def build_opening(
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
         figures: a recent result of :func:`store_figures`; None: it is called.
-        outline: whether it may be an outline, of some 3,200 characters with all else.
+        outline: whether it may be an outline, of some 4,500 to 6,500 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.
@@ -295,8 +299,9 @@ def build_opening(
     users = users_of(store) if limit else ()
     wishes, more_wishes = _wishes(store, question, min(users)) if users else ((), 0)
     told_of = store_figures(store) if figures is None else figures
-    if outline and users and _ACCOUNT.search(question):
-        account, names, more = _outline(store, question)
+    ordered = _ORDER.search(question) is not None
+    if outline and users and (ordered or _SUMMARY.search(question)):
+        account, names, more = _outline(store, question, ordered)
         if account:
             return Opening(question, told_of, account, task, wishes, more_wishes, names, more)
     found = _best_lines(store, question, 3 * limit) if limit else []
@@ -351,10 +356,10 @@ def _lacking(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]]
     return ", ".join(rare[:_MOST_LACKING])
 
 
-def _outline(store: ChunkStore, question: str) -> tuple[tuple[dict[str, Any], ...], str, str]:
+def _outline(store: ChunkStore, question: str, ordered: bool) -> tuple[tuple[dict[str, Any], ...], str, str]:
     """The outline of a question as hits, in order of time; names that recur, unless it has one; what is left out."""
     functions = StoreFunctions(store, _not_noted)
-    rows = functions.outline(question, chars=_ACCOUNT_CHARS)
+    rows = functions.outline(question, chars=_ORDER_CHARS if ordered else _SUMMARY_CHARS)
     recurring = functions.names(_NAMES_KNOWN)
     since: dict[str, list[str]] = defaultdict(list)
     if not any(name in question for name, _, _ in recurring):

@@ -23,7 +23,7 @@ from rlm_mem.sandbox.line_functions import (
     users_of,
     wanted_texts,
 )
-from rlm_mem.sandbox.turn_functions import TurnFunctions, recurring_titles, timed, titles
+from rlm_mem.sandbox.turn_functions import TurnFunctions, chosen_titles, recurring_titles, timed, titles
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
 from rlm_mem.text.dates import find_dates
@@ -34,17 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["SubjectFunctions"]
 
-_LEAST_ROW = 130
-"""Fewest characters of a row of ``outline`` with its heading: turns that have no room are left out."""
-_LEAST_LINE = 100
-"""Fewest characters of a row where no headings are asked for."""
-_MOST_ROW = 160
-"""Most characters of a row without its headings."""
-_SHORT_ROW = 100
-"""Most characters of a row without its one heading, where not all has room.
-
-Many short rows tell more of what happened than a few with all their headings.
-"""
+_ROW_CHARS, _POINTS_CHARS = 100, 60
+"""Most characters of a row of ``outline``: of the turn, and of the headings of the reply."""
 _MOST_PERIODS = 10
 """Most days that each have a share of an outline; of more, each third has one."""
 _ROW_HEAD = 6
@@ -121,19 +112,18 @@ class SubjectFunctions(TurnFunctions):
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
         chosen: dict[int, list[str]] = {}
         listed: set[str] = set()
-        needed = in_full = 0
         for place in best[:most]:
             told_of = (
-                title
-                for _, title, _ in self._points(lines[place])
+                (level, title)
+                for level, title, _ in self._points(lines[place])
                 if title not in recurring and not timed(title, today)
             )
-            headings = list(islice(told_of, _MOST_POINTS)) if points else []
-            whole = _ROW_HEAD + len(lines[place].text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
-            of_day = 0 if days[place] in listed else _DAY_CHARS
-            needed += min(_LEAST_ROW if points else _LEAST_LINE, whole) + of_day
-            in_full += whole + of_day
-            if chosen and needed > room:
+            headings = chosen_titles(list(islice(told_of, _MOST_POINTS)), _POINTS_CHARS) if points else []
+            size = min(_ROW_CHARS, len(lines[place].text)) + sum(
+                len(one) + _BETWEEN_POINTS for one in headings
+            )
+            room -= _ROW_HEAD + size + (0 if days[place] in listed else _DAY_CHARS)
+            if chosen and room < 0:
                 break
             chosen[place] = headings
             listed.add(days[place])
@@ -143,8 +133,7 @@ class SubjectFunctions(TurnFunctions):
             ((lines[place], chosen[place], weights[place] / top) for place in sorted(chosen)),
             key=lambda row: row[0].at,
         )
-        brief = bool(points) and in_full > room
-        outlined = list(self._outlined(rows, room - _DAY_CHARS * len(listed), brief))
+        outlined = list(self._outlined(rows))
         if len(outlined) < len(best):
             matching = " that share a word with its query" if about else ""
             self.cut.say(
@@ -213,26 +202,18 @@ class SubjectFunctions(TurnFunctions):
                 if about or not self._lines.in_chat or turn.body > turn.start:
                     yield line
 
-    def _outlined(
-        self, rows: list[tuple[Line, list[str], float]], room: int, brief: bool
-    ) -> Iterator[dict[str, Any]]:
-        """The rows of an outline; later rows may use the characters that earlier rows leave of their share.
-
-        Args:
-            brief: short rows, with one heading each.
-        """
-        said = ["\n".join([*headings, line.text]) for line, headings, _ in rows]
-        shortener = Shortener(said, get_analyser(self._store.config.search.language))
+    def _outlined(self, rows: list[tuple[Line, list[str], float]]) -> Iterator[dict[str, Any]]:
+        """The rows of an outline, each with the headings that no earlier one has."""
+        shortener = Shortener(
+            [line.text for line, _, _ in rows], get_analyser(self._store.config.search.language)
+        )
         listed: set[str] = set()
-        for number, (line, headings, weight) in enumerate(rows):
-            each = room // (len(rows) - number) - _ROW_HEAD
-            new = [one for one in headings if one not in listed]
-            chars, most = (_SHORT_ROW, 1) if brief else (_MOST_ROW, None)
-            text, points = shortener.short(line.text, min(chars, each), new, each, most)
+        for line, headings, weight in rows:
+            text = shortener.short(line.text, _ROW_CHARS)
             if not text:
                 continue
+            points = [one for one in headings if one not in listed]
             listed.update(points)
-            room -= _ROW_HEAD + len(text) + sum(len(one) + _BETWEEN_POINTS for one in points)
             self._on_read(line.chunk.id)
             at = line.at
             yield {

@@ -31,7 +31,16 @@ if TYPE_CHECKING:
 
     from rlm_mem.chunk import Chunk
 
-__all__ = ["COUNTED_ON", "SHORT_LIST", "CutLists", "TurnFunctions", "recurring_titles", "timed", "titles"]
+__all__ = [
+    "COUNTED_ON",
+    "SHORT_LIST",
+    "CutLists",
+    "TurnFunctions",
+    "chosen_titles",
+    "recurring_titles",
+    "timed",
+    "titles",
+]
 
 MAX_LINES = 500
 _MATCH_CHARS = 500
@@ -65,7 +74,7 @@ _POINT = re.compile(
     re.MULTILINE,
 )
 _CLOCK = re.compile(r"\d{1,2}(?:[:.]\d\d|(?: ?[AaPp]\.?[Mm]\b))")
-_NUMBERING = re.compile(r"[*# ]*+(?:\d{1,2}[.)][ \t]++)?[*# ]*+")
+_NUMBERING = re.compile(r"[*# ]*+(?:\d{1,2}[.)][ \t]++|[^\W\d_]{2,12} \d{1,2}: (?=\S))?[*# ]*+")
 _BELOW_HEADINGS = 10
 """The level of a bold label that is not indented; headings have the levels 1 to 6."""
 
@@ -173,7 +182,7 @@ class TurnFunctions(LineFunctions):
                     for level, title, _ in row["points"]
                     if title not in recurring and not timed(title, today)
                 ]
-                row["points"] = _chosen(kept, room)
+                row["points"] = chosen_titles(kept, room)
         return shown
 
     def grep(
@@ -418,6 +427,18 @@ def _title(match: re.Match[str]) -> str:
     return _NUMBERING.sub("", match[2] or match[4], count=1).rstrip(" :*#")
 
 
+def chosen_titles(points: list[tuple[int, str]], room: int) -> list[str]:
+    """The headings that have room, in order: of the uppermost levels that have two, and of as many more as fit."""
+    levels = sorted({level for level, _ in points})
+    kept: list[str] = []
+    for lowest in levels:
+        more = [title for level, title in points if level <= lowest]
+        if len(kept) > 1 and sum(map(len, more)) > room:
+            break
+        kept = more
+    return [title for title in kept if (room := room - len(title)) >= 0]
+
+
 def timed(title: str, today: datetime) -> bool:
     """Whether a heading begins with a time: "7:00 AM - 7:15 AM: Wake up", "July 11 - July 25"."""
     return _CLOCK.match(title) is not None or any(
@@ -431,18 +452,6 @@ def _headings(line: Line) -> Iterator[re.Match[str]]:
     found = list(_POINT.finditer(content, said.start, said.end))
     code = [(one.start, one.end) for one in blocks(content) if one.kind == CODE] if found else []
     return (match for match in found if not any(start <= match.start() < end for start, end in code))
-
-
-def _chosen(points: list[tuple[int, str]], room: int) -> list[str]:
-    """The headings that have room, in order: those of the upper levels, as many levels as fit."""
-    levels = sorted({level for level, _ in points})
-    kept = [title for level, title in points if level in levels[:1]]
-    for lowest in levels[1:]:
-        more = [title for level, title in points if level <= lowest]
-        if sum(map(len, more)) > room:
-            break
-        kept = more
-    return [title for title in kept if (room := room - len(title)) >= 0]
 
 
 def _bounded(text: str, chars: int) -> str:

@@ -2,8 +2,7 @@
 
 "I'm kinda worried that my $12.99/month subscription might not be enough, can you help me with that?" among texts that
 ask for help becomes "$12.99/month subscription might not be enough". Common words are counted in the listed texts
-themselves, so no list of phrases is needed, and any language works. Numbers and denials are kept. Headings of what
-follows a text compete for the same room: it goes to the parts that add most for their length.
+themselves, so no list of phrases is needed, and any language works. Numbers and denials are kept.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,15 +31,15 @@ _FEW = 4
 _RARE = 0.1
 """Share of the texts in which a word may occur to be rare."""
 _FIRST = 1.25
-"""Factor for the first clause, which mostly names the subject, and for a heading, which is dense."""
+"""Factor for the first clause, which mostly names the subject."""
 _NAMED = 0.75
 """Least weight of a name, as a share of the weight of a word in one text only: it shows what a row is about."""
 _JOINED = 12
 """Added to the length of a clause, so that very short ones do not come first."""
 _LEAST_CUT = 24
 """Least number of characters left of a clause that is cut."""
-_BETWEEN = 3
-"""Most characters between two parts: those between headings."""
+_BETWEEN = 2
+"""Characters between two clauses."""
 _MOST_CHARS_OF_CLAUSE = 600
 """Characters of a clause that is cut in which numbers and names are looked for."""
 _GAP = " … "
@@ -88,6 +87,7 @@ class Shortener:
         self._number = number
         self._counts = counts
         self._common = max(_FEW, _COMMON * number)
+        self._few = max(_FEW, _RARE * number)
         self._named = named
         self._most = math.log(number + 1)
         self._least_of_name = _NAMED * self._most
@@ -124,67 +124,35 @@ class Shortener:
 
     def rare(self, query: str) -> frozenset[str]:
         """The terms of a query that few of the texts have."""
-        most = max(_FEW, _RARE * self._number)
-        return frozenset(one for one in self._analyser.terms(query) if self._counts.get(one, 0) <= most)
+        return frozenset(one for one in self._analyser.terms(query) if self._counts.get(one, 0) <= self._few)
 
-    def short(
-        self, text: str, chars: int, headings: Sequence[str] = (), room: int = 0, most: int | None = None
-    ) -> tuple[str, list[str]]:
-        """The text on one line, its clauses in order, and the headings that fit.
-
-        Args:
-            text: if all of it is code, the result is empty.
-            chars: most characters of the short text.
-            headings: headings of what follows the text; each is taken whole or not at all.
-            room: most characters of text and headings together; less than ``chars`` counts as ``chars``.
-            most: most headings; None: as many as fit.
-        """
+    def short(self, text: str, chars: int) -> str:
+        """The text on one line of at most so many characters, its clauses in order; empty if all of it is code."""
         said = list(_prose(text[:_MOST_CHARS]))
         whole = one_line(" ".join(said), chars + 1)
-        room = max(room, chars)
-        if not whole:
-            return "", []
-        most = len(headings) if most is None else most
-        fits = len(whole) + sum(len(one) + _BETWEEN for one in headings) <= room
-        if len(whole) <= chars and fits and len(headings) <= most:
-            return whole, list(headings)
-        clauses = list(islice(self._clauses(said), _MOST_CLAUSES)) or [_Clause(whole, frozenset())]
-        parts = [*clauses, *(_Clause(one, frozenset(self._analyser.terms(one))) for one in headings)]
-        left = dict(enumerate(parts))
+        if len(whole) <= chars:
+            return whole
+        left = dict(enumerate(islice(self._clauses(said), _MOST_CLAUSES))) or {0: _Clause(whole, frozenset())}
         chosen: dict[int, str] = {}
         told: set[str] = set()
-        room_of_text = chars
+        room = chars
         while left:
             gains = {
-                number: self._gain(part, told) * (1 if 0 < number < len(clauses) else _FIRST)
-                for number, part in left.items()
-                if number < len(clauses) or (chosen and most)
+                number: self._gain(part, told) * (1 if number else _FIRST) for number, part in left.items()
             }
-            if not gains:
-                break
             best = max(gains, key=gains.__getitem__)
             if not gains[best] and chosen:
                 break
             part = left.pop(best)
-            if best < len(clauses):
-                has = min(room, room_of_text)
-                if len(part.text) <= has:
-                    chosen[best] = part.text
-                elif has >= _LEAST_CUT or (has > 0 and not chosen):
-                    chosen[best] = _cut(part.text if chosen else part.brief or part.text, has)
-                else:
-                    continue
-                room_of_text -= len(chosen[best]) + _BETWEEN
-            elif len(part.text) <= room:
+            if len(part.text) <= room:
                 chosen[best] = part.text
-                most -= 1
+            elif room >= _LEAST_CUT or (room > 0 and not chosen):
+                chosen[best] = _cut(part.text if chosen else part.brief or part.text, room)
             else:
                 continue
             told |= part.terms
             room -= len(chosen[best]) + _BETWEEN
-        clear = ", ".join(chosen[number] for number in sorted(chosen) if number < len(clauses))
-        taken = [chosen[number] for number in sorted(chosen) if number >= len(clauses)]
-        return clear, taken
+        return ", ".join(chosen[number] for number in sorted(chosen))
 
     def _terms_of(self, text: str) -> list[str]:
         found = self._terms.get(text)
@@ -195,7 +163,7 @@ class Shortener:
     def _weight(self, term: str) -> float:
         weight = math.log((self._number + 1) / self._counts.get(term, 1))
         if _DIGIT.search(term):
-            return max(weight, self._most)
+            return self._most if self._counts.get(term, 0) <= self._few else weight
         return max(weight, self._least_of_name) if term in self._named else weight
 
     def _gain(self, part: _Clause, told: set[str]) -> float:
