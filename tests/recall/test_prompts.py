@@ -294,6 +294,38 @@ def chat_of_a_garden(store: ChunkStore) -> None:
             store.create_chunk(text, conversation_id=day, occurred_at=f"{day}T08:00:00Z")
 
 
+def test_in_the_opening_of_a_chat_prose_comes_before_pasted_code(store: ChunkStore) -> None:
+    code = "```python\nledger_parser = Parser(ledger='ledger', parser='ledger parser')\n```"
+    with store.batch():
+        store.create_chunk(f"User: Look at this:\n\n{code}\n\nAssistant: Fine.", conversation_id="code")
+        store.create_chunk(
+            "User: After the holidays the parser of our old ledger stopped at row 40.\nAssistant: Fine.",
+            conversation_id="prose",
+        )
+    with recall_session(store, "What about my ledger parser?") as session:
+        shown = session.opening
+        assert shown.index("stopped at row 40") < shown.index("ledger_parser")
+
+
+def test_an_opening_shows_side_by_side_what_the_user_counted_differently(store: ChunkStore) -> None:
+    said = ("3 interviews for the post of a gardener", "5 interviews for the post of a gardener", "2 ladders")
+    with store.batch():
+        for number, thing in enumerate(said):
+            text = f"User: I have secured {thing} by now.\nAssistant: Good, here is more on interviews and posts."
+            store.create_chunk(
+                text, conversation_id=f"talk-{number}", occurred_at=f"2026-05-0{number + 1}T00:00:00Z"
+            )
+    with recall_session(store, "How many interviews have I secured for the post of a gardener?") as session:
+        differing = session.opening.partition("<counts>\n")[2].partition("\n</counts>")[0]
+        newer, _, older = differing.partition(" <- before: ")
+        assert "2026-05-02: I have secured 5 interviews" in newer
+        assert "2026-05-01: I have secured 3 interviews" in older
+        session.finish("5 interviews", chunk_ids=[newer.split()[0], older.split()[0]])
+    for question in ("How many ladders have I secured?", "Which interviews have I secured?"):
+        with recall_session(store, question) as session:
+            assert "<counts>" not in session.opening
+
+
 @pytest.mark.parametrize(
     "question",
     [

@@ -773,6 +773,22 @@ def test_of_statements_of_one_time_the_later_chunk_is_newer(store: ChunkStore) -
     assert pairs == [("We get bread on 2 days a week.", "We get bread on 3 days a week now.")]
 
 
+def test_the_number_of_a_name_is_no_count_and_words_for_numbers_are_numbers(store: ChunkStore) -> None:
+    said = (
+        "We plan the harvest of plums in Sprint 2 weeks ahead.",
+        "We plan the harvest of plums some 6 weeks ahead.",
+        "My choir has two sopranos and a pianist.",
+        "My choir has 2 sopranos and a pianist, Ines.",
+    )
+    with store.batch():
+        for number, text in enumerate(said):
+            store.create_chunk(text, occurred_at=f"2026-05-0{number + 1}T00:00:00Z")
+    with REPLSession(store) as session:
+        for subject in ("harvest of plums", "sopranos of my choir"):
+            reasons = [pair["why"] for pair in session.execute(f"updates({subject!r})")]
+            assert not any(one in ("2 → 6", "two → 2") for one in reasons), reasons
+
+
 def test_updates_compare_numbers_of_one_unit(store: ChunkStore) -> None:
     told = (
         ("2026-03-01", "I study 15 hours weekly for the harbour exam."),

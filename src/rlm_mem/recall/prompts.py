@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import chain, islice, repeat, starmap, zip_longest
+from itertools import chain, islice, starmap, zip_longest
 from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,8 @@ from rlm_mem import search as searching
 from rlm_mem.chunk.types import is_untrusted, outside, untrusted_mark
 from rlm_mem.ingest.chunking import states_choice
 from rlm_mem.models.base import Message, breaking
-from rlm_mem.recall.listing import by_day, common_prefix, wishes_listed
+from rlm_mem.recall.listing import by_day, code_last, common_prefix, wishes_listed
+from rlm_mem.recall.opening_remarks import counted_otherwise, counts_listed, lacking_words
 from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
 from rlm_mem.sandbox.line_functions import is_assistant, users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
@@ -141,9 +142,6 @@ _FEW_WISHES_CHARS = 400
 _OPENING_BYTES = 2_400
 """Most bytes of the snippets of an opening: some 600 tokens of English."""
 _HEAD_BYTES = 40
-_WORD = re.compile(r"\d[\d.,:]{0,20}\d|[^\W_][\w'’-]{2,40}|\b[A-Z]{2}\b")
-_FEW_CHUNKS, _MOST_LACKING = 2, 6
-"""Most chunks with a rare word of the question, and most of those words that are named because no hit has them."""
 
 
 def instructions(functions: Mapping[str, Callable[..., Any]] | None = None, *, model: bool = True) -> str:
@@ -210,6 +208,7 @@ class Opening:
         names: names that recur in the memory, in front of an outline for a question without a name.
         more: how to see what an outline leaves out.
         lacking: rare words of the question that no hit has.
+        counts: pairs of statements of the user that count differently what the question asks the number of.
     """
 
     question: str
@@ -221,6 +220,7 @@ class Opening:
     names: str = ""
     more: str = ""
     lacking: str = ""
+    counts: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def outline(self) -> bool:
@@ -229,8 +229,9 @@ class Opening:
 
     @property
     def hit_ids(self) -> list[str]:
-        """Chunk ids of the hits, best first, and of the wishes."""
-        return list(map(itemgetter("id"), (*self.hits, *self.wishes)))
+        """Chunk ids of the hits, best first, of the wishes, and of the statements that differ."""
+        counted = (pair[side]["chunk_id"] for pair in self.counts for side in ("newer", "older"))
+        return list(dict.fromkeys(chain(map(itemgetter("id"), (*self.hits, *self.wishes)), counted)))
 
     def render(self, max_hits: int | None = None, question_chars: int = 8000) -> str:
         """Return the message, with fewer hits or a shorter question where the window is small."""
@@ -260,6 +261,9 @@ class Opening:
         parts.append(fenced("hits", listed or "(no chunk shares a word with the question)"))
         if self.lacking:
             parts.append(f"No hit has the words {self.lacking}.")
+        if self.counts and max_hits is None:
+            parts.append("What the user counted differently (stored data, newest first; which holds?):")
+            parts.append(fenced("counts", "\n".join(counts_listed(self.counts))))
         if self.wishes and max_hits is None:
             more = f"; {self.more_wishes} more: instructions()" if self.more_wishes else ""
             parts.append(f"What the user wishes for answers (stored data{more}):")
@@ -314,7 +318,7 @@ def build_opening(
     if wishes:
         told_wishes = sum(_HEAD_BYTES + len(one["lines"][0].encode("utf-8", "replace")) for one in wishes)
         room -= max(0, told_wishes - _FEW_WISHES_CHARS)
-    for hit in _echoes_last(store, found):
+    for hit in code_last(store, _echoes_last(store, found)) if users else found:
         named = not hit.author or hit.author in hit.snippet[:60]
         line = hit.snippet if named else f"{hit.author}: {hit.snippet}"
         summary = summaries.get(hit.chunk_id)
@@ -338,22 +342,11 @@ def build_opening(
         hits[summary.id]["lines"].insert(place, line)
     if users and _ADVISED.search(question):
         _add_headings(store, hits, min(users))
-    lacking = _lacking(store, question, hits.values()) if hits else ""
-    return Opening(question, told_of, tuple(hits.values()), task, wishes, more_wishes, lacking=lacking)
-
-
-def _lacking(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]]) -> str:
-    """The words of the question that no hit and few chunks have, with a remark on those that no chunk has."""
-    analyser = get_analyser(store.config.search.language)
-    told = set(analyser.terms("\n".join(chain.from_iterable(map(itemgetter("lines"), hits)))))
-    counts = store.candidate_source().term_counts(analyser.terms(question[:1_000]))
-    rare: list[str] = []
-    for word in dict.fromkeys(_WORD.findall(question[:1_000])):
-        terms = set(analyser.terms(word))
-        held = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
-        if held <= _FEW_CHUNKS and told.isdisjoint(terms):
-            rare.append(f"“{word}”{'' if held else ' (nor any chunk)'}")
-    return ", ".join(rare[:_MOST_LACKING])
+    lacking = lacking_words(store, question, hits.values()) if hits else ""
+    counts = counted_otherwise(store, question) if outline and users else ()
+    return Opening(
+        question, told_of, tuple(hits.values()), task, wishes, more_wishes, lacking=lacking, counts=counts
+    )
 
 
 def _outline(store: ChunkStore, question: str, ordered: bool) -> tuple[tuple[dict[str, Any], ...], str, str]:

@@ -43,6 +43,15 @@ _MEASURE = re.compile(
     r"((?:%|[^\W\d_]{2,30})(?: [^\W\d_]{2,30})?)",
     re.IGNORECASE,
 )
+_LABEL = re.compile(r"(?<=\S )[A-Z][\w.]{1,20} \Z")
+"""A name in front of a number: "Sprint 2", "May 3" and "Flask 3" count nothing."""
+_NUMBERS = dict(
+    zip(
+        ["one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"],
+        map(str, range(1, 13)),
+        strict=True,
+    )
+)
 _CURRENCIES = "$€£¥₹"
 _SIGNS = f"{_CURRENCIES}%"
 _UNDONE = re.compile(
@@ -221,12 +230,15 @@ def _measures(text: str, analyser: Analyser) -> dict[str, str]:
     found: dict[str, str] = {}
     for match in _MEASURE.finditer(text):
         before, thing = text[: match.start()][-1:], match[2]
+        if _LABEL.search(text, max(0, match.start() - 30), match.start()):
+            continue
         sign = "%" if thing[0] == "%" else before if before and before in _CURRENCIES else ""
         words = thing.lstrip("% ").split()
         if not sign and words[0].endswith("s"):
             del words[1:]
-        for term in analyser.terms(" ".join(words)) or [thing if not sign else ""]:
-            found.setdefault(sign + term, match[1].rstrip(".,"))
+        number = match[1].rstrip(".,").casefold()
+        for term in analyser.terms(" ".join(words)) or ([""] if sign else []):  # "15 and" counts nothing
+            found.setdefault(sign + term, _NUMBERS.get(number, number))
     return found
 
 

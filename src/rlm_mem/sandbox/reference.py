@@ -75,7 +75,7 @@ _PAGES = (
         "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0, "
         "chunks=None, points=False, whole=False, chars=None, code=False)",
         "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True: headings of the reply; "
-        "chunks=row, whole=True: all",
+        "chunks=ID, whole=True: all",
         _LINE + " author is the speaker, by the whole name or one word of it. contains is a text, "
         "or a list of which one must occur, ignoring case, also inside a word; what is in capitals in "
         "capitals or as a whole word: 'STAR' does not find start; match is the first that occurs. start and "
@@ -198,7 +198,8 @@ _PAGES = (
         "The chunk as a dict: id, content, type, tags, tokens, created_at, occurred_at, conversation_id, "
         "confidence, tier, reliability, links (at most 50), metadata (superseded_by, valid_to, source, "
         "…). content is cut after 200,000 characters; content_truncated then is the whole length. None "
-        "for an unknown or malformed id.",
+        "for an unknown or malformed id. A long reply goes on in further chunks: turns(chunks=ID, whole=True) has "
+        "all of it.",
         'chunk = read_chunk("CHUNK_ID")\nprint(chunk["occurred_at"], chunk["content"])',
         first=True,
     ),

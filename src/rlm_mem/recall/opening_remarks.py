@@ -1,0 +1,75 @@
+"""Remarks below the hits of an opening: words that no hit has, and statements that count one thing differently."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, islice, repeat
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any
+
+from rlm_mem.sandbox.functions import StoreFunctions
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.blocks import one_line
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.chunk_store import ChunkStore
+
+__all__ = ["counted_otherwise", "counts_listed", "lacking_words"]
+
+_WORD = re.compile(r"\d[\d.,:]{0,20}\d|[^\W_][\w'’-]{2,40}|\b[A-Z]{2}\b")
+_FEW_CHUNKS, _MOST_LACKING = 2, 6
+"""Most chunks with a rare word of the question, and most of those words that are named because no hit has them."""
+_COUNTED = re.compile(r"\bhow many((?: [\w'’-]{1,30}){1,4})", re.IGNORECASE)
+"""In a question for a number: the words that say of what."""
+_PAIRS_READ, _MOST_COUNTS = 10, 2
+_COUNT_BEFORE, _COUNT_CHARS = 60, 160
+"""Characters of a statement in front of its count, and in all."""
+
+
+def lacking_words(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]]) -> str:
+    """The words of the question that no hit and few chunks have, with a remark on those that no chunk has."""
+    analyser = get_analyser(store.config.search.language)
+    told = set(analyser.terms("\n".join(chain.from_iterable(map(itemgetter("lines"), hits)))))
+    counts = store.candidate_source().term_counts(analyser.terms(question[:1_000]))
+    rare: list[str] = []
+    for word in dict.fromkeys(_WORD.findall(question[:1_000])):
+        terms = set(analyser.terms(word))
+        held = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
+        if held <= _FEW_CHUNKS and told.isdisjoint(terms):
+            rare.append(f"“{word}”{'' if held else ' (nor any chunk)'}")
+    return ", ".join(rare[:_MOST_LACKING])
+
+
+def counted_otherwise(store: ChunkStore, question: str) -> tuple[Mapping[str, Any], ...]:
+    """The first pairs of statements of a chat that count differently what the question asks the number of."""
+    counted = _COUNTED.search(question[:1_000])
+    if counted is None:
+        return ()
+    analyser = get_analyser(store.config.search.language)
+    asked = frozenset(analyser.terms(counted[1]))
+    pairs = StoreFunctions(store, lambda _: None).updates(question, limit=_PAIRS_READ)
+    found = (
+        pair
+        for pair in pairs
+        if asked.intersection(*(analyser.terms(_thing(pair[side])) for side in ("newer", "older")))
+    )
+    return tuple(islice(found, _MOST_COUNTS))
+
+
+def _thing(told: Mapping[str, Any]) -> str:
+    """The word after the number of a statement."""
+    return str(told.get("match", "")).partition(" ")[2]
+
+
+def counts_listed(pairs: Iterable[Mapping[str, Any]]) -> Iterator[str]:
+    """Pairs of statements, the newer first, each around its count."""
+    for pair in pairs:
+        yield " <- before: ".join(map(_around_count, (pair["newer"], pair["older"])))
+
+
+def _around_count(told: Mapping[str, Any]) -> str:
+    text = told["text"]
+    start = max(0, text.find(told["match"]) - _COUNT_BEFORE)
+    start = text.find(" ", start) + 1 if start else 0
+    return f"{told['chunk_id']} {told['date']}: {one_line(text[start:], _COUNT_CHARS)}"
