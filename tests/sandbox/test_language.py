@@ -773,6 +773,22 @@ def test_of_statements_of_one_time_the_later_chunk_is_newer(store: ChunkStore) -
     assert pairs == [("We get bread on 2 days a week.", "We get bread on 3 days a week now.")]
 
 
+def test_a_whole_exchange_is_printed_in_one_call_though_it_was_split(store: ChunkStore) -> None:
+    steps = "\n\n".join(f"### Step {number}\n\nDig bed {number} before it freezes." for number in range(1, 9))
+    head, tail = steps[:200], steps[200:]
+    with store.batch():
+        first = store.create_chunk(
+            f"User: {'What about my beds and their soil? ' * 12}\n\nAssistant: Gladly.\n\n{head}",
+            conversation_id="beds",
+        )
+        store.create_chunk(tail, conversation_id="beds")
+    with REPLSession(store) as session:
+        printed = session.run(f"print_rows(turns(chunks={first.id!r}, author='User', whole=True))").output
+    assert (
+        printed.count("their soil?") == 12 and "### Step 1\n\nDig bed 1" in printed and "Dig bed 8" in printed
+    )
+
+
 def test_the_number_of_a_name_is_no_count_and_words_for_numbers_are_numbers(store: ChunkStore) -> None:
     said = (
         "We plan the harvest of plums in Sprint 2 weeks ahead.",

@@ -95,7 +95,7 @@ _PAGES = (
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
         '    print(t["date"], t["text"], "|", t["reply"])\n'
         'print_rows(turns(author="User", contains="garden", points=True))  # with the headings of the replies\n'
-        'for t in turns(chunks=search("garden plan", limit=1), whole=True): print(t["reply"])',
+        'print_rows(turns(chunks=search("garden plan", limit=1), whole=True))  # all that was said, and the reply',
         first=True,
     ),
     Page(
@@ -260,7 +260,7 @@ _PAGES = (
         "the match; of a pair of updates or contradictions both, each in full once. "
         "The date stands above where it changes; equal lines come once, counted. An agent that drives the "
         "session itself gets of a row that it has seen the beginning, marked (above). "
-        "Rows with points have these after the text.",
+        "Rows with points have these after the text; whole turns (whole=True) are printed with the whole reply.",
         'rows = turns(author="Ana", limit=200)\nprint_rows(rows, 90)',
         first=True,
     ),

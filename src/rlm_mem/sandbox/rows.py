@@ -38,7 +38,8 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
         chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 2,400 divided by the rows,
-            at least 100 and at most 300; at least 160 for a row with headings, and 160 for each text of a pair.
+            at least 100 and at most 300; at least 160 for a row with headings, and 160 for each text of a pair;
+            whole turns and their replies (``turns(whole=True)``) are not cut.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
@@ -60,7 +61,12 @@ def rows_text(rows: Any, chars: Any = None) -> str:
         headed = isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple)
         room = max(most, _OUTLINED_CHARS) if headed and chars is None else most
         with_head = chars is not None or most >= _FEWEST_WITH_HEAD
-        line = _pair(row, _PAIR_CHARS if chars is None else most, said, index) or _line(row, room, with_head)
+        if isinstance(row, Mapping) and row.get("whole") and chars is None:
+            line = "\n".join(filter(None, (str(row.get("text", "")), str(row.get("reply", "")))))
+        else:
+            line = _pair(row, _PAIR_CHARS if chars is None else most, said, index) or _line(
+                row, room, with_head
+            )
         if headed:
             line += "".join(f" | {one_line(str(one), _POINT_CHARS)}" for one in row["points"][:_MOST_POINTS])
         if isinstance(row, Mapping):

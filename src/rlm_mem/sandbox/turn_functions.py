@@ -303,7 +303,7 @@ class TurnFunctions(LineFunctions):
         for line, *said in wholes:
             prose = said if code else list(map(_without_code, said))
             turn, reply = (_bounded(one, each) for one in prose)
-            rows.append(self._shown(line) | {"text": turn, "reply": reply})
+            rows.append(self._shown(line) | {"text": turn, "reply": reply, "whole": True})
             left_out = left_out or prose != said
             cut = cut or [turn, reply] != prose
         if cut and most is None:
