@@ -189,6 +189,7 @@ def test_an_outline_gives_in_short_the_turns_that_the_opening_outlined(store: Ch
         outlined = sum(len(hit["lines"]) for hit in session.hits)
         rows = session.execute("print_rows(outline('plans for the garden', chars=9000))").output
         assert outlined * 0.7 <= rows.count("… (above)") <= outlined
+        assert not any(line.count(" | ") for line in rows.splitlines() if "(above)" in line), "headings, too"
         whole = [line for line in rows.splitlines() if line.startswith("[") and "(above)" not in line]
         assert len(whole) >= 10 and all("ordered" in line for line in whole), (
             "others, even if only figures differ"

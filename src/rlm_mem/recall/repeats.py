@@ -1,4 +1,4 @@
-"""Rows that an agent was shown before: it gets only their beginning again, since it pays for what it reads.
+"""Rows that an agent was shown before: it gets only their beginning and new headings, since it pays for what it reads.
 
 Records keep the whole output, so that a run can be replayed without knowing what was shown before.
 """
@@ -43,11 +43,12 @@ class Repeats:
 
     def _short(self, line: str) -> str:
         row = _ROW.fullmatch(line)
-        text, bar, points = row[2].partition(" | ") if row else ("", "", "")
+        text, _, points = row[2].partition(" | ") if row else ("", "", "")
         if row is None or not (self._has(text) or self._has_turn(text)):
             return line
         head = text[:_HEAD_CHARS].rpartition(" ")[0] or text[:_HEAD_CHARS]
-        return f"{row[1]}{head}… (above){bar}{points}"
+        new = [one for one in points.split(" | ") if one and one not in self._text]
+        return " | ".join([f"{row[1]}{head}… (above)", *new])
 
     def _has(self, text: str) -> bool:
         pieces = [" ".join(one.split()) for one in text.split("…")]
