@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import chain, islice, starmap, zip_longest
+from itertools import chain, islice, repeat, starmap, zip_longest
 from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -21,10 +21,10 @@ from rlm_mem import search as searching
 from rlm_mem.chunk.types import is_untrusted, outside, untrusted_mark
 from rlm_mem.ingest.chunking import states_choice
 from rlm_mem.models.base import Message, breaking
-from rlm_mem.recall.listing import by_day, code_last, common_prefix, wishes_listed
-from rlm_mem.recall.opening_remarks import counted_otherwise, counts_listed, lacking_words
+from rlm_mem.recall.counted import counted_otherwise, counts_listed
+from rlm_mem.recall.listing import by_day, code_last, common_prefix, echoes_last, wishes_listed
 from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
-from rlm_mem.sandbox.line_functions import is_assistant, users_of
+from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.tokens import count_tokens
@@ -94,10 +94,6 @@ _NOTE = 20
 """Most tokens of a chunk whose short lines and headings are shown, too."""
 _MOST_UNSAID = 4
 """Most lines without a speaker that are shown of one chunk, since the items of a list share its words."""
-_ECHO_SHARE = 0.4
-"""An assistant's line is a repetition if the user's lines in the chunk have at least this share of its terms."""
-_ECHO_TERMS = 8
-"""Fewest terms of a repetition; a shorter line is an answer that shares words, such as "Take the blue one."."""
 _ADVICE = re.compile(
     r"\b(?:(?:should|shall|could|can|might) (?:I|we)|(?:I|we) should|(?:would|do) you (?:say|think)|"
     r"how (?:do|would) (?:I|we)|help me|suggest\w*|recommend\w*|advi[cs]e|tips)\b",
@@ -142,6 +138,9 @@ _FEW_WISHES_CHARS = 400
 _OPENING_BYTES = 2_400
 """Most bytes of the snippets of an opening: some 600 tokens of English."""
 _HEAD_BYTES = 40
+_WORD = re.compile(r"\d[\d.,:]{0,20}\d|[^\W_][\w'’-]{2,40}|\b[A-Z]{2}\b")
+_FEW_CHUNKS, _MOST_LACKING = 2, 6
+"""Most chunks with a rare word of the question, and most of those words that are named because no hit has them."""
 
 
 def instructions(functions: Mapping[str, Callable[..., Any]] | None = None, *, model: bool = True) -> str:
@@ -318,7 +317,7 @@ def build_opening(
     if wishes:
         told_wishes = sum(_HEAD_BYTES + len(one["lines"][0].encode("utf-8", "replace")) for one in wishes)
         room -= max(0, told_wishes - _FEW_WISHES_CHARS)
-    for hit in code_last(store, _echoes_last(store, found)) if users else found:
+    for hit in code_last(store, echoes_last(store, found)) if users else found:
         named = not hit.author or hit.author in hit.snippet[:60]
         line = hit.snippet if named else f"{hit.author}: {hit.snippet}"
         summary = summaries.get(hit.chunk_id)
@@ -342,11 +341,25 @@ def build_opening(
         hits[summary.id]["lines"].insert(place, line)
     if users and _ADVISED.search(question):
         _add_headings(store, hits, min(users))
-    lacking = lacking_words(store, question, hits.values()) if hits else ""
+    lacking = _lacking(store, question, hits.values()) if hits else ""
     counts = counted_otherwise(store, question) if outline and users else ()
     return Opening(
         question, told_of, tuple(hits.values()), task, wishes, more_wishes, lacking=lacking, counts=counts
     )
+
+
+def _lacking(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]]) -> str:
+    """The words of the question that no hit and few chunks have, with a remark on those that no chunk has."""
+    analyser = get_analyser(store.config.search.language)
+    told = set(analyser.terms("\n".join(chain.from_iterable(map(itemgetter("lines"), hits)))))
+    counts = store.candidate_source().term_counts(analyser.terms(question[:1_000]))
+    rare: list[str] = []
+    for word in dict.fromkeys(_WORD.findall(question[:1_000])):
+        terms = set(analyser.terms(word))
+        held = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
+        if held <= _FEW_CHUNKS and told.isdisjoint(terms):
+            rare.append(f"“{word}”{'' if held else ' (nor any chunk)'}")
+    return ", ".join(rare[:_MOST_LACKING])
 
 
 def _outline(store: ChunkStore, question: str, ordered: bool) -> tuple[tuple[dict[str, Any], ...], str, str]:
@@ -445,26 +458,6 @@ def _best_lines(store: ChunkStore, question: str, limit: int) -> list[Hit]:
         if hit is not None:
             lines.setdefault((hit.chunk_id, hit.start), hit)
     return list(lines.values())
-
-
-def _echoes_last(store: ChunkStore, hits: list[Hit]) -> list[Hit]:
-    """The hits, with lines of an assistant that only repeat what the user said moved to the end.
-
-    Long answers of an assistant often begin with a repetition, which fits the question as well as the user's own line.
-    """
-    analyser = get_analyser(store.config.search.language)
-    asked: dict[str, set[str]] = defaultdict(set)
-    for hit in hits:
-        if hit.author and not is_assistant(hit.author):
-            asked[hit.chunk_id].update(analyser.terms(hit.snippet))
-
-    def echoes(hit: Hit) -> bool:
-        if not is_assistant(hit.author) or hit.chunk_id not in asked:
-            return False
-        said = set(analyser.terms(hit.snippet))
-        return len(said) >= _ECHO_TERMS and len(said & asked[hit.chunk_id]) >= _ECHO_SHARE * len(said)
-
-    return sorted(hits, key=echoes)
 
 
 def _missing(names: Iterable[str], hits: Iterable[Hit]) -> str:

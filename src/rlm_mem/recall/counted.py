@@ -1,11 +1,10 @@
-"""Remarks below the hits of an opening: words that no hit has, and statements that count one thing differently."""
+"""Statements of the user of a chat that count one thing differently, as an opening shows them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, islice, repeat
-from operator import itemgetter
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.sandbox.functions import StoreFunctions
@@ -15,30 +14,13 @@ from rlm_mem.text.blocks import one_line
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["counted_otherwise", "counts_listed", "lacking_words"]
+__all__ = ["counted_otherwise", "counts_listed"]
 
-_WORD = re.compile(r"\d[\d.,:]{0,20}\d|[^\W_][\w'’-]{2,40}|\b[A-Z]{2}\b")
-_FEW_CHUNKS, _MOST_LACKING = 2, 6
-"""Most chunks with a rare word of the question, and most of those words that are named because no hit has them."""
 _COUNTED = re.compile(r"\bhow many((?: [\w'’-]{1,30}){1,4})", re.IGNORECASE)
 """In a question for a number: the words that say of what."""
 _PAIRS_READ, _MOST_COUNTS = 10, 2
 _COUNT_BEFORE, _COUNT_CHARS = 60, 160
 """Characters of a statement in front of its count, and in all."""
-
-
-def lacking_words(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]]) -> str:
-    """The words of the question that no hit and few chunks have, with a remark on those that no chunk has."""
-    analyser = get_analyser(store.config.search.language)
-    told = set(analyser.terms("\n".join(chain.from_iterable(map(itemgetter("lines"), hits)))))
-    counts = store.candidate_source().term_counts(analyser.terms(question[:1_000]))
-    rare: list[str] = []
-    for word in dict.fromkeys(_WORD.findall(question[:1_000])):
-        terms = set(analyser.terms(word))
-        held = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
-        if held <= _FEW_CHUNKS and told.isdisjoint(terms):
-            rare.append(f"“{word}”{'' if held else ' (nor any chunk)'}")
-    return ", ".join(rare[:_MOST_LACKING])
 
 
 def counted_otherwise(store: ChunkStore, question: str) -> tuple[Mapping[str, Any], ...]:
