@@ -23,8 +23,6 @@ from rlm_mem.access.grants import PERMISSIONS, Access, Permission, check_pattern
 from rlm_mem.access.tokens import OAUTH
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
 
-__all__ = ["NAMESPACES_CLAIM", "SCOPES", "ResourceServer"]
-
 NAMESPACES_CLAIM = "rlm_mem_namespaces"
 _SCOPE = "rlm-mem:"
 #: The scopes that a client may ask for.

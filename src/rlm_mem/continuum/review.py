@@ -24,7 +24,7 @@ from rlm_mem.arguments import check_words
 from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import shown
 from rlm_mem.continuum import places
-from rlm_mem.continuum.changes import Change, Changes, Edit
+from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
@@ -36,6 +36,7 @@ from rlm_mem.errors import (
     NotFoundError,
     RlmMemError,
 )
+from rlm_mem.store.core.changes import Edit
 from rlm_mem.store.core.records import page
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
     from rlm_mem.models.base import LLM
     from rlm_mem.proposals.finding import Proposal
     from rlm_mem.store.core.chunk_store import ChunkStore
-
-__all__ = ["Case", "Decision", "ReviewQueue"]
 
 _logger = logging.getLogger("rlm_mem.continuum")
 

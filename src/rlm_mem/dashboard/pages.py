@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from rlm_mem.operations.changes import ChangeFeed
     from rlm_mem.operations.state import ServerState
 
-__all__ = ["all_routes"]
-
 Pages = dict[str, Callable[[Visit], Response]]
 _IMMUTABLE = "public, max-age=31536000, immutable"
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rlm_mem.operations.runs import ClientRuns
     from rlm_mem.operations.state import ServerState
 
-__all__ = ["EachNamespace", "Visit", "namespaces_screen", "screen"]
-
 _log = logging.getLogger(__name__)
 
 #: Maximum size of one form in bytes: the longest content that a chunk may have, percent-encoded, and its fields.

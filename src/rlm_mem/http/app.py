@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.operations.state import ServerState
 
-__all__ = ["MAX_BODY_BYTES", "api_app", "nothing_there"]
-
 #: Most bytes of a JSON body: the largest text that one remember accepts.
 MAX_BODY_BYTES = 16 * 1024 * 1024
 

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.operations.state import ServerState
 
-__all__ = ["Resource"]
-
 _log = logging.getLogger(__name__)
 _JSON = "application/json"
 

@@ -21,17 +21,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.access.grants import Caller
 
-__all__ = [
-    "BODY_SECONDS",
-    "BodyTooLarge",
-    "Buckets",
-    "ClientLimits",
-    "Limited",
-    "TimedBody",
-    "body_parts",
-    "read_body",
-]
-
 _MOST_BUCKETS = 1024
 BODY_SECONDS = 30.0
 """Total seconds to wait for the body of a request, plus one for each kilobyte received."""

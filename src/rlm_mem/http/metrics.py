@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 
 from rlm_mem import __version__
 
-__all__ = ["MEDIA_TYPE", "METHODS", "Metrics"]
-
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)

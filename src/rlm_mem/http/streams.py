@@ -36,16 +36,6 @@ if TYPE_CHECKING:
     from rlm_mem.operations.runs import ClientRuns, LiveRun, RunKind
     from rlm_mem.operations.state import ServerState
 
-__all__ = [
-    "Exchange",
-    "SERVED",
-    "event",
-    "finished",
-    "run_events",
-    "stream",
-    "wants_events",
-]
-
 _T = TypeVar("_T")
 
 

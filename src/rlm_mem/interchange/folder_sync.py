@@ -44,8 +44,6 @@ from rlm_mem.store.core.ahead import LocalTerms, segments_ahead
 from rlm_mem.store.core.brain_files import LEDGER
 from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["FolderSync"]
-
 _PIECES_PER_COMMIT = 600
 _LONGEST_LOCK = 1.0
 """Seconds after which a transaction ends and the rest is left for the next one, so that other writers can go on."""

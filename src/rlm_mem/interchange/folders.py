@@ -23,8 +23,6 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.telemetry import observed
 
-__all__ = ["NO_FOLDER", "SETTLE_SECONDS", "Untold", "sync_folder", "watch_entries", "watch_folder"]
-
 #: Names of folders with files that tools made, not people.
 _MADE_BY_TOOLS = ("build", "dist", "target")
 

@@ -52,9 +52,6 @@ from rlm_mem.text.secrets import Screened, screen
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Progress", "import_from_markdown", "import_source", "watch"]
-
-
 _DOCUMENTS = {NOTES.name, instructions.FORMAT.name}
 """Formats whose files are kept in sync where they are in a folder."""
 _RECORDS_PER_COMMIT = 500

@@ -14,8 +14,6 @@ from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.store.core.brain_files import LEDGER, BrainFiles
 from rlm_mem.text.secrets import Screened, SecretsFound
 
-__all__ = ["FolderReport", "ImportOptions", "ImportReport", "Ledger"]
-
 _LISTED = 10_000
 
 

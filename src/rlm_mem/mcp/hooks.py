@@ -28,8 +28,6 @@ from rlm_mem.errors import InputError, RlmMemError
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["MOST_EVENT", "carry_out", "event_from", "guarded", "log_file"]
-
 #: Limit of an event, in bytes.
 MOST_EVENT = 16_000_000
 

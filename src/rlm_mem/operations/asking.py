@@ -50,18 +50,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.search import Hit
 
-__all__ = [
-    "OPERATIONS",
-    "AskRequest",
-    "EventQuery",
-    "RunEventOut",
-    "RunEvents",
-    "RunOut",
-    "RecallRequest",
-    "limits_of",
-    "run_out",
-]
-
 _GROUP = "asking"
 _STREAM: Mapping[str, Mapping[str, Any]] = {EVENT_STREAM: {"type": "string"}}
 

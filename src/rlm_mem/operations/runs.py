@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
 
-__all__ = ["ClientRuns", "Kind", "LiveRun", "RunKind", "RunEvent", "RunRegistry", "State"]
-
 RunKind = Literal["recall", "reason"]
 State = Literal["running", "done", "failed", "cancelled"]
 Kind = Literal["step", "text", "result", "error"]

@@ -40,8 +40,6 @@ from rlm_mem.sandbox.idioms import only_reads
 from rlm_mem.sandbox.policy import may_reach_interpreter, names_of, program_tree
 from rlm_mem.sandbox.values import TooLarge, Variable, plain
 
-__all__ = ["CPythonEngine"]
-
 GRACE_SECONDS = 0.3
 """How long the worker's own timer may take to stop a program before the worker is killed."""
 

@@ -34,25 +34,6 @@ from typing import Any, Protocol
 from rlm_mem.errors import ProgramError, SessionCancelled, TimeoutError
 from rlm_mem.sandbox.values import Bounds
 
-__all__ = [
-    "Alarm",
-    "Call",
-    "Calls",
-    "Engine",
-    "EngineLimits",
-    "HostCallFailed",
-    "Printed",
-    "Stop",
-    "alarm",
-    "interruptible",
-    "program_error",
-    "stop_of_context",
-    "stopped_by",
-    "unwatch",
-    "watch",
-]
-
-
 Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
 """Answers a call of a host function: name, positional and keyword arguments in, plain value out. It raises
 :class:`HostCallFailed` for an error that the program sees; anything else ends the program, uncatchably."""

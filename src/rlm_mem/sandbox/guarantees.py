@@ -16,8 +16,6 @@ from rlm_mem.sandbox.engine import Engine, EngineLimits, Printed
 from rlm_mem.sandbox.policy import syntax_tree
 from rlm_mem.sandbox.session import open_engine
 
-__all__ = ["Guarantees", "Probe", "probe_engine"]
-
 LOOP_SECONDS = 0.3
 _SECRET = "rlm-mem-probe-8c1f"
 

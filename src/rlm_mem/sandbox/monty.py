@@ -64,13 +64,6 @@ from rlm_mem.sandbox.policy import ProgramNames, check_names, names_of, program_
 from rlm_mem.sandbox.prelude import BUILTIN_PREFIX, BUILTINS, START, source
 from rlm_mem.sandbox.values import TooLarge, Variable, read_call, read_value, read_variables
 
-__all__ = [
-    "Holder",
-    "MontyEngine",
-    "MontyPool",
-    "monty_pool",
-]
-
 
 class Holder(Protocol):
     """A session that has a worker and can release it while idle."""

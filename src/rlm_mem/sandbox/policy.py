@@ -23,28 +23,6 @@ from rlm_mem.sandbox.engine import program_error
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.values import NODES_PER_CLOCK_CHECK, check_deadline
 
-__all__ = [
-    "BLOCKED_ATTRIBUTES",
-    "MAX_TOKENS",
-    "PRELUDE_PREFIX",
-    "ProgramNames",
-    "REBINDABLE",
-    "SAFE_DUNDERS",
-    "TooManyTokens",
-    "check_names",
-    "check_program",
-    "syntax_error_line",
-    "names_of",
-    "parse",
-    "program_tree",
-    "may_reach_interpreter",
-    "ready_imports",
-    "syntax_tree",
-    "variable_name",
-    "separate_variables",
-]
-
-
 MAX_TOKENS = 20_000
 """Most words and signs of a text that is parsed."""
 

@@ -49,17 +49,8 @@ from rlm_mem.sandbox.values import (
 )
 
 if TYPE_CHECKING:
-    from rlm_mem.sandbox.engine import Engine, EngineLimits
     from rlm_mem.sandbox.turn_functions import CutLists
     from rlm_mem.store.core.chunk_store import ChunkStore
-
-__all__ = [
-    "Pages",
-    "SandboxSession",
-    "check_positive",
-    "open_engine",
-]
-
 
 _REMARK_CHARS = 120
 """Characters that are reserved for the remark at the end of a page."""

@@ -32,8 +32,6 @@ from rlm_mem.text.shortening import Shortener
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-__all__ = ["SubjectFunctions"]
-
 _LEAST_ROW = 130
 """Fewest characters of a row of ``outline`` with its heading: turns that have no room are left out."""
 _LEAST_LINE = 100

@@ -17,29 +17,6 @@ from typing import Any
 from rlm_mem.errors import RlmMemError, TimeoutError
 from rlm_mem.sandbox.wire import Described, Fields, KeyLimit
 
-__all__ = [
-    "Bounds",
-    "Described",
-    "Fields",
-    "Final",
-    "HostCall",
-    "NODES_PER_CLOCK_CHECK",
-    "StepOutput",
-    "TooLarge",
-    "Variable",
-    "bounded_error",
-    "check_deadline",
-    "chunk_ids_in",
-    "clipped",
-    "plain",
-    "preview",
-    "read_call",
-    "read_value",
-    "read_variables",
-    "well_formed",
-]
-
-
 MAX_NAME_CHARS = 80
 """Characters of the name of a class, a function or an error that are kept."""
 
