@@ -37,7 +37,7 @@ from rlm_mem.sandbox.engine import (
 )
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idioms import only_reads
-from rlm_mem.sandbox.policy import may_reach_interpreter, names_of, program_tree
+from rlm_mem.sandbox.policy import may_reach_interpreter, names_of
 from rlm_mem.sandbox.values import TooLarge, Variable, plain
 
 GRACE_SECONDS = 0.3
@@ -244,7 +244,7 @@ class CPythonEngine:
     def run(
         self,
         code: str,
-        tree: ast.Module | None,
+        tree: ast.Module,
         names: Mapping[str, Any],
         call: Call,
         printed: Printed,
@@ -252,8 +252,6 @@ class CPythonEngine:
     ) -> Any:
         """Run one program (see the protocol)."""
         with self._busy:
-            if tree is None:
-                tree = program_tree(code)
             used = names_of(tree)
             restored_builtins = [
                 name for name in self._bound & used.functions - used.bound if hasattr(builtins, name)

@@ -60,7 +60,7 @@ from rlm_mem.sandbox.engine import (
 )
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idioms import EMULATED, Rewritten, only_reads, rewrite
-from rlm_mem.sandbox.policy import ProgramNames, check_names, names_of, program_tree
+from rlm_mem.sandbox.policy import ProgramNames, check_names, names_of
 from rlm_mem.sandbox.prelude import BUILTIN_PREFIX, BUILTINS, START, source
 from rlm_mem.sandbox.values import TooLarge, Variable, read_call, read_value, read_variables
 
@@ -415,7 +415,7 @@ class MontyEngine:
     def run(
         self,
         code: str,
-        tree: ast.Module | None,
+        tree: ast.Module,
         names: Mapping[str, Any],
         call: Call,
         printed: Printed,
@@ -423,8 +423,6 @@ class MontyEngine:
     ) -> Any:
         """Run one program (see the protocol)."""
         with self._busy:
-            if tree is None:
-                tree = program_tree(code)
             # The bounds of later programs depend on an intact compatibility layer, so the engine itself refuses
             # names of the layer, whatever the policy checked.
             used = names_of(tree)

@@ -481,7 +481,7 @@ def read_call(
     return name, tuple(given), named
 
 
-def read_variables(text: Any, bounds: Bounds, deadline: float = math.inf) -> dict[str, Any]:
+def read_variables(text: Any, bounds: Bounds) -> dict[str, Any]:
     """The namespace: each name with its value, or a :class:`Variable` where that is not plain data."""
 
     def read(reader: _Reader) -> dict[str, Any]:
@@ -493,5 +493,5 @@ def read_variables(text: Any, bounds: Bounds, deadline: float = math.inf) -> dic
             found[name] = reader.value() if whole else Variable(reader.string()[:100], reader.string()[:200])
         return found
 
-    variables: dict[str, Any] = _read(text, bounds, deadline, read)
+    variables: dict[str, Any] = _read(text, bounds, math.inf, read)
     return variables
