@@ -215,7 +215,7 @@ def _server_arguments(
         arguments += ["--namespace", call.namespace]
     else:
         arguments += clients.project_arguments(client, committed=committed)
-    if options.every_tool(tools):
+    if tools == "all":
         arguments += ["--tools", "all"]
     return [*arguments, "--read-only"] if read_only else arguments
 

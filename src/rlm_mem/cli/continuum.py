@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
@@ -115,7 +115,8 @@ def query(
     call: Call,
     goal: Goal,
     kind: Annotated[
-        str, option("--kind", "KIND", "weighted, recent (24 hours), proven (mid) or stable (low).")
+        Literal["weighted", "recent", "proven", "stable"],
+        option("--kind", "KIND", "weighted, recent (24 hours), proven (mid) or stable (low)."),
     ] = "weighted",
     weight: Annotated[
         list[str] | None,
@@ -147,10 +148,8 @@ def query(
             hits = queries.recent(goal, limit=limit)
         elif kind == "proven":
             hits = queries.proven(goal, limit=limit)
-        elif kind == "stable":
-            hits = queries.stable(task_type, goal=goal, limit=limit)
         else:
-            raise InvalidQuery(f"--kind {kind} is not known: use weighted, recent, proven or stable")
+            hits = queries.stable(task_type, goal=goal, limit=limit)
     if call.json:
         print_json({"hits": hits, "core": core})
         return

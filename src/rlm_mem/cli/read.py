@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import rlm_mem
 from rlm_mem.chunk import from_epoch
@@ -42,7 +42,8 @@ def search(
     query: Annotated[list[str], argument("QUERY", "What to look for.")],
     limit: Annotated[int, option("--limit -n", "N", "At most this many hits.", min=1, max=1000)] = 10,
     by: Annotated[
-        str, option("--by", "UNIT", "chunk, segment (a turn or a sentence) or conversation.")
+        Literal["chunk", "segment", "conversation"],
+        option("--by", "UNIT", "chunk, segment (a turn or a sentence) or conversation."),
     ] = "chunk",
     explain: Annotated[bool, flag("--explain", "Show the parts of each score.")] = False,
     neighbours: Annotated[
@@ -66,8 +67,6 @@ def search(
     as_of: periods.AsOf = None,
 ) -> None:
     """List the memories that match words, names and dates, best first; no model is involved."""
-    if by not in ("chunk", "segment", "conversation"):
-        raise InvalidQuery(f"--by {by} is not known: use chunk, segment or conversation")
     given: dict[str, Any] = {
         "tags_all": with_tags,
         "tags_any": any_tags,
@@ -332,12 +331,12 @@ def links(
     call: Call,
     chunk_id: options.ChunkId,
     kind: Annotated[str | None, option("--type", "TYPE", "Only links of this type.")] = None,
-    direction: Annotated[str, option("--direction", "WAY", "out, in or both.")] = "both",
+    direction: Annotated[
+        Literal["out", "in", "both"], option("--direction", "WAY", "out, in or both.")
+    ] = "both",
     limit: options.Limit = 50,
 ) -> None:
     """Show what a chunk is linked with, and what links to it."""
-    if direction not in ("out", "in", "both"):
-        raise InvalidQuery(f"--direction {direction} is not known: use out, in or both")
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
         if not memory.store.exists(chunk_id):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -14,7 +14,6 @@ from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, text
 from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.review import Case
-from rlm_mem.errors import InvalidQuery
 
 CaseId = Annotated[str, argument("ID", "A case of rlm-mem review list, or its beginning.")]
 Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
@@ -24,12 +23,11 @@ Reason = Annotated[str, option("--reason", "TEXT", "Why.")]
 def review_list(
     call: Call,
     status: Annotated[
-        str, option("--status", "STATUS", "open, deferred, approved, rejected or all.")
+        Literal["open", "deferred", "approved", "rejected", "all"],
+        option("--status", "STATUS", "open, deferred, approved, rejected or all."),
     ] = "open",
 ) -> None:
     """List cases, the oldest first."""
-    if status not in ("open", "deferred", "approved", "rejected", "all"):
-        raise InvalidQuery(f"--status {status} is not known: use open, deferred, approved, rejected or all")
     with call.open() as memory:
         cases = memory.continuum.review.cases(None if status == "all" else status)
     if call.json:
