@@ -50,7 +50,6 @@ __all__ = ["AsyncContinuum", "AsyncMemory", "AsyncRecallSession", "RunStream"]
 
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 

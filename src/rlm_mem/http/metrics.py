@@ -19,14 +19,10 @@ _MOST_NAMES = 1000
 
 
 class Metrics:
-    """Counts requests by token, route and status; safe for threads.
+    """Counts requests by token, route and status; safe for threads."""
 
-    Args:
-        clock: returns seconds since 1970.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._started = clock()
+    def __init__(self) -> None:
+        self._started = time.time()
         self._guard = threading.Lock()
         self._names: set[str] = set()
         self._requests: defaultdict[tuple[str, str, str, int], int] = defaultdict(int)

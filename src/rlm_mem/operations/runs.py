@@ -95,11 +95,6 @@ class LiveRun:
         """The namespace that the run reads."""
         return self.opened.memory.store.namespace
 
-    @property
-    def cancelling(self) -> bool:
-        """Whether ``cancel`` was called."""
-        return self._given_up.is_set()
-
     def wait(self, timeout: float | None = None) -> bool:
         """Block until the run has ended; False when ``timeout`` seconds passed first."""
         return self._ended.wait(timeout)
