@@ -220,9 +220,7 @@ def _server_arguments(
     return [*arguments, "--read-only"] if read_only else arguments
 
 
-def doctor(
-    call: Call,
-) -> None:
+def doctor(call: Call) -> None:
     """Say what is right and what is wrong with the installation and the memory; ends with 1 when something is."""
     findings = []
     console = screen()

@@ -8,16 +8,7 @@ from typing import Annotated, Any, Literal
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import (
-    amount,
-    indented,
-    note,
-    one_line,
-    print_json,
-    progress,
-    screen,
-    text,
-)
+from rlm_mem.cli.terminal import amount, indented, note, one_line, print_json, progress, screen, text
 from rlm_mem.continuum.answers import MemoryHit
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
@@ -32,10 +23,7 @@ def consolidate(
     llm: options.Llm = None,
 ) -> None:
     """Promote memories that have proved themselves. Safe to run from cron or a hook, and to repeat."""
-    with (
-        call.open(llm=llm) as memory,
-        progress("consolidating", unit="memories") as seen,
-    ):
+    with call.open(llm=llm) as memory, progress("consolidating", unit="memories") as seen:
         worded_by = memory.llm if llm and llm != "offline" else None
         report = memory.continuum.consolidate(dry_run=dry_run, llm=worded_by, progress=seen)
     if call.json:

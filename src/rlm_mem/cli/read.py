@@ -276,8 +276,7 @@ def _shown(chunk: rlm_mem.Chunk) -> str:
 
 
 def tags(
-    call: Call,
-    limit: Annotated[int | None, option("--limit -n", "N", "Only the commonest.", min=1)] = None,
+    call: Call, limit: Annotated[int | None, option("--limit -n", "N", "Only the commonest.", min=1)] = None
 ) -> None:
     """List the tags, the commonest first."""
     with call.open() as memory:
@@ -292,8 +291,7 @@ def tags(
 
 
 def conversations(
-    call: Call,
-    limit: Annotated[int | None, option("--limit -n", "N", "Only the latest.", min=1)] = None,
+    call: Call, limit: Annotated[int | None, option("--limit -n", "N", "Only the latest.", min=1)] = None
 ) -> None:
     """List the conversations."""
     with call.open() as memory:
@@ -349,13 +347,7 @@ def links(
 
 
 def _links_table(rows: list[dict[str, Any]]) -> rich.RenderableType:
-    made = table(
-        "",
-        "link",
-        ("chunk", {"style": "cyan", "overflow": "fold"}),
-        "strength",
-        ("why", FOLDED),
-    )
+    made = table("", "link", ("chunk", {"style": "cyan", "overflow": "fold"}), "strength", ("why", FOLDED))
     for row in rows:
         arrow = "←" if row.get("direction") == "in" else "→"
         made.add_row(
@@ -368,10 +360,7 @@ def _links_table(rows: list[dict[str, Any]]) -> rich.RenderableType:
     return made
 
 
-def history(
-    call: Call,
-    chunk_id: options.ChunkId,
-) -> None:
+def history(call: Call, chunk_id: options.ChunkId) -> None:
     """Show the versions of a chunk."""
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
@@ -381,12 +370,7 @@ def history(
     if call.json:
         print_json(versions)
         return
-    made = table(
-        ("revision", RIGHT),
-        "time",
-        "changed",
-        ("content", {"overflow": "ellipsis", "ratio": 1}),
-    )
+    made = table(("revision", RIGHT), "time", "changed", ("content", {"overflow": "ellipsis", "ratio": 1}))
     made.expand = True
     before: rlm_mem.Chunk | None = None
     for version in versions:
@@ -414,9 +398,7 @@ def _changes(before: rlm_mem.Chunk | None, after: rlm_mem.Chunk) -> str:
     return ", ".join(name for name, changed in differs.items() if changed) or "metadata"
 
 
-def stats(
-    call: Call,
-) -> None:
+def stats(call: Call) -> None:
     """Show how much is remembered."""
     with call.open() as memory:
         figures = memory.store.get_stats()

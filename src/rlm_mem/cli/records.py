@@ -94,10 +94,7 @@ def _full(memory: rlm_mem.Memory, given: str) -> str:
     )
 
 
-def trajectories_show(
-    call: Call,
-    trajectory_id: TrajectoryId = "last",
-) -> None:
+def trajectories_show(call: Call, trajectory_id: TrajectoryId = "last") -> None:
     """Show the steps of one recall: programs, calls, output, outcome."""
     with call.open() as memory:
         trajectory = load_trajectory(memory.store, _full(memory, trajectory_id))
@@ -171,10 +168,7 @@ def trajectories_export(
             raise InvalidQuery(f"{to} exists already", hint="name a new file") from None
 
 
-def trajectories_replay(
-    call: Call,
-    trajectory_id: TrajectoryId = "last",
-) -> None:
+def trajectories_replay(call: Call, trajectory_id: TrajectoryId = "last") -> None:
     """Run the recorded programs again on the memory as it is now, with no model, and compare the answers."""
     with call.open() as memory:
         from rlm_mem.recall.replaying import (

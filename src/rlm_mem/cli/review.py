@@ -42,10 +42,7 @@ def review_list(
     console.print(text(amount(len(cases), "case"), "dim"))
 
 
-def review_show(
-    call: Call,
-    case_id: CaseId,
-) -> None:
+def review_show(call: Call, case_id: CaseId) -> None:
     """Show a case: question, figures, evidence, counter-evidence, history, decisions."""
     with call.open() as memory:
         case = memory.continuum.review.case(_full(memory, case_id))
@@ -85,12 +82,7 @@ def _outcome(case_id: str, change: Change, kept: str) -> str:
     return f"{change.entry} is {change.tier_to or kept}"
 
 
-def review_approve(
-    call: Call,
-    case_id: CaseId,
-    reviewer: Reviewer,
-    reason: Reason,
-) -> None:
+def review_approve(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
     """Approve: into the core, it still holds, or (a proposal) the newer memory replaces or contradicts the older."""
     with call.open() as memory:
         case_id = _full(memory, case_id)
@@ -112,12 +104,7 @@ def review_defer(
     call.report({"deferred": case_id, "days": days}, f"deferred for {amount(days, 'day')}")
 
 
-def review_reject(
-    call: Call,
-    case_id: CaseId,
-    reviewer: Reviewer,
-    reason: Reason,
-) -> None:
+def review_reject(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
     """Reject: the memory stays where it is, goes back to mid where it was asked whether it still holds; of a proposal
     both memories stay.
     """
