@@ -85,10 +85,10 @@ def trace_use(
         if hasattr(used, "meta"):
             meta = used.meta
             confidence = meta.confidence_score
-            told = f"{meta.successes} of {meta.usage_count} uses went well, "
+            uses = f"{meta.successes} of {meta.usage_count} uses went well, "
         else:
-            confidence, told = used.metadata.confidence, ""
-    call.report({"confidence": confidence}, f"{told}confidence {confidence:.2f}")
+            confidence, uses = used.metadata.confidence, ""
+    call.report({"confidence": confidence}, f"{uses}confidence {confidence:.2f}")
 
 
 def tier_list(

@@ -501,7 +501,7 @@ class ReviewQueue:
         return self._changes.draft(
             op,
             entry or case.entry,
-            _told(made),
+            _decided_by(made),
             edits,
             details={"case": case.id, "reviewer": made.reviewer},
             **more,
@@ -523,9 +523,9 @@ class ReviewQueue:
             checks = low_to_ultra(entry.meta)
             if not all_met(checks):
                 raise InvalidMemory(f"{entry.key} does not meet the rule any more: {unmet(checks)}")
-            return self._to_core(entry, _told(made))
+            return self._to_core(entry, _decided_by(made))
         if made.decision == "rejected" and kind == "retain":
-            return self._to_mid(entry, _told(made))
+            return self._to_mid(entry, _decided_by(made))
         return [], {}
 
     def _to_core(self, entry: TieredMemory, reason: str) -> tuple[list[Edit], dict[str, Any]]:
@@ -579,7 +579,7 @@ class ReviewQueue:
         )
 
 
-def _told(made: Decision) -> str:
+def _decided_by(made: Decision) -> str:
     return f"{made.decision} by {made.reviewer}: {made.reason}"
 
 

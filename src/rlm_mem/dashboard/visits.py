@@ -256,7 +256,7 @@ class EachNamespace(Generic[_T]):
             return kept.made
 
 
-def screen(
+def page_route(
     state: ServerState,
     path: str,
     handler: Handler,
@@ -303,7 +303,7 @@ def screen(
     return Route(path, serve, methods=[method], include_in_schema=False)
 
 
-def namespaces_screen(state: ServerState) -> Route:
+def namespaces_route(state: ServerState) -> Route:
     """The page on which a browser chooses one of the namespaces that its token reaches."""
 
     async def serve(request: Request) -> Response:

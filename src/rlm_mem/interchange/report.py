@@ -132,8 +132,8 @@ class FolderReport(_Report):
             (len(self.restored), "restored"), (len(self.archived), "archived"), (self.unchanged, "unchanged"),
             (len(self.refused), "refused"),
         ]  # fmt: skip
-        told = ", ".join(f"{count:,} {word}" for count, word in counts if count) or "no files"
-        return f"{self.folder}: {told}"
+        shown = ", ".join(f"{count:,} {word}" for count, word in counts if count) or "no files"
+        return f"{self.folder}: {shown}"
 
 
 @dataclass

@@ -155,13 +155,13 @@ def serve_all(
             webbrowser.open(link)
 
         def hand_over() -> Awaitable[bool]:
-            told = {
+            kept = {
                 "token": token,
                 "source": token_source,
                 "logins": keys.logins(),
                 "choices": keys.choices(),
             }
-            return start_successor(socket_, told)
+            return start_successor(socket_, kept)
 
         running = Running(app, network, metrics, state, drain_seconds)
         running.on_replace = hand_over
