@@ -1,4 +1,4 @@
-"""RLM-MEM: long-term memory for LLM agents, kept as plain files and questioned by programs that a model writes."""
+"""RLM-MEM: long-term memory for LLM agents, kept as plain files and queried by programs that a model writes."""
 
 from __future__ import annotations
 
