@@ -46,8 +46,6 @@ if TYPE_CHECKING:
     from rlm_mem.results import UndoneChange
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["AsyncContinuum", "AsyncMemory", "AsyncRecallSession", "RunStream"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
 R = TypeVar("R")

@@ -18,27 +18,6 @@ from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.record import FrozenRecord
 
-__all__ = [
-    "Config",
-    "ContinuumConfig",
-    "IngestConfig",
-    "LLMConfig",
-    "PostgresConfig",
-    "LogConfig",
-    "RecallConfig",
-    "SandboxConfig",
-    "SearchConfig",
-    "SecretAction",
-    "SecretsConfig",
-    "StoreConfig",
-    "TelemetryConfig",
-    "TypesConfig",
-    "UpdatesConfig",
-    "parse_setting",
-    "locate",
-    "user_data_brain",
-]
-
 _FOLDERS_OF_BRAIN = ("memory", "personalities", "sliders", "gauges", "persona")
 
 

@@ -13,8 +13,6 @@ from rlm_mem.errors import RlmMemError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["BACKENDS", "GAUGES", "IMPORTERS", "PROVIDERS", "Extension", "extension", "extensions"]
-
 BACKENDS = "rlm_mem.backends"
 """Store backends, by the scheme of their places: ``Class(place, config, read_only=…)``, a ``Backend``."""
 
