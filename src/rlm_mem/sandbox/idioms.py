@@ -427,13 +427,22 @@ class Rewriter(ast.NodeTransformer):
             return ast.copy_location(call_of("_rlm_b_locals"), node)
         return node
 
+    def visit_Assert(self, node: ast.Assert) -> ast.AST:
+        self.generic_visit(node)
+        if node.msg is not None and not _is_text(node.msg):
+            node.msg = ast.copy_location(self._formatted(node.msg), node.msg)
+        return node
+
     def _take_one_text(self, node: ast.Call) -> None:
         """``ValueError(5)`` → ``ValueError(f'{5}')``: an exception of Monty takes one text or nothing."""
         several = len(node.args) > 1 or isinstance(node.args[0], ast.Starred)
         if several or not _is_text(node.args[0]):
             given = ast.Tuple(node.args, ast.Load()) if several else node.args[0]
-            self.changed = True
-            node.args = [ast.copy_location(ast.JoinedStr([ast.FormattedValue(given, -1)]), node)]
+            node.args = [ast.copy_location(self._formatted(given), node)]
+
+    def _formatted(self, value: ast.expr) -> ast.expr:
+        self.changed = True
+        return ast.JoinedStr([ast.FormattedValue(value, -1)])
 
     def _renamed(self, node: ast.Call, piece: str) -> ast.Call:
         self._use(piece)
