@@ -37,7 +37,7 @@ from rlm_mem.sandbox.engine import (
 )
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idioms import only_reads
-from rlm_mem.sandbox.policy import may_reach_interpreter, names_of
+from rlm_mem.sandbox.policy import ProgramNames, may_reach_interpreter
 from rlm_mem.sandbox.values import TooLarge, Variable, plain
 
 GRACE_SECONDS = 0.3
@@ -252,7 +252,7 @@ class CPythonEngine:
     ) -> Any:
         """Run one program (see the protocol)."""
         with self._busy:
-            used = names_of(tree)
+            used = ProgramNames(tree)
             restored_builtins = [
                 name for name in self._bound & used.functions - used.bound if hasattr(builtins, name)
             ]

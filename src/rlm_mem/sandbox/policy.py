@@ -217,11 +217,6 @@ def _identifiers(node: ast.AST) -> Iterator[str]:
             yield from (part for part in value if isinstance(part, str))
 
 
-def names_of(tree: ast.AST) -> ProgramNames:
-    """Return the names of a program."""
-    return ProgramNames(tree)
-
-
 def variable_name(name: str) -> str:
     """The program's name of a variable that the sandbox keeps under ``name``."""
     plain = name.removesuffix(_ALIAS)
@@ -486,7 +481,7 @@ def check_program(
             hint="send a shorter program and read texts with read_chunk instead of pasting them",
         )
     tree = program_tree(code)
-    check_names(names_of(tree))
+    check_names(ProgramNames(tree))
     first: SandboxViolation | None = None
     for violation in _violations(tree, importable, reserved, deadline):
         if first is None or (violation.line or 0) < (first.line or 0):
