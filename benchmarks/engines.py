@@ -19,13 +19,13 @@ from support import Report, arguments, timed
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULES = {
-    "monty": ("monty", "monty_launcher", "pool"),
+    "monty": ("monty", "monty_launcher"),
     "monty, its dialect layer": (
-        *("idioms", "idiom_generators", "idiom_imports", "idiom_rewriter", "idiom_tables"),
+        *("idioms", "idiom_generators", "idiom_tables"),
         *("prelude", "prelude_modules"),
     ),
     "cpython": ("cpython", "cpython_worker", "seccomp", "wire"),
-    "both": ("engine", "crossing", "names", "policy", "reaper", "watchdog", "values", "hints", "guarantees"),
+    "both": ("engine", "policy", "values", "hints", "guarantees"),
 }
 IDLE_SESSIONS = 5
 

@@ -1,7 +1,9 @@
-"""RLM-MEM: long-term memory for LLM agents, kept as plain files and questioned by programs that a model writes."""
+"""RLM-MEM: long-term memory for LLM agents, kept as plain files and queried by programs that a model writes."""
 
 from __future__ import annotations
 
+from rlm_mem import errors
+from rlm_mem.errors import *  # noqa: F403 - the whole tree of errors, which everything but the help loads
 from rlm_mem.lazy import loader
 
 TYPE_CHECKING = False
@@ -11,42 +13,6 @@ if TYPE_CHECKING:
     from rlm_mem.aio import AsyncContinuum, AsyncMemory, AsyncRecallSession, RunStream
     from rlm_mem.chunk import Chunk, ChunkLinks, ChunkMetadata
     from rlm_mem.config import Config, SecretAction
-    from rlm_mem.errors import (
-        AccessDenied,
-        BudgetError,
-        ConflictError,
-        CorruptStore,
-        InputError,
-        InvalidChunk,
-        InvalidChunkId,
-        InvalidConfig,
-        InvalidLink,
-        InvalidMemory,
-        InvalidQuery,
-        MaxIterationsError,
-        ModelError,
-        ModelOverloaded,
-        ModelRefused,
-        ModelTimeout,
-        ModelUnavailable,
-        NamespaceError,
-        NotFoundError,
-        ProgramError,
-        RlmMemError,
-        SandboxCrashed,
-        SandboxError,
-        SandboxViolation,
-        ServerAway,
-        SessionBusy,
-        SessionCancelled,
-        SessionComplete,
-        StorageError,
-        StoreClosed,
-        StoreFull,
-        StoreLocked,
-        StoreReadOnly,
-        TimeoutError,
-    )
     from rlm_mem.ingest.remember import RememberResult
     from rlm_mem.interchange.report import FolderReport
     from rlm_mem.memory import Memory
@@ -112,42 +78,9 @@ __all__ = [
     "Event",
     "Hud",
     "Stats",
-    "RlmMemError",
-    "InputError",
-    "InvalidChunkId",
-    "InvalidChunk",
-    "InvalidLink",
-    "InvalidMemory",
-    "InvalidQuery",
-    "InvalidConfig",
-    "NamespaceError",
-    "NotFoundError",
-    "AccessDenied",
-    "ConflictError",
-    "StorageError",
-    "StoreLocked",
-    "StoreReadOnly",
-    "StoreFull",
-    "StoreClosed",
-    "ServerAway",
-    "CorruptStore",
-    "SandboxError",
-    "SandboxViolation",
-    "ProgramError",
-    "SessionBusy",
-    "SessionCancelled",
-    "SessionComplete",
-    "TimeoutError",
-    "SandboxCrashed",
-    "BudgetError",
-    "MaxIterationsError",
-    "ModelError",
-    "ModelUnavailable",
-    "ModelTimeout",
-    "ModelRefused",
-    "ModelOverloaded",
     "__version__",
 ]
+__all__ += errors.__all__
 
 __getattr__ = loader(
     __name__,
@@ -173,42 +106,6 @@ __getattr__ = loader(
         "store.core.findings": ("Finding",),
         "store.core.integrity": ("Repair",),
         "results": ("Checkpoint", "Event", "Hud", "Stats"),
-        "errors": (
-            "BudgetError",
-            "AccessDenied",
-            "ConflictError",
-            "CorruptStore",
-            "InputError",
-            "InvalidChunk",
-            "InvalidChunkId",
-            "InvalidConfig",
-            "InvalidLink",
-            "InvalidMemory",
-            "InvalidQuery",
-            "MaxIterationsError",
-            "ModelError",
-            "ModelOverloaded",
-            "ModelRefused",
-            "ModelTimeout",
-            "ModelUnavailable",
-            "NamespaceError",
-            "NotFoundError",
-            "ProgramError",
-            "RlmMemError",
-            "SandboxCrashed",
-            "SandboxError",
-            "SandboxViolation",
-            "SessionBusy",
-            "SessionCancelled",
-            "SessionComplete",
-            "ServerAway",
-            "StorageError",
-            "StoreClosed",
-            "StoreFull",
-            "StoreLocked",
-            "StoreReadOnly",
-            "TimeoutError",
-        ),
     },
 )
 

@@ -46,11 +46,8 @@ if TYPE_CHECKING:
     from rlm_mem.results import UndoneChange
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["AsyncContinuum", "AsyncMemory", "AsyncRecallSession", "RunStream"]
-
 P = ParamSpec("P")
 T = TypeVar("T")
-S = TypeVar("S")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 

@@ -18,17 +18,6 @@ from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.chunk.types import shown
 from rlm_mem.errors import InputError, InvalidChunk, InvalidQuery
 
-__all__ = [
-    "check_flag",
-    "check_function",
-    "check_items",
-    "check_kind",
-    "check_path",
-    "check_since",
-    "check_words",
-    "not_copied",
-]
-
 _Kind = TypeVar("_Kind")
 _Function = TypeVar("_Function", bound=Callable[..., Any] | None)
 

@@ -14,31 +14,9 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct, field, structs
 
-from rlm_mem.dsn import checked_place, shown_dsn
+from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.record import FrozenRecord
-
-__all__ = [
-    "Config",
-    "ContinuumConfig",
-    "IngestConfig",
-    "LLMConfig",
-    "PostgresConfig",
-    "LogConfig",
-    "RecallConfig",
-    "SandboxConfig",
-    "SearchConfig",
-    "SecretAction",
-    "SecretsConfig",
-    "StoreConfig",
-    "TelemetryConfig",
-    "TypesConfig",
-    "UpdatesConfig",
-    "parse_setting",
-    "locate",
-    "locate_brain",
-    "user_data_brain",
-]
 
 _FOLDERS_OF_BRAIN = ("memory", "personalities", "sliders", "gauges", "persona")
 
@@ -562,27 +540,6 @@ def user_data_brain(environ: Mapping[str, str] | None = None) -> Path:
     return Path(env.get("HOME") or Path.home()) / ".local" / "share" / "rlm-mem" / "brain"
 
 
-def locate_brain(
-    path: Path | str | None = None,
-    *,
-    cwd: Path | None = None,
-    environ: Mapping[str, str] | None = None,
-) -> Path:
-    """The brain that a command uses: the argument, ``RLM_MEM_BRAIN``, the nearest ``brain/`` with a store upwards
-    from the working folder, else the brain of the user's data folder.
-
-    Raises:
-        InvalidConfig: a database is named (see ``locate``).
-    """
-    place = locate(path, cwd=cwd, environ=environ)
-    if isinstance(place, str):
-        raise InvalidConfig(
-            f"{shown_dsn(place)} is a database: this needs the folder of a brain",
-            hint="name one with --brain PATH or RLM_MEM_BRAIN",
-        )
-    return place
-
-
 def _is_brain(folder: Path) -> bool:
     """Whether a folder named ``brain`` belongs to this program, judged by its content."""
     return (folder / "config.toml").is_file() or any((folder / name).is_dir() for name in _FOLDERS_OF_BRAIN)
@@ -594,7 +551,8 @@ def locate(
     cwd: Path | None = None,
     environ: Mapping[str, str] | None = None,
 ) -> Path | str:
-    """As ``locate_brain``, but a database may be named too: a DSN (``postgresql://…``) is returned as it is.
+    """The brain that a command uses: the argument, ``RLM_MEM_BRAIN``, the nearest ``brain/`` with a store upwards
+    from the working folder, else the brain of the user's data folder. A DSN (``postgresql://…``) is returned as it is.
 
     Raises:
         InvalidConfig: the address is of another kind, such as ``mysql://…``.

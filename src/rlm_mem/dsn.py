@@ -9,8 +9,6 @@ from pathlib import Path
 from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.extensions import BACKENDS, extension
 
-__all__ = ["checked_path", "checked_place", "is_dsn", "scheme_of", "shown_dsn"]
-
 _SCHEMES = ("postgresql://", "postgres://")
 _SECRET = r"(?i)\b((?:ssl)?password|passfile)=[^&\s]*"
 _ACCEPTED = "name a folder, or postgresql://USER@HOST:PORT/DATABASE"

@@ -13,8 +13,6 @@ from rlm_mem.errors import RlmMemError
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-__all__ = ["BACKENDS", "GAUGES", "GROUPS", "IMPORTERS", "PROVIDERS", "Extension", "extension", "extensions"]
-
 BACKENDS = "rlm_mem.backends"
 """Store backends, by the scheme of their places: ``Class(place, config, read_only=…)``, a ``Backend``."""
 
@@ -26,8 +24,6 @@ IMPORTERS = "rlm_mem.importers"
 
 PROVIDERS = "rlm_mem.providers"
 """Model providers, by the prefix of model names: ``provider(model, settings)``, which returns a model."""
-
-GROUPS = (BACKENDS, GAUGES, IMPORTERS, PROVIDERS)
 
 
 class Extension:

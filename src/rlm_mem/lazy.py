@@ -10,8 +10,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logging import Logger
 
-__all__ = ["loader", "logger"]
-
 
 def loader(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[str], object]:
     """A function for a package to assign to ``__getattr__``; type checkers read the imports under ``TYPE_CHECKING``.

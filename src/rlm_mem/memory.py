@@ -49,8 +49,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import Filters
     from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version
 
-__all__ = ["Memory"]
-
 
 class Memory:
     """Long-term memory of an agent: one namespace of a brain.

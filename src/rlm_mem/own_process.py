@@ -9,8 +9,6 @@ import gc
 import os
 import sys
 
-__all__ = ["environment_of_programs", "prepare", "speak_utf8"]
-
 _ONE_THREAD = "OPENBLAS_NUM_THREADS"
 """numpy comes with OpenBLAS, which starts a thread for each processor when it is loaded; these spin for longer than
 loading takes. Only linear algebra uses them, and the package has none. A program that imports the package keeps them

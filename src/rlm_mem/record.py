@@ -15,8 +15,6 @@ from msgspec import NODEFAULT, Struct, structs
 if TYPE_CHECKING:
     import dataclasses
 
-__all__ = ["FrozenRecord", "MutableRecord"]
-
 
 @cache
 def _dataclass_fields(kind: type[Struct]) -> dict[str, dataclasses.Field[Any]]:

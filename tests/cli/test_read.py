@@ -154,7 +154,7 @@ def test_search_prints_no_more_text_than_was_asked_for(run: Run, notes: Notes) -
 def test_search_refuses_an_unknown_unit(run: Run, notes: Notes) -> None:
     ran = run("search", "tea", "--by", "page")
     assert ran.code == 2
-    assert "chunk, segment or conversation" in ran.err
+    assert "not one of 'chunk', 'segment', 'conversation'" in ran.err
 
 
 def test_an_empty_result_is_not_a_failure(run: Run, notes: Notes) -> None:

@@ -13,6 +13,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from rlm_mem.models.scripted import ScriptedLLM
+from rlm_mem.operations import runs
 from rlm_mem.operations.state import ServerState
 from tests.server.api import API, BEARER, serving
 from tests.server.test_api_chunks import refused
@@ -204,7 +205,6 @@ def test_a_client_that_leaves_ends_its_run_at_once(served: tuple[Any, ServerStat
 
     anyio.run(leave)
     (run,) = state.runs.list()
-    assert run.cancelling
     assert run.wait(20), "nobody waits for the model"
     gate.open.set()
     assert (run.state, [one.kind for one in run.events if one.kind != "text"]) == ("cancelled", ["error"])
@@ -257,10 +257,12 @@ def test_a_question_has_words(client: TestClient, path: str) -> None:
         assert "question" in refused(client.post(path, json={"question": question}), 422)["detail"]
 
 
-def test_too_many_runs_at_once_are_refused(served: tuple[Any, ServerState]) -> None:
+def test_too_many_runs_at_once_are_refused(
+    served: tuple[Any, ServerState], monkeypatch: pytest.MonkeyPatch
+) -> None:
     app, state = served
     gate = state.memory._llm = Gate(*[ANSWER] * 50)  # type: ignore[assignment]
-    state.runs._most = 3
+    monkeypatch.setattr(runs, "_MOST_RUNS", 3)
     with TestClient(app, API, headers=BEARER) as client:
         begun = [client.post("recall", json={"question": "?a", "background": True}) for _ in range(4)]
         assert [answer.status_code for answer in begun] == [202, 202, 202, 409]

@@ -7,8 +7,6 @@ from typing import Any
 
 from rlm_mem.access.grants import Caller
 
-__all__ = ["NEEDED", "client_of", "set_client"]
-
 _KEY = "rlm_mem.client"
 #: Key of the ASGI scope for the permission that a refused request lacked.
 NEEDED = "rlm_mem.needed"

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from rlm_mem.models.base import LLM
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["ConfinedMemory", "JoinedMemory", "WholeMemory"]
-
 
 class _View(Memory):
     """A memory that shares files, connections and model with the one that a server has opened."""

@@ -9,17 +9,6 @@ from typing import Literal, get_args
 from rlm_mem.chunk import check_namespace
 from rlm_mem.errors import AccessDenied, InputError, NamespaceError
 
-__all__ = [
-    "NOBODY",
-    "OWNER",
-    "PERMISSIONS",
-    "Access",
-    "Caller",
-    "Permission",
-    "check_patterns",
-    "check_permissions",
-]
-
 Permission = Literal["read", "write", "review", "admin", "metrics"]
 
 #: What each permission includes; everything else is refused.

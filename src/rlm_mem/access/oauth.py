@@ -23,12 +23,8 @@ from rlm_mem.access.grants import PERMISSIONS, Access, Permission, check_pattern
 from rlm_mem.access.tokens import OAUTH
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
 
-__all__ = ["NAMESPACES_CLAIM", "SCOPES", "ResourceServer"]
-
 NAMESPACES_CLAIM = "rlm_mem_namespaces"
 _SCOPE = "rlm-mem:"
-#: The scopes that a client may ask for.
-SCOPES = tuple(f"{_SCOPE}{name}" for name in PERMISSIONS)
 
 #: Signatures with a secret key are refused: whoever can verify one could also make one.
 _ALGORITHMS = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA")

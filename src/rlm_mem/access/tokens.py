@@ -38,8 +38,6 @@ from rlm_mem.errors import (
 )
 from rlm_mem.store.core.files import Signature, signature, write_atomic
 
-__all__ = ["OAUTH", "PREFIX", "TokenFile", "TokenRecord", "token_path"]
-
 #: Prefix of every token, so that scanners for secrets find leaked ones.
 PREFIX = "rlm_mem_token_"
 

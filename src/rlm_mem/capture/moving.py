@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["MovedChunk", "move_chunks"]
-
 
 @dataclass(frozen=True, slots=True)
 class MovedChunk:

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-__all__ = ["PROJECTS", "Project", "project_of"]
-
 #: Prefix of the namespaces of projects.
 PROJECTS = "project/"
 

@@ -22,8 +22,6 @@ from rlm_mem.text import blocks as structure
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import blocks, units
 
-__all__ = ["RULES_FILE", "SHIPPED", "Kept", "CaptureLimits", "Rules", "load_limits", "load_rules"]
-
 #: Name of the file in a brain folder that replaces the shipped rules.
 RULES_FILE = "capture.toml"
 #: The shipped rules.

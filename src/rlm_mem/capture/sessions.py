@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from rlm_mem.config import SecretsConfig
     from rlm_mem.memory import Memory
 
-__all__ = [
-    "CAPTURED",
-    "Captured",
-    "Session",
-    "capture_messages",
-    "capture_transcript",
-    "screened",
-    "state_name",
-]
-
 #: Tag of captured memories.
 CAPTURED = "captured"
 

@@ -15,8 +15,6 @@ from typing import Any, Literal
 
 from rlm_mem.errors import StorageError
 
-__all__ = ["SessionMessage", "Part", "read_part"]
-
 Speaker = Literal["user", "agent"]
 
 _MAX_BYTES = 64_000_000  # read by one call; the rest is read by the next one

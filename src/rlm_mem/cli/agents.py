@@ -215,14 +215,12 @@ def _server_arguments(
         arguments += ["--namespace", call.namespace]
     else:
         arguments += clients.project_arguments(client, committed=committed)
-    if options.every_tool(tools):
+    if tools == "all":
         arguments += ["--tools", "all"]
     return [*arguments, "--read-only"] if read_only else arguments
 
 
-def doctor(
-    call: Call,
-) -> None:
+def doctor(call: Call) -> None:
     """Say what is right and what is wrong with the installation and the memory; ends with 1 when something is."""
     findings = []
     console = screen()

@@ -90,9 +90,7 @@ def restore(
         )
 
 
-def vacuum(
-    call: Call,
-) -> None:
+def vacuum(call: Call) -> None:
     """Free the space that the index does not need; safe while others use the memory."""
     with call.working("packing the index", "steps") as (memory, update):
         done = give_back(memory.store, progress=update)

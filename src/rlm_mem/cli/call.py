@@ -21,8 +21,6 @@ from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import NotFoundError
 
-__all__ = ["BrainCall", "Call", "JsonCall", "Where", "shown_place", "with_shared_options"]
-
 
 @dataclass(frozen=True)
 class Where:

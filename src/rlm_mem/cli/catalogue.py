@@ -7,8 +7,6 @@ Rich, takes 400 ms. Nothing here imports `typing`, which takes as long to load a
 
 from __future__ import annotations
 
-__all__ = ["FORMER", "OPTIONS", "PANELS", "SUMMARY", "CommandRow", "GroupRow", "find", "rows_of"]
-
 SUMMARY = "Long-term memory for LLM agents: plain files, links, and answers found by programs."
 
 

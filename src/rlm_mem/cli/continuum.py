@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import argument, flag, option
-from rlm_mem.cli.terminal import (
-    amount,
-    indented,
-    note,
-    one_line,
-    print_json,
-    progress,
-    screen,
-    text,
-)
+from rlm_mem.cli.terminal import amount, indented, note, one_line, print_json, progress, screen, text
 from rlm_mem.continuum.answers import MemoryHit
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
@@ -32,10 +23,7 @@ def consolidate(
     llm: options.Llm = None,
 ) -> None:
     """Promote memories that have proved themselves. Safe to run from cron or a hook, and to repeat."""
-    with (
-        call.open(llm=llm) as memory,
-        progress("consolidating", unit="memories") as seen,
-    ):
+    with call.open(llm=llm) as memory, progress("consolidating", unit="memories") as seen:
         worded_by = memory.llm if llm and llm != "offline" else None
         report = memory.continuum.consolidate(dry_run=dry_run, llm=worded_by, progress=seen)
     if call.json:
@@ -115,7 +103,8 @@ def query(
     call: Call,
     goal: Goal,
     kind: Annotated[
-        str, option("--kind", "KIND", "weighted, recent (24 hours), proven (mid) or stable (low).")
+        Literal["weighted", "recent", "proven", "stable"],
+        option("--kind", "KIND", "weighted, recent (24 hours), proven (mid) or stable (low)."),
     ] = "weighted",
     weight: Annotated[
         list[str] | None,
@@ -147,10 +136,8 @@ def query(
             hits = queries.recent(goal, limit=limit)
         elif kind == "proven":
             hits = queries.proven(goal, limit=limit)
-        elif kind == "stable":
-            hits = queries.stable(task_type, goal=goal, limit=limit)
         else:
-            raise InvalidQuery(f"--kind {kind} is not known: use weighted, recent, proven or stable")
+            hits = queries.stable(task_type, goal=goal, limit=limit)
     if call.json:
         print_json({"hits": hits, "core": core})
         return

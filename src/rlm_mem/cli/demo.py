@@ -21,10 +21,7 @@ from rlm_mem.cli.steps import show_step
 from rlm_mem.cli.terminal import amount, plain, print_json, progress, screen, text
 
 
-def demo(
-    call: BrainCall,
-    llm: options.Llm = None,
-) -> None:
+def demo(call: BrainCall, llm: options.Llm = None) -> None:
     """Show what this does: remember a team's notes of half a year, and answer questions about them.
 
     It works in a folder of its own that is gone afterwards; --brain keeps it.

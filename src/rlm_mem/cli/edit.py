@@ -158,10 +158,7 @@ def update(
     _update(call, chunk_id, changes, revision, secrets)
 
 
-def edit(
-    call: Call,
-    chunk_id: options.ChunkId,
-) -> None:
+def edit(call: Call, chunk_id: options.ChunkId) -> None:
     """Change the content of a chunk in your editor (VISUAL or EDITOR)."""
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
@@ -342,6 +339,5 @@ def _report(
         raise errors[0]
     if failed:
         raise NotFoundError(
-            f"{missing}: {', '.join(failed)}",
-            hint="rlm-mem list, or rlm-mem list --archived, shows the ids",
+            f"{missing}: {', '.join(failed)}", hint="rlm-mem list, or rlm-mem list --archived, shows the ids"
         )

@@ -93,11 +93,7 @@ def rules(
     found = load_rules(place if isinstance(place, Path) else None)
     if call.json:
         print_json(
-            {
-                "file": str(found.where),
-                "limits": found.limits,
-                "rules": [rule for rule, _ in found.rules],
-            }
+            {"file": str(found.where), "limits": found.limits, "rules": [rule for rule, _ in found.rules]}
         )
         return
     note(f"from {found.where}")
@@ -105,8 +101,7 @@ def rules(
 
 
 def try_(
-    call: BrainCall,
-    transcript: Annotated[Path, argument("FILE", "A transcript of a coding agent.")],
+    call: BrainCall, transcript: Annotated[Path, argument("FILE", "A transcript of a coding agent.")]
 ) -> None:
     """Show what the rules would keep of a transcript, secrets hidden; nothing is written."""
     place = call.place

@@ -9,8 +9,6 @@ import rlm_mem
 from rlm_mem.chunk import is_chunk_id
 from rlm_mem.errors import InputError, NotFoundError
 
-__all__ = ["full_id", "full_ids", "known_id", "no_chunk", "quarantined_id"]
-
 _SHOWN = 8
 _TYPED = re.compile(r"[A-Za-z0-9_-]{1,200}")
 

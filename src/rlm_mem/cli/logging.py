@@ -8,8 +8,6 @@ from pathlib import Path
 from rlm_mem.config import Config, LogConfig, locate
 from rlm_mem.errors import InvalidConfig, RlmMemError
 
-__all__ = ["log_lines"]
-
 
 def log_lines(brain: Path | str | None, level: str | None, form: str | None) -> None:
     """Set up logging if it is configured; otherwise Python's default prints warnings.

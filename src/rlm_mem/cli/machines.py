@@ -125,11 +125,7 @@ def shards_list(call: BrainCall) -> None:
     screen().print(rows)
 
 
-def shards_assign(
-    call: BrainCall,
-    namespace: Name,
-    to: ToDatabase,
-) -> None:
+def shards_assign(call: BrainCall, namespace: Name, to: ToDatabase) -> None:
     """Assign a namespace that is not in the directory yet to a database."""
     _databases().assign(_directory(call), namespace, to)
     call.report(

@@ -71,10 +71,7 @@ _LINKS = flag(
 )
 
 
-def check(
-    call: Call,
-    links: Annotated[bool, _LINKS] = False,
-) -> None:
+def check(call: Call, links: Annotated[bool, _LINKS] = False) -> None:
     """Check files, links and index against each other, changing nothing; ends with 1 on findings."""
     with call.working("checking", "files") as (memory, update):
         findings = memory.check(progress=update)
@@ -141,9 +138,7 @@ def _show_repairs(repairs: Sequence[Repair], *, applied: bool, again: str) -> No
     console.print(text(summary + (f"; {yours} for you to decide" if yours else ""), "bold"))
 
 
-def rebuild(
-    call: Call,
-) -> None:
+def rebuild(call: Call) -> None:
     """Rebuild the index from the files."""
     with call.working("indexing", "files") as (memory, update):
         report = memory.rebuild_index(progress=update)
@@ -179,9 +174,7 @@ def _unreadable(report: SyncReport) -> None:
         screen().print(text(f"unreadable  {path}  (rlm-mem store check says why)", "yellow"))
 
 
-def checkpoint(
-    call: Call,
-) -> None:
+def checkpoint(call: Call) -> None:
     """Write into the files what only the index knows: access counts, and the JSON views."""
     with call.open() as memory:
         report = memory.store.checkpoint()

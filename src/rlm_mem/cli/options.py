@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
 from rlm_mem.config import SecretAction
-from rlm_mem.errors import InputError
 
 WHERE = "Where"
 FILTER = "Filters"
@@ -100,24 +99,15 @@ OfOrigin = Annotated[
     str | None, option("--origin", "ORIGIN", "Came as: person, agent, tool, import or web.", FILTER)
 ]
 OfTrust = Annotated[
-    str | None,
-    option("--trust", "LEVEL", "Trusted at least so far: untrusted, ordinary or trusted.", FILTER),
+    str | None, option("--trust", "LEVEL", "Trusted at least so far: untrusted, ordinary or trusted.", FILTER)
 ]
 
 _SHORT = "the beginning of it, or of its last part, is enough."
 ChunkId = Annotated[str, argument("ID", f"A chunk id; {_SHORT}")]
 ChunkIds = Annotated[list[str], argument("ID...", f"Chunk ids; of each {_SHORT}")]
 
-Tools = Annotated[str, option("--tools", "WHICH", "default: the ten that agents need; all: every one.")]
+Tools = Annotated[
+    Literal["default", "all"],
+    option("--tools", "WHICH", "default: the ten that agents need; all: every one."),
+]
 ReadOnly = Annotated[bool, flag("--read-only", "Offer only tools that change no memory.")]
-
-
-def every_tool(tools: str) -> bool:
-    """Whether ``--tools`` asks for every tool.
-
-    Raises:
-        InputError: it names neither ``default`` nor ``all``.
-    """
-    if tools not in ("default", "all"):
-        raise InputError(f"--tools is {tools!r}", hint="use default or all")
-    return tools == "all"

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Sequence
 
 from rlm_mem.cli.catalogue import OPTIONS, PANELS, SUMMARY, GroupRow, find, rows_of
 
-__all__ = ["help_for", "overview"]
-
 _MIN_WIDTH = 44
 _MAX_WIDTH = 120
 _HELP = ("--help", "-h")

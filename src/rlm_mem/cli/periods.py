@@ -10,8 +10,6 @@ from rlm_mem.cli.options import FILTER, option
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.text.dates import DateMention, find_dates
 
-__all__ = ["AsOf", "Since", "Until", "day_of"]
-
 _STAMP = re.compile(r"\d{4}-\d\d-\d\d(?:[T ].*)?", re.DOTALL)
 _AGO = re.compile(r"(.{1,30}?)\s+(?:ago|back|earlier)", re.IGNORECASE | re.DOTALL)
 _MAX_CHARS = 60

@@ -41,9 +41,7 @@ def show(
     console.print(text(prompt.rstrip("\n")), soft_wrap=not console.is_terminal)
 
 
-def list_(
-    call: Call,
-) -> None:
+def list_(call: Call) -> None:
     """List the modes, the sliders and the gauges that there are."""
     with _files(call) as files:
         library = Library(files)
@@ -77,10 +75,7 @@ def list_(
     console.print(text(f"gauges  {', '.join(gauges)}"))
 
 
-def slider(
-    call: Call,
-    dimension: Annotated[str, argument("SLIDER", "Its name.")],
-) -> None:
+def slider(call: Call, dimension: Annotated[str, argument("SLIDER", "Its name.")]) -> None:
     """Show what a slider controls and what its values mean."""
     with _files(call) as files:
         known = Library(files).slider(dimension)
@@ -99,9 +94,7 @@ def slider(
 
 
 def use(
-    call: Call,
-    mode: Annotated[str, argument("MODE", "For example research.")],
-    session: Session = "default",
+    call: Call, mode: Annotated[str, argument("MODE", "For example research.")], session: Session = "default"
 ) -> None:
     """Change the mode of a session; it sets the sliders that it names."""
     with _persona(call, session) as persona:

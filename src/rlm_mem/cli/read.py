@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import rlm_mem
 from rlm_mem.chunk import from_epoch
@@ -42,7 +42,8 @@ def search(
     query: Annotated[list[str], argument("QUERY", "What to look for.")],
     limit: Annotated[int, option("--limit -n", "N", "At most this many hits.", min=1, max=1000)] = 10,
     by: Annotated[
-        str, option("--by", "UNIT", "chunk, segment (a turn or a sentence) or conversation.")
+        Literal["chunk", "segment", "conversation"],
+        option("--by", "UNIT", "chunk, segment (a turn or a sentence) or conversation."),
     ] = "chunk",
     explain: Annotated[bool, flag("--explain", "Show the parts of each score.")] = False,
     neighbours: Annotated[
@@ -66,8 +67,6 @@ def search(
     as_of: periods.AsOf = None,
 ) -> None:
     """List the memories that match words, names and dates, best first; no model is involved."""
-    if by not in ("chunk", "segment", "conversation"):
-        raise InvalidQuery(f"--by {by} is not known: use chunk, segment or conversation")
     given: dict[str, Any] = {
         "tags_all": with_tags,
         "tags_any": any_tags,
@@ -277,8 +276,7 @@ def _shown(chunk: rlm_mem.Chunk) -> str:
 
 
 def tags(
-    call: Call,
-    limit: Annotated[int | None, option("--limit -n", "N", "Only the commonest.", min=1)] = None,
+    call: Call, limit: Annotated[int | None, option("--limit -n", "N", "Only the commonest.", min=1)] = None
 ) -> None:
     """List the tags, the commonest first."""
     with call.open() as memory:
@@ -293,8 +291,7 @@ def tags(
 
 
 def conversations(
-    call: Call,
-    limit: Annotated[int | None, option("--limit -n", "N", "Only the latest.", min=1)] = None,
+    call: Call, limit: Annotated[int | None, option("--limit -n", "N", "Only the latest.", min=1)] = None
 ) -> None:
     """List the conversations."""
     with call.open() as memory:
@@ -332,12 +329,12 @@ def links(
     call: Call,
     chunk_id: options.ChunkId,
     kind: Annotated[str | None, option("--type", "TYPE", "Only links of this type.")] = None,
-    direction: Annotated[str, option("--direction", "WAY", "out, in or both.")] = "both",
+    direction: Annotated[
+        Literal["out", "in", "both"], option("--direction", "WAY", "out, in or both.")
+    ] = "both",
     limit: options.Limit = 50,
 ) -> None:
     """Show what a chunk is linked with, and what links to it."""
-    if direction not in ("out", "in", "both"):
-        raise InvalidQuery(f"--direction {direction} is not known: use out, in or both")
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
         if not memory.store.exists(chunk_id):
@@ -350,13 +347,7 @@ def links(
 
 
 def _links_table(rows: list[dict[str, Any]]) -> rich.RenderableType:
-    made = table(
-        "",
-        "link",
-        ("chunk", {"style": "cyan", "overflow": "fold"}),
-        "strength",
-        ("why", FOLDED),
-    )
+    made = table("", "link", ("chunk", {"style": "cyan", "overflow": "fold"}), "strength", ("why", FOLDED))
     for row in rows:
         arrow = "←" if row.get("direction") == "in" else "→"
         made.add_row(
@@ -369,10 +360,7 @@ def _links_table(rows: list[dict[str, Any]]) -> rich.RenderableType:
     return made
 
 
-def history(
-    call: Call,
-    chunk_id: options.ChunkId,
-) -> None:
+def history(call: Call, chunk_id: options.ChunkId) -> None:
     """Show the versions of a chunk."""
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
@@ -382,12 +370,7 @@ def history(
     if call.json:
         print_json(versions)
         return
-    made = table(
-        ("revision", RIGHT),
-        "time",
-        "changed",
-        ("content", {"overflow": "ellipsis", "ratio": 1}),
-    )
+    made = table(("revision", RIGHT), "time", "changed", ("content", {"overflow": "ellipsis", "ratio": 1}))
     made.expand = True
     before: rlm_mem.Chunk | None = None
     for version in versions:
@@ -415,9 +398,7 @@ def _changes(before: rlm_mem.Chunk | None, after: rlm_mem.Chunk) -> str:
     return ", ".join(name for name, changed in differs.items() if changed) or "metadata"
 
 
-def stats(
-    call: Call,
-) -> None:
+def stats(call: Call) -> None:
     """Show how much is remembered."""
     with call.open() as memory:
         figures = memory.store.get_stats()

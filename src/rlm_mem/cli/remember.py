@@ -105,8 +105,7 @@ def remember(
         if not source.text.strip():
             where = f"{source.path} is empty" if source.path is not None else "the text is empty"
             raise InputError(
-                f"{where}: there is nothing to remember",
-                hint="give a text of at least one visible character",
+                f"{where}: there is nothing to remember", hint="give a text of at least one visible character"
             )
 
     if replaces and (folder or len(texts) != 1):

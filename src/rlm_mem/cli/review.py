@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -14,7 +14,6 @@ from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, text
 from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.review import Case
-from rlm_mem.errors import InvalidQuery
 
 CaseId = Annotated[str, argument("ID", "A case of rlm-mem review list, or its beginning.")]
 Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
@@ -24,12 +23,11 @@ Reason = Annotated[str, option("--reason", "TEXT", "Why.")]
 def review_list(
     call: Call,
     status: Annotated[
-        str, option("--status", "STATUS", "open, deferred, approved, rejected or all.")
+        Literal["open", "deferred", "approved", "rejected", "all"],
+        option("--status", "STATUS", "open, deferred, approved, rejected or all."),
     ] = "open",
 ) -> None:
     """List cases, the oldest first."""
-    if status not in ("open", "deferred", "approved", "rejected", "all"):
-        raise InvalidQuery(f"--status {status} is not known: use open, deferred, approved, rejected or all")
     with call.open() as memory:
         cases = memory.continuum.review.cases(None if status == "all" else status)
     if call.json:
@@ -44,10 +42,7 @@ def review_list(
     console.print(text(amount(len(cases), "case"), "dim"))
 
 
-def review_show(
-    call: Call,
-    case_id: CaseId,
-) -> None:
+def review_show(call: Call, case_id: CaseId) -> None:
     """Show a case: question, figures, evidence, counter-evidence, history, decisions."""
     with call.open() as memory:
         case = memory.continuum.review.case(_full(memory, case_id))
@@ -87,12 +82,7 @@ def _outcome(case_id: str, change: Change, kept: str) -> str:
     return f"{change.entry} is {change.tier_to or kept}"
 
 
-def review_approve(
-    call: Call,
-    case_id: CaseId,
-    reviewer: Reviewer,
-    reason: Reason,
-) -> None:
+def review_approve(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
     """Approve: into the core, it still holds, or (a proposal) the newer memory replaces or contradicts the older."""
     with call.open() as memory:
         case_id = _full(memory, case_id)
@@ -114,12 +104,7 @@ def review_defer(
     call.report({"deferred": case_id, "days": days}, f"deferred for {amount(days, 'day')}")
 
 
-def review_reject(
-    call: Call,
-    case_id: CaseId,
-    reviewer: Reviewer,
-    reason: Reason,
-) -> None:
+def review_reject(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
     """Reject: the memory stays where it is, goes back to mid where it was asked whether it still holds; of a proposal
     both memories stay.
     """

@@ -36,7 +36,7 @@ class ServerCall(Where):
             namespace=self.namespace,
             llm=self.llm,
             read_only=self.read_only,
-            every_tool=options.every_tool(self.tools),
+            every_tool=self.tools == "all",
             actor=actor,
             tokens=tokens,
         )

@@ -36,11 +36,7 @@ def list_(
         print_json({"brain": shown_place(place), "settings": settings})
         return
     origins = _origins(config, place)
-    made = table(
-        ("setting", {"style": "cyan"}),
-        ("value", FOLDED),
-        ("from", {"style": "dim"}),
-    )
+    made = table(("setting", {"style": "cyan"}), ("value", FOLDED), ("from", {"style": "dim"}))
     for name, values in settings.items():
         for key, value in values.items():
             made.add_row(f"{name}.{key}", text(_shown(value)), origins.get((name, key), "default"))
@@ -73,9 +69,7 @@ def get(call: BrainCall, setting: Setting) -> None:
 
 
 def set_(
-    call: BrainCall,
-    setting: Setting,
-    value: Annotated[str, argument("VALUE", "Lists: separated by commas.")],
+    call: BrainCall, setting: Setting, value: Annotated[str, argument("VALUE", "Lists: separated by commas.")]
 ) -> None:
     """Write a setting into the config.toml of the brain: rlm-mem config set recall.max_iterations 6.
 

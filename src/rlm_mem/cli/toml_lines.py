@@ -10,8 +10,6 @@ from typing import Any
 
 from rlm_mem.errors import InvalidConfig, StorageError
 
-__all__ = ["read_text", "toml_with_value"]
-
 _HEADER = re.compile(r"\s*\[")
 
 

@@ -85,10 +85,10 @@ def trace_use(
         if hasattr(used, "meta"):
             meta = used.meta
             confidence = meta.confidence_score
-            told = f"{meta.successes} of {meta.usage_count} uses went well, "
+            uses = f"{meta.successes} of {meta.usage_count} uses went well, "
         else:
-            confidence, told = used.metadata.confidence, ""
-    call.report({"confidence": confidence}, f"{told}confidence {confidence:.2f}")
+            confidence, uses = used.metadata.confidence, ""
+    call.report({"confidence": confidence}, f"{uses}confidence {confidence:.2f}")
 
 
 def tier_list(
@@ -111,10 +111,7 @@ def tier_list(
     screen().print(made if found else text("no memories", "dim"))
 
 
-def tier_show(
-    call: Call,
-    key: Key,
-) -> None:
+def tier_show(call: Call, key: Key) -> None:
     """Show a memory whole; counted as an access, not as a use."""
     with call.open() as memory:
         entry = memory.continuum.traces.read(_key(memory, key))
@@ -168,9 +165,7 @@ def tier_undo(
     )
 
 
-def tier_health(
-    call: Call,
-) -> None:
+def tier_health(call: Call) -> None:
     """Show the health of the tiers: populations, consolidation rate, reuse, promotions per month."""
     with call.open() as memory:
         found = memory.continuum.health()
@@ -186,9 +181,7 @@ def tier_health(
     screen().print(made)
 
 
-def tier_check(
-    call: Call,
-) -> None:
+def tier_check(call: Call) -> None:
     """Say which memory files break a rule; take up what was edited by hand. Ends with 1 if any does."""
     with call.open() as memory:
         memory.continuum.sync()
@@ -206,9 +199,7 @@ def tier_check(
 # --- state -----------------------------------------------------------------------------------------------------------
 
 
-def state_show(
-    call: Call,
-) -> None:
+def state_show(call: Call) -> None:
     """Show plan, context, variables, history and constraints."""
     with call.open() as memory:
         entries = memory.continuum.workspace.entries()
@@ -245,9 +236,7 @@ def state_step(
     call.report({"noted": tool}, f"noted {tool}")
 
 
-def state_clear(
-    call: Call,
-) -> None:
+def state_clear(call: Call) -> None:
     """Clear the working state: on boot, or to start over. Nothing else is touched."""
     with call.open() as memory:
         gone = memory.continuum.workspace.clear()

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.files import Signature
 
-__all__ = ["Change", "Changes", "Edit"]
-
 _logger = logging.getLogger("rlm_mem.continuum")
 
 _PENDING = "archive/pending"

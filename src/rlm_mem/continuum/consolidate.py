@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk.types import is_untrusted
 from rlm_mem.continuum import places
-from rlm_mem.continuum.changes import Change, Edit
+from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.files import InvalidEntry, TieredMemory, new_text
 from rlm_mem.continuum.mirror import MARK
 from rlm_mem.continuum.reports import ConsolidationReport, PromotionCandidate, Tiers
@@ -36,12 +36,11 @@ from rlm_mem.continuum.schema import FIELD_ORDER, TIERS, stamp, tier_fields
 from rlm_mem.continuum.traces import chunk_meta, goal_signature
 from rlm_mem.errors import InvalidMemory, ModelError
 from rlm_mem.results import Progress
+from rlm_mem.store.core.changes import Edit
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.models.base import LLM
-
-__all__ = ["MemoryConsolidationAgent", "joined_run", "merged_fields", "with_evidence"]
 
 _Group = tuple[str, tuple[str, ...]]
 

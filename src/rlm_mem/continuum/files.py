@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.files import Signature
 
-__all__ = ["TieredMemory", "MemoryFiles", "InvalidEntry", "new_text"]
-
 _logger = logging.getLogger("rlm_mem.continuum")
 
 

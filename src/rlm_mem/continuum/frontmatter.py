@@ -19,8 +19,6 @@ from rlm_mem.text import yaml
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
 
-__all__ = ["MemoryBlock", "edited", "guarded", "parse_yaml", "render", "split_blocks", "split_one"]
-
 _MAX_CHARS = 200_000
 _MAX_NODES = 20_000
 _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")

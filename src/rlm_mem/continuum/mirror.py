@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["MARK", "SOURCE", "Mirror", "chunk_fields"]
-
 #: ``metadata.source`` of every mirror.
 SOURCE = "continuum"
 #: Tag of plain chunks whose uses are counted.

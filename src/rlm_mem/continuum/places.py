@@ -9,23 +9,6 @@ from pathlib import PurePosixPath
 
 from rlm_mem.errors import InvalidMemory
 
-__all__ = [
-    "LEARNINGS",
-    "LIBRARY",
-    "MEMORY_LOG",
-    "STATE_FILES",
-    "kind_of",
-    "interaction_file",
-    "is_multi",
-    "mirror_id",
-    "pattern_file",
-    "session_file",
-    "slug",
-    "tiers_of",
-    "trace_file",
-    "trace_parts",
-]
-
 STATE = "workspace/state"
 SHORT_TERM = "memory/short_term"
 LONG_TERM = "memory/long_term"

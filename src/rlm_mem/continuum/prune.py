@@ -20,8 +20,6 @@ from rlm_mem.errors import NotFoundError
 from rlm_mem.results import Progress
 from rlm_mem.store.core.records import TIER_TAG
 
-__all__ = ["Pruner"]
-
 
 class Pruner:
     """Applies the retention rules to the memories of one namespace."""

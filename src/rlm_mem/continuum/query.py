@@ -29,14 +29,6 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.files import MemoryFiles, TieredMemory
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = [
-    "DEFAULT_WEIGHTS",
-    "QueryMemoryTool",
-    "QueryResult",
-    "hints",
-    "program_functions",
-]
-
 DEFAULT_WEIGHTS: Mapping[str, float] = {
     name: tier.weight for name, tier in TIERS.items() if tier.weight is not None
 }

@@ -13,22 +13,9 @@ from rlm_mem.continuum.schema import TIERS
 from rlm_mem.telemetry import ObservedOperation, count
 
 if TYPE_CHECKING:
-    from rlm_mem.continuum.changes import Changes
-    from rlm_mem.continuum.files import MemoryFiles
     from rlm_mem.continuum.review import ReviewQueue
     from rlm_mem.continuum.traces import Traces
     from rlm_mem.store.core.chunk_store import ChunkStore
-
-__all__ = [
-    "ConsolidationReport",
-    "PromotionCandidate",
-    "PruneReport",
-    "PruneStep",
-    "Tiers",
-    "count_consolidation",
-    "count_pruning",
-    "health",
-]
 
 
 class Tiers(Protocol):

@@ -24,7 +24,7 @@ from rlm_mem.arguments import check_words
 from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import shown
 from rlm_mem.continuum import places
-from rlm_mem.continuum.changes import Change, Changes, Edit
+from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
 from rlm_mem.continuum.rules import all_met, low_to_ultra, moved, unmet
 from rlm_mem.continuum.schema import stamp
@@ -36,6 +36,7 @@ from rlm_mem.errors import (
     NotFoundError,
     RlmMemError,
 )
+from rlm_mem.store.core.changes import Edit
 from rlm_mem.store.core.records import page
 
 if TYPE_CHECKING:
@@ -45,8 +46,6 @@ if TYPE_CHECKING:
     from rlm_mem.models.base import LLM
     from rlm_mem.proposals.finding import Proposal
     from rlm_mem.store.core.chunk_store import ChunkStore
-
-__all__ = ["Case", "Decision", "ReviewQueue"]
 
 _logger = logging.getLogger("rlm_mem.continuum")
 
@@ -502,7 +501,7 @@ class ReviewQueue:
         return self._changes.draft(
             op,
             entry or case.entry,
-            _told(made),
+            _decided_by(made),
             edits,
             details={"case": case.id, "reviewer": made.reviewer},
             **more,
@@ -524,9 +523,9 @@ class ReviewQueue:
             checks = low_to_ultra(entry.meta)
             if not all_met(checks):
                 raise InvalidMemory(f"{entry.key} does not meet the rule any more: {unmet(checks)}")
-            return self._to_core(entry, _told(made))
+            return self._to_core(entry, _decided_by(made))
         if made.decision == "rejected" and kind == "retain":
-            return self._to_mid(entry, _told(made))
+            return self._to_mid(entry, _decided_by(made))
         return [], {}
 
     def _to_core(self, entry: TieredMemory, reason: str) -> tuple[list[Edit], dict[str, Any]]:
@@ -580,7 +579,7 @@ class ReviewQueue:
         )
 
 
-def _told(made: Decision) -> str:
+def _decided_by(made: Decision) -> str:
     return f"{made.decision} by {made.reviewer}: {made.reason}"
 
 

@@ -12,18 +12,6 @@ from rlm_mem.chunk.types import amount
 from rlm_mem.continuum.runs import ExecutionRecord
 from rlm_mem.continuum.schema import TIERS, Frontmatter, tier_fields
 
-__all__ = [
-    "Check",
-    "after_use",
-    "all_met",
-    "chunk_to_low",
-    "high_to_mid",
-    "low_to_ultra",
-    "mid_to_low",
-    "prune_action",
-    "unmet",
-]
-
 MIN_USES = 20
 """Mid→Low: usage_count ≥ 20 (docs/spec/continuum.md, Promotion)."""
 MIN_SUCCESS = 0.95

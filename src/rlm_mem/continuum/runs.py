@@ -11,8 +11,6 @@ from typing import Any
 from rlm_mem.arguments import check_mapping
 from rlm_mem.errors import InvalidMemory
 
-__all__ = ["ExecutionRecord", "ToolCall", "read_run", "write_run"]
-
 _STEP = re.compile(r"###\s+(\d+)\.\s*(.*)\Z")
 _ITEM = re.compile(r"[-*]\s+(.*)\Z")
 _PAIR = re.compile(r"(call|validation|on error|depends on|status|result)\s*:\s*(.*)\Z", re.IGNORECASE)

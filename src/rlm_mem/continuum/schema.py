@@ -14,18 +14,6 @@ import msgspec
 from rlm_mem.chunk import format_time, parse_time
 from rlm_mem.errors import InputError, InvalidMemory
 
-__all__ = [
-    "FIELD_ORDER",
-    "TASK_TYPES",
-    "TIERS",
-    "Frontmatter",
-    "Tier",
-    "check_frontmatter",
-    "stamp",
-    "tier_fields",
-    "validate",
-]
-
 Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Count = Annotated[int, msgspec.Meta(ge=0)]
 TierName = Literal["high", "mid", "low", "ultra-low"]

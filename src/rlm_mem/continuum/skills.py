@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.files import MemoryFiles, TieredMemory
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["SKILL_TIERS", "Skill", "WrittenSkill", "skills_of", "write_skills"]
-
 #: Tiers from which skills are written.
 SKILL_TIERS = ("low", "ultra-low")
 

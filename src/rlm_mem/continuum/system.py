@@ -41,8 +41,6 @@ if TYPE_CHECKING:
     from rlm_mem.results import RecordedChange, UndoneChange
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Continuum"]
-
 _INTERRUPTED = "change-interrupted"
 _SYNC_STATE = "index/continuum.json"
 """Derived: the signature of each file when its memories were last mirrored, and the ids of their mirrors."""

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Traces", "chunk_meta", "context_key", "fingerprint", "goal_signature"]
-
 _DERIVED_FIELDS = {
     "memory_frequency",
     "retention_policy",

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.changes import Changes
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["recorded_changes", "undo"]
-
 _REASON = "undone by hand"
 
 

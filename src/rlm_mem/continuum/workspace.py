@@ -22,8 +22,6 @@ from rlm_mem.text.secrets import screen, screen_data
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Workspace"]
-
 _TEXTS = ("plan", "context", "history", "constraints")
 
 

@@ -15,8 +15,6 @@ from rlm_mem.errors import RlmMemError
 if TYPE_CHECKING:
     from rlm_mem.dashboard.visits import Visit
 
-__all__ = ["answer_part", "is_question"]
-
 _SOURCES = 3
 _ASKING = re.compile(
     r"(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|can|could|should|would|will|has|have"

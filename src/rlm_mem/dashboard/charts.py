@@ -17,8 +17,6 @@ from rlm_mem.continuum.schema import TIERS
 if TYPE_CHECKING:
     from rlm_mem.dashboard.spans import Span
 
-__all__ = ["ABOUT_TIERS", "Bar", "Flow", "bars", "flow_chart", "span_bars"]
-
 ABOUT_TIERS: Mapping[str, str] = {
     "high": "what just happened",
     "mid": "traces and patterns that worked",

@@ -16,8 +16,6 @@ from math import log
 
 from rlm_mem.dashboard.words import stems_of
 
-__all__ = ["Community", "Member", "communities", "partition"]
-
 _ROUNDS = 20
 """Maximum number of rounds over all memories on one level; few are needed, and each takes time."""
 _LEVELS = 12

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rlm_mem.dashboard.visits import Visit
     from rlm_mem.recall.costing import CostLine
 
-__all__ = ["costs_page"]
-
 _PERIODS = ((7, "7 days"), (30, "30 days"), (90, "90 days"), (0, "everything"))
 _MIN_DAYS, _MAX_DAYS = 7, 90
 """Fewest and most days of the chart: otherwise bars become blocks, or too thin."""

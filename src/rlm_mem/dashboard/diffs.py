@@ -13,8 +13,6 @@ from rlm_mem.text.comparing import comparable, opcodes
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-__all__ = ["changed_fields", "changed_links", "word_diff"]
-
 _PIECES = re.compile(r"(?:\w++|[^\w\s])\s*+|\s++")
 _MAX_WORD_DIFF = 12_000
 """Characters of both texts; longer texts, and those with too many repetitions, are compared by lines."""

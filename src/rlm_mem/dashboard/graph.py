@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rlm_mem.dashboard.visits import Visit
     from rlm_mem.memory import Memory
 
-__all__ = ["MOST", "Asked", "Graph", "gather", "graph_data", "graph_page"]
-
 MOST = 500
 _USUAL = 250
 _ADDED = 40

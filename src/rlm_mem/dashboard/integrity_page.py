@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.store.core.integrity import Repair
 
-__all__ = ["Examination", "integrity_page", "start"]
-
 _SHOWN = 200
 
 

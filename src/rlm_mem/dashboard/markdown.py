@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
 
-__all__ = ["MAX_RENDERED_CHARS", "Rendered", "render", "teaser"]
-
 MAX_RENDERED_CHARS = 20_000
 """Characters that are rendered; the rest is in the source."""
 _MAX_NESTING = 12

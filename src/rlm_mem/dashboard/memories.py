@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from rlm_mem.dashboard.visits import EachNamespace, Visit
     from rlm_mem.memory import Memory
 
-__all__ = ["Row", "figures", "list_page", "new_page", "remember", "rows_of", "suggestions"]
-
 PAGE = 20
 MOST = 200
 _MAX_ARCHIVE_SCAN = 500

@@ -26,17 +26,6 @@ if TYPE_CHECKING:
     from rlm_mem.dashboard.visits import Visit
     from rlm_mem.memory import Memory
 
-
-__all__ = [
-    "act",
-    "edit_page",
-    "events_part",
-    "history_page",
-    "memory_page",
-    "present_or_archived",
-    "save",
-]
-
 _LINKS = 100
 _EVENTS = 100
 _RUNS = 100

@@ -25,7 +25,7 @@ from rlm_mem.dashboard import (
     tokens_page,
 )
 from rlm_mem.dashboard.rendering import HEADERS, static_file
-from rlm_mem.dashboard.visits import EachNamespace, Visit, namespaces_screen, screen
+from rlm_mem.dashboard.visits import EachNamespace, Visit, namespaces_route, page_route
 from rlm_mem.errors import NotFoundError, RlmMemError
 from rlm_mem.operations.changes import kept_alive
 from rlm_mem.operations.problems import problem_of
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from rlm_mem.access.grants import Permission
     from rlm_mem.operations.changes import ChangeFeed
     from rlm_mem.operations.state import ServerState
-
-__all__ = ["all_routes"]
 
 Pages = dict[str, Callable[[Visit], Response]]
 _IMMUTABLE = "public, max-age=31536000, immutable"
@@ -101,13 +99,13 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         Route("/static/{name:path}", _static, include_in_schema=False),
         Route("/theme", _theme, methods=["POST"], include_in_schema=False),
         Route("/live", _live(state), include_in_schema=False),
-        namespaces_screen(state),
+        namespaces_route(state),
         *(
-            screen(state, path, page, method=method, needs=needs)
+            page_route(state, path, page, method=method, needs=needs)
             for method, needs, pages in served
             for path, page in pages.items()
         ),
-        screen(state, "/{anything:path}", _not_found),
+        page_route(state, "/{anything:path}", _not_found),
     ]
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rlm_mem.dashboard.visits import Visit
     from rlm_mem.persona import Persona
 
-__all__ = ["change", "hud_part", "persona_page"]
-
 _HUD_WIDTH = 60
 
 

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.outcome import OutcomeWord
     from rlm_mem.recall.trajectory import Trajectory
 
-__all__ = ["ask", "cancel", "coloured", "recall_page", "recalls_page"]
-
 _PAGE = 30
 _OPERATIONS = ("recall", "reason", "session")
 _START_SECONDS = 3.0

@@ -12,8 +12,6 @@ from rlm_mem.errors import InputError
 if TYPE_CHECKING:
     from rlm_mem.dashboard.visits import Visit
 
-__all__ = ["receipt_page"]
-
 
 def receipt_page(visit: Visit) -> Response:
     """The result of verifying; with ``?file=receipt`` or ``bundle`` the file itself."""

@@ -18,8 +18,6 @@ from rlm_mem.recall.outcome import ENDINGS
 if TYPE_CHECKING:
     from starlette.requests import Request
 
-__all__ = ["HEADERS", "KEYS", "NAVIGATION", "fragment", "page", "prepare", "static_file"]
-
 #: Memory text may be hostile: only this server's files may be scripts, styles, frames or targets of forms.
 HEADERS: Mapping[str, str] = {
     "Content-Security-Policy": (

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.trajectory import SubCall
 
-__all__ = ["Span", "did", "spans"]
-
 _NAMED = 3
 
 

@@ -22,17 +22,6 @@ if TYPE_CHECKING:
     from rlm_mem.dashboard.visits import Visit
     from rlm_mem.memory import Memory
 
-__all__ = [
-    "REVIEWER",
-    "decide",
-    "flows",
-    "plan_page",
-    "populations",
-    "review_page",
-    "tiers_page",
-    "undo",
-]
-
 _STEPS = 25
 _MOST_STEPS = 500
 _POINTS = 48

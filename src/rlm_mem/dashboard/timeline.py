@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rlm_mem.dashboard.visits import Visit
     from rlm_mem.memory import Memory
 
-__all__ = ["density", "density_part", "timeline_page"]
-
 _PAGE = 50
 _BARS = 60
 

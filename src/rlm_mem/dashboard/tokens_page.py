@@ -13,8 +13,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.dashboard.visits import Visit
 
-__all__ = ["change", "tokens_page"]
-
 
 def tokens_page(visit: Visit, *, made: Any = None, problem: str = "", status: int = 200) -> Response:
     """The tokens whose scope is within that of the reader's token, and a form for a new one.

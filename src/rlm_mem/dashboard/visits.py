@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rlm_mem.operations.runs import ClientRuns
     from rlm_mem.operations.state import ServerState
 
-__all__ = ["EachNamespace", "Visit", "namespaces_screen", "screen"]
-
 _log = logging.getLogger(__name__)
 
 #: Maximum size of one form in bytes: the longest content that a chunk may have, percent-encoded, and its fields.
@@ -258,7 +256,7 @@ class EachNamespace(Generic[_T]):
             return kept.made
 
 
-def screen(
+def page_route(
     state: ServerState,
     path: str,
     handler: Handler,
@@ -305,7 +303,7 @@ def screen(
     return Route(path, serve, methods=[method], include_in_schema=False)
 
 
-def namespaces_screen(state: ServerState) -> Route:
+def namespaces_route(state: ServerState) -> Route:
     """The page on which a browser chooses one of the namespaces that its token reaches."""
 
     async def serve(request: Request) -> Response:

@@ -16,19 +16,6 @@ from markupsafe import Markup, escape
 from rlm_mem.chunk import LINK_TYPES
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = [
-    "FILTERS",
-    "address",
-    "deed",
-    "direction",
-    "first_line",
-    "marked",
-    "origin",
-    "plain_fields",
-    "stems_of",
-    "way",
-]
-
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
 _MIDNIGHT = time()
 _UNPRINTABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")

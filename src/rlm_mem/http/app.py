@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.operations.state import ServerState
 
-__all__ = ["MAX_BODY_BYTES", "api_app", "nothing_there"]
-
-#: Most bytes of a JSON body: the largest text that one remember accepts.
-MAX_BODY_BYTES = 16 * 1024 * 1024
-
 _HEADERS = {
     "Cache-Control": "no-store",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'; sandbox",
@@ -34,20 +29,16 @@ _HEADERS = {
 }
 
 
-def api_app(state: ServerState, limits: ClientLimits, *, most_bytes: int = MAX_BODY_BYTES) -> ASGIApp:
+def api_app(state: ServerState, limits: ClientLimits) -> ASGIApp:
     """The HTTP interface of a server, to be mounted at ``/api/v1`` behind the guard.
 
     Args:
         limits: the limits of each client.
-        most_bytes: most bytes of a JSON body.
     """
     by_path: dict[str, list[Operation]] = {}
     for operation in ROUTES:
         by_path.setdefault(operation.path, []).append(operation)
-    routes = [
-        Route(path, endpoint=Resource(operations, state, most_bytes=most_bytes))
-        for path, operations in by_path.items()
-    ]
+    routes = [Route(path, endpoint=Resource(operations, state)) for path, operations in by_path.items()]
     return _WithHeaders(Limited(Router(routes, redirect_slashes=False, default=_nothing), limits))
 
 

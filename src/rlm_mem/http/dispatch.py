@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from rlm_mem.operations.state import ServerState
 
-__all__ = ["Resource"]
-
 _log = logging.getLogger(__name__)
 _JSON = "application/json"
+#: Most bytes of a body, unless the operation sets its own limit: the largest text that one remember accepts.
+MAX_BODY_BYTES = 16 * 1024 * 1024
 
 
 class Resource:
@@ -38,13 +38,11 @@ class Resource:
     Args:
         operations: the operations at this path.
         state: the server's state.
-        most_bytes: most bytes of a body, unless the operation sets its own limit.
     """
 
-    def __init__(self, operations: Sequence[Operation], state: ServerState, *, most_bytes: int) -> None:
+    def __init__(self, operations: Sequence[Operation], state: ServerState) -> None:
         self._by_method = {operation.method: operation for operation in operations}
         self._state = state
-        self._most_bytes = most_bytes
         methods = [*self._by_method, *(["HEAD"] if "GET" in self._by_method else [])]
         self._allow = ", ".join(sorted(methods))
 
@@ -112,7 +110,7 @@ class Resource:
         )
 
     async def _body(self, operation: Operation, request: Request) -> Any:
-        content = await read_body(request, operation.most_bytes or self._most_bytes)
+        content = await read_body(request, operation.most_bytes or MAX_BODY_BYTES)
         if operation.body is None:
             return None
         if not content and not any(field.required for field in msgspec.structs.fields(operation.body)):

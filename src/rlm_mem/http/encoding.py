@@ -11,8 +11,6 @@ from starlette.responses import Response
 from rlm_mem.operations.context import storable
 from rlm_mem.operations.problems import MEDIA_TYPE, Problem
 
-__all__ = ["encode", "problem_response"]
-
 
 def encode(data: Any) -> bytes:
     """Data as JSON; text that UTF-8 cannot encode is replaced, since remembered text may contain lone surrogates."""

@@ -25,7 +25,7 @@ from rlm_mem.http.encoding import problem_response
 from rlm_mem.http.limits import BODY_SECONDS, BodyTooLarge, TimedBody, read_body
 from rlm_mem.http.metrics import Metrics
 from rlm_mem.http.observed import route_of
-from rlm_mem.http.site import LOOPBACK, Site
+from rlm_mem.http.site import Site
 from rlm_mem.operations.problems import problem
 
 if TYPE_CHECKING:
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from rlm_mem.access.tokens import TokenFile
 
     LoginPage = Callable[[Request, str | None], Response | Awaitable[Response]]
-
-__all__ = ["API", "LOOPBACK", "NAMESPACE_HEADER", "Guard", "Keys", "login_routes"]
 
 #: Path prefix of the HTTP interface.
 API = "/api/"

@@ -21,18 +21,9 @@ if TYPE_CHECKING:
 
     from rlm_mem.access.grants import Caller
 
-__all__ = [
-    "BODY_SECONDS",
-    "BodyTooLarge",
-    "Buckets",
-    "ClientLimits",
-    "Limited",
-    "TimedBody",
-    "body_parts",
-    "read_body",
-]
-
 _MOST_BUCKETS = 1024
+_CONCURRENT = 64
+"""Most requests of one client that are answered at the same time."""
 BODY_SECONDS = 30.0
 """Total seconds to wait for the body of a request, plus one for each kilobyte received."""
 _BODY_RATE = 1000
@@ -88,12 +79,10 @@ class ClientLimits:
 
     Args:
         buckets: limit the rate of each client.
-        concurrent: most requests of one client that are answered at the same time.
     """
 
-    def __init__(self, buckets: Buckets, concurrent: int = 64) -> None:
+    def __init__(self, buckets: Buckets) -> None:
         self._buckets = buckets
-        self._concurrent = concurrent
         self._running: Counter[str] = Counter()
 
     @contextlib.contextmanager
@@ -107,8 +96,8 @@ class ClientLimits:
             rate = self._buckets.rate if access.rate is None else access.rate
             yield problem(429, f"more than {rate:g} requests a second", retry_after=wait)
             return
-        if self._running[name] >= self._concurrent:
-            yield problem(429, f"more than {self._concurrent} requests at the same time", retry_after=1)
+        if self._running[name] >= _CONCURRENT:
+            yield problem(429, f"more than {_CONCURRENT} requests at the same time", retry_after=1)
             return
         self._running[name] += 1
         try:

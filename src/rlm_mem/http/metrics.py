@@ -10,8 +10,6 @@ from collections.abc import Callable, Iterator
 
 from rlm_mem import __version__
 
-__all__ = ["MEDIA_TYPE", "METHODS", "Metrics"]
-
 MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
@@ -21,14 +19,10 @@ _MOST_NAMES = 1000
 
 
 class Metrics:
-    """Counts requests by token, route and status; safe for threads.
+    """Counts requests by token, route and status; safe for threads."""
 
-    Args:
-        clock: returns seconds since 1970.
-    """
-
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
-        self._started = clock()
+    def __init__(self) -> None:
+        self._started = time.time()
         self._guard = threading.Lock()
         self._names: set[str] = set()
         self._requests: defaultdict[tuple[str, str, str, int], int] = defaultdict(int)

@@ -10,8 +10,6 @@ from rlm_mem.http.metrics import METHODS
 if TYPE_CHECKING:
     from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-__all__ = ["Observed"]
-
 
 class Observed:
     """Records each request as a span and a value of ``http.server.request.duration``; no cost while telemetry is off.

@@ -18,8 +18,6 @@ from rlm_mem.operations.types import PARTS
 if TYPE_CHECKING:
     from rlm_mem.chunk import TypeRegistry
 
-__all__ = ["document"]
-
 _REF = "#/components/schemas/{name}"
 _JSON = "application/json"
 _REFUSALS = (400, 401, 403, 404, 405, 408, 409, 413, 415, 421, 422, 429, 500, 502, 503, 504, 507)

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from starlette.datastructures import Headers
     from starlette.types import Scope
 
-__all__ = ["LOOPBACK", "Site", "is_loopback", "proxy_networks"]
-
 #: The address that the server listens on by default.
 LOOPBACK = "127.0.0.1"
 

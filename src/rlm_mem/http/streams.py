@@ -20,7 +20,7 @@ from rlm_mem import interchange
 from rlm_mem.http.encoding import encode
 from rlm_mem.http.limits import body_parts
 from rlm_mem.http.openapi import document
-from rlm_mem.operations.asking import AskRequest, RecallRequest, RunEventOut, RunEvents, limits_of, run_out
+from rlm_mem.operations.asking import AskRequest, RecallRequest, RunEvents, limits_of, run_out
 from rlm_mem.operations.changes import kept_alive
 from rlm_mem.operations.fitting import fitted
 from rlm_mem.operations.moving import MOST_UPLOAD_BYTES, ExportQuery, Imported, ImportQuery, import_file
@@ -35,16 +35,6 @@ if TYPE_CHECKING:
     from rlm_mem.operations.context import OpenMemory
     from rlm_mem.operations.runs import ClientRuns, LiveRun, RunKind
     from rlm_mem.operations.state import ServerState
-
-__all__ = [
-    "Exchange",
-    "SERVED",
-    "event",
-    "finished",
-    "run_events",
-    "stream",
-    "wants_events",
-]
 
 _T = TypeVar("_T")
 
@@ -161,8 +151,7 @@ async def _events(exchange: Exchange) -> Response:
     after = int(last) if last.isascii() and last.isdigit() and len(last) < 10 else exchange.given.after
     if wants_events(exchange.request):
         return stream(run_events(run, after, owned=False, max_tokens=exchange.given.max_tokens))
-    events = [RunEventOut(one.seq, one.kind, one.data) for one in run.events[after:]]
-    return _json(fitted(RunEvents(events), exchange.given.max_tokens))
+    return _json(fitted(RunEvents(run.events[after:]), exchange.given.max_tokens))
 
 
 async def _changes(exchange: Exchange) -> Response:

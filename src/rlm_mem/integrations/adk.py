@@ -16,8 +16,6 @@ from rlm_mem.aio import AsyncMemory
 from rlm_mem.integrations.records import Record, Records
 from rlm_mem.memory import Memory
 
-__all__ = ["RlmMemService"]
-
 _NO_SESSION = "~"
 _LIMIT = 10
 _DELETED = {"deleted": True}

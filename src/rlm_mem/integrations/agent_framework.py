@@ -10,8 +10,6 @@ from agent_framework import AgentSession, ContextProvider, Message, SessionConte
 from rlm_mem.aio import AsyncMemory
 from rlm_mem.capture.context import prompt_context
 
-__all__ = ["RlmMemContextProvider"]
-
 _TOKENS = 600
 _SPEAKERS = {"user": "User", "assistant": "Assistant"}
 

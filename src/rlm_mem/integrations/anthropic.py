@@ -12,8 +12,6 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.integrations.records import Record, Records
 from rlm_mem.memory import Memory
 
-__all__ = ["AsyncMemoryTool", "MemoryTool"]
-
 Create = beta.BetaMemoryTool20250818CreateCommand
 Delete = beta.BetaMemoryTool20250818DeleteCommand
 Insert = beta.BetaMemoryTool20250818InsertCommand

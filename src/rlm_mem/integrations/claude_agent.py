@@ -20,8 +20,6 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp.hooks import carry_out
 from rlm_mem.memory import Memory
 
-__all__ = ["memory_hooks"]
-
 _CLIENT = "claude-agent-sdk"
 _SECONDS = 30.0
 """How long the SDK waits for a hook."""

@@ -29,8 +29,6 @@ from rlm_mem.errors import InvalidQuery
 from rlm_mem.integrations.records import Record, Records
 from rlm_mem.memory import Memory
 
-__all__ = ["RlmMemStore"]
-
 
 class RlmMemStore(BaseStore):
     """Items of LangGraph as memories of a brain: each is a chunk that recall and search find, too.

@@ -13,8 +13,6 @@ from rlm_mem.aio import AsyncMemory
 from rlm_mem.capture.context import prompt_context
 from rlm_mem.text.tokens import count_tokens
 
-__all__ = ["RlmMemBlock"]
-
 _ASKED = 3
 """Number of newest messages whose user texts form the query."""
 

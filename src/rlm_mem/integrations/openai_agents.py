@@ -12,8 +12,6 @@ from rlm_mem.aio import AsyncMemory
 from rlm_mem.integrations.records import Records
 from rlm_mem.memory import Memory
 
-__all__ = ["RlmMemSession"]
-
 _COUNT = "count"
 _LOT = 200
 

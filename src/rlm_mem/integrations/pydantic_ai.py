@@ -10,8 +10,6 @@ from pydantic_ai.toolsets import FunctionToolset
 from rlm_mem.aio import AsyncMemory
 from rlm_mem.errors import InputError
 
-__all__ = ["memory_toolset"]
-
 _MOST = 20
 
 

@@ -22,8 +22,6 @@ from rlm_mem.aio import AsyncMemory
 from rlm_mem.integrations.records import Record, Records
 from rlm_mem.memory import Memory
 
-__all__ = ["NotebookStore"]
-
 _RECEIPTS = "workspace/pydantic-ai-harness.json"
 _MOST_RECEIPTS = 1024
 _MOST_METADATA = 4_096  # characters as JSON, as in the stores of the harness

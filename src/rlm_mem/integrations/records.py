@@ -20,8 +20,6 @@ from rlm_mem.errors import InvalidChunk
 from rlm_mem.memory import Memory
 from rlm_mem.store.core.lookup import Filters
 
-__all__ = ["Record", "Records", "text_of"]
-
 _BATCH = 200
 """Chunks that are read at a time."""
 _LONGEST_TAG = 200

@@ -13,8 +13,6 @@ from rlm_mem.memory import Memory
 if TYPE_CHECKING:
     from strands.memory.extraction.types import ExtractionConfig
 
-__all__ = ["StrandsStore"]
-
 _LIMIT = 10
 
 

@@ -72,24 +72,9 @@ __all__ = [
 __getattr__ = loader(
     __name__,
     {
-        "format": (
-            "Claim",
-            "FileHead",
-            "Format",
-        ),
-        "records": (
-            "Dialogue",
-            "ImportedChunk",
-            "ChatMessage",
-            "Note",
-            "ImportProblem",
-            "mapped_id",
-        ),
-        "export": (
-            "ExportReport",
-            "export_store",
-            "export_to_markdown",
-        ),
+        "format": ("Claim", "FileHead", "Format"),
+        "records": ("Dialogue", "ImportedChunk", "ChatMessage", "Note", "ImportProblem", "mapped_id"),
+        "export": ("ExportReport", "export_store", "export_to_markdown"),
         "report": ("FolderReport", "ImportReport"),
         "folders": ("sync_folder", "watch_folder"),
         "reading": (
@@ -103,9 +88,6 @@ __getattr__ = loader(
             "text_lines",
         ),
         "places": ("Unreadable",),
-        "importing": (
-            "import_from_markdown",
-            "import_source",
-        ),
+        "importing": ("import_from_markdown", "import_source"),
     },
 )

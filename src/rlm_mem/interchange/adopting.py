@@ -14,8 +14,6 @@ from rlm_mem.store.core.writer import copied, screened_chunk
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Adopter"]
-
 _ARCHIVED = 1
 _AT_ONCE = 500  # replacements of one commit
 

@@ -34,19 +34,6 @@ from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = [
-    "EXPORT_MARKER",
-    "PASSED_OVER",
-    "FileAdopter",
-    "exported_files",
-    "file_from_line",
-    "file_to_line",
-    "format_by_place",
-    "layout_of",
-    "place_in_export",
-    "read_brain_file",
-]
-
 EXPORT_MARKER = "rlm-mem-export.json"
 """The file that marks a folder as an export."""
 PASSED_OVER = "none"

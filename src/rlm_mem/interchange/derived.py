@@ -9,8 +9,6 @@ from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InputError
 from rlm_mem.interchange.records import ImportedChunk, ImportProblem, mapped_id
 
-__all__ = ["derived_chunks"]
-
 
 def derived_chunks(
     scope: str,

@@ -17,8 +17,6 @@ from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import ImportProblem, Record
 
-__all__ = ["FORMATS", "Detector", "format_named", "unknown_reason"]
-
 
 def _built_in() -> Iterator[Format]:
     for module in pkgutil.iter_modules(formats.__path__, f"{formats.__name__}."):

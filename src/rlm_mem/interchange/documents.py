@@ -27,18 +27,6 @@ from rlm_mem.store.core.writer import given_fields
 from rlm_mem.store.local.workers import called, can_fork
 from rlm_mem.text.secrets import screen_data
 
-__all__ = [
-    "AnalysedDocument",
-    "DocumentReader",
-    "DocumentText",
-    "FolderOptions",
-    "NotText",
-    "SyncOptions",
-    "analyse_documents",
-    "analysed_documents",
-    "piece_digest",
-]
-
 _HEAD = 4096
 _LOT = 8  # files of one request to another process
 _WORTH_PROCESSES = 2_500_000  # bytes of text from which processes are quicker, though they load tables first

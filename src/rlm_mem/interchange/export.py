@@ -36,8 +36,6 @@ from rlm_mem.telemetry import observed
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["EXPORT_FORMATS", "EXPORT_MARKER", "ExportReport", "export_store", "export_to_markdown"]
-
 EXPORT_FORMATS = ("markdown", "jsonl", "zip")
 _SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".zip": "zip"}
 _FILE_SUFFIX = re.compile(r"\.[a-z][a-z0-9]{0,9}")

@@ -10,8 +10,6 @@ from pathlib import PurePosixPath
 
 from rlm_mem.interchange.folder_record import FileEntry
 
-__all__ = ["FileChange", "Replacement", "alike", "align", "groups", "plan"]
-
 _ALIKE = 0.5
 """Share of their pieces that a new file and one that is gone must have in common to count as one file, renamed."""
 

@@ -17,8 +17,6 @@ from rlm_mem.chunk import check_chunk_id
 from rlm_mem.errors import InputError, StorageError
 from rlm_mem.store.core.brain_files import BrainFiles
 
-__all__ = ["FileEntry", "FolderRecord", "StoredPiece", "digest_of"]
-
 _PLACE = "system/folders"
 _PARTS = 64
 

@@ -44,8 +44,6 @@ from rlm_mem.store.core.ahead import LocalTerms, segments_ahead
 from rlm_mem.store.core.brain_files import LEDGER
 from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["FolderSync"]
-
 _PIECES_PER_COMMIT = 600
 _LONGEST_LOCK = 1.0
 """Seconds after which a transaction ends and the rest is left for the next one, so that other writers can go on."""
@@ -454,14 +452,14 @@ class FolderSync:
             if former.path != change.path:
                 for piece in (*former.pieces, *former.former):
                     self._rename_chunk(piece.id, change.path)
-            self._tell(change, touched=True)
+            self._report(change, touched=True)
             return replace(former, path=change.path, archived=False, with_it=())
         known = former or self._adopted(change.path)
         made, touched = self._merged(document.text, change, known, document.drafts)
-        self._tell(change, touched=touched, adopted=former is None and known is not None)
+        self._report(change, touched=touched, adopted=former is None and known is not None)
         return made
 
-    def _tell(self, change: FileChange, *, touched: bool, adopted: bool = False) -> None:
+    def _report(self, change: FileChange, *, touched: bool, adopted: bool = False) -> None:
         assert change.path is not None
         path, former, kind = clean(change.path), change.former, change.kind
         edited = former is not None and former.digest != change.digest
@@ -663,7 +661,7 @@ class FolderSync:
         if former is not None and former.archived:
             self.report.chunks_restored += len(former.with_it)
         if document.text is None:
-            self._tell(change, touched=True)
+            self._report(change, touched=True)
             return
         known = former or self._adopted(change.path)
         text = document.text
@@ -679,4 +677,4 @@ class FolderSync:
         if text.notice:
             self.report.notices.append(ImportProblem(clean(change.path), text.notice))
         touched = bool(fresh or steps.removed) or (former is not None and former.digest != change.digest)
-        self._tell(change, touched=touched, adopted=former is None and known is not None)
+        self._report(change, touched=touched, adopted=former is None and known is not None)

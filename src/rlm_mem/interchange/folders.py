@@ -23,8 +23,6 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.telemetry import observed
 
-__all__ = ["NO_FOLDER", "SETTLE_SECONDS", "Untold", "sync_folder", "watch_entries", "watch_folder"]
-
 #: Names of folders with files that tools made, not people.
 _MADE_BY_TOOLS = ("build", "dist", "target")
 
@@ -139,7 +137,7 @@ def watch_folder(
     Raises:
         NotFoundError, InputError: as ``sync_folder``, when it begins.
     """
-    folder, untold = _folder_of(store, path), Untold()
+    folder, unreported = _folder_of(store, path), UnreportedProblems()
     first = True
 
     def sync() -> None:
@@ -150,7 +148,7 @@ def watch_folder(
             if first or os.path.isdir(path):  # noqa: PTH112 - Path.is_dir fails below a folder that is closed
                 raise
             report = FolderReport(clean(str(path)), refused=[ImportProblem(clean(str(path)), NO_FOLDER)])
-        report.refused = untold.of(report.refused)
+        report.refused = unreported.of(report.refused)
         if on_report and (first or report.touched or report.refused):
             on_report(report)
         first = False
@@ -161,16 +159,16 @@ def watch_folder(
 NO_FOLDER = "there is no such folder now: what was remembered of it stays until it is back"
 
 
-class Untold:
+class UnreportedProblems:
     """Lets a problem through once, for as long as it lasts."""
 
     def __init__(self) -> None:
-        self._told: set[ImportProblem] = set()
+        self._reported: set[ImportProblem] = set()
 
     def of(self, problems: Iterable[ImportProblem]) -> list[ImportProblem]:
         """The present problems that were not among those of the last call."""
-        told, self._told = self._told, set(problems)
-        return [one for one in problems if one not in told]
+        reported, self._reported = self._reported, set(problems)
+        return [one for one in problems if one not in reported]
 
 
 _MOST_POSTPONED = 5

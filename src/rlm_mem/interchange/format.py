@@ -15,8 +15,6 @@ from rlm_mem.interchange.frontmatter import split_frontmatter
 from rlm_mem.interchange.reading import SourceFile, encoding_of
 from rlm_mem.interchange.records import Record
 
-__all__ = ["HEAD_BYTES", "Claim", "FileHead", "Format"]
-
 HEAD_BYTES = 65_536
 """Bytes of a file that a format inspects."""
 

@@ -10,8 +10,6 @@ from typing import Any
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.text import yaml
 
-__all__ = ["frontmatter_line", "read_frontmatter", "split_frontmatter"]
-
 _MAX_CHARS = 4_000_000
 _MAX_NODES = 200_000
 

@@ -19,8 +19,6 @@ from rlm_mem.store.core.writer import screened_chunk
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["FOLDER", "HistoryAdopter", "exported_events", "exported_versions", "read_history", "record_of"]
-
 FOLDER = "history/"
 _EVENTS_PER_WRITE = 500
 

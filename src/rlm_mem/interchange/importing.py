@@ -25,7 +25,7 @@ from rlm_mem.interchange.brain_files import PASSED_OVER, FileAdopter, format_by_
 from rlm_mem.interchange.detection import Detector, format_named, unknown_reason
 from rlm_mem.interchange.documents import SyncOptions
 from rlm_mem.interchange.folder_sync import FolderSync
-from rlm_mem.interchange.folders import NO_FOLDER, SETTLE_SECONDS, Untold, watch_entries
+from rlm_mem.interchange.folders import NO_FOLDER, SETTLE_SECONDS, UnreportedProblems, watch_entries
 from rlm_mem.interchange.format import HEAD_BYTES, FileHead, Format
 from rlm_mem.interchange.formats import instructions
 from rlm_mem.interchange.formats.notes import NOTES
@@ -51,9 +51,6 @@ from rlm_mem.text.secrets import Screened, screen
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
-
-__all__ = ["Progress", "import_from_markdown", "import_source", "watch"]
-
 
 _DOCUMENTS = {NOTES.name, instructions.FORMAT.name}
 """Formats whose files are kept in sync where they are in a folder."""
@@ -563,7 +560,7 @@ def watch(
     folder = Path(folder)
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder: only a folder can be watched")
-    first, untold = True, Untold()
+    first, unreported = True, UnreportedProblems()
 
     def import_now() -> None:
         nonlocal first
@@ -574,7 +571,7 @@ def watch(
                 raise
             report = ImportReport(str(folder))
             report.problem(str(folder), NO_FOLDER)
-        report.problems = untold.of(report.problems)
+        report.problems = unreported.of(report.problems)
         report.problem_count = len(report.problems)
         changed = bool(report.created or report.updated or report.archived or report.restored)
         if on_report and (first or changed or report.problems):

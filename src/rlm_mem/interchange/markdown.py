@@ -25,8 +25,6 @@ from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.frontmatter import frontmatter_line, read_frontmatter, split_frontmatter
 from rlm_mem.text.tokens import count_tokens
 
-__all__ = ["ReadChunk", "chunk_from_markdown", "chunk_to_markdown", "is_chunk_markdown"]
-
 _METADATA = (
     "created_at", "modified_at", "accessed_at", "access_count", "confidence", "conversation_id", "source",
     "content_hash", "occurred_at", "valid_from", "valid_to", "superseded_by", "provenance",

@@ -20,8 +20,6 @@ from typing import BinaryIO, Protocol
 from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.records import ImportProblem
 
-__all__ = ["Entry", "FolderPlace", "Place", "Unreadable", "open_place"]
-
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages", "__MACOSX"}
 _HIDDEN_BUT_READ = {".agents", ".claude"}
 _MAX_FILES = 2_000_000

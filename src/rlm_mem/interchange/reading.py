@@ -16,22 +16,6 @@ from rlm_mem.chunk import format_time, from_epoch, parse_time
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.interchange.places import Entry, Place, Unreadable
 
-__all__ = [
-    "Counted",
-    "SourceFile",
-    "clean",
-    "encoding_of",
-    "json_entries",
-    "json_lines",
-    "json_objects",
-    "json_records",
-    "moment",
-    "plain_tags",
-    "read_text",
-    "text_lines",
-    "whole_text",
-]
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\ud800-\udfff]+")
 

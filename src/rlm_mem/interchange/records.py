@@ -9,20 +9,6 @@ from typing import Any
 
 from rlm_mem.chunk import Chunk, is_chunk_id
 
-__all__ = [
-    "Asset",
-    "Dialogue",
-    "ImportedVersion",
-    "ImportedChunk",
-    "ChatMessage",
-    "Note",
-    "ImportProblem",
-    "Record",
-    "ImportedEvent",
-    "conversation_of",
-    "mapped_id",
-]
-
 
 @dataclass(frozen=True)
 class ImportProblem:

@@ -14,8 +14,6 @@ from rlm_mem.interchange.records import ImportProblem
 from rlm_mem.store.core.brain_files import LEDGER, BrainFiles
 from rlm_mem.text.secrets import Screened, SecretsFound
 
-__all__ = ["FolderReport", "ImportOptions", "ImportReport", "Ledger"]
-
 _LISTED = 10_000
 
 
@@ -134,8 +132,8 @@ class FolderReport(_Report):
             (len(self.restored), "restored"), (len(self.archived), "archived"), (self.unchanged, "unchanged"),
             (len(self.refused), "refused"),
         ]  # fmt: skip
-        told = ", ".join(f"{count:,} {word}" for count, word in counts if count) or "no files"
-        return f"{self.folder}: {told}"
+        shown = ", ".join(f"{count:,} {word}" for count, word in counts if count) or "no files"
+        return f"{self.folder}: {shown}"
 
 
 @dataclass

@@ -24,26 +24,6 @@ from typing import Any
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
 from rlm_mem.mcp.commented_json import is_plain, read_commented, rewritten, without_empty
 
-__all__ = [
-    "CLIENTS",
-    "Client",
-    "ENTRY_NAME",
-    "NAMES",
-    "Edit",
-    "client_named",
-    "entry_of",
-    "is_here",
-    "json_with",
-    "launcher",
-    "place_in_project",
-    "planned",
-    "project_arguments",
-    "read_text",
-    "shared_launcher",
-    "toml_with",
-    "write_with_backup",
-]
-
 _TABLE = re.compile(r"^\s*+\[\[?\s*+([^\[\]]*[^\[\]\s])\s*+\]\]?\s*+(?:#.*)?$")
 
 #: The new text of a file, or None when no change is needed.

@@ -11,8 +11,6 @@ from dataclasses import dataclass
 from json.decoder import scanstring  # type: ignore[attr-defined]  # public in use, missing from the type stubs
 from typing import Any
 
-__all__ = ["is_plain", "read_commented", "rewritten", "without_empty"]
-
 _NEXT = re.compile(r'"|//|/\*')
 _STRING_OR_COMMA = re.compile(r'"(?:[^"\\]|\\.)*+"|,(?=\s*+[}\]])', re.DOTALL)
 _SPACE = re.compile(r"\s*+")

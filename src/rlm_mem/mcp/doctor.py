@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.sandbox.guarantees import Guarantees
 
-__all__ = ["FAIL", "OK", "WARN", "Diagnosis", "examine"]
-
 OK, WARN, FAIL = "ok", "warning", "wrong"
 
 _EXTRAS = {

@@ -21,16 +21,6 @@ from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.mcp.clients import Edit, Place
 from rlm_mem.mcp.commented_json import is_plain, read_commented, rewritten, without_empty
 
-__all__ = [
-    "HOOK_CLIENTS",
-    "HookClient",
-    "SECONDS",
-    "hook_client_named",
-    "hooks_of",
-    "our_hooks",
-    "with_hooks",
-]
-
 #: Time limit of each hook, in seconds.
 SECONDS: dict[str, float] = {
     "session-start": 8, "user-prompt": 4, "stop": 15, "pre-compact": 20, "session-end": 20,

@@ -28,14 +28,12 @@ from rlm_mem.errors import InputError, RlmMemError
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["MOST_EVENT", "carry_out", "event_from", "guarded", "log_file"]
-
 #: Limit of an event, in bytes.
 MOST_EVENT = 16_000_000
 
 _MOST_LOG = 1_000_000  # bytes; a larger log is renamed, and the one renamed before is dropped
 _SESSIONS = 50  # most sessions for which the shown chunks are recorded
-_TOLD = "workspace/told.json"
+_SHOWN_CHUNKS = "workspace/told.json"
 
 Open = Callable[[str | None], "Memory"]
 """Opens the memory of a namespace; None names the shared one."""
@@ -133,13 +131,13 @@ def _context_for(
         known[session.id] = [*known.pop(session.id, []), *context.chunk_ids]
         newest = dict(list(known.items())[-_SESSIONS:])
         files = shared.store.backend.files(shared.store.namespace)
-        files.write(_TOLD, json.dumps(newest).encode(), durable=False)
+        files.write(_SHOWN_CHUNKS, json.dumps(newest).encode(), durable=False)
     return context
 
 
 def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
     """Session → ids of the chunks that it was shown; empty if the file is damaged, since it only avoids repetition."""
-    data = shared.store.backend.files(shared.store.namespace).read(_TOLD)
+    data = shared.store.backend.files(shared.store.namespace).read(_SHOWN_CHUNKS)
     try:
         known = json.loads(data) if data else {}
     except (ValueError, RecursionError):

@@ -20,8 +20,6 @@ from rlm_mem.sandbox.values import well_formed
 if TYPE_CHECKING:
     from mcp.shared._stream_protocols import ReadStream, WriteStream
 
-__all__ = ["AnsweredMessages", "mended", "request_id"]
-
 # An unterminated string is a token too: retrying from each character within it would take quadratic time.
 _TOKEN = re.compile(r'"(?:[^"\\]++|\\.?)*+"?|[{\[]+|[}\]]+|[,:]|[^\s"{}\[\],:]+', re.DOTALL)
 _WHOLE_NUMBER = re.compile(r"-?[0-9]{1,40}")

@@ -6,8 +6,6 @@ from dataclasses import dataclass
 
 from rlm_mem.errors import InputError, NotFoundError
 
-__all__ = ["INSTRUCTIONS", "PROMPTS", "PromptText", "render"]
-
 INSTRUCTIONS = """\
 Long-term memory. Look here before you answer what may have been discussed earlier: `search` for \
 words, names and dates, `recall` for an answer, `recall_open` when you want to look yourself. Store \

@@ -13,8 +13,6 @@ from rlm_mem.errors import NotFoundError
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["FIXED", "TEMPLATES", "Listed", "read_resource", "recent"]
-
 _RECENT = 20
 
 

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     Context = ServerRequestContext[dict[str, Any], Any]
 
-__all__ = ["McpServer"]
-
 _WORKERS = 4
 _PROGRESS_EVERY = 0.1  # least seconds between reports: a long text has thousands of chunks
 

@@ -27,16 +27,6 @@ from rlm_mem.sandbox.engine import Stop, stopped_by
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = [
-    "Answer",
-    "OfferedTool",
-    "Service",
-    "input_schema",
-    "object_schema",
-    "tools_for",
-]
-
-
 #: The client of a server on stdin and stdout, which runs as the user who owns the memory.
 _LOCAL = Caller(OWNER)
 

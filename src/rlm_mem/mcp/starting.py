@@ -19,8 +19,6 @@ from typing import IO
 from rlm_mem.mcp.clients import ENTRY_NAME, Client, launcher, read_text, shared_launcher
 from rlm_mem.mcp.commented_json import read_commented
 
-__all__ = ["ServerEntry", "Started", "entry_in", "is_our_command", "started"]
-
 _HANDED_ON = (
     ("APPDATA", "HOMEDRIVE", "HOMEPATH", "LOCALAPPDATA", "PATH", "PROCESSOR_ARCHITECTURE", "SYSTEMDRIVE",
      "SYSTEMROOT", "TEMP", "USERNAME", "USERPROFILE")

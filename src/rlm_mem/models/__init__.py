@@ -54,9 +54,6 @@ __getattr__ = loader(
             "estimate_usage",
             "render_prompt",
         ),
-        "opening": (
-            "adapt",
-            "get_llm",
-        ),
+        "opening": ("adapt", "get_llm"),
     },
 )

@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
     from pydantic_ai.profiles.openai import OpenAIModelProfile
 
-__all__ = ["APIS", "Api", "Target"]
-
 
 @dataclass(frozen=True)
 class Target:

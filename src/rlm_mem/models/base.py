@@ -25,31 +25,6 @@ from typing import Any, Literal, Protocol, TypedDict, TypeGuard, Unpack, runtime
 from rlm_mem.errors import BudgetError, InputError, InvalidConfig, MaxIterationsError
 from rlm_mem.text.tokens import count_tokens
 
-__all__ = [
-    "BUDGET_NAMES",
-    "Budget",
-    "Completion",
-    "LLM",
-    "Limits",
-    "Message",
-    "ModelSpending",
-    "Options",
-    "Prompt",
-    "Reservation",
-    "Role",
-    "Spent",
-    "Usage",
-    "as_messages",
-    "breaking",
-    "estimate_usage",
-    "is_llm",
-    "is_offline",
-    "render_prompt",
-    "sendable",
-    "unbroken",
-]
-
-
 Role = Literal["system", "user", "assistant"]
 _ROLES: tuple[Role, ...] = ("system", "user", "assistant")
 

@@ -27,8 +27,6 @@ from rlm_mem.text.secrets import redact
 if TYPE_CHECKING:
     from rlm_mem.config import LLMConfig
 
-__all__ = ["AGENTS", "CommandLLM"]
-
 _PROMPT = "{prompt}"
 _MAX_DETAIL = 400
 _ESCAPES = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-_])")

@@ -23,8 +23,6 @@ from typing import IO
 from rlm_mem.errors import ModelError, ModelRefused, ModelTimeout, ModelUnavailable
 from rlm_mem.own_process import environment_of_programs
 
-__all__ = ["MAX_OUTPUT_BYTES", "CommandResult", "run_command"]
-
 MAX_OUTPUT_BYTES = 4 * 1024 * 1024
 """A command that prints more than this is ended: no answer is that long."""
 

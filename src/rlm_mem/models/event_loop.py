@@ -17,8 +17,6 @@ from concurrent.futures import Future
 from queue import Empty, SimpleQueue
 from typing import Any, TypeVar
 
-__all__ = ["LoopThread"]
-
 T = TypeVar("T")
 
 
@@ -83,11 +81,10 @@ class LoopThread:
     def _submit(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
         with self._lock:
             if self._loop is None:
-                self._loop = asyncio.new_event_loop()
+                runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+                self._loop = runner.get_loop()
                 # A daemon: a forgotten client must not keep the process alive.
-                self._thread = threading.Thread(
-                    target=_serve, args=(self._loop,), name=self._name, daemon=True
-                )
+                self._thread = threading.Thread(target=_serve, args=(runner,), name=self._name, daemon=True)
                 self._thread.start()
                 weakref.finalize(self, _stop, self._loop)
             return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
@@ -105,18 +102,9 @@ def _left(deadline: float | None) -> float | None:
     return None if deadline is None else max(0.0, deadline - time.monotonic())
 
 
-def _serve(loop: asyncio.AbstractEventLoop) -> None:
-    asyncio.set_event_loop(loop)
-    try:
-        loop.run_forever()
-    finally:
-        pending = asyncio.all_tasks(loop)
-        for task in pending:
-            task.cancel()
-        if pending:
-            loop.run_until_complete(asyncio.gather(*pending, return_exceptions=True))
-        loop.run_until_complete(loop.shutdown_asyncgens())
-        loop.close()
+def _serve(runner: asyncio.Runner) -> None:
+    with runner:  # its end cancels what still runs
+        runner.get_loop().run_forever()
 
 
 def _stop(loop: asyncio.AbstractEventLoop) -> None:

@@ -12,8 +12,6 @@ from collections.abc import Mapping
 from rlm_mem.errors import ModelUnavailable
 from rlm_mem.models.apis import APIS
 
-__all__ = ["KEYRING_SERVICE", "KEY_VARIABLES", "find_key", "require_key"]
-
 KEYRING_SERVICE = "rlm-mem"
 
 KEY_VARIABLES: Mapping[str, tuple[str, ...]] = {name: api.keys for name, api in APIS.items()}

@@ -19,8 +19,6 @@ from rlm_mem.models.apis import APIS
 from rlm_mem.models.base import LLM, Completion, Options, Prompt, estimate_usage, is_llm, render_prompt
 from rlm_mem.models.scripted import ScriptedLLM
 
-__all__ = ["PROVIDERS", "adapt", "get_llm"]
-
 PROVIDERS: tuple[str, ...] = tuple(APIS)
 """Prefixes of model names that need the extra ``llm``; other packages add more."""
 

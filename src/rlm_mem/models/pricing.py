@@ -14,8 +14,6 @@ from rlm_mem.models.apis import APIS
 if TYPE_CHECKING:
     from rlm_mem.models.base import Usage
 
-__all__ = ["price"]
-
 # Built in: no model is called.
 _FREE = frozenset({"offline"})
 

@@ -42,17 +42,6 @@ from rlm_mem.models.keys import KEY_VARIABLES
 from rlm_mem.models.retry import TRANSIENT_STATUS, TransientFailure
 from rlm_mem.text.secrets import redact
 
-__all__ = [
-    "ask",
-    "ask_streaming",
-    "close_model",
-    "conversation",
-    "open_model",
-    "text_of",
-    "translate",
-    "usage_of",
-]
-
 
 async def open_model(target: Target) -> Model[Any]:
     """Return the model, its connections bound to the running loop; without a name, the first that the server lists."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.config import LLMConfig
 
-__all__ = ["ProviderLLM", "provider_llm"]
-
 # A request ends at its own deadline; a client that hangs is abandoned this much later.
 _GRACE_SECONDS = 10.0
 

@@ -10,8 +10,6 @@ from typing import TypeVar
 
 from rlm_mem.errors import ModelError, ModelOverloaded, ModelTimeout
 
-__all__ = ["TRANSIENT_STATUS", "RetryPolicy", "TransientFailure", "call_with_retries"]
-
 T = TypeVar("T")
 
 TRANSIENT_STATUS = frozenset({408, 409, 425, 429})

@@ -19,8 +19,6 @@ from rlm_mem.models.base import (
     render_prompt,
 )
 
-__all__ = ["Reply", "ScriptedLLM"]
-
 Reply = str | Completion | BaseException | Callable[[list[Message]], "str | Completion"]
 """A text, a whole completion, an exception to raise, or a function of the messages."""
 

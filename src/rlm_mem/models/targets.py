@@ -14,8 +14,6 @@ from rlm_mem.models.keys import find_key, require_key
 if TYPE_CHECKING:
     from rlm_mem.config import LLMConfig
 
-__all__ = ["NO_KEY", "resolve_target"]
-
 # Local servers rarely need a key, but the client libraries require one.
 NO_KEY = "no-key-needed"
 

@@ -14,8 +14,6 @@ from rlm_mem.operations.shapes import ChunkOut, chunk_out
 from rlm_mem.operations.traits import decode_cursor, etag, not_modified
 from rlm_mem.operations.types import Cursor, Limit, Line, Since, TypeFilter, Until
 
-__all__ = ["OPERATIONS"]
-
 _GROUP = "chunks"
 
 

@@ -12,7 +12,7 @@ from rlm_mem.chunk.types import is_untrusted
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.problems import Problem
-from rlm_mem.operations.runs import Kind, LiveRun, RunKind, State
+from rlm_mem.operations.runs import LiveRun, RunEvent, RunKind, State
 from rlm_mem.operations.shapes import (
     CitedAnswer,
     CitedConclusion,
@@ -49,18 +49,6 @@ if TYPE_CHECKING:
     from rlm_mem.models.base import Limits
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.search import Hit
-
-__all__ = [
-    "OPERATIONS",
-    "AskRequest",
-    "EventQuery",
-    "RunEventOut",
-    "RunEvents",
-    "RunOut",
-    "RecallRequest",
-    "limits_of",
-    "run_out",
-]
 
 _GROUP = "asking"
 _STREAM: Mapping[str, Mapping[str, Any]] = {EVENT_STREAM: {"type": "string"}}
@@ -209,18 +197,10 @@ class KeptRuns(Struct):
     items: list[RunOut]
 
 
-class RunEventOut(Struct):
-    """One event of a run; in a stream, ``kind`` is the event's name, ``seq`` its id, and ``data`` its data."""
-
-    seq: int
-    kind: Kind
-    data: dict[str, Any]
-
-
 class RunEvents(MayBeCut):
     """Events so far, in order."""
 
-    items: list[RunEventOut]
+    items: list[RunEvent]
 
 
 class EventQuery(Bounded, kw_only=True):

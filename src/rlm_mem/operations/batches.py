@@ -21,8 +21,6 @@ from rlm_mem.operations.shapes import ChunkOut
 from rlm_mem.operations.traits import PreconditionFailed
 from rlm_mem.operations.types import LinkType, Request, Revision, TypeFilter
 
-__all__ = ["OPERATIONS"]
-
 MOST_STEPS = 5_000
 MOST_BYTES = 32 * 1024 * 1024
 

@@ -17,8 +17,6 @@ from rlm_mem.errors import RlmMemError, StoreClosed
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["TOPICS", "ChangeFeed", "ChangeNotice", "kept_alive"]
-
 #: Kinds of change: chunks, tags and links; runs of recall and reason; tiers and their review; mode and sliders.
 TOPICS = frozenset({"memories", "recalls", "tiers", "persona"})
 

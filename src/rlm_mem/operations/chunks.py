@@ -57,12 +57,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore, Summary
     from rlm_mem.text.secrets import Screened
 
-__all__ = [
-    "OPERATIONS", "PREFIX", "ChunkChange", "ChunkPage", "NewChunk", "RememberArguments", "RememberRequest",
-    "IdsArguments", "Place", "RememberResponse", "UndoRequest", "change", "create", "delete", "page_of_chunks",
-    "remember", "restore", "undo",
-]  # fmt: skip
-
 PREFIX = "/api/v1"
 _GROUP = "chunks"
 Place = tuple[float, int]

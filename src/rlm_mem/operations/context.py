@@ -20,15 +20,6 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.recall.host_session import RecallSession
 
-__all__ = [
-    "CallCancelled",
-    "Handles",
-    "OpenMemory",
-    "Settings",
-    "in_words",
-    "storable",
-]
-
 
 @dataclass
 class _Open:

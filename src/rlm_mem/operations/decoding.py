@@ -18,8 +18,6 @@ from rlm_mem.errors import InputError
 from rlm_mem.operations.problems import FieldError, Refused, problem
 from rlm_mem.operations.types import PARTS, TIME_PATTERN, Request
 
-__all__ = ["MAX_ARGUMENT_CHARS", "from_agent", "from_json", "from_parameters", "part", "unknown_parameter"]
-
 #: Most characters of text in all arguments of one call together; the limit of a single memory is a lower setting.
 MAX_ARGUMENT_CHARS = 10_000_000
 

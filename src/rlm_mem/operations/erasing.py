@@ -17,8 +17,6 @@ from rlm_mem.operations.types import DryRun, Line, Request
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["OPERATIONS"]
-
 _GROUP = "care"
 _MOST_CHARS = 50_000_000
 

@@ -13,8 +13,6 @@ from msgspec import Meta, Struct
 from rlm_mem.operations.types import Request
 from rlm_mem.text.tokens import count_tokens, truncate_tokens
 
-__all__ = ["Bounded", "MayBeCut", "Reply", "answered", "fitted"]
-
 _WORD_CHARS, _NAME_CHARS = 40, 120
 """Texts up to the first length count as words; texts without a space up to the second length count as ids, times or
 addresses. Both are never shortened."""

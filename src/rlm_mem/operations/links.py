@@ -27,8 +27,6 @@ from rlm_mem.operations.types import (
     Until,
 )
 
-__all__ = ["OPERATIONS", "LinkRequest", "LinkState", "link", "unlink"]
-
 _GROUP = "links"
 _STATED = ", ".join([*STATED_LINK_TYPES, SUPERSEDES])
 

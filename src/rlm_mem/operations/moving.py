@@ -20,19 +20,6 @@ from rlm_mem.operations.types import Content, Line, Request, Tags
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = [
-    "ExportQuery",
-    "FileName",
-    "ImportQuery",
-    "Imported",
-    "FolderSynced",
-    "SyncFolderRequest",
-    "MOST_UPLOAD_BYTES",
-    "OPERATIONS",
-    "UploadNotice",
-    "import_file",
-]
-
 #: A bare file name without a path; its suffix hints at the format.
 FileName = Annotated[
     str,

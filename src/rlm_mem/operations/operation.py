@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from rlm_mem.operations.runs import ClientRuns
     from rlm_mem.operations.types import Request
 
-__all__ = ["EVENT_STREAM", "Context", "Method", "Operation", "Tool", "no_progress", "parts_of"]
-
 #: Media type of server-sent events.
 EVENT_STREAM = "text/event-stream"
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rlm_mem.memory import Memory
     from rlm_mem.persona import Persona
 
-__all__ = ["OPERATIONS", "persona_of"]
-
 _GROUP = "persona"
 _SESSION = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _Mode = Annotated[

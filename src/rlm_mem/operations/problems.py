@@ -6,8 +6,6 @@ import msgspec
 
 from rlm_mem import errors
 
-__all__ = ["MEDIA_TYPE", "TYPE_BASE", "FieldError", "Problem", "Refused", "problem", "problem_of"]
-
 MEDIA_TYPE = "application/problem+json"
 #: Beginning of the tag URI that names the kind of a problem; it is an identifier, not an address.
 TYPE_BASE = "tag:rlm-mem,2026:problem/"

@@ -11,8 +11,6 @@ from rlm_mem.operations.operation import Context, Operation, Tool
 from rlm_mem.operations.shapes import ChunkOut, chunk_out
 from rlm_mem.operations.types import ChunkId, Limit, Line, Request
 
-__all__ = ["OPERATIONS"]
-
 _GROUP = "review"
 
 

@@ -14,8 +14,6 @@ from rlm_mem.operations.types import Request, TrajectoryId
 if TYPE_CHECKING:
     from rlm_mem.receipts import Verification
 
-__all__ = ["OPERATIONS", "Verified", "verified"]
-
 _GROUP = "records"
 _MOST_CHARS = 16_000_000
 _ALIASES = {"run": "trajectory_id", "run_id": "trajectory_id", "id": "trajectory_id"}

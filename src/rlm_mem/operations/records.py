@@ -18,8 +18,6 @@ from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, utc
 from rlm_mem.recall.outcome import OutcomeWord
 
-__all__ = ["OPERATIONS"]
-
 _GROUP = "records"
 #: Most characters of an answer in the list of runs.
 _ANSWER = 500

@@ -22,8 +22,6 @@ from rlm_mem.operations import (
 )
 from rlm_mem.operations.operation import Operation
 
-__all__ = ["OPERATIONS", "ROUTES", "operation_named"]
-
 OPERATIONS: tuple[Operation, ...] = (
     *server.OPERATIONS,
     *chunks.OPERATIONS,

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rlm_mem.continuum.changes import Change
     from rlm_mem.continuum.review import Case
 
-__all__ = ["OPERATIONS"]
-
 _GROUP = "review"
 Decision = Literal["approve", "defer", "reject"]
 _STATUSES: dict[Decision, Literal["approved", "deferred", "rejected"]] = {

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
 
-__all__ = ["ClientRuns", "Kind", "LiveRun", "RunKind", "RunEvent", "RunRegistry", "State"]
-
 RunKind = Literal["recall", "reason"]
 State = Literal["running", "done", "failed", "cancelled"]
 Kind = Literal["step", "text", "result", "error"]
@@ -37,16 +35,18 @@ _TEXT_EVERY = 0.05
 """Least seconds between two text events, since a model sends many pieces of a few characters."""
 _MOST_EVENTS = 5_000
 """Most events of one run; beyond that, text is dropped, but never steps or the end."""
+_WORKERS = 4
+"""Most runs at the same time; further ones wait."""
+_MOST_RUNS = _WORKERS + 32
+"""Most runs that run or wait; more are refused."""
+_KEPT = 50
+"""Most runs that are kept for a namespace; beyond that, the oldest that have ended are dropped."""
 _log = logging.getLogger(__name__)
 
 
 class RunEvent(msgspec.Struct, frozen=True):
-    """One thing that happened in a run.
-
-    Attributes:
-        seq: from 1, without gaps.
-        kind: ``step`` (a turn ended), ``text`` (words of the model), ``result`` or ``error`` (the last one).
-        data: plain data; an error is a problem (:mod:`rlm_mem.operations.problems`).
+    """One event of a run: a turn ended (``step``), words of the model (``text``), its ``result``, or the ``error`` that
+    ended it, as a problem. In a stream, ``kind`` is the event's name, ``seq`` its id: from 1, without gaps.
     """
 
     seq: int
@@ -96,11 +96,6 @@ class LiveRun:
     def namespace(self) -> str:
         """The namespace that the run reads."""
         return self.opened.memory.store.namespace
-
-    @property
-    def cancelling(self) -> bool:
-        """Whether ``cancel`` was called."""
-        return self._given_up.is_set()
 
     def wait(self, timeout: float | None = None) -> bool:
         """Block until the run has ended; False when ``timeout`` seconds passed first."""
@@ -213,18 +208,10 @@ class LiveRun:
 
 
 class RunRegistry:
-    """Keeps the latest runs of a server, so that several listeners can follow the same one.
+    """Keeps the latest runs of a server, so that several listeners can follow the same one."""
 
-    Args:
-        workers: most runs at the same time; further ones wait.
-        keep: most runs that are kept for a namespace; beyond that, the oldest that have ended are dropped.
-        waiting: most runs that may wait; more are refused.
-    """
-
-    def __init__(self, *, workers: int = 4, keep: int = 50, waiting: int = 32) -> None:
-        self._keep = keep
-        self._most = workers + waiting
-        self._pool = ThreadPoolExecutor(max_workers=workers, thread_name_prefix="rlm-mem-run")
+    def __init__(self) -> None:
+        self._pool = ThreadPoolExecutor(max_workers=_WORKERS, thread_name_prefix="rlm-mem-run")
         self._runs: OrderedDict[str, LiveRun] = OrderedDict()
         self._guard = threading.Lock()
 
@@ -241,15 +228,15 @@ class RunRegistry:
         with self._guard:
             running = [other for other in self._runs.values() if other.state == "running"]
             own = sum(other.opened is run.opened for other in running)
-            most = self._most if access.owner else self._most // 3
-            if len(running) >= self._most or own >= most:
+            most = _MOST_RUNS if access.owner else _MOST_RUNS // 3
+            if len(running) >= _MOST_RUNS or own >= most:
                 raise ConflictError(
-                    f"{self._most if own < most else most} recalls run or wait already",
+                    f"{_MOST_RUNS if own < most else most} recalls run or wait already",
                     hint="wait for one of them, or cancel it",
                 )
             same = [other for other in self._runs.values() if other.namespace == run.namespace]
             ended = [other.id for other in same if other.state != "running"]
-            for name in ended[: max(0, len(same) + 1 - self._keep)]:
+            for name in ended[: max(0, len(same) + 1 - _KEPT)]:
                 del self._runs[name]
             self._runs[run.id] = run
         self._pool.submit(run.carry_out, *arguments)

@@ -17,8 +17,6 @@ from rlm_mem.operations.types import DryRun
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
 
-__all__ = ["OPERATIONS", "model_name"]
-
 _GROUP = "server"
 
 

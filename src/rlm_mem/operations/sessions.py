@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.host_session import Execution
     from rlm_mem.recall.recall import RecallResult
 
-__all__ = ["OPERATIONS"]
-
 _GROUP = "sessions"
 
 _FIRST_IDS = 10

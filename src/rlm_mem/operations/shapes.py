@@ -19,30 +19,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.recall import RecallResult
     from rlm_mem.store.core.chunk_store import ChunkStore, Summary
 
-__all__ = [
-    "ChunkOut",
-    "ChunkSummary",
-    "ChunkView",
-    "CitedAnswer",
-    "CitedConclusion",
-    "CitedMemory",
-    "Conclusion",
-    "LinkOut",
-    "MemoryLink",
-    "Neighbour",
-    "PathStep",
-    "RecallAnswer",
-    "TokenUsage",
-    "answer_of",
-    "chunk_out",
-    "chunk_view",
-    "cited_answer",
-    "cited_conclusion",
-    "iso",
-    "shaped",
-    "summary_of",
-]
-
 #: Most characters of a chunk's content in the response of a tool.
 _MAX_CONTENT = 20_000
 

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rlm_mem.access.grants import Caller, Permission
     from rlm_mem.memory import Memory
 
-__all__ = ["ServerState"]
-
 _T = TypeVar("_T")
 _logger = logging.getLogger(__name__)
 

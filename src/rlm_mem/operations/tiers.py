@@ -28,11 +28,6 @@ from rlm_mem.operations.types import (
 if TYPE_CHECKING:
     from rlm_mem.continuum.files import TieredMemory
 
-__all__ = [
-    "DryRun",
-    "OPERATIONS",
-]
-
 _GROUP = "continuum"
 _Tier = Literal["high", "mid", "low", "ultra-low"]
 _Name = Annotated[str, Meta(max_length=200, pattern=r"^[A-Za-z0-9][A-Za-z0-9 _.-]*$(?!\n)")]

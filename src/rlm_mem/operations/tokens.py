@@ -13,8 +13,6 @@ from rlm_mem.operations.operation import Context, Operation
 from rlm_mem.operations.shapes import shaped
 from rlm_mem.operations.types import Request
 
-__all__ = ["OPERATIONS"]
-
 _GROUP = "tokens"
 
 

@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.operations.operation import Context
 
-__all__ = [
-    "PreconditionFailed",
-    "decode_cursor",
-    "encode_cursor",
-    "etag",
-    "matched",
-    "next_link",
-    "not_modified",
-    "page_of",
-    "tags_in",
-]
-
 _TAG = re.compile(r'(?:W/)?"[^"]*"')
 
 

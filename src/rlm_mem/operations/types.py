@@ -14,50 +14,6 @@ from rlm_mem.chunk import MAX_TAG_LENGTH, MAX_TAGS, format_time, parse_time
 from rlm_mem.chunk.types import Origin, TrustLevel
 from rlm_mem.config import SecretAction
 
-__all__ = [
-    "AsOf",
-    "CaseId",
-    "ChunkContent",
-    "ChunkId",
-    "ChunkType",
-    "Confidence",
-    "Content",
-    "Cursor",
-    "Extra",
-    "Handle",
-    "Limit",
-    "Line",
-    "LinkType",
-    "LongText",
-    "OriginFilter",
-    "OriginName",
-    "PARTS",
-    "Question",
-    "Request",
-    "Revision",
-    "RunId",
-    "Secrets",
-    "Since",
-    "Tag",
-    "Tags",
-    "TaskType",
-    "Time",
-    "TrajectoryId",
-    "TrustFilter",
-    "TrustName",
-    "TtlText",
-    "TypeFilter",
-    "Until",
-    "CONVERSATION_NAMES",
-    "DryRun",
-    "QUESTION_NAMES",
-    "TAG_NAMES",
-    "TYPE_NAMES",
-    "ManyIds",
-    "TIME_PATTERN",
-    "utc",
-]
-
 # `$` alone would match before a final line break; other languages lack `\Z`.
 _END = r"$(?!\n)"
 _LINE = rf"^[^\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*{_END}"

@@ -40,32 +40,12 @@ __all__ = [
 __getattr__ = loader(
     __name__,
     {
-        "commands": (
-            "Command",
-            "parse_commands",
-        ),
-        "gauges": (
-            "Gauge",
-            "parse_gauge",
-            "render_gauge",
-        ),
-        "library": (
-            "Library",
-            "load_personality",
-            "load_slider",
-        ),
-        "personalities": (
-            "Personality",
-            "parse_personality",
-        ),
-        "prompt": (
-            "PromptContext",
-            "compose_prompt",
-        ),
+        "commands": ("Command", "parse_commands"),
+        "gauges": ("Gauge", "parse_gauge", "render_gauge"),
+        "library": ("Library", "load_personality", "load_slider"),
+        "personalities": ("Personality", "parse_personality"),
+        "prompt": ("PromptContext", "compose_prompt"),
         "session": ("Persona",),
-        "sliders": (
-            "Slider",
-            "parse_slider",
-        ),
+        "sliders": ("Slider", "parse_slider"),
     },
 )

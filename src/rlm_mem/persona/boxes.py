@@ -11,21 +11,6 @@ from rich.cells import cell_len
 
 from rlm_mem.chunk import normalise_unicode
 
-__all__ = [
-    "BoxLine",
-    "BoxRule",
-    "MIN_WIDTH",
-    "Part",
-    "cut",
-    "draw",
-    "left",
-    "printable",
-    "right",
-    "fixed_width",
-    "width_of",
-    "wrap",
-]
-
 _OVERRIDES = frozenset((*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0x200E, 0x200F, 0x061C))
 _SKIN = re.compile("[\U0001f3fb-\U0001f3ff]")
 _JOINED = re.compile("\u200d[^\u200d\ufe0e\ufe0f]?")

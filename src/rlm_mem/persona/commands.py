@@ -9,8 +9,6 @@ from rlm_mem.arguments import check_kind
 from rlm_mem.errors import InvalidConfig, NotFoundError
 from rlm_mem.persona.library import BASE, Library
 
-__all__ = ["Command", "parse_commands"]
-
 LONGEST = 300
 """Characters; a longer text is not a command."""
 # Commands are matched as a whole, with every run of spaces reduced to one.

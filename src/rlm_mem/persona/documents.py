@@ -7,8 +7,6 @@ from dataclasses import dataclass, field
 
 from rlm_mem.errors import InvalidConfig
 
-__all__ = ["Document", "Section", "document_text", "flat", "parse_document", "whole_number"]
-
 MAX_BYTES = 262_144
 """A persona file is read whole and becomes part of prompts: a larger one is refused."""
 

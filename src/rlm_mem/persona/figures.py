@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.records import StoreStatus
 
-__all__ = ["KEYS", "SCHEMA", "SLIDER_KEYS", "RecordedRun", "Spending", "figures_of", "paths"]
-
 SCHEMA = "livehud/1"
 """Value of the key ``schema``; its number rises when a key changes its meaning or is removed."""
 

@@ -11,8 +11,6 @@ from rlm_mem.errors import InvalidConfig
 from rlm_mem.persona.boxes import BoxLine, BoxRule, Part, cut, draw, fixed_width, left, right, width_of
 from rlm_mem.persona.documents import flat, parse_document
 
-__all__ = ["Gauge", "parse_gauge", "render_gauge"]
-
 _PLACEHOLDER = re.compile(r"\{\{([^{}]*)\}\}")
 _BLOCK = re.compile(r"\{\{ ?([#/]) ?(\w+)(?: ([\w.]+))?(?: (columns))? ?\}\}$")
 _PATH = re.compile(r"\w+(?:\.\w+)*$")

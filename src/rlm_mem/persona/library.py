@@ -27,8 +27,6 @@ from rlm_mem.store.local.folder import LocalBrainFiles
 if TYPE_CHECKING:
     from rlm_mem.store.local.folder import FileTransaction
 
-__all__ = ["BASE", "KINDS", "Library", "load_personality", "load_slider", "located_files"]
-
 BASE = "BASE"
 KINDS = ("personalities", "sliders", "gauges")
 """Folders of a brain with such files."""

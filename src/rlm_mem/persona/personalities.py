@@ -9,8 +9,6 @@ from dataclasses import dataclass, field
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.persona.documents import Document, Section, flat, parse_document, whole_number
 
-__all__ = ["Personality", "parse_personality"]
-
 _SPAN = re.compile(r"(\d{1,9}+) ?+%?+ ?+(?:-|–|—|to) ?(\d{1,9}) ?%?$")
 _PLACEHOLDER = re.compile(r"[.…\s]*$|\[.*\]$")
 

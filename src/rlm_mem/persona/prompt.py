@@ -12,8 +12,6 @@ from rlm_mem.persona.boxes import printable
 from rlm_mem.persona.personalities import Personality
 from rlm_mem.persona.sliders import Slider
 
-__all__ = ["PromptContext", "compose_prompt"]
-
 _TAG = re.compile(r"<(?=/?\s*(?:memories|memory|notes)\b)", re.IGNORECASE)
 
 

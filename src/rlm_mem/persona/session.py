@@ -16,8 +16,6 @@ from rlm_mem.persona.prompt import PromptContext, compose_prompt
 from rlm_mem.store.core.brain_files import BrainFiles
 from rlm_mem.store.core.files import Signature
 
-__all__ = ["FOLDER", "SESSION", "Persona"]
-
 SESSION = "default"
 FOLDER = "persona"
 """Folder of the brain with one small JSON file per session."""

@@ -9,8 +9,6 @@ from typing import Any
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.persona.documents import Document, Section, flat, parse_document, whole_number
 
-__all__ = ["Level", "Slider", "parse_slider"]
-
 LARGEST = 1_000_000
 # For texts with runs of white space reduced to one space, so that matching takes linear time.
 _RANGE = re.compile(r"(?<!\d)(\d{1,9}+) ?+%?+ ?+(?:\([^()]{0,200}\))? ?(?:-|–|—|−|→|->|\.\.|…|to) ?(\d{1,9})")

@@ -32,8 +32,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource, HoldingQuestion
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["Finder", "Proposal", "is_trusted_as_far"]
-
 _LOOKUPS = 3
 """Most sentences of one chunk that are looked up."""
 _CHUNKS = 60

@@ -10,8 +10,6 @@ from rlm_mem.models.base import Message
 if TYPE_CHECKING:
     from rlm_mem.models.base import LLM
 
-__all__ = ["Verdict", "judged"]
-
 _LONGEST = 400
 """Most characters of each sentence that the model sees."""
 _ANSWER_TOKENS = 400

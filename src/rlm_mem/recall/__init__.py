@@ -63,38 +63,14 @@ __all__ = [
 __getattr__ = loader(
     __name__,
     {
-        "costing": (
-            "CostLine",
-            "costs",
-        ),
-        "host_session": (
-            "Execution",
-            "RecallSession",
-            "recall_session",
-        ),
-        "outcome": (
-            "OUTCOMES",
-            "OutcomeWord",
-        ),
-        "reason": (
-            "ReasoningResult",
-            "ReasoningStep",
-            "ReasonOperation",
-        ),
-        "recall": (
-            "RecallOperation",
-            "RecallResult",
-        ),
+        "costing": ("CostLine", "costs"),
+        "host_session": ("Execution", "RecallSession", "recall_session"),
+        "outcome": ("OUTCOMES", "OutcomeWord"),
+        "reason": ("ReasoningResult", "ReasoningStep", "ReasonOperation"),
+        "recall": ("RecallOperation", "RecallResult"),
         "repl_session": ("REPLSession",),
-        "replaying": (
-            "Replay",
-            "ReplayStep",
-            "replay",
-        ),
-        "running": (
-            "check_query",
-            "limits_from",
-        ),
+        "replaying": ("Replay", "ReplayStep", "replay"),
+        "running": ("check_query", "limits_from"),
         "trajectory": (
             "Outcome",
             "SubCall",

@@ -30,17 +30,9 @@ __all__ = [
 __getattr__ = loader(
     __name__,
     {
-        "format": (
-            "Bundle",
-            "Receipt",
-            "check_new",
-        ),
+        "format": ("Bundle", "Receipt", "check_new"),
         "making": ("make_receipt",),
         "signing": ("check_key",),
-        "verifying": (
-            "PartCheck",
-            "Verification",
-            "verify",
-        ),
+        "verifying": ("PartCheck", "Verification", "verify"),
     },
 )

@@ -12,8 +12,6 @@ from typing import Any
 
 from rlm_mem.sandbox.values import well_formed
 
-__all__ = ["canonical", "digest", "plain_json", "without_volatile"]
-
 VOLATILE = frozenset({"access_count", "accessed_at", "storage_size_mb", "index_size_mb"})
 """Keys of results whose values change although the memory does not: counted reads, and sizes on disk."""
 

@@ -17,8 +17,6 @@ from rlm_mem.errors import InputError
 from rlm_mem.receipts.canonical import canonical
 from rlm_mem.store.core.files import write_atomic
 
-__all__ = ["Altered", "Bundle", "ReceiptPart", "Receipt", "ReceiptSignature", "check_new", "read_bytes"]
-
 FORMAT = 1
 MAX_BYTES = 64_000_000
 """Maximum size of a receipt, and of a bundle."""

@@ -47,8 +47,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.replaying import ReplayStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["RecordedParts", "agrees", "chunk_hash", "make_receipt"]
-
 REPLAY_SECONDS = 300.0
 """Wall-clock seconds that all programs of one receipt may take together."""
 _CHANGING = re.compile(rf"(['\"](?:{'|'.join(sorted(VOLATILE))})['\"]: )(?:[\d.]+|'[^']*'|None)")

@@ -15,8 +15,6 @@ from rlm_mem.receipts.format import Altered, ReceiptSignature
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-__all__ = ["check_key", "fingerprint", "public_key", "sign", "signed_by"]
-
 MAX_KEY_BYTES = 100_000
 _TYPE = b"ssh-ed25519"
 _BLOB_BYTES = 4 + len(_TYPE) + 4 + 32

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory import Trajectory
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["CallPlayer", "CallRecorder", "TapedSession", "args_hash", "pinned", "result_hash"]
-
 _OWN = frozenset((*MODEL_FUNCTIONS, "print_rows", "page", "help", "FINAL"))
 """Functions answered by the session itself or from recorded replies, so that their calls are not recorded."""
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from rlm_mem.sandbox.values import Final
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["PartCheck", "Status", "Verdict", "Verification", "verify"]
-
 Status = Literal["holds", "changed", "altered", "not checked"]
 Verdict = Literal["holds", "changed", "incomplete", "altered"]
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
-__all__ = ["Checkpoint", "Event", "Hud", "RecordedChange", "Stats", "UndoneChange"]
-
 
 @dataclass(frozen=True)
 class Stats:

@@ -22,10 +22,6 @@ __getattr__ = loader(
     __name__,
     {
         "session": ("SandboxSession",),
-        "values": (
-            "Final",
-            "HostCall",
-            "StepOutput",
-        ),
+        "values": ("Final", "HostCall", "StepOutput"),
     },
 )

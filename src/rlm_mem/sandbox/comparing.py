@@ -22,8 +22,6 @@ from rlm_mem.text.statements import Stated, statements_in
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["Pair", "Statement", "contradictory", "updated"]
-
 _CHANGE = re.compile(
     r"\b(?:now|no longer|any ?more|instead|changed?|switch(?:ed|ing)?|moved?|moving|new|update[ds]?|used to|"
     r"rather than|replaced?|rescheduled|postponed|extended|increased|decreased|raised|lowered|reached|improved|grown|"

@@ -37,10 +37,8 @@ from rlm_mem.sandbox.engine import (
 )
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idioms import only_reads
-from rlm_mem.sandbox.policy import may_reach_interpreter, names_of, program_tree
+from rlm_mem.sandbox.policy import ProgramNames, may_reach_interpreter
 from rlm_mem.sandbox.values import TooLarge, Variable, plain
-
-__all__ = ["CPythonEngine"]
 
 GRACE_SECONDS = 0.3
 """How long the worker's own timer may take to stop a program before the worker is killed."""
@@ -246,7 +244,7 @@ class CPythonEngine:
     def run(
         self,
         code: str,
-        tree: ast.Module | None,
+        tree: ast.Module,
         names: Mapping[str, Any],
         call: Call,
         printed: Printed,
@@ -254,9 +252,7 @@ class CPythonEngine:
     ) -> Any:
         """Run one program (see the protocol)."""
         with self._busy:
-            if tree is None:
-                tree = program_tree(code)
-            used = names_of(tree)
+            used = ProgramNames(tree)
             restored_builtins = [
                 name for name in self._bound & used.functions - used.bound if hasattr(builtins, name)
             ]

@@ -13,8 +13,6 @@ from rlm_mem.sandbox.engine import HostCallFailed, program_error
 from rlm_mem.sandbox.functions import failed
 from rlm_mem.sandbox.reference import PAGES
 from rlm_mem.sandbox.values import (
-    Described,
-    Fields,
     Final,
     HostCall,
     StepOutput,
@@ -24,17 +22,7 @@ from rlm_mem.sandbox.values import (
     preview,
     well_formed,
 )
-
-__all__ = [
-    "Dispatcher",
-    "Finished",
-    "check_answer",
-    "check_cited",
-    "check_final",
-    "final_refused",
-    "read_final",
-]
-
+from rlm_mem.sandbox.wire import Described, Fields
 
 MAX_ANSWER_CHARS = 300_000
 """Characters of all texts of an answer together: a whole chunk fits."""

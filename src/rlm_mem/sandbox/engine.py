@@ -26,32 +26,15 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
 from rlm_mem.errors import ProgramError, SessionCancelled, TimeoutError
 from rlm_mem.sandbox.values import Bounds
-
-__all__ = [
-    "Alarm",
-    "Call",
-    "Calls",
-    "Engine",
-    "EngineLimits",
-    "HostCallFailed",
-    "Printed",
-    "Stop",
-    "alarm",
-    "interruptible",
-    "program_error",
-    "stop_of_context",
-    "stopped_by",
-    "unwatch",
-    "watch",
-]
-
 
 Call = Callable[[str, tuple[Any, ...], dict[str, Any]], Any]
 """Answers a call of a host function: name, positional and keyword arguments in, plain value out. It raises
@@ -93,17 +76,19 @@ class EngineLimits:
     allow_weaker_isolation: bool = False
 
 
+_FLOOD = 16_000_000
+"""Printed characters after which a program is stopped."""
+
+
 class Printed:
     """What a program printed, kept up to a number of characters; the rest is counted and dropped.
 
     Args:
         limit: characters kept.
-        flood: characters after which the program is stopped.
     """
 
-    def __init__(self, limit: int, flood: int = 16_000_000) -> None:
+    def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.flood = flood
         self.total = 0
         self.stopped = False
         """The program was ended from outside before its worker was known: the engine then kills the worker at once."""
@@ -119,8 +104,8 @@ class Printed:
 
     @property
     def flooded(self) -> bool:
-        """Whether the output exceeds ``flood``; the engine then ends the program."""
-        return self.total > self.flood
+        """Whether there is so much output that the engine ends the program."""
+        return self.total > _FLOOD
 
     @property
     def truncated(self) -> bool:
@@ -155,7 +140,7 @@ class Engine(Protocol):
     def run(
         self,
         code: str,
-        tree: ast.Module | None,
+        tree: ast.Module,
         names: Mapping[str, Any],
         call: Call,
         printed: Printed,
@@ -165,7 +150,7 @@ class Engine(Protocol):
 
         Args:
             code: the program.
-            tree: its syntax tree, or None when Python could not parse it.
+            tree: its syntax tree; changed in place.
             names: host functions, bound again before the program starts.
             call: answers calls of host functions.
             printed: receives the output.
@@ -263,33 +248,6 @@ def stopped_by(stop: Stop) -> Iterator[None]:
         _stop.reset(token)
 
 
-class _Job:
-    """One call; ``done`` is released when it has ended or was abandoned."""
-
-    __slots__ = ("abandoned", "args", "context", "done", "error", "function", "keywords", "value")
-
-    def __init__(self, function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-        self.function = function
-        self.args = args
-        self.keywords = keywords
-        self.context = contextvars.copy_context()
-        self.value: Any = None
-        self.error: BaseException | None = None
-        self.abandoned = False
-        self.done = threading.Lock()
-        self.done.acquire()
-
-    def carry_out(self) -> None:
-        try:
-            self.value = self.context.run(self.function, *self.args, **self.keywords)
-        except BaseException as error:  # noqa: BLE001 - handed to whoever waits
-            self.error = error
-        finally:
-            # ``abandon`` may have released it at the same moment.
-            with suppress(RuntimeError):
-                self.done.release()
-
-
 class Calls:
     """Carries calls out in a thread of their own, so that the caller can stop waiting.
 
@@ -299,7 +257,7 @@ class Calls:
     def __init__(self) -> None:
         self._guard = threading.Lock()
         self._jobs: queue.SimpleQueue[_Job | None] | None = None
-        self._current: _Job | None = None
+        self._current: Future[Any] | None = None
         self._pid = os.getpid()
         self._ident: int | None = None
 
@@ -320,15 +278,16 @@ class Calls:
             TimeoutError: it took too long.
             Exception: what the function raised.
         """
-        job = _Job(function, args, keywords)
+        outcome: Future[Any] = Future()
+        work = partial(contextvars.copy_context().run, function, *args, **keywords)
         with self._guard:
             if self._jobs is None or self._pid != os.getpid():
                 self._start()
-            self._current = job
+            self._current = outcome
             assert self._jobs is not None
-            self._jobs.put(job)
+            self._jobs.put((work, outcome))
         try:
-            ended = job.done.acquire(timeout=min(max(0.0, seconds), threading.TIMEOUT_MAX))
+            ended, _ = wait([outcome], min(max(0.0, seconds), threading.TIMEOUT_MAX))
         except BaseException:
             # Ctrl-C while waiting.
             self.abandon()
@@ -338,22 +297,18 @@ class Calls:
             raise TimeoutError("a function of the host took longer than the program's time and was abandoned")
         with self._guard:
             self._current = None
-        if job.abandoned:
-            raise SessionCancelled("the program was ended while it waited for a function of the host")
-        if job.error is not None:
-            raise job.error
-        return job.value
+        return outcome.result()
 
     def abandon(self) -> None:
         """Stop waiting for the call under way, if there is one; the next one gets another thread."""
         with self._guard:
-            job, self._current = self._current, None
-            if job is None or not job.done.locked():
+            outcome, self._current = self._current, None
+            if outcome is None or outcome.done():
                 return
-            job.abandoned = True
             self._end()
-            with suppress(RuntimeError):
-                job.done.release()
+        why = SessionCancelled("the program was ended while it waited for a function of the host")
+        with suppress(InvalidStateError):  # it ended at the same moment
+            outcome.set_exception(why)
 
     def close(self) -> None:
         """Let the thread end."""
@@ -375,9 +330,19 @@ class Calls:
             self._ident = None
 
 
+_Job = tuple[Callable[[], Any], "Future[Any]"]
+
+
 def _carry_out(jobs: queue.SimpleQueue[_Job | None]) -> None:
     while (job := jobs.get()) is not None:
-        job.carry_out()
+        work, outcome = job
+        with suppress(InvalidStateError):  # it was abandoned meanwhile
+            try:
+                value = work()
+            except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+                outcome.set_exception(error)
+            else:
+                outcome.set_result(value)
 
 
 class _InterruptListener:

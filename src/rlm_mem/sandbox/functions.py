@@ -37,8 +37,6 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["FUNCTIONS", "MODEL_FUNCTIONS", "STORE_FUNCTIONS", "StoreFunctions", "described", "failed"]
-
 STORE_FUNCTIONS = (
     "search",
     "passages",

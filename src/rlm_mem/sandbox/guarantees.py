@@ -16,8 +16,6 @@ from rlm_mem.sandbox.engine import Engine, EngineLimits, Printed
 from rlm_mem.sandbox.policy import syntax_tree
 from rlm_mem.sandbox.session import open_engine
 
-__all__ = ["Guarantees", "Probe", "probe_engine"]
-
 LOOP_SECONDS = 0.3
 _SECRET = "rlm-mem-probe-8c1f"
 
@@ -78,7 +76,7 @@ def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
         probes = [_runs(engine)]
         if not probes[0].held:
             return replace(found, available=False, isolation=probes[0].detail, probes=probes)
-        filtered, descriptors, variables = _worker_isolation(_worker(engine))
+        filtered, descriptors, variables = _worker_isolation(engine.worker_pid)
         probes += [_file(engine), _network(engine), _memory(engine), _loop(engine), _runs(engine)]
     finally:
         engine.close()
@@ -164,11 +162,6 @@ def _loop(engine: Engine) -> Probe:
     _, error = _run(engine, "while True:\n    pass", LOOP_SECONDS)
     took = time.monotonic() - began
     return Probe("loop without end", isinstance(error, TimedOut), f"ended after {took:.1f} s")
-
-
-def _worker(engine: Engine) -> int | None:
-    pid: int | None = getattr(engine, "worker_pid", None)
-    return pid
 
 
 def _worker_isolation(pid: int | None) -> tuple[bool, int | None, int | None]:

@@ -6,8 +6,6 @@ import re
 
 from rlm_mem.sandbox.prelude_modules import MODULES
 
-__all__ = ["hint_for"]
-
 _BY_MESSAGE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
     (re.compile(pattern), hint)
     for pattern, hint in (

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import ast
 
-__all__ = ["assign", "make_eager", "short_circuit", "split_base_classes", "yields"]
-
 
 def _returned() -> ast.Call:
     """``iter(_rlm_out)``: what the rewritten function returns."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import builtins
 
-__all__ = ["METHODS", "CALLBACK_SAFE_BUILTINS", "EXCEPTIONS", "TYPE_NAMES", "TYPES_OWN_METHODS"]
-
 TYPE_NAMES = ("str", "list", "dict", "set", "tuple", "int", "float", "bytes", "frozenset")
 
 TYPES_OWN_METHODS = frozenset(

@@ -25,18 +25,6 @@ from rlm_mem.sandbox.prelude import REQUIRES
 from rlm_mem.sandbox.prelude_modules import CLASSES, MODULES
 from rlm_mem.sandbox.values import NODES_PER_CLOCK_CHECK, check_deadline
 
-__all__ = [
-    "EMULATED",
-    "Rewriter",
-    "Rewritten",
-    "as_text",
-    "only_reads",
-    "rewrite",
-    "rewrite_import",
-    "rewrite_import_from",
-]
-
-
 EMULATED = frozenset(MODULES) | {"contextlib", "collections.abc"}
 """Modules that a program may import although Monty lacks them."""
 

@@ -32,25 +32,6 @@ if TYPE_CHECKING:
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = [
-    "Line",
-    "LineFunctions",
-    "MAX_QUERY_CHARS",
-    "SHORT_NOTE",
-    "chunk_id_of",
-    "count",
-    "day",
-    "MAX_OFFSET",
-    "is_assistant",
-    "is_speaker",
-    "optional_text",
-    "part_of",
-    "query_words",
-    "users_of",
-    "wanted_texts",
-]
-
-
 MAX_QUERY_CHARS = 10_000
 _MAX_DATE_CHARS = 200
 _MAX_TEXTS = 20

@@ -26,7 +26,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 from pydantic_monty import (
@@ -60,24 +60,9 @@ from rlm_mem.sandbox.engine import (
 )
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.idioms import EMULATED, Rewritten, only_reads, rewrite
-from rlm_mem.sandbox.policy import ProgramNames, check_names, names_of, program_tree
+from rlm_mem.sandbox.policy import ProgramNames, check_names
 from rlm_mem.sandbox.prelude import BUILTIN_PREFIX, BUILTINS, START, source
 from rlm_mem.sandbox.values import TooLarge, Variable, read_call, read_value, read_variables
-
-__all__ = [
-    "Holder",
-    "MontyEngine",
-    "MontyPool",
-    "monty_pool",
-]
-
-
-class Holder(Protocol):
-    """A session that has a worker and can release it while idle."""
-
-    def park(self) -> bool:
-        """Release the worker if idle; return whether it was released."""
-        ...
 
 
 class MontyPool:
@@ -116,7 +101,7 @@ class MontyPool:
         self._lock = threading.Lock()
         self._held = 0
         self._pids: dict[int, int | None] = {}
-        self._idle: OrderedDict[int, weakref.ref[Holder]] = OrderedDict()
+        self._idle: OrderedDict[int, weakref.ref[MontyEngine]] = OrderedDict()
 
     def checkout(self, limits: dict[str, Any]) -> MontySession:
         """Return a session with a worker of its own.
@@ -156,13 +141,13 @@ class MontyPool:
             # Already finished: the worker crashed and the pool has replaced it.
             return
 
-    def idle(self, holder: Holder) -> None:
+    def idle(self, holder: MontyEngine) -> None:
         """Record that ``holder`` has a worker that is idle."""
         with self._lock:
             self._idle[id(holder)] = weakref.ref(holder)
             self._idle.move_to_end(id(holder))
 
-    def busy(self, holder: Holder) -> None:
+    def busy(self, holder: MontyEngine) -> None:
         """Record that ``holder`` uses its worker, or has none."""
         with self._lock:
             self._idle.pop(id(holder), None)
@@ -422,7 +407,7 @@ class MontyEngine:
     def run(
         self,
         code: str,
-        tree: ast.Module | None,
+        tree: ast.Module,
         names: Mapping[str, Any],
         call: Call,
         printed: Printed,
@@ -430,11 +415,9 @@ class MontyEngine:
     ) -> Any:
         """Run one program (see the protocol)."""
         with self._busy:
-            if tree is None:
-                tree = program_tree(code)
             # The bounds of later programs depend on an intact compatibility layer, so the engine itself refuses
             # names of the layer, whatever the policy checked.
-            used = names_of(tree)
+            used = ProgramNames(tree)
             check_names(used)
             is_read_only = only_reads(tree, names)
             program = rewrite(code, tree, deadline)

@@ -7,8 +7,6 @@ from typing import Any
 
 from rlm_mem.sandbox.engine import HostCallFailed
 
-__all__ = ["compiled"]
-
 MAX_PATTERN = 1_000
 _PATTERN_BYTES = 8 << 20
 """Memory that the automaton of one pattern may take."""

@@ -23,28 +23,6 @@ from rlm_mem.sandbox.engine import program_error
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.values import NODES_PER_CLOCK_CHECK, check_deadline
 
-__all__ = [
-    "BLOCKED_ATTRIBUTES",
-    "MAX_TOKENS",
-    "PRELUDE_PREFIX",
-    "ProgramNames",
-    "REBINDABLE",
-    "SAFE_DUNDERS",
-    "TooManyTokens",
-    "check_names",
-    "check_program",
-    "syntax_error_line",
-    "names_of",
-    "parse",
-    "program_tree",
-    "may_reach_interpreter",
-    "ready_imports",
-    "syntax_tree",
-    "variable_name",
-    "separate_variables",
-]
-
-
 MAX_TOKENS = 20_000
 """Most words and signs of a text that is parsed."""
 
@@ -237,11 +215,6 @@ def _identifiers(node: ast.AST) -> Iterator[str]:
                 yield value.partition(".")[0]
         elif isinstance(value, list):
             yield from (part for part in value if isinstance(part, str))
-
-
-def names_of(tree: ast.AST) -> ProgramNames:
-    """Return the names of a program."""
-    return ProgramNames(tree)
 
 
 def variable_name(name: str) -> str:
@@ -508,7 +481,7 @@ def check_program(
             hint="send a shorter program and read texts with read_chunk instead of pasting them",
         )
     tree = program_tree(code)
-    check_names(names_of(tree))
+    check_names(ProgramNames(tree))
     first: SandboxViolation | None = None
     for violation in _violations(tree, importable, reserved, deadline):
         if first is None or (violation.line or 0) < (first.line or 0):

@@ -12,8 +12,6 @@ from functools import cache
 from rlm_mem.sandbox.policy import syntax_tree
 from rlm_mem.sandbox.prelude_modules import MODULES
 
-__all__ = ["BASE", "BUILTINS", "BUILTIN_PREFIX", "PIECES", "REQUIRES", "START", "source"]
-
 BUILTIN_PREFIX = "_rlm_b_"
 """Prefix of the names under which the layer keeps the built-ins."""
 

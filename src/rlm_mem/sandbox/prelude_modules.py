@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["CLASSES", "MODULES"]
-
 _EXTRA_STRING_NAMES = ("hexdigits", "capwords", "printable")
 _EXTRA_OPERATORS = ("contains", "getitem", "neg", "not_", "methodcaller", "or_", "and_")
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-__all__ = ["PAGES", "SHORT_SIGNATURES", "Page", "help_text", "table"]
-
 
 @dataclass(frozen=True, slots=True)
 class Page:

@@ -10,8 +10,6 @@ from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import count
 from rlm_mem.text.blocks import one_line
 
-__all__ = ["rows_text"]
-
 MAX_ROWS = 2_000
 _LEAST_CHARS, _MOST_CHARS = 20, 4_000
 _MOST_POINTS, _POINT_CHARS = 40, 80

@@ -13,8 +13,6 @@ import platform
 import struct
 import sys
 
-__all__ = ["Unsupported", "install", "supported"]
-
 
 class Unsupported(OSError):
     """This module has no filter for this machine."""

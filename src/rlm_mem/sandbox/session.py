@@ -27,9 +27,9 @@ from rlm_mem.sandbox.engine import (
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions, described
 from rlm_mem.sandbox.line_functions import count
 from rlm_mem.sandbox.policy import (
+    ProgramNames,
     apart_from_final,
     check_program,
-    names_of,
     ready_imports,
     separate_variables,
     syntax_tree,
@@ -49,17 +49,8 @@ from rlm_mem.sandbox.values import (
 )
 
 if TYPE_CHECKING:
-    from rlm_mem.sandbox.engine import Engine, EngineLimits
     from rlm_mem.sandbox.turn_functions import CutLists
     from rlm_mem.store.core.chunk_store import ChunkStore
-
-__all__ = [
-    "Pages",
-    "SandboxSession",
-    "check_positive",
-    "open_engine",
-]
-
 
 _REMARK_CHARS = 120
 """Characters that are reserved for the remark at the end of a page."""
@@ -574,7 +565,7 @@ class SandboxSession:
 
     def _import_on_use(self, tree: ast.Module, printed: Printed) -> None:
         """Import the well-known names that the program uses without importing them."""
-        self._bound |= names_of(tree).bound
+        self._bound |= ProgramNames(tree).bound
         wanted = ready_imports(tree, self._bound)
         if wanted:
             code = "\n".join(wanted.values())

@@ -32,8 +32,6 @@ from rlm_mem.text.shortening import Shortener
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-__all__ = ["SubjectFunctions"]
-
 _ROW_CHARS, _POINTS_CHARS = 100, 60
 """Most characters of a row of ``outline``: of the turn, and of the headings of the reply."""
 _MOST_PERIODS = 10

@@ -31,17 +31,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.chunk import Chunk
 
-__all__ = [
-    "COUNTED_ON",
-    "SHORT_LIST",
-    "CutLists",
-    "TurnFunctions",
-    "chosen_titles",
-    "recurring_titles",
-    "timed",
-    "titles",
-]
-
 MAX_LINES = 500
 _MATCH_CHARS = 500
 MAX_WHOLE_CHARS = 20_000

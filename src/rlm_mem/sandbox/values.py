@@ -17,29 +17,6 @@ from typing import Any
 from rlm_mem.errors import RlmMemError, TimeoutError
 from rlm_mem.sandbox.wire import Described, Fields, KeyLimit
 
-__all__ = [
-    "Bounds",
-    "Described",
-    "Fields",
-    "Final",
-    "HostCall",
-    "NODES_PER_CLOCK_CHECK",
-    "StepOutput",
-    "TooLarge",
-    "Variable",
-    "bounded_error",
-    "check_deadline",
-    "chunk_ids_in",
-    "clipped",
-    "plain",
-    "preview",
-    "read_call",
-    "read_value",
-    "read_variables",
-    "well_formed",
-]
-
-
 MAX_NAME_CHARS = 80
 """Characters of the name of a class, a function or an error that are kept."""
 
@@ -504,7 +481,7 @@ def read_call(
     return name, tuple(given), named
 
 
-def read_variables(text: Any, bounds: Bounds, deadline: float = math.inf) -> dict[str, Any]:
+def read_variables(text: Any, bounds: Bounds) -> dict[str, Any]:
     """The namespace: each name with its value, or a :class:`Variable` where that is not plain data."""
 
     def read(reader: _Reader) -> dict[str, Any]:
@@ -516,5 +493,5 @@ def read_variables(text: Any, bounds: Bounds, deadline: float = math.inf) -> dic
             found[name] = reader.value() if whole else Variable(reader.string()[:100], reader.string()[:200])
         return found
 
-    variables: dict[str, Any] = _read(text, bounds, deadline, read)
+    variables: dict[str, Any] = _read(text, bounds, math.inf, read)
     return variables

@@ -12,8 +12,6 @@ import struct
 from decimal import Decimal
 from typing import Any
 
-__all__ = ["HEADER", "Described", "Fields", "KeyLimit", "Malformed", "decode", "encode", "frame_header"]
-
 MAX_NODES = 60_000
 MAX_DEPTH = 60
 MAX_BYTES = 12 * 1024 * 1024

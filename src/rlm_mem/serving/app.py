@@ -16,7 +16,7 @@ from rlm_mem.access.clients import client_of
 from rlm_mem.access.grants import PERMISSIONS
 from rlm_mem.errors import AccessDenied
 from rlm_mem.http.encoding import problem_response
-from rlm_mem.http.guard import API, LOOPBACK, Guard, Keys, login_routes
+from rlm_mem.http.guard import API, Guard, Keys, login_routes
 from rlm_mem.http.limits import Buckets, ClientLimits, Limited
 from rlm_mem.http.metrics import MEDIA_TYPE, Metrics
 from rlm_mem.http.observed import Observed
@@ -32,8 +32,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.mcp.server import McpServer
     from rlm_mem.operations.state import ServerState
-
-__all__ = ["LOOPBACK", "create_app"]
 
 
 def create_app(

@@ -19,8 +19,6 @@ from typing import Any
 
 from rlm_mem.errors import StorageError
 
-__all__ = ["Predecessor", "start_successor"]
-
 _VARIABLE = "RLM_MEM_HANDOVER"
 _READY = b"ready"
 _START_SECONDS = 120.0

@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.mcp.server import McpServer
 
-__all__ = ["McpApp"]
-
 #: Most bytes of one MCP request: the largest text that one remember takes, as JSON.
 MAX_BODY_BYTES = 16 * 1024 * 1024
 

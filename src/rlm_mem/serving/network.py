@@ -15,8 +15,6 @@ from rlm_mem.access.tokens import TokenFile
 from rlm_mem.errors import InvalidConfig, StorageError
 from rlm_mem.http.site import LOOPBACK, Site, is_loopback, proxy_networks
 
-__all__ = ["Network", "listening"]
-
 
 @dataclass(frozen=True)
 class Network:

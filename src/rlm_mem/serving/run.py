@@ -29,8 +29,6 @@ from rlm_mem.serving.running import Running
 if TYPE_CHECKING:
     from rlm_mem.mcp.server import McpServer
 
-__all__ = ["TOKEN_VARIABLE", "serve_all", "serve_http", "serve_stdio", "token_from"]
-
 #: Environment variable with the token, so that the configuration of clients need not change with every start.
 TOKEN_VARIABLE = "RLM_MEM_TOKEN"
 
@@ -157,13 +155,13 @@ def serve_all(
             webbrowser.open(link)
 
         def hand_over() -> Awaitable[bool]:
-            told = {
+            kept = {
                 "token": token,
                 "source": token_source,
                 "logins": keys.logins(),
                 "choices": keys.choices(),
             }
-            return start_successor(socket_, told)
+            return start_successor(socket_, kept)
 
         running = Running(app, network, metrics, state, drain_seconds)
         running.on_replace = hand_over

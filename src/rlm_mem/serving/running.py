@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rlm_mem.operations.state import ServerState
     from rlm_mem.serving.network import Network
 
-__all__ = ["Running"]
-
 _LINGER_SECONDS = 2.0
 """How long, in seconds, a connection without a request stays open while the server drains: a request already on its way
 is still answered, and its connection then closed."""

@@ -14,8 +14,6 @@ from typing import Any
 from rlm_mem.errors import InvalidConfig
 from rlm_mem.telemetry import trace_ids
 
-__all__ = ["FORMATS", "LEVELS", "JsonLines", "start_logging"]
-
 LEVELS = ("debug", "info", "warning", "error")
 FORMATS = ("text", "json")
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["ATTRIBUTES", "METRICS", "OPERATIONS", "Metric"]
-
 
 class Metric(NamedTuple):
     """One instrument."""

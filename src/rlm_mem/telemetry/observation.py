@@ -12,23 +12,6 @@ from typing import TYPE_CHECKING, Any, Literal, ParamSpec, Protocol, TypeVar
 if TYPE_CHECKING:
     from decimal import Decimal
 
-__all__ = [
-    "Completed",
-    "ModelTokens",
-    "ObservedOperation",
-    "Recording",
-    "activate",
-    "with_current_context",
-    "count",
-    "http_request",
-    "is_on",
-    "model_call",
-    "observed",
-    "operation",
-    "trace_ids",
-    "waiting",
-]
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

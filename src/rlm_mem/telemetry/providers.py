@@ -12,8 +12,6 @@ from opentelemetry import metrics, trace
 if TYPE_CHECKING:
     from rlm_mem.config import TelemetryConfig
 
-__all__ = ["Providers", "providers"]
-
 #: Seconds for one delivery, unless OTEL_EXPORTER_OTLP_TIMEOUT is set: a command must not hang on exit because no
 #: collector listens.
 _TIMEOUT = 2.0

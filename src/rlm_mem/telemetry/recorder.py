@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rlm_mem.telemetry.observation import Completed
     from rlm_mem.telemetry.providers import Providers
 
-__all__ = ["Recorder"]
-
 _TEXT_LIMIT = 4_000  # characters of a query or answer
 #: Bucket bounds in seconds: from 0.1 ms, since most operations of a memory take a few milliseconds.
 _SECONDS = (

@@ -28,8 +28,6 @@ from rlm_mem.store.core.copying import compare, copy_namespace
 from rlm_mem.store.core.integrity import check
 from rlm_mem.testing.stores import MovedClock, OpenStore, StoreFixtures
 
-__all__ = ["BackendContract"]
-
 _TEXTS = (
     "User decided to use RLM architecture instead of RAG.",
     "  leading space, two  spaces, trailing space ",

@@ -18,8 +18,6 @@ from rlm_mem.store.core.lookup import BM25_B, BM25_K1, FAR, WEIGHED, CandidateSo
 from rlm_mem.testing.stores import MovedClock, StoreFixtures
 from rlm_mem.text.analysis import AnalysedSegment, get_analyser
 
-__all__ = ["CandidateSourceContract"]
-
 _WORDS = (
     *(
         "walnut",

@@ -16,8 +16,6 @@ from rlm_mem.interchange.importing import import_source
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 
-__all__ = ["ImporterContract"]
-
 _FOREIGN: Mapping[str, bytes] = {
     "empty.txt": b"",
     "notes.md": b"# Shopping\n\nBread, butter and a walnut cake for Saturday.\n",

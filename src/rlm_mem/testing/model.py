@@ -12,8 +12,6 @@ import pytest
 from rlm_mem.errors import InputError, ModelError
 from rlm_mem.models import LLM, Completion, Message, Usage, adapt
 
-__all__ = ["ModelContract"]
-
 _KEY = "contract-k3y-51f0a9c27d"
 """Set in the environment while a model is tested; no answer, name or error may repeat it."""
 

@@ -13,8 +13,6 @@ import pytest
 from rlm_mem.config import Config
 from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["MovedClock", "OpenStore", "StoreFixtures"]
-
 OpenStore = Callable[..., ChunkStore]
 
 

@@ -6,8 +6,6 @@ from rlm_mem.interchange.brain_files import read_brain_file
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.history import read_history
 
-__all__ = ["BRAIN_FILE", "HISTORY"]
-
 
 def _never(_head: FileHead) -> Claim:
     return Claim.NO

@@ -19,19 +19,6 @@ from rlm_mem.interchange.reading import (
 )
 from rlm_mem.interchange.records import ChatMessage, Dialogue, ImportProblem, Record
 
-__all__ = [
-    "CHATGPT",
-    "CLAUDE",
-    "MESSAGES",
-    "MESSAGE_LINES",
-    "Parts",
-    "TRANSCRIPT",
-    "content_text",
-    "read_array",
-    "read_message_lines",
-    "read_transcript",
-]
-
 _MESSAGES = 200  # of one part: earlier parts stay the same when a conversation grows
 _CHARS = 200_000
 _INSIDE = ("conversations", "messages", "chat_messages")

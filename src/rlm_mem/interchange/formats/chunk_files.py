@@ -17,8 +17,6 @@ from rlm_mem.interchange.reading import SourceFile, json_lines, json_objects, mo
 from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
 from rlm_mem.text.tokens import count_tokens
 
-__all__ = ["CHUNK_FILE", "CHUNK_LINES", "lenient_chunk", "read_chunk_file", "read_chunk_lines"]
-
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}\Z")
 _NAMED = (re.compile(r'"id"\s*:'), re.compile(r'"content"\s*:'))
 _DATED = re.compile(r"chunk-\d{4}-\d{2}-\d{2}-")

@@ -16,8 +16,6 @@ from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.reading import SourceFile, json_records, moment, plain_tags, text_lines, whole_text
 from rlm_mem.interchange.records import ImportProblem, Note, Record
 
-__all__ = ["FORMAT"]
-
 _INSIDE = ("items", "results")
 
 

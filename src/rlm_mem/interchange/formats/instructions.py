@@ -16,8 +16,6 @@ from rlm_mem.interchange.formats.notes import read_note
 from rlm_mem.interchange.reading import SourceFile
 from rlm_mem.interchange.records import ImportProblem, Note, Record
 
-__all__ = ["FORMAT", "holds_instructions", "read_instructions"]
-
 _NAMES = {"claude.md", "claude.local.md", "agents.md", "agents.override.md", "gemini.md"}
 _TAG = "instructions"
 

@@ -22,8 +22,6 @@ from rlm_mem.interchange.reading import (
 from rlm_mem.interchange.records import ImportedChunk, ImportProblem, Record, mapped_id
 from rlm_mem.text.tokens import count_tokens
 
-__all__ = ["LAYERED", "read_layered"]
-
 _SCOPES = ("project_agent", "project_global", "user_agent", "user_global")
 
 _NEEDED = ("id", "created_at", "scope", "entry_type", "content", "project_id")

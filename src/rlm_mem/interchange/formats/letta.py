@@ -18,8 +18,6 @@ from rlm_mem.interchange.formats.chats import Parts, content_text
 from rlm_mem.interchange.reading import SourceFile, json_records, moment, plain_tags, text_lines, whole_text
 from rlm_mem.interchange.records import ChatMessage, ImportProblem, Note, Record
 
-__all__ = ["FORMAT"]
-
 _INSIDE = ("agents", "blocks", "files", "core_memory", "messages", "passages")
 _AGENT_KEYS = {"core_memory", "in_context_message_ids", "block_ids", "agent_type", "blocks"}
 

@@ -17,8 +17,6 @@ from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.reading import SourceFile, json_records, moment, plain_tags, text_lines, whole_text
 from rlm_mem.interchange.records import ImportProblem, Record
 
-__all__ = ["FORMAT"]
-
 _INSIDE = ("results", "memories", "categories", "relations")
 _OWNERS = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "app", "role")
 _HIDDEN = ("paused", "archived")

@@ -11,8 +11,6 @@ from pathlib import PurePosixPath
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.formats.notes import read_note
 
-__all__ = ["FORMAT"]
-
 _ROOT = "memories"
 _SUFFIXES = {"", ".xml", ".yaml", ".yml", ".toml", ".csv", ".html", ".json", ".log"}
 

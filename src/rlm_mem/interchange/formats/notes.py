@@ -15,19 +15,6 @@ from rlm_mem.interchange.markdown import chunk_from_markdown, is_chunk_markdown
 from rlm_mem.interchange.reading import SourceFile, clean, moment, plain_tags, read_text, text_lines
 from rlm_mem.interchange.records import Asset, ImportedChunk, ImportProblem, Note, Record, mapped_id
 
-__all__ = [
-    "CANDIDATES",
-    "CHUNK_MARKDOWN",
-    "MERIDIAN",
-    "NOTES",
-    "PERSONA",
-    "read_asset",
-    "read_candidates",
-    "read_chunk_markdown",
-    "read_meridian",
-    "read_note",
-]
-
 _FIELD = re.compile(r"\*\*(Created|Category|Tags):\*\*[ \t]*(.*)")
 _TITLE = re.compile(r"#[ \t]+(.+)")
 _DEPRECATED = re.compile(
