@@ -591,6 +591,22 @@ def test_a_number_of_the_same_thing_comes_before_other_changes_and_no_statement_
     assert len(set(ducks)) == 6 and max(map(ducks.count, ducks)) == 2
 
 
+def test_of_two_conversations_of_one_day_the_one_stored_later_is_the_newer(store: ChunkStore) -> None:
+    for talk, text in (
+        ("b", "I have 52 sources in my library."),
+        ("a", "I have 45 sources in my library now."),
+    ):
+        remember(
+            store,
+            f"User: {text}\nAssistant: Good.",
+            occurred_at="2026-05-01T00:00:00Z",
+            conversation_id=talk,
+        )
+    with REPLSession(store) as session:
+        (pair,) = session.execute("updates('sources in my library')")
+    assert (pair["older"]["match"], pair["newer"]["match"]) == ("52 sources", "45 sources")
+
+
 def test_rows_are_printed_on_numbered_lines_that_final_cites(session: REPLSession) -> None:
     printed = session.run("rows = turns(author='Ana')\nprint_rows(rows, 60)").output.splitlines()
     rows = session.execute("rows")

@@ -86,7 +86,7 @@ class Statement:
     """A sentence; ``order`` grows with time, ``key`` identifies the line that contains it."""
 
     key: int
-    order: tuple[str, int, int]
+    order: tuple[str, str, int, int]
     text: str
     speaker: str | None
 

@@ -268,7 +268,12 @@ class SubjectFunctions(TurnFunctions):
         statements = [
             Statement(
                 key,
-                (line.at, places.get(line.chunk.id, 0), line.said[line.number].body + start),
+                (
+                    line.at,
+                    line.chunk.metadata.created_at,
+                    places.get(line.chunk.id, 0),
+                    line.said[line.number].body + start,
+                ),
                 text[start:end],
                 line.speaker,
             )
