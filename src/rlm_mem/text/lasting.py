@@ -110,11 +110,8 @@ _NOT_IN_FORCE = late(
 )
 UNDONE = r"(?:rolled (?:it |that |them )?back|reverted|undid|undone)"
 """A pattern of the words for a change that was undone, between word boundaries."""
-_TAKEN_BACK = late(
-    rf"\b(?:to|at|is|are|was|were|by)\b.{{1,400}}?\b{UNDONE}\b",
-    re.IGNORECASE | re.DOTALL,
-    signs="rolled|reverted|undid|undone",
-)
+_TAKEN_BACK = late(rf"\b{UNDONE}\b", re.IGNORECASE, signs="rolled|reverted|undid|undone")
+_STATED = late(r"\b(?:to|at|is|are|was|were|by)\b", re.IGNORECASE)
 _CLAUSE = late(r"[,:;.!?()–—]\s|\s(?:so|and|but|because|as|since|which|who|where|that|until)\s")
 _WORD = late(r"[^\W_]+(?:['’./-][^\W_]+)*")
 _WAS = words(
@@ -292,7 +289,8 @@ def is_in_force(sentence: str, known: str) -> bool:
 
 def is_taken_back(text: str) -> bool:
     """Whether a text first states a change and then says that it was undone: "raised to 12g, reverted to 4g"."""
-    return _TAKEN_BACK.search(text[:_NEAR]) is not None
+    stated = _STATED.search(text[:_NEAR])
+    return stated is not None and _TAKEN_BACK.search(text[stated.end() : _NEAR]) is not None
 
 
 def is_denied(sentence: str, asked: str, year: int) -> bool:
