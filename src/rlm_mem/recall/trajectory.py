@@ -465,7 +465,8 @@ class TrajectoryRecorder:
             for item in fields(trajectory)
             if item.name not in ("steps", "calls", "outcome", "path")
         }
-        self._write({"kind": "start", "format": FORMAT, **head})
+        # The namespace comes before any text: what is left of a torn line still names it.
+        self._write({"kind": "start", "format": FORMAT, "namespace": trajectory.namespace, **head})
 
     def step(self, step: LoopStep) -> None:
         """Record a finished turn."""

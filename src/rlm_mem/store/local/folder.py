@@ -18,7 +18,7 @@ from urllib.parse import unquote
 
 import msgspec
 
-from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, check_chunk_id, decode_chunk
+from rlm_mem.chunk import Chunk, check_chunk_id, decode_chunk
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
@@ -30,7 +30,7 @@ from rlm_mem.store.core.brain_files import (
     RECORDS,
     checked_name,
     folder_of,
-    namespace_in,
+    namespace_of_run,
     note_former,
     parse_event,
     place_of,
@@ -517,15 +517,19 @@ class LocalBrainFiles:
         return [*found, LEDGER] if self.exists(LEDGER) else found
 
     def _is_ours(self, name: str) -> bool:
-        """Whether a file is of this namespace: the trajectory folder is shared, a file's first line names its own.
-
-        A torn file that names none is of the default one, so that whatever goes through all files reaches it.
-        """
+        """Whether a file is of this namespace: the trajectory folder is shared, a file's first line names its own."""
         first = name.partition("/")[0]
         if first != "trajectories":
             return first != "log" or name == JOURNAL
-        with self.path(name).open("rb") as file:
-            return (namespace_in(file.readline(), "namespace") or DEFAULT_NAMESPACE) == self.namespace
+        return self._owner(name) == self.namespace
+
+    def _owner(self, run: str) -> str | None:
+        with self.path(run).open("rb") as file:
+            return namespace_of_run(file.readline())
+
+    def unowned(self) -> list[str]:
+        """Names of torn records of runs that no longer name their namespace."""
+        return [name for name in self.names("trajectories", recursive=True) if self._owner(name) is None]
 
     def signature(self, name: str) -> Signature | None:
         """Size, modification time and inode; None if there is no such file."""
