@@ -28,8 +28,8 @@ _IN, _OUT = "### The path of one memory in\n", "### The path of one question out
 _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
-REMEMBER_FILES = 22
-REMEMBER_FUNCTIONS = 122
+REMEMBER_FILES = 23
+REMEMBER_FUNCTIONS = 128
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
 whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
 stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file, as
@@ -40,7 +40,7 @@ REMEMBER_STATEMENTS = 24
 """Statements of SQLite on this path, without those of triggers: three of them make terms, and four set how the
 connection waits and syncs."""
 
-FIND_FILES, FIND_FUNCTIONS = 29, 192
+FIND_FILES, FIND_FUNCTIONS = 30, 198
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
 ASK_FILES, ASK_FUNCTIONS = 33, 234
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""

@@ -229,8 +229,12 @@ class EventLog:
 
         The operation itself is complete by then: an error would report a failure that did not happen.
         """
-        if not events:
-            return
+        if events:
+            path, _, lines = self.prepared(events)
+            self.write(path, lines)
+
+    def prepared(self, events: Sequence[dict[str, Any]]) -> tuple[str, int, bytes]:
+        """The path of the file that these events go to, its size, and their lines."""
         lines, name = bytearray(), ""
         for event in events:
             _audit_logger.info(
@@ -238,24 +242,49 @@ class EventLog:
             )
             lines += msgspec.json.encode(event) + b"\n"
             name = max(name, f"{event['ts'][:7]}.jsonl")
+        try:
+            present = os.listdir(self._folder)  # noqa: PTH208 - names alone, at every write
+            name = max([name, *fnmatch.filter(present, "????-??.jsonl")])
+            size = os.stat(f"{self._folder}/{name}").st_size
+        except OSError:  # there is no such file yet, or writing to it will tell why not
+            size = 0
+        return f"{self._folder}/{name}", size, bytes(lines)
+
+    def write(self, path: str, lines: bytes) -> None:
+        """Add lines to a file; failures are logged, not raised."""
         flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
         try:
             try:
-                present = os.listdir(self._folder)  # noqa: PTH208 - names alone, at every write
-                name = max([name, *fnmatch.filter(present, "????-??.jsonl")])
+                descriptor = os.open(path, flags, 0o644)
             except FileNotFoundError:
                 make_folder(self._folder)
-            descriptor = os.open(self._folder / name, flags, 0o644)
+                descriptor = os.open(path, flags, 0o644)
             try:
                 if end := os.lseek(descriptor, 0, os.SEEK_END):
                     os.lseek(descriptor, end - 1, os.SEEK_SET)
                     if os.read(descriptor, 1) != b"\n":
-                        lines[:0] = b"\n"
+                        lines = b"\n" + lines
                 os.write(descriptor, lines)
             finally:
                 os.close(descriptor)
         except OSError as error:
-            _audit_logger.error("audit log %s: %s", name, error)
+            _audit_logger.error("audit log %s: %s", path, error)
+
+    def complete(self, path: Path, size: int, lines: bytes) -> None:
+        """Add the lines of an interrupted write, unless they were added since the file had this size."""
+        if not (path.exists() and lines in path.read_bytes()[size:]):
+            self.write(str(path), lines)
+
+    def withdraw(self, path: str, lines: bytes) -> None:
+        """Take back the lines of a write that failed after all, unless others were added to them meanwhile."""
+        try:
+            with Path(path).open("r+b") as file:
+                start = max(0, file.seek(0, os.SEEK_END) - len(lines))
+                file.seek(start)
+                if file.read() == lines:
+                    file.truncate(start)
+        except OSError as error:
+            _audit_logger.error("audit log %s: %s", path, error)
 
     def read(
         self,

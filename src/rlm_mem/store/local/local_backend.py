@@ -119,6 +119,7 @@ class LocalBackend(LocalIndex):
         current = Transaction(
             self.layout,
             rows,
+            self._log,
             durable=self.config.store.durability == "full",
             keep_versions=self.config.store.keep_versions,
             wait_seconds=self.config.store.lock_wait_seconds,
@@ -144,7 +145,6 @@ class LocalBackend(LocalIndex):
             self._thread.transaction = None
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
-        self._log.append(current.events)
 
     def _explained(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
         """The error to raise after a transaction was rolled back; a damaged index is rebuilt first."""
