@@ -33,22 +33,17 @@ from rlm_mem.cli.terminal import (
 )
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.recall.costing import CostLine
-from rlm_mem.recall.outcome import OutcomeWord, confidence_words, ending_of
+from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, confidence_words, ending_of
 from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id, load_trajectory
 
 if TYPE_CHECKING:
     from rlm_mem.recall.replaying import Replay
 
 
-Operation = Annotated[str | None, option("--operation", "NAME", "Only recall, reason or session.")]
+Operation = Annotated[str | None, option("--operation", "NAME", f"Only {OPERATION_WORDS}.")]
 TrajectoryId = Annotated[
     str, argument("[ID]", "An id or its beginning; last names the newest.", show_default=False)
 ]
-
-
-def _check_operation(operation: str | None) -> None:
-    if operation not in (None, "recall", "reason", "session"):
-        raise InvalidQuery(f"--operation {operation} is not known: use recall, reason or session")
 
 
 def trajectories_list(
@@ -59,7 +54,6 @@ def trajectories_list(
     limit: options.Limit = 20,
 ) -> None:
     """List the recorded recalls, newest first."""
-    _check_operation(operation)
     with call.open() as memory:
         found = memory.trajectories(operation=operation, since=since, until=until, limit=limit)
     if call.json:
@@ -159,7 +153,6 @@ def trajectories_export(
     """Write the recorded runs as data for training; keys and passwords in them are hidden."""
     if file_format != "jsonl":
         raise InvalidQuery(f"there is no format {file_format!r:.40}", hint="use --format jsonl")
-    _check_operation(operation)
     chosen = None if fields is None else [name.strip() for name in fields.split(",")]
     with call.open() as memory:
         runs = memory.export_trajectories(fields=chosen, operation=operation, since=since, until=until)

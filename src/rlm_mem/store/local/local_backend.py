@@ -25,9 +25,9 @@ from rlm_mem.store.core.records import (
     Version,
 )
 from rlm_mem.store.local import schema
+from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import healed, in_turn
 from rlm_mem.store.local.folder import (
-    EventLog,
     Layout,
     LocalBrainFiles,
     former_versions,

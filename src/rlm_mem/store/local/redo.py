@@ -17,7 +17,8 @@ import msgspec
 from rlm_mem.errors import StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
-from rlm_mem.store.local.folder import REDO_SUFFIX, EventLog, Layout
+from rlm_mem.store.local.audit import EventLog
+from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 
 __all__ = [
     "Appending",

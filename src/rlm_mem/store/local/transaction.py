@@ -34,8 +34,9 @@ from rlm_mem.store.core.records import (
     index_key,
 )
 from rlm_mem.store.local import redo
+from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import in_turn
-from rlm_mem.store.local.folder import EventLog, Layout
+from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import sqlite_error
