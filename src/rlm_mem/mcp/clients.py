@@ -120,7 +120,7 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     if servers.get(name) == entry:
         return None
     end = "\r\n" if "\r\n" in text else "\n"
-    lines, ours, last = text.split("\n"), [], -1
+    lines, ours, last = text.split("\n"), list[int](), -1
     for number, line in enumerate(lines):
         header = _TABLE.match(line)
         if header:

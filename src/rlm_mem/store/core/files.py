@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
 __all__ = [
+    "NO_SIGNATURE",
     "Signature",
     "append_at",
+    "is_json_file",
     "link_or_copy",
     "make_folder",
     "names_below",
@@ -55,13 +57,31 @@ class Signature(Struct, frozen=True, gc=False):
     inode: int
 
 
+NO_SIGNATURE = Signature(0, 0, 0)
+"""That of a file that cannot be looked at."""
+
+
 def signature(path: StrPath) -> Signature | None:
-    """The signature of a file, or None where there is none."""
+    """The signature of a file, or None where there is none, such as behind a link that leads to itself."""
     try:
         stat = os.stat(path)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        return None
     return Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+
+def is_json_file(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a folder is a visible file ``*.json``, or cannot be looked at."""
+    if not entry.name.endswith(".json") or entry.name.startswith("."):
+        return False
+    try:
+        return entry.is_file()
+    except OSError:  # such as a link that leads to itself: reading it will tell
+        return True
 
 
 def read_signed(path: StrPath) -> tuple[bytes, Signature]:

@@ -332,7 +332,8 @@ class LocalIndex:
         touched = {
             path.rpartition("/")[0]
             for path, *signature in rows
-            if files.signature(self.layout.absolute(path)) != files.Signature(*signature)
+            if (files.signature(self.layout.absolute(path)) or files.NO_SIGNATURE)
+            != files.Signature(*signature)
         }
         return self.sync(folders=sorted(touched, reverse=True)).unreadable if touched else []
 
