@@ -313,3 +313,20 @@ def test_a_link_that_leads_to_itself_is_one_unreadable_file(tmp_path: Path) -> N
     with ChunkStore(tmp_path) as store:
         assert store.unreadable_files == 0
         assert check(store) == []
+
+
+def test_a_file_system_that_is_read_only_is_named_with_the_file_that_was_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be removed there either: that must not hide the reason."""
+
+    def refused(path: object, *_: object, **__: object) -> int:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(os, "open", refused)
+    monkeypatch.setattr(os, "unlink", refused)
+    with pytest.raises(StoreReadOnly) as told:
+        files.write_atomic(tmp_path / "config.toml", b"x")
+    monkeypatch.undo()
+    assert f"{tmp_path}/config.toml cannot be written: Read-only file system" in str(told.value)
+    assert "mounted" in (told.value.hint or "")

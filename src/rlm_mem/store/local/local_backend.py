@@ -101,7 +101,10 @@ class LocalBackend(LocalIndex):
     def transaction(self, namespace: str) -> Iterator[Transaction]:  # noqa: ARG002 - one lock for the store
         """Hold the write lock; writes made inside become visible at the end, or not at all. Can be nested."""
         if self.read_only:
-            raise StoreReadOnly(f"the store {self.layout.base} was opened read-only")
+            raise StoreReadOnly(
+                f"the store {self.layout.base} was opened read-only",
+                hint="open it for writing, in a folder that can be written",
+            )
         outer = self._thread.transaction
         if outer is not None:
             yield outer
