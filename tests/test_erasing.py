@@ -234,6 +234,19 @@ def test_the_command_erases_and_verifies(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["erase", "--verify", str(report), *brain]) == 2
 
 
+@pytest.mark.parametrize("report", ["brain/report.json", "nowhere/report.json"])
+def test_nothing_is_erased_without_a_report_that_stays_and_is_outside_of_the_memory(
+    tmp_path: Path, report: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["--brain", "brain", "remember", SAYS]) == 0
+    assert main(["--brain", "brain", "erase", "--person", NAME, "--apply", "--report", report]) == 2
+    assert report in capsys.readouterr().err
+    assert not Path(report).exists()
+    with Memory.open("brain") as memory:
+        assert NAME.encode() in everything(memory)
+
+
 def test_the_command_erases_a_folder_by_a_relative_path(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -295,9 +295,10 @@ def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
     else:
         trajectory = _read(store.backend.files(store.namespace), trajectory_file(trajectory_id))
     if trajectory is None:
-        raise NotFoundError(
-            f"there is no trajectory {trajectory_id}", hint="rlm-mem trajectories list shows them"
+        missing = (
+            "no run is recorded yet" if trajectory_id == "last" else f"there is no trajectory {trajectory_id}"
         )
+        raise NotFoundError(missing, hint="rlm-mem trajectories list shows them")
     return trajectory
 
 
