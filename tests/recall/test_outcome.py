@@ -96,6 +96,27 @@ def test_nothing_is_surely_not_held_while_a_chunk_file_cannot_be_read(tmp_path: 
         (path.parent / "other").touch()  # the folder changes: the next opening looks at its files
 
 
+@pytest.mark.local_only("change files")
+def test_what_came_back_into_the_folder_is_found_by_a_process_that_has_the_memory_open(
+    tmp_path: Path,
+) -> None:
+    brain, away = tmp_path / "brain", tmp_path / "away.json"
+    with Memory.open(brain) as memory:
+        memory.remember("The boat is green.")
+        (kept,) = memory.remember("Wendel rings the bell at noon.").chunk_ids
+        (path,) = (brain / "memory/chunks").rglob(f"{kept}.json")
+        path.rename(away)
+        assert memory.recall("Who rings the bell at noon?").outcome == "not held"
+        assert memory.reason("Who rings the bell at noon?").outcome == "not held"
+        away.rename(path)
+        assert memory.recall("Who rings the bell at noon?").content == "Wendel"
+        path.rename(away)
+        with memory.batch():
+            assert memory.recall("Who rings the bell at noon?").outcome == "not held"
+        away.rename(path)
+        assert memory.reason("Who rings the bell at noon?").outcome == "answered"
+
+
 @pytest.mark.parametrize(
     ("program", "text"),
     [

@@ -356,6 +356,7 @@ class LocalIndex:
         full: bool = False,
         folders: list[str] | None = None,
         progress: Progress | None = None,
+        wait_seconds: float | None = None,
     ) -> SyncReport:
         """Index changes made to the files by others; ``full`` looks at every file, not only in changed folders."""
         if self.read_only:
@@ -368,7 +369,7 @@ class LocalIndex:
                 folders = changed_folders(connection, self.layout, full=full)
             if not folders and not stale and not leftovers:
                 return SyncReport()
-            with self._index_transaction(connection):
+            with self._index_transaction(connection, wait_seconds):
                 finished = redo.finish(self.layout) if leftovers else []
                 if finished:
                     changed = changed_folders(connection, self.layout, full=full)
@@ -386,10 +387,13 @@ class LocalIndex:
         return report
 
     @contextlib.contextmanager
-    def _index_transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
+    def _index_transaction(
+        self, connection: sqlite3.Connection, wait_seconds: float | None = None
+    ) -> Iterator[None]:
         """Hold the write lock for changes to the index alone."""
         try:
-            self._mark.begin(connection, self.config.store.lock_wait_seconds)
+            wait = self.config.store.lock_wait_seconds if wait_seconds is None else wait_seconds
+            self._mark.begin(connection, wait)
             yield
             in_turn(connection, "COMMIT", self.config.store.lock_wait_seconds)
         except BaseException:
