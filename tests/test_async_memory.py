@@ -165,11 +165,12 @@ def test_a_stream_gives_each_step_as_it_ends_and_then_the_result(tmp_path: Path)
             told = []
             stream = memory.recall_stream("Where?", on_step=lambda step: told.append(step.turn))
             turns = []
+            with pytest.raises(SessionBusy, match="before its last step was read"):
+                _ = stream.result
             async for step in stream:
                 turns.append(step.turn)
                 gone_on.set()
             assert turns == told == [1, 2]
-            assert stream.result is not None
             assert stream.result.content == "Porto"
             with pytest.raises(SessionBusy):
                 aiter(stream)

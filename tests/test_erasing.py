@@ -136,6 +136,36 @@ def test_a_torn_record_of_a_run_is_erased_too(tmp_path: Path) -> None:
         assert verify_erasure(memory.store, report) == []
 
 
+@pytest.mark.local_only("tear a file")
+def test_a_torn_run_belongs_to_its_own_namespace_or_to_none(tmp_path: Path) -> None:
+    """Wherever a power cut tears it: another namespace does not export it, and an erasure reaches it."""
+    brain = tmp_path / "brain"
+    with Memory.open(brain, namespace="work") as work, Memory.open(brain) as home:
+        home.remember("Somebody else has the key.")
+        work.remember("Tessa keeps the key.")
+        work.recall("Who keeps the key, Tessa or Wendel?")
+        (run,) = (brain / "memory/trajectories").rglob("*.jsonl")
+        whole = run.read_bytes()
+        first = whole.index(b"\n")
+        name = run.relative_to(brain / "memory").as_posix()
+        asked = whole.index(b"Who keeps the key")
+        for length in (0, 1, 40, asked + 5, asked + 40, first - 1, first + 9, len(whole) - 9):
+            run.write_bytes(whole[:length])
+            assert name not in home.store.files.names("", recursive=True)
+            if length > asked:
+                assert name in work.store.files.names("", recursive=True)
+            if b"Tessa" not in whole[:length]:
+                continue
+            report = erase(home.store, person="Tessa", dry_run=True)
+            assert f"work: {name}" in report.files
+        run.write_bytes(whole[asked:first])  # the beginning is gone: no namespace is named
+        for memory in (home, work):
+            assert name not in memory.store.files.names("", recursive=True)
+        report = erase(home.store, person="Tessa", dry_run=False)
+        assert not run.exists()
+        assert verify_erasure(home.store, report) == []
+
+
 def test_an_admin_erases_over_http_in_every_namespace(tmp_path: Path) -> None:
     """The report that comes back verifies it; a server of one namespace refuses."""
     brain = tmp_path / "brain"
@@ -202,6 +232,19 @@ def test_the_command_erases_and_verifies(tmp_path: Path, capsys: pytest.CaptureF
     assert main(["erase", "--verify", str(report), *brain]) == 1
     report.write_text("[]")
     assert main(["erase", "--verify", str(report), *brain]) == 2
+
+
+@pytest.mark.parametrize("report", ["brain/report.json", "nowhere/report.json"])
+def test_nothing_is_erased_without_a_report_that_stays_and_is_outside_of_the_memory(
+    tmp_path: Path, report: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert main(["--brain", "brain", "remember", SAYS]) == 0
+    assert main(["--brain", "brain", "erase", "--person", NAME, "--apply", "--report", report]) == 2
+    assert report in capsys.readouterr().err
+    assert not Path(report).exists()
+    with Memory.open("brain") as memory:
+        assert NAME.encode() in everything(memory)
 
 
 def test_the_command_erases_a_folder_by_a_relative_path(

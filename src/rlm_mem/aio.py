@@ -240,15 +240,25 @@ class RunStream(Generic[R]):
     """The steps of a run as they happen: ``async for step in memory.recall_stream(question)``.
 
     Leaving the loop early, or the ``async with`` around it, ends the run.
-
-    Attributes:
-        result: the result of the run; None until the last step was read.
     """
 
     def __init__(self, begin: Callable[[Callable[[LoopStep], object]], Awaitable[R]]) -> None:
         self._begin = begin
         self._steps: weakref.ref[AsyncGenerator[LoopStep, None]] | None = None
-        self.result: R | None = None
+        self._result: R | None = None
+
+    @property
+    def result(self) -> R:
+        """The result of the run, once the last step was read.
+
+        Raises:
+            SessionBusy: the last step was not read yet, or the run was ended before it.
+        """
+        if self._result is None:
+            raise SessionBusy(
+                "the run has no result before its last step was read", hint="read the stream to its end"
+            )
+        return self._result
 
     def __aiter__(self) -> AsyncIterator[LoopStep]:
         """The steps; a stream can be iterated once.
@@ -282,7 +292,7 @@ class RunStream(Generic[R]):
         try:
             while (step := await steps.get()) is not None:
                 yield step
-            self.result = await run
+            self._result = await run
         finally:
             if not run.done():
                 run.cancel()

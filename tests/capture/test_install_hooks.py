@@ -170,3 +170,24 @@ def test_a_hook_of_another_program_is_not_taken_for_ours() -> None:
         {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "rlm-mem stats > /tmp/x"}]}]}}
     )
     assert with_hooks(text, client, None, where="x") is None
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        '{\r\n  "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "echo hi"}]}]},\r\n  "model": "opus"\r\n}',
+        '{"model": "opus", "ratio": 1.50, "hooks": {"Stop": [{"hooks": [{"type": "command", "command": "x"}]}]}}',
+        '{\n    "permissions": {"allow": ["Bash(ls:*)", "Read"],\n  "deny": []},\n\t"env": {"A": "\\u00e9"}\n}\n',
+    ],
+)
+def test_settings_are_byte_for_byte_what_they_were_once_the_hooks_are_removed(before: str, run: Run) -> None:
+    path = Path.home() / ".claude/settings.json"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(before.encode())
+    assert run("install", "claude-code", "--hooks").code == 0
+    there = path.read_bytes()
+    assert b"rlm-mem" in there
+    if "\r\n" in before:
+        assert there.count(b"\n") == there.count(b"\r\n")
+    assert run("install", "claude-code", "--hooks", "--remove").code == 0
+    assert path.read_bytes() == before.encode()

@@ -23,6 +23,10 @@ def test_a_recall_is_listed(run: Run, asked: str) -> None:
     assert asked in shown
     assert QUESTION in shown
     assert run("trajectories", "list", "--operation", "reason", "--json").json == []
+    for command in ("list", "export"):
+        refused = run("trajectories", command, "--operation", "remember")
+        assert refused.code == 2
+        assert "use recall, reason or session" in refused.err
 
 
 @pytest.mark.parametrize("named", [True, False])

@@ -28,8 +28,8 @@ _IN, _OUT = "### The path of one memory in\n", "### The path of one question out
 _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
-REMEMBER_FILES = 22
-REMEMBER_FUNCTIONS = 122
+REMEMBER_FILES = 24
+REMEMBER_FUNCTIONS = 128
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
 whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
 stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file, as
@@ -40,13 +40,13 @@ REMEMBER_STATEMENTS = 24
 """Statements of SQLite on this path, without those of triggers: three of them make terms, and four set how the
 connection waits and syncs."""
 
-FIND_FILES, FIND_FUNCTIONS = 29, 192
+FIND_FILES, FIND_FUNCTIONS = 31, 198
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 33, 234
+ASK_FILES, ASK_FUNCTIONS = 35, 246
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
-RECALL_FILES = 51
-RECALL_FUNCTIONS = 612
+RECALL_FILES = 52
+RECALL_FUNCTIONS = 622
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a
 passage comes with the lines around it and what stands above it (`text.blocks`, `text.segments`); what a caller passes

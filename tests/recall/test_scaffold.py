@@ -223,6 +223,18 @@ def test_a_date_may_be_worked_out_and_a_wrong_one_is_not_accepted(store: ChunkSt
     assert (wrong.method, wrong.content) == ("offline", None)
 
 
+@pytest.mark.parametrize(("rooms", "searched"), [(1, False), (4000, True)])
+def test_passages_are_searched_for_only_where_a_nearest_memory_is_too_long_to_be_read(
+    store: ChunkStore, rooms: int, searched: bool
+) -> None:
+    store.create_chunk("We flew home, worn out, and slept. " + "The room was cold. " * rooms)
+    result = asked(store, [*PROSE, *[reading("Ana", 1)] * 3], "Who slept worn out after we flew home?")
+    reads = [step for step in result.trajectory.steps if "nearest memories" in "".join(step.programs)]
+    called = {call["name"] for step in reads[:1] for call in step.host_calls}
+    assert reads
+    assert ("passages" in called) == searched
+
+
 def test_a_model_that_cannot_write_programs_is_not_asked_where_the_offline_model_is_sure(
     store: ChunkStore,
 ) -> None:

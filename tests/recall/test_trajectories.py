@@ -112,6 +112,14 @@ def test_a_trajectory_loads_as_it_was_recorded(store: ChunkStore) -> None:
     assert load_trajectory(store, "last").id == loaded.id
 
 
+def test_runs_of_one_moment_are_listed_in_their_order(store: ChunkStore) -> None:
+    """The clock of this store stands still; ``last`` names the run that began last."""
+    fill(store)
+    asked = [RecallOperation(store, "offline").recall(f"Who has key {number}?") for number in range(12)]
+    assert [one.id for one in list_trajectories(store)] == [one.trajectory.id for one in reversed(asked)]
+    assert load_trajectory(store, "last").query == "Who has key 11?"
+
+
 def test_trajectories_are_listed_newest_first(store: ChunkStore, clock: object) -> None:
     fill(store)
     first = recall(store)

@@ -372,3 +372,52 @@ def test_an_object_of_another_shape_is_refused() -> None:
     for text in ("[]", '{"mcpServers": []}', "{", "[" * 5000):
         with pytest.raises(InvalidConfig):
             json_with(text, "mcpServers", "rlm-mem", {"command": "a"}, where="f")
+
+
+KEPT = {
+    "claude-code": '{\n\t"numStartups": 3, "mcpServers": {"x": {"command": "x"}},\n  "ratio": 1.50,\n\t"last": [ ] }\n',
+    "cursor": '\ufeff{"mcpServers": {"x": {"command": "x"}}, "a": 1e3}',
+    "gemini-cli": '{\r\n  "theme": "dark",\r\n  "mcpServers": {\r\n    "x": {"command": "é"}\r\n  }\r\n}\r\n',
+    "windsurf": '{\r\n  "a": "first line ends with two",\n  "b": 2\r\n}',
+    "zed": '// Zed\n{\n  "theme": "One", // dark\n  "sizes": [1,2,\n    3],\n}\n',
+    "codex": 'model = "gpt-5"\r\n\r\n[mcp_servers.other]\r\ncommand = "o" # mine\r\n\r\n# the end\r\n\r\n',
+}
+"""Settings as people and programs write them: line ends, byte order marks, numbers, and several members on a line."""
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_settings_are_byte_for_byte_what_they_were_once_the_entry_is_removed(name: str, run: Run) -> None:
+    path = client_named(name).user(Path.home(), os.environ)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    before = KEPT[name].encode()
+    path.write_bytes(before)
+    assert run("install", name).code == 0
+    there = path.read_bytes()
+    assert there != before
+    for piece in (
+        b"1.50",
+        b"1e3",
+        b"[1,2,\n    3]",
+        b"# mine\r\n",
+        b'"\xc3\xa9"}\r\n',
+        b"\xef\xbb\xbf{",
+        b"[ ]",
+    ):
+        assert (piece in there) == (piece in before)
+    if name in ("gemini-cli", "codex"):
+        assert there.count(b"\n") == there.count(b"\r\n")
+    assert run("install", name, "--remove").code == 0
+    assert path.read_bytes() == before
+
+
+def test_what_follows_our_table_of_codex_stays(run: Run) -> None:
+    path = client_named("codex").user(Path.home(), os.environ)
+    assert run("install", "codex").code == 0
+    entry = path.read_text()
+    path.write_text(f"{entry}\n# my other server\n[mcp_servers.other]\ncommand = 'o'\n")
+    assert run("install", "codex", "--read-only").code == 0
+    changed = path.read_text()
+    assert changed.endswith("\n\n# my other server\n[mcp_servers.other]\ncommand = 'o'\n")
+    assert "--read-only" in changed
+    assert run("install", "codex", "--remove").code == 0
+    assert path.read_text() == "\n# my other server\n[mcp_servers.other]\ncommand = 'o'\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import os
 import sqlite3
@@ -15,6 +16,7 @@ import pytest
 from rlm_mem.errors import InputError, RlmMemError, StorageError, StoreFull, StoreLocked, StoreReadOnly
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.integrity import check
 from tests.stored import everything
 
 NAN = float("nan")
@@ -277,3 +279,54 @@ def test_a_read_only_store_whose_index_is_missing_or_behind_is_read_all_the_same
     with ChunkStore(base, read_only=True) as store:
         assert len(store.list_chunks()) == 2
     assert not (base / "index").exists()
+
+
+@pytest.mark.local_only("look at files")
+def test_a_file_with_a_byte_order_mark_and_line_ends_of_windows_is_read(tmp_path: Path) -> None:
+    with ChunkStore(tmp_path) as store:
+        made = store.create_chunk("Tessa keeps the key.")
+    (path,) = (tmp_path / "chunks").rglob("*.json")
+    path.write_bytes(codecs.BOM_UTF8 + path.read_bytes().replace(b"\n", b"\r\n"))
+    with ChunkStore(tmp_path) as store:
+        read = store.get_chunk(made.id)
+        assert read is not None
+        assert read.content == "Tessa keeps the key."
+        assert [one.code for one in check(store)] in ([], ["index-outdated"])
+
+
+@pytest.mark.local_only("look at files")
+def test_a_link_that_leads_to_itself_is_one_unreadable_file(tmp_path: Path) -> None:
+    with ChunkStore(tmp_path) as store:
+        made = store.create_chunk("Tessa keeps the key.")
+        (path,) = (tmp_path / "chunks").rglob("*.json")
+        loop = path.with_name("chunk-2026-01-01-aaaaaaaa.json")
+        loop.symlink_to(loop)
+        path.with_name("chunk-2026-01-01-bbbbbbbb.json").mkdir()
+    for _ in range(2):
+        with ChunkStore(tmp_path) as store:
+            assert store.list_chunks() == [made.id]
+            assert store.unreadable_files == 1
+            (found,) = check(store)
+            assert (found.code, found.file) == ("unreadable-file", loop.relative_to(tmp_path).as_posix())
+            assert "symbolic links" in found.message
+    loop.unlink()
+    with ChunkStore(tmp_path) as store:
+        assert store.unreadable_files == 0
+        assert check(store) == []
+
+
+def test_a_file_system_that_is_read_only_is_named_with_the_file_that_was_to_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing can be removed there either: that must not hide the reason."""
+
+    def refused(path: object, *_: object, **__: object) -> int:
+        raise OSError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr(os, "open", refused)
+    monkeypatch.setattr(os, "unlink", refused)
+    with pytest.raises(StoreReadOnly) as told:
+        files.write_atomic(tmp_path / "config.toml", b"x")
+    monkeypatch.undo()
+    assert f"{tmp_path}/config.toml cannot be written: Read-only file system" in str(told.value)
+    assert "mounted" in (told.value.hint or "")

@@ -1,4 +1,7 @@
-"""kill -9 at every boundary of a system call of every kind of write: the store is as before, or as after."""
+"""kill -9 at every boundary of a system call of every kind of write: the store is as before, or as after.
+
+The audit log is part of that: a change has its line, and no line tells of a change that was not made.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ def _traced() -> None:
 
 
 def state(store: ChunkStore) -> State:
-    """Each chunk, and what the index says of all of them, but for times."""
+    """Each chunk, what the index says of all of them, and the audit log, but for times."""
     seen: State = {}
     for chunk_id in ("chunk-victim", "chunk-friend", "chunk-gone", "chunk-new"):
         chunk = store.get_chunk(chunk_id, track=False)
@@ -34,6 +37,7 @@ def state(store: ChunkStore) -> State:
             known = (chunk.content, chunk.tags, chunk.revision, links, len(store.history(chunk_id)))
         seen[chunk_id] = (known, chunk_id in store.list_chunks(archived=True))
     seen["index"] = (len(store.list_chunks()), store.tag_counts(), store.get_stats()["links"])
+    seen["audit"] = [(line["op"], line.get("chunk_id")) for line in store.events()]
     return seen
 
 

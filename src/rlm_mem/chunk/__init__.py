@@ -6,6 +6,7 @@ The format is docs/spec/chunk-format.md. Times are strings ``YYYY-MM-DDTHH:MM:SS
 from __future__ import annotations
 
 import atexit
+import codecs
 import gc
 import os
 import re
@@ -294,7 +295,7 @@ def encode_chunk(chunk: Chunk) -> bytes:
 def decode_chunk(data: bytes) -> Chunk:
     """Read one chunk file of any documented shape; raises InvalidChunk with the reason."""
     try:
-        raw = msgspec.json.decode(data)
+        raw = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # as editors on Windows write it
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         if b"\n<<<<<<< " in data and b"\n>>>>>>> " in data:
             raise InvalidChunk(MERGE_CONFLICT) from None
@@ -520,7 +521,7 @@ def check_namespace(value: object) -> str:
     if isinstance(value, str) and _NAMESPACE.match(value):
         return value
     raise NamespaceError(
-        f"{shown(value)} is not a namespace: use letters, digits, . _ @ - and / between parts"
+        f"{shown(value)} is not a namespace: use the letters a to z and A to Z, digits, . _ @ - and / between parts"
     )
 
 

@@ -12,7 +12,7 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
 from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, plain, print_json, screen, text
-from rlm_mem.recall.outcome import ENDINGS, confidence_words, ending_of
+from rlm_mem.recall.outcome import ENDINGS, confidence_words, ending_of, noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -145,6 +145,8 @@ def show_recall(
     if result.stopped_by is not None:
         parts.insert(0, ending_of(result.stopped_by))
     console.print(text(" · ".join(part for part in parts if part), "dim"))
+    if result.note:
+        console.print(text(noted(result.method, result.note), "yellow"))
 
 
 def show_evidence(
@@ -212,3 +214,5 @@ def _show_reasoning(console: rich.Console, memory: Memory, result: ReasoningResu
             console.print(text(f"{name}: {', '.join(ids)}", "yellow"))
     if words := confidence_words(result.outcome, result.confidence):
         console.print(text(words, "dim"))
+    if result.note:
+        console.print(text(result.note, "yellow"))

@@ -8,6 +8,7 @@ from typing import Annotated
 import msgspec
 import typer
 
+from rlm_mem.chunk import DEFAULT_NAMESPACE
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import flag, option
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
@@ -42,12 +43,35 @@ def erase_(
             "erasing needs a place for its report", hint="give --report FILE, outside of the memory"
         )
     with call.working("looking", "chunks") as (memory, update):
-        if source and Path(source).exists():
-            source = _as_remembered(memory, source, update)
-        made = erase(memory.store, person=person, source=source, dry_run=not apply, progress=update)
+        if report is not None:
+            _reserve(report, memory)
+        try:
+            if source and Path(source).exists():
+                source = _as_remembered(memory, source, update)
+            made = erase(memory.store, person=person, source=source, dry_run=not apply, progress=update)
+        except BaseException:
+            if report is not None:
+                report.unlink(missing_ok=True)
+            raise
     if report is not None:
         report.write_bytes(msgspec.json.format(msgspec.json.encode(made), indent=2) + b"\n")
     _show(made, call.json)
+
+
+def _reserve(report: Path, memory: Memory) -> None:
+    """Make the file of the report before anything is erased: without it nobody could verify the erasure."""
+    system = memory.store.backend.files(DEFAULT_NAMESPACE).path("system")
+    if system is not None and report.absolute().resolve().is_relative_to(system.resolve().parent):
+        raise InputError(
+            f"{report} is in the memory, where the report would name what is erased",
+            hint="name a file outside of the memory",
+        )
+    try:
+        report.open("xb").close()
+    except OSError as error:
+        raise InputError(
+            f"{report} cannot be written: {error.strerror}; nothing was erased", hint="name another file"
+        ) from None
 
 
 def _as_remembered(memory: Memory, path: str, update: Progress) -> str:

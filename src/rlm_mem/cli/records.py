@@ -33,17 +33,14 @@ from rlm_mem.cli.terminal import (
 )
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.recall.costing import CostLine
-from rlm_mem.recall.outcome import OutcomeWord, confidence_words, ending_of
+from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, RunOperation, confidence_words, ending_of
 from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id, load_trajectory
 
 if TYPE_CHECKING:
     from rlm_mem.recall.replaying import Replay
 
 
-Operation = Annotated[
-    Literal["recall", "reason", "session"] | None,
-    option("--operation", "NAME", "Only recall, reason or session."),
-]
+Operation = Annotated[RunOperation | None, option("--operation", "NAME", f"Only {OPERATION_WORDS}.")]
 TrajectoryId = Annotated[
     str, argument("[ID]", "An id or its beginning; last names the newest.", show_default=False)
 ]

@@ -8,6 +8,7 @@ geminicli.com/docs/tools/mcp-server, docs.cline.bot/mcp.
 
 from __future__ import annotations
 
+import codecs
 import json
 import os
 import re
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
-from rlm_mem.mcp.commented_json import is_plain, read_commented, rewritten, without_empty
+from rlm_mem.mcp.commented_json import holds_nothing, read_commented, rewritten, without_empty
 
 _TABLE = re.compile(r"^\s*+\[\[?\s*+([^\[\]]*[^\[\]\s])\s*+\]\]?\s*+(?:#.*)?$")
 
@@ -31,13 +32,13 @@ Edit = str | None
 
 
 def read_text(path: Path) -> str:
-    """The content of a file; empty when there is none.
+    """The content of a file with its line ends, without a byte order mark; empty when there is none.
 
     Raises:
         StorageError: it cannot be read as text.
     """
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         return ""
     except (OSError, UnicodeDecodeError) as error:
@@ -70,11 +71,13 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     wanted = {**settings, table: servers}
     if not servers:
         del wanted[table]
-    if is_plain(text):
-        return json.dumps(wanted, ensure_ascii=False, indent=2) + "\n" if wanted or entry is not None else ""
+    if not text.strip():
+        return json.dumps(wanted, ensure_ascii=False, indent=2) + "\n"
     made = rewritten(text, {**settings, table: servers})
     if not servers:
         made = without_empty(made, table)
+    if entry is None and holds_nothing(made):
+        return ""
     if read_commented(made) not in (wanted, {**settings, table: servers}):
         raise InvalidConfig(
             f"{where} writes {table}.{name} in a form that cannot be edited safely",
@@ -96,21 +99,31 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
         raise InvalidConfig(f"{where} has another shape than expected: {table} is not a table")
     if servers.get(name) == entry:
         return None
-    kept, ours = [], False
-    for line in text.splitlines():
+    end = "\r\n" if "\r\n" in text else "\n"
+    lines, ours, last = text.split("\n"), list[int](), -1
+    for number, line in enumerate(lines):
         header = _TABLE.match(line)
         if header:
             path = [part.strip().strip("\"'") for part in header.group(1).split(".")]
-            ours = path[:2] == [table, name]
-        if not ours:
-            kept.append(line)
-    while kept and not kept[-1].strip():
-        kept.pop()
+            last = number if path[:2] == [table, name] else -1
+        elif last >= 0 and line.strip() and not line.lstrip().startswith("#"):
+            last = number  # what follows it, blank lines and comments, is of the next table
+        if last == number:
+            ours = [ours[0] if ours else number, number]
+    block = []
     if entry is not None:
-        kept += [""] if kept else []
-        kept.append(f"[{table}.{name}]")
-        kept += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
-    made = "\n".join(kept) + "\n" if kept else ""
+        block = [f"[{table}.{name}]"]
+        block += [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
+    if ours:
+        first, past = ours[0], ours[1] + 1
+        if not block and first and not lines[first - 1].strip():
+            first -= 1
+        lines[first:past] = [line + end[:-1] for line in block]
+        made = "\n".join(lines)
+    else:
+        above = text if not text or text.endswith("\n") else text + end
+        made = above + (end if above else "") + end.join(block) + end
+    made = made if made.strip() else ""
     wanted = {key: value for key, value in servers.items() if key != name}
     if entry is not None:
         wanted[name] = entry
@@ -167,11 +180,13 @@ def write_with_backup(path: Path, text: str, now: datetime) -> Path | None:
         if path.exists():
             mode = path.stat().st_mode & 0o777
             backup = _free_name(path, now)
-            backup.write_bytes(path.read_bytes())
+            former = path.read_bytes()
+            text = "\ufeff" + text if former.startswith(codecs.BOM_UTF8) else text
+            backup.write_bytes(former)
             backup.chmod(mode)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
+            with os.fdopen(handle, "w", encoding="utf-8", newline="") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())

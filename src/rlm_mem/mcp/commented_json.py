@@ -36,13 +36,9 @@ def read_commented(text: str) -> Any:
         raise ValueError(_TOO_DEEP) from None
 
 
-def is_plain(text: str) -> bool:
-    """Whether the text is empty, or JSON without comments and trailing commas."""
-    try:
-        json.loads(text or "{}")
-    except (ValueError, RecursionError):
-        return not text.strip()
-    return True
+def holds_nothing(text: str) -> bool:
+    """Whether the text is an empty object without a comment."""
+    return re.sub(r"\s", "", text) in ("", "{}")
 
 
 def rewritten(text: str, wanted: Any) -> str:
@@ -54,9 +50,11 @@ def rewritten(text: str, wanted: Any) -> str:
     Raises:
         ValueError: the text is not JSON with comments, or nested too deeply.
     """
+    crlf = text.count("\r\n") == text.count("\n") > 0
+    text = text.replace("\r\n", "\n") if crlf else text
     while (changed := _with_one_change(text, wanted)) is not None:
         text = changed
-    return text
+    return text.replace("\n", "\r\n") if crlf else text
 
 
 def without_empty(text: str, *path: str) -> str:
@@ -97,7 +95,7 @@ def _with_one_change(text: str, wanted: Any) -> str | None:
                     return _removed(text, plain, within, member)
             for key in reversed(wanted):
                 if key not in present:
-                    return _inserted(text, plain, within, _written(wanted[key], unit, key), unit)
+                    return _inserted(text, plain, within, wanted[key], unit, 0, key)
             position, wanted = next(
                 (present[key].value, wanted[key]) for key in wanted if value[key] != wanted[key]
             )
@@ -112,7 +110,7 @@ def _with_one_change(text: str, wanted: Any) -> str | None:
             elif len(value) > len(wanted):
                 return _removed(text, plain, within, within.members[same])
             else:
-                return _inserted(text, plain, within, _written(wanted[same], unit), unit, same)
+                return _inserted(text, plain, within, wanted[same], unit, same)
         else:
             outer = _indent_at(text, position)
             return text[:position] + _written(wanted, unit).replace("\n", "\n" + outer) + text[end:]
@@ -141,6 +139,10 @@ class _Container:
     start: int
     end: int
     members: list[_Member]
+
+    def is_on_one_line(self, text: str) -> bool:
+        """Whether both brackets are on the same line."""
+        return "\n" not in text[self.start : self.end]
 
     def by_key(self) -> dict[str, _Member]:
         """The members by key; of a repeated key the last one, as a parser reads it."""
@@ -206,8 +208,8 @@ def _decoded(plain: str, position: int) -> tuple[Any, int]:
         raise ValueError(_TOO_DEEP) from None
 
 
-def _written(value: Any, unit: str, key: str | None = None) -> str:
-    """A value, or a member of an object, as indented JSON."""
+def _written(value: Any, unit: str | None, key: str | None = None) -> str:
+    """A value, or a member of an object, as JSON: indented, or (unit None) on one line."""
     written = json.dumps(value, ensure_ascii=False, indent=unit)
     return written if key is None else f"{json.dumps(key, ensure_ascii=False)}: {written}"
 
@@ -232,8 +234,21 @@ def _indent_at(text: str, position: int) -> str:
     return line[: len(line) - len(line.lstrip(" \t"))]
 
 
-def _inserted(text: str, plain: str, within: _Container, written: str, unit: str, index: int = 0) -> str:
-    """The text with a new member on its own lines; the rest of the line before it, such as a comment, stays there."""
+def _inserted(
+    text: str, plain: str, within: _Container, value: Any, unit: str, index: int, key: str | None = None
+) -> str:
+    """The text with a new member on its own lines; the rest of the line before it, such as a comment, stays there.
+
+    Where members are on the line of both brackets, the new one is, too.
+    """
+    if within.members and within.is_on_one_line(text):
+        written = _written(value, None, key)
+        if index < len(within.members):
+            at = within.members[index].start
+            return f"{text[:at]}{written}, {text[at:]}"
+        at = within.members[-1].end
+        return f"{text[:at]}, {written}{text[at:]}"
+    written = _written(value, unit, key)
     outer = _indent_at(text, within.start)
     indent = _indent_of(plain, within) or outer + unit
     written = written.replace("\n", "\n" + indent)
@@ -264,6 +279,14 @@ def _removed(text: str, plain: str, within: _Container, member: _Member) -> str:
     if line > within.start and not text[line:start].strip() and rest >= 0 and not text[end:rest].strip():
         start = line
     before = [one for one in within.members if one.end <= member.start]
+    after = [one for one in within.members if one.start >= member.end]
+    if within.is_on_one_line(text):
+        if after and not text[end : after[0].start].strip():
+            return text[:start] + text[after[0].start :]
+        if before and not after and text[before[-1].end : start].strip() == ",":
+            return text[: before[-1].end] + text[member.end :]
+    if not before and not after and not (text[within.start + 1 : start] + text[end : within.end]).strip():
+        return text[: within.start + 1] + text[within.end :]
     if before and not has_comma:  # the last member: remove the comma before it
         comma = plain.find(",", before[-1].end, member.start)
         return text[:comma] + text[comma + 1 : start] + text[end:]

@@ -19,7 +19,7 @@ from typing import Any
 
 from rlm_mem.errors import InputError, InvalidConfig
 from rlm_mem.mcp.clients import Edit, Place
-from rlm_mem.mcp.commented_json import is_plain, read_commented, rewritten, without_empty
+from rlm_mem.mcp.commented_json import holds_nothing, read_commented, rewritten, without_empty
 
 #: Time limit of each hook, in seconds.
 SECONDS: dict[str, float] = {
@@ -199,15 +199,12 @@ def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *,
     wanted = {**settings, "hooks": kept}
     if client.flat and ours is not None:
         wanted.setdefault("version", 1)
-    if not is_plain(text):
-        return _in_place(text, wanted, [event for event in changed if event not in kept])
-    if not kept:
-        del wanted["hooks"]
-        if not set(wanted) - ({"version"} if client.flat else set()):
-            return ""
-    ascii_only = text.isascii() and "\\u" in text
-    made = json.dumps(wanted, ensure_ascii=ascii_only, indent=_indent(text))
-    return made + ("" if text.strip() and not text.endswith("\n") else "\n")
+    if not text.strip():
+        return json.dumps(wanted, ensure_ascii=False, indent=2) + "\n"
+    made = _in_place(text, wanted, [event for event in changed if event not in kept])
+    if not kept and client.flat and set(read_commented(made)) == {"version"}:
+        made = rewritten(made, {})
+    return "" if not kept and holds_nothing(made) else made
 
 
 def _with_ours(groups: list[Any], ours: list[Any]) -> list[Any]:
@@ -224,7 +221,7 @@ def _with_ours(groups: list[Any], ours: list[Any]) -> list[Any]:
 
 
 def _in_place(text: str, wanted: dict[str, Any], emptied: list[str]) -> str:
-    """Settings with comments, changed to the wanted value; parts left empty are removed unless they have comments."""
+    """Settings changed to the wanted value; parts left empty are removed unless they have comments."""
     hooks = {**wanted["hooks"], **{event: [] for event in emptied}}
     made = rewritten(text, {**wanted, "hooks": hooks})
     for event in emptied:
@@ -248,11 +245,3 @@ def _without_ours(group: Any) -> Any:
 def _is_ours(entry: Any) -> bool:
     command = entry.get("command") if isinstance(entry, dict) else None
     return isinstance(command, str) and _OURS.search(command) is not None
-
-
-def _indent(text: str) -> int | str | None:
-    """The indent of a JSON text; 2 where there is none, None for a text on one line."""
-    found = re.search(r"\n([ \t]+)\"", text)
-    if found:
-        return found.group(1) if "\t" in found.group(1) else len(found.group(1))
-    return None if text.strip() and "\n" not in text.strip() and text.strip() != "{}" else 2

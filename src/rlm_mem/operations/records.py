@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from decimal import Decimal
 from itertools import dropwhile, islice
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct, to_builtins
 
@@ -16,7 +16,7 @@ from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.shapes import TokenUsage, shaped
 from rlm_mem.operations.traits import decode_cursor, encode_cursor
 from rlm_mem.operations.types import ChunkId, Cursor, Limit, Request, Since, Until, utc
-from rlm_mem.recall.outcome import OutcomeWord
+from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, RunOperation
 
 _GROUP = "records"
 #: Most characters of an answer in the list of runs.
@@ -26,10 +26,7 @@ _ANSWER = 500
 class RunsArguments(Bounded, kw_only=True):
     """Which recorded runs."""
 
-    operation: (
-        Annotated[Literal["recall", "reason", "session"], Meta(description="Only recall, reason or session.")]
-        | None
-    ) = None
+    operation: Annotated[RunOperation, Meta(description=f"Only {OPERATION_WORDS}.")] | None = None
     since: Since | None = None
     until: Until | None = None
     limit: Limit = 50

@@ -222,7 +222,7 @@ class RecallAnswer(MayBeCut):
         standing: for each of ``chunk_ids``: tier, reliability, confidence and uses.
         sources: for each of ``chunk_ids``: id, date, first words, and the excerpt that bears on the question.
         method: ``programs`` of the model; ``scaffolded``, where it could write none and read what was found for it;
-            ``offline``, where that did not hold either. ``note`` says why.
+            ``offline``, where that did not hold either. ``note`` says why, and that chunk files could not be read.
         value: the answer in the form that the request's schema asks for; null without one.
     """
 
@@ -267,6 +267,7 @@ class ReasonedConclusion(MayBeCut):
     outcome: OutcomeWord
     stopped_by: str | None
     trajectory_id: str
+    note: str
 
 
 class Conclusion(ReasonedConclusion):

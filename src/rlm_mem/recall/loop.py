@@ -283,17 +283,17 @@ _MOST_CITED = 10
 def answer_text(answer: Any) -> tuple[str | None, list[str]]:
     """Return the argument of FINAL as text, and the ids of the chunks in it; a blank text is no answer.
 
-    A chunk as ``read_chunk`` returns it becomes its content (programs do call ``FINAL`` with one), a list of such
-    chunks their contents with blank lines between them, and other plain data JSON.
+    A chunk, a hit, a passage or a turn becomes its text (programs do call ``FINAL`` with one), a list of them their
+    texts with blank lines between them, and other plain data JSON.
     """
     if answer is None:
         return None, []
     if isinstance(answer, str):
         return (answer if answer.strip() else None), []
-    if _is_chunk(answer):
-        return answer["content"], [answer["id"]]
-    if isinstance(answer, list) and answer and all(_is_chunk(item) for item in answer):
-        return "\n\n".join(item["content"] for item in answer), [item["id"] for item in answer]
+    rows = answer if isinstance(answer, list) else [answer]
+    found = [row for row in map(_row, rows) if row is not None]
+    if found and len(found) == len(rows):
+        return "\n\n".join(text for text, _ in found), [chunk_id for _, chunk_id in found]
     return json.dumps(answer, ensure_ascii=False, default=str), []
 
 
@@ -348,13 +348,15 @@ def _is_id(value: Any) -> bool:
     return True
 
 
-def _is_chunk(value: Any) -> bool:
-    return (
-        isinstance(value, dict)
-        and isinstance(value.get("content"), str)
-        and isinstance(value.get("id"), str)
-        and value["id"].startswith("chunk-")
-    )
+def _row(value: Any) -> tuple[str, str] | None:
+    """Text and id of a chunk, hit, passage or turn, as the functions of programs return it; None for other data."""
+    if not isinstance(value, dict):
+        return None
+    chunk_id = value.get("chunk_id") or value.get("id")
+    text = next((value[name] for name in ("content", "text", "snippet") if name in value), None)
+    if isinstance(chunk_id, str) and chunk_id.startswith("chunk-") and isinstance(text, str):
+        return text, chunk_id
+    return None
 
 
 MAX_NOT_RUN = 2

@@ -14,12 +14,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-__all__ = ["ENDINGS", "OUTCOMES", "Method", "OutcomeWord", "confidence_words", "ending_of", "outcome_word"]
+__all__ = [
+    "ENDINGS",
+    "OUTCOMES",
+    "OPERATION_WORDS",
+    "RUN_OPERATIONS",
+    "Method",
+    "OutcomeWord",
+    "RunOperation",
+    "confidence_words",
+    "ending_of",
+    "noted",
+    "outcome_word",
+    "unread_note",
+]
 
 Method = Literal["programs", "scaffolded", "offline"]
 """How an answer was found: by programs that the model wrote; by the model, from the memories that the offline model
 found, or that it searched for; or by the offline model in its place."""
 
+
+RunOperation = Literal["recall", "reason", "session"]
+RUN_OPERATIONS: tuple[RunOperation, ...] = get_args(RunOperation)
+OPERATION_WORDS = f"{', '.join(RUN_OPERATIONS[:-1])} or {RUN_OPERATIONS[-1]}"
+"""What a recorded run may be, in words."""
 
 OutcomeWord = Literal["answered", "closest only", "not held", "stopped", "failed"]
 
@@ -56,6 +74,17 @@ def confidence_words(outcome: OutcomeWord, confidence: float) -> str:
         return f"confidence {confidence:.2f}"
     absent = outcome in ("not held", "closest only") and confidence > 0
     return f"sure that it is not held: {confidence:.2f}" if absent else ""
+
+
+def unread_note(files: int) -> str:
+    """What is said of chunk files that could not be read."""
+    could = "a chunk file could" if files == 1 else f"{files:,} chunk files could"
+    return f"{could} not be read, so a part of the memory is missing here (rlm-mem store check names it)"
+
+
+def noted(method: Method, note: str) -> str:
+    """The note of a result as a line."""
+    return note if method == "programs" else f"{method}: {note}"
 
 
 def ending_of(stopped_by: str) -> str:

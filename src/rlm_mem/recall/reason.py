@@ -12,7 +12,7 @@ from rlm_mem.models.base import Limits, Usage, is_offline
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
-from rlm_mem.recall.recall import Source, described, log_reading, source_of
+from rlm_mem.recall.recall import Source, changed_outside, described, log_reading, source_of, with_unread
 from rlm_mem.recall.running import Run, Runner, check_query
 from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
 from rlm_mem.telemetry import observed
@@ -60,6 +60,7 @@ class ReasoningResult:
         chunk_ids: the chunks the conclusion rests on; without one, the best evidence found.
         iterations_used, trajectory, usage, cost, stopped_by, evidence, concluded, seconds, sources: as in
             RecallResult.
+        note: that the offline model answered, and that chunk files could not be read; else empty.
     """
 
     conclusion: str
@@ -78,9 +79,11 @@ class ReasoningResult:
     concluded: bool = True
     seconds: float = 0.0
     sources: list[Source] = field(default_factory=list)
+    note: str = ""
 
     def __str__(self) -> str:
-        return described(self.conclusion, self.outcome, self.sources, self.confidence, self.stopped_by)
+        text = described(self.conclusion, self.outcome, self.sources, self.confidence, self.stopped_by)
+        return f"{text}\n{self.note}" if self.note else text
 
     def __repr__(self) -> str:
         return (
@@ -112,17 +115,23 @@ class ReasonOperation(Runner):
         """Reason about ``query``; the arguments and errors are those of ``RecallOperation.recall``."""
         query = check_query(query)
         offline = OfflineReasoner(query, self.view.clock())
-        run = self.run(
-            query,
-            "reason",
-            llm=offline if is_offline(self.llm) else None,
-            limits=limits,
-            task=REASON_TASK,
-            fallback=offline,
-            on_step=on_step,
-            on_text=on_text,
-        )
-        return reasoning_result(self.view, run)
+
+        def asked() -> ReasoningResult:
+            run = self.run(
+                query,
+                "reason",
+                llm=offline if is_offline(self.llm) else None,
+                limits=limits,
+                task=REASON_TASK,
+                fallback=offline,
+                on_step=on_step,
+                on_text=on_text,
+            )
+            return reasoning_result(self.view, run)
+
+        found = asked()
+        missed = found.concluded and not found.conclusion
+        return asked() if missed and changed_outside(self.view) else found
 
     __call__ = reason
 
@@ -149,6 +158,9 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
     confidence = loop.confidence
     if confidence is None:
         confidence = confidence_of(store, conclusion, cited) if conclusion else 0.0
+    of_loop, unread = with_unread(store, loop.detail)
+    if unread and not conclusion:
+        confidence = 0.0
     values: dict[str, Any] = {
         "chunk_ids": list(cited),
         "confidence": min(1.0, max(0.0, float(confidence))),
@@ -167,7 +179,7 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
     trajectory = run.recorder.finish(
         run.spent,
         content=text,
-        detail=detail | {"path": [asdict(step) for step in path]} | loop.detail,
+        detail=detail | {"path": [asdict(step) for step in path]} | of_loop,
         **values,
     )
     log_reading(store, trajectory, values["chunk_ids"])
@@ -179,6 +191,7 @@ def reasoning_result(store: ChunkStore, run: Run) -> ReasoningResult:
         cost=run.spent.cost,
         seconds=run.spent.seconds,
         sources=[source_of(chunk) for chunk in store.get_many(values["chunk_ids"], track=False).values()],
+        note=of_loop.get("note", ""),
         **values,
         **detail,
     )

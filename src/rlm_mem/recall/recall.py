@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
+from rlm_mem.errors import StorageError
 from rlm_mem.models.base import Limits, Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
-from rlm_mem.recall.outcome import ENDINGS, Method, OutcomeWord, confidence_words, ending_of, outcome_word
+from rlm_mem.recall.outcome import (
+    ENDINGS,
+    Method,
+    OutcomeWord,
+    confidence_words,
+    ending_of,
+    noted,
+    outcome_word,
+    unread_note,
+)
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.running import Run, Runner
 from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
@@ -27,10 +37,12 @@ __all__ = [
     "RecallResult",
     "Source",
     "Standing",
+    "changed_outside",
     "described",
     "log_reading",
     "recall_result",
     "source_of",
+    "with_unread",
 ]
 
 _SHOWN = 5
@@ -96,7 +108,8 @@ class RecallResult:
         content: the answer; None when the memory does not hold it (``concluded``) or a budget ended the run.
         chunk_ids: the chunks the answer rests on; without an answer, the best evidence found.
         confidence: 0 to 1. As the model gave it to FINAL, else derived from the chunks (``confidence_of``);
-            0 when nothing was concluded. With ``content`` None: how sure the model is that it is not there.
+            0 when nothing was concluded. With ``content`` None: how sure the model is that it is not there, 0 where
+            chunk files could not be read.
         iterations_used: turns of the run, sub-questions included.
         trajectory: every step; ``trajectory.path`` is the file.
         usage: tokens of all calls.
@@ -110,7 +123,7 @@ class RecallResult:
         sources: the same chunks with date, first words, and the part most relevant to the question.
         method: ``programs``: the model wrote them; ``scaffolded``: it read the memories that the offline
             model found, or what it searched for; ``offline``: the offline model answered in its place.
-        note: why ``method`` is not ``programs``; else empty.
+        note: why ``method`` is not ``programs``, and that chunk files could not be read; else empty.
         value: the answer in the form requested with ``result``; None if none was requested.
     """
 
@@ -133,7 +146,7 @@ class RecallResult:
 
     def __str__(self) -> str:
         text = described(self.content, self.outcome, self.sources, self.confidence, self.stopped_by)
-        return f"{text}\n{self.method}: {self.note}" if self.note else text
+        return f"{text}\n{noted(self.method, self.note)}" if self.note else text
 
     def __repr__(self) -> str:
         return (
@@ -186,8 +199,14 @@ class RecallOperation(Runner):
             ModelError: the model failed.
         """
         form = None if result is None else ResultSchema(result)
-        run = self.run(query, "recall", limits=limits, form=form, on_step=on_step, on_text=on_text)
-        return recall_result(self.view, run, form)
+
+        def asked() -> RecallResult:
+            run = self.run(query, "recall", limits=limits, form=form, on_step=on_step, on_text=on_text)
+            return recall_result(self.view, run, form)
+
+        found = asked()
+        missed = found.concluded and found.content is None
+        return asked() if missed and changed_outside(self.view) else found
 
     __call__ = recall
 
@@ -206,6 +225,9 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         # The best evidence: the chunks that were read, else the ranker's first hits.
         handed_out = list(run.evidence) or run.opening.hit_ids
         confidence = 0.0
+    detail, unread = with_unread(store, run.loop.detail)
+    if unread and content is None:
+        confidence = 0.0
     values: dict[str, Any] = {
         "content": content,
         "chunk_ids": handed_out,
@@ -214,7 +236,7 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         "stopped_by": run.loop.stopped_by,
         "evidence": list(run.evidence),
     }
-    trajectory = run.recorder.finish(run.spent, detail=run.loop.detail, **values)
+    trajectory = run.recorder.finish(run.spent, detail=detail, **values)
     log_reading(store, trajectory, handed_out)
     behind = list(store.get_many(values["chunk_ids"], track=False).values())
     return RecallResult(
@@ -226,9 +248,30 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         standing=[Standing(chunk.id, **standing(chunk)) for chunk in behind],
         sources=_sources(store, trajectory, behind),
         value=None if form is None or content is None else form.value_of(run.loop.answer),
-        **run.loop.detail,
+        **detail,
         **values,
     )
+
+
+def changed_outside(store: ChunkStore) -> bool:
+    """Index what others changed in the files since, such as a checkout; whether there was anything.
+
+    Nothing is looked at while another process writes, or within a batch.
+    """
+    if store.backend.in_transaction:
+        return False
+    try:
+        return bool(store.backend.sync(wait_seconds=0))
+    except StorageError:  # what was found stands
+        return False
+
+
+def with_unread(store: ChunkStore, detail: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:
+    """The detail of a run, whose note also says that chunk files could not be read; and whether there are such."""
+    unread = store.unreadable_files
+    if not unread:
+        return dict(detail), False
+    return {**detail, "note": "; ".join(filter(None, (detail.get("note"), unread_note(unread))))}, True
 
 
 def _sources(store: ChunkStore, trajectory: Trajectory, chunks: list[Chunk]) -> list[Source]:

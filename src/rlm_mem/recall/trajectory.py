@@ -8,10 +8,10 @@ line is the outcome. Lines are appended during the run, so a crash leaves a read
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import logging
 import re
-import secrets
 import threading
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, fields
@@ -21,6 +21,7 @@ from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol, Unpack
 
 from rlm_mem.arguments import check_since
+from rlm_mem.chunk import parse_time
 from rlm_mem.errors import InvalidQuery, NotFoundError
 from rlm_mem.models.base import (
     LLM,
@@ -35,7 +36,7 @@ from rlm_mem.models.base import (
 )
 from rlm_mem.recall.loop import LoopStep
 from rlm_mem.recall.model_calls import bounded_reply
-from rlm_mem.recall.outcome import OutcomeWord, outcome_word
+from rlm_mem.recall.outcome import OPERATION_WORDS, RUN_OPERATIONS, OutcomeWord, outcome_word
 from rlm_mem.sandbox.values import MAX_ERROR_CHARS, clipped, well_formed
 from rlm_mem.store.core.records import page
 from rlm_mem.telemetry import ObservedOperation, count
@@ -165,6 +166,14 @@ class Trajectory:
     path: Path | None = None
 
 
+def check_operation(operation: str | None) -> None:
+    """Raise InvalidQuery for a text that is not an operation of recorded runs."""
+    if operation is not None and operation not in RUN_OPERATIONS:
+        raise InvalidQuery(
+            f"{operation!r:.80} is no operation of recorded runs", hint=f"use {OPERATION_WORDS}"
+        )
+
+
 def unrecorded() -> Trajectory:
     """That of a result which no run gave, such as one in a test."""
     return Trajectory(id="", operation="", query="", namespace="", started_at="", model="", engine="")
@@ -221,7 +230,11 @@ def list_trajectories(
         operation: only ``recall``, ``reason`` or ``session``.
         since, until: bounds of ``started_at``, as ``YYYY-MM-DD`` or a longer time; a date alone includes its day.
         limit: most trajectories to return; None: all.
+
+    Raises:
+        InvalidQuery: there is no such operation, or a bound is not a time.
     """
+    check_operation(operation)
     found: list[TrajectoryInfo] = []
     most = None if limit is None else page(limit, "limit")
     for trajectory in trajectories(store, since=since, until=until):
@@ -282,9 +295,10 @@ def load_trajectory(store: ChunkStore, trajectory_id: str) -> Trajectory:
     else:
         trajectory = _read(store.backend.files(store.namespace), trajectory_file(trajectory_id))
     if trajectory is None:
-        raise NotFoundError(
-            f"there is no trajectory {trajectory_id}", hint="rlm-mem trajectories list shows them"
+        missing = (
+            "no run is recorded yet" if trajectory_id == "last" else f"there is no trajectory {trajectory_id}"
         )
+        raise NotFoundError(missing, hint="rlm-mem trajectories list shows them")
     return trajectory
 
 
@@ -411,6 +425,14 @@ MAX_PROMPT_PREVIEW = 400
 """Characters of a sub-call's prompt that are recorded."""
 
 
+_ids = itertools.count()
+
+
+def _new_id(at: datetime) -> str:
+    """An id that sorts by time, and after those that this process gave to the same microsecond."""
+    return f"traj-{at:%Y%m%dT%H%M%S}-{at.microsecond:05x}{next(_ids) % 4096:03x}"
+
+
 class TrajectoryRecorder:
     """Collects one run in memory and in its file; safe from many threads.
 
@@ -434,9 +456,8 @@ class TrajectoryRecorder:
         enabled: bool = True,
     ) -> None:
         now = store.clock().astimezone(UTC)
-        identity = f"traj-{now:%Y%m%dT%H%M%S}-{secrets.token_hex(4)}"
         self.trajectory = Trajectory(
-            id=identity,
+            id=_new_id(now),
             operation=operation,
             query=query,
             namespace=store.namespace,
@@ -448,7 +469,7 @@ class TrajectoryRecorder:
         self._clock = store.clock
         self._lock = threading.Lock()
         self._stored = store.backend.files(store.namespace)
-        self._name = trajectory_file(identity)
+        self._name = trajectory_file(self.trajectory.id)
         self._turn = 1
         self._bytes = 0
         self._left_out = 0
@@ -465,7 +486,8 @@ class TrajectoryRecorder:
             for item in fields(trajectory)
             if item.name not in ("steps", "calls", "outcome", "path")
         }
-        self._write({"kind": "start", "format": FORMAT, **head})
+        # The namespace comes before any text: what is left of a torn line still names it.
+        self._write({"kind": "start", "format": FORMAT, "namespace": trajectory.namespace, **head})
 
     def step(self, step: LoopStep) -> None:
         """Record a finished turn."""
@@ -522,7 +544,9 @@ class TrajectoryRecorder:
 
     def _begun(self) -> bool:
         try:
-            self._stored.create(self._name, b"")
+            while not self._stored.create(self._name, b""):  # another process took the id
+                self.trajectory.id = _new_id(parse_time(self.trajectory.started_at))
+                self._name = trajectory_file(self.trajectory.id)
         except OSError as error:
             _log.warning("trajectories are not recorded: %s", error)
             return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem.arguments import check_items, check_since
 from rlm_mem.errors import InputError
 from rlm_mem.recall.prompts import Opening, feedback, instructions
-from rlm_mem.recall.trajectory import Trajectory, trajectories
+from rlm_mem.recall.trajectory import Trajectory, check_operation, trajectories
 from rlm_mem.text.secrets import find_secrets, hide, redact
 
 if TYPE_CHECKING:
@@ -97,7 +97,9 @@ def export_trajectories(
 
     Raises:
         InputError: there is no such field.
+        InvalidQuery: there is no such operation, or a bound is not a time.
     """
+    check_operation(operation)
     for bound, what in ((since, "since"), (until, "until")):
         check_since(bound, what)  # now, not when the first run is read
     chosen = list(FIELDS) if fields is None else list(check_items(fields, "fields"))

@@ -321,8 +321,8 @@ _PAGES = (
         "ends the session",
         "FINAL(None) means that the memory does not hold the answer. answer is plain data of bounded "
         "size, chunk_ids are ids of chunks that were shown or read in this session, confidence is from 0 to "
-        "1; anything else is a ValueError in the program, which may go on. A chunk dict as the answer "
-        "stands for its content. A top-level `return FINAL(x)` is accepted.",
+        "1; anything else is a ValueError in the program, which may go on. A hit, passage, turn or "
+        "chunk as the answer stands for its text, and is cited. A top-level `return FINAL(x)` is accepted.",
         'FINAL("ANSWER IN A FEW WORDS", chunk_ids=["CHUNK_ID"], confidence=0.9)',
         first=True,
     ),

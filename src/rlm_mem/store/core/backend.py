@@ -184,8 +184,16 @@ class Backend(Protocol):
         """Write the JSON views, unless there are more than ``up_to`` chunks; returns their names."""
         ...
 
-    def sync(self, *, full: bool = False) -> SyncReport:
-        """Index changes that others made to files."""
+    def sync(self, *, full: bool = False, wait_seconds: float | None = None) -> SyncReport:
+        """Index changes that others made to files.
+
+        Args:
+            full: look at every file, not only in changed folders.
+            wait_seconds: how long to wait for the write lock; None: as long as the settings say.
+
+        Raises:
+            StoreLocked: another process writes.
+        """
         ...
 
     def rebuild(self, namespace: str, progress: Progress | None = None) -> SyncReport:

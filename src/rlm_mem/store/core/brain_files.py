@@ -36,6 +36,7 @@ __all__ = [
     "folder_of",
     "name_at",
     "namespace_in",
+    "namespace_of_run",
     "note_former",
     "own_lines",
     "owned_by",
@@ -181,6 +182,10 @@ class BrainFiles(Protocol):
         """
         ...
 
+    def unowned(self) -> list[str]:
+        """Names of torn records of runs that no longer name their namespace: no namespace has them."""
+        ...
+
     def signature(self, name: str) -> Signature | None:
         """A value that shows whether a file changed, without reading it; None if there is no file."""
         ...
@@ -301,6 +306,15 @@ def namespace_in(line: bytes, key: str) -> str | None:
     """The namespace under this key of a line of JSON; None if there is none."""
     named = (parse_event(line) or {}).get(key)
     return named if isinstance(named, str) else None
+
+
+_RUN_START = re.compile(rb'\{"kind": "start", "format": \d{1,9}, "namespace": "([^"\\]{1,2000})"')
+
+
+def namespace_of_run(line: bytes) -> str | None:
+    """The namespace that the first line of a recorded run names, even if the line is torn; None if it names none."""
+    torn = _RUN_START.match(line)
+    return namespace_in(line, "namespace") or (torn[1].decode("utf-8", "replace") if torn else None)
 
 
 def checked_name(name: str) -> str:

@@ -206,7 +206,8 @@ def erase(
         own.stored.write(MARK, b"{}")
     for name, ids in found.items():
         gone = set(ids)
-        _clean_files(store, name, needles, gone, report)
+        reader = NamespaceReader(store, name)
+        _clean_files(reader, reader.file_names(), needles, gone, report)
         report.events += store.backend.rewrite_events(
             name, partial(_emptied, needles=needles, gone=gone), dry_run=dry_run
         )
@@ -216,6 +217,7 @@ def erase(
                 with store.backend.transaction(name):
                     for chunk_id in ids[start : start + _LOT]:
                         writer.erase(chunk_id)
+    _clean_files(own, own.stored.unowned(), needles, set(report.chunk_ids), report)
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
             for name in found:
@@ -292,12 +294,15 @@ def _keep_unique(store: ChunkStore, found: dict[str, list[str]], report: Erasure
 
 
 def _clean_files(
-    store: ChunkStore, namespace: str, needles: _Needles, gone: set[str], report: ErasureReport
+    reader: NamespaceReader,
+    names: list[str],
+    needles: _Needles,
+    gone: set[str],
+    report: ErasureReport,
 ) -> None:
     """Remove or redact files with the name or erased content, and records that mention erased chunks."""
-    reader = NamespaceReader(store, namespace)
     marked = re.compile(rb"\bchunk-[A-Za-z0-9_-]+")
-    for name in sorted(reader.file_names(), key=lambda one: one.startswith(UNDO)):
+    for name in sorted(names, key=lambda one: one.startswith(UNDO)):
         data = reader.stored.read(name) if name != MARK else None
         if data is None:
             continue
@@ -306,7 +311,7 @@ def _clean_files(
         if not (mentions or needles.found(data) or needles.names(name.encode("utf-8"))):
             continue
         named, lines = needles.names(name.encode("utf-8")), name.endswith(".jsonl")
-        report.files.append(f"{namespace}: {'(a name that is erased)' if named else name}")
+        report.files.append(f"{reader.namespace}: {'(a name that is erased)' if named else name}")
         if report.dry_run:
             continue
         # The rest of a recorded run would be no record, and without its first line belong to no namespace.

@@ -22,8 +22,10 @@ if TYPE_CHECKING:
     from _typeshed import StrPath
 
 __all__ = [
+    "NO_SIGNATURE",
     "Signature",
     "append_at",
+    "is_json_file",
     "link_or_copy",
     "make_folder",
     "names_below",
@@ -55,13 +57,31 @@ class Signature(Struct, frozen=True, gc=False):
     inode: int
 
 
+NO_SIGNATURE = Signature(0, 0, 0)
+"""That of a file that cannot be looked at."""
+
+
 def signature(path: StrPath) -> Signature | None:
-    """The signature of a file, or None where there is none."""
+    """The signature of a file, or None where there is none, such as behind a link that leads to itself."""
     try:
         stat = os.stat(path)
     except FileNotFoundError:
         return None
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+        return None
     return Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
+
+
+def is_json_file(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry of a folder is a visible file ``*.json``, or cannot be looked at."""
+    if not entry.name.endswith(".json") or entry.name.startswith("."):
+        return False
+    try:
+        return entry.is_file()
+    except OSError:  # such as a link that leads to itself: reading it will tell
+        return True
 
 
 def read_signed(path: StrPath) -> tuple[bytes, Signature]:
@@ -114,7 +134,8 @@ def translate(error: OSError, what: str) -> NoReturn:
         ) from error
     if error.errno in _READ_ONLY:
         raise StoreReadOnly(
-            f"{what} cannot be written: {reason}", hint="check the folder's permissions"
+            f"{what} cannot be written: {reason}",
+            hint="check the folder's permissions, and how its disk is mounted",
         ) from error
     raise StorageError(f"{what}: {reason}") from error
 
@@ -133,8 +154,14 @@ def make_folder(path: Path) -> None:
         translate(error, str(path))
 
 
-def write_temp(folder: StrPath, name: str, data: bytes, mode: int = 0o644) -> str:
-    """Write ``data`` to a fresh file in ``folder`` and return its path; not yet synced."""
+def write_temp(
+    folder: StrPath, name: str, data: bytes, mode: int = 0o644, *, target: StrPath | None = None
+) -> str:
+    """Write ``data`` to a fresh file in ``folder`` and return its path; not yet synced.
+
+    Args:
+        target: the file that it will be, in messages.
+    """
     temp = f"{folder}{os.sep}{name}.{os.getpid()}.{_RUN}{next(_NUMBERS):x}.tmp"
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
@@ -150,8 +177,9 @@ def write_temp(folder: StrPath, name: str, data: bytes, mode: int = 0o644) -> st
         finally:
             os.close(descriptor)
     except OSError as error:
-        remove(temp)
-        translate(error, os.path.join(folder, name))  # noqa: PTH118 - a folder given as text
+        with contextlib.suppress(OSError):  # where nothing can be written, nothing can be removed either
+            remove(temp)
+        translate(error, str(target or os.path.join(folder, name)))  # noqa: PTH118 - a folder given as text
     return temp
 
 
@@ -248,7 +276,7 @@ def remove(path: StrPath) -> None:
 
 def write_atomic(target: Path, data: bytes, *, durable: bool = True, mode: int = 0o644) -> None:
     """Write a whole file so that a reader sees either the old or the new one; ``mode`` is that of a new file."""
-    temp = write_temp(target.parent, f".{target.name}", data, mode)
+    temp = write_temp(target.parent, f".{target.name}", data, mode, target=target)
     try:
         if durable:
             sync_files([temp])
@@ -256,5 +284,6 @@ def write_atomic(target: Path, data: bytes, *, durable: bool = True, mode: int =
         if durable:
             sync_folder(target.parent)
     except OSError as error:
-        remove(temp)
+        with contextlib.suppress(OSError):
+            remove(temp)
         translate(error, str(target))

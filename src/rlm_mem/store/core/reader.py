@@ -558,6 +558,11 @@ class ChunkReader:
             **self.backend.figures(),
         }
 
+    @property
+    def unreadable_files(self) -> int:
+        """How many chunk files do not validate, as far as any was read."""
+        return int(self.backend.figures()["unreadable_files"])
+
     # --- search and audit -------------------------------------------------------------------------------
 
     def candidate_source(self) -> CandidateSource:

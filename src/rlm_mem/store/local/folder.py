@@ -6,19 +6,15 @@ The layout is specified in docs/spec/store-layout.md.
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import os
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 from urllib.parse import unquote
 
-import msgspec
-
-from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, check_chunk_id, decode_chunk
+from rlm_mem.chunk import Chunk, check_chunk_id, decode_chunk
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
@@ -30,9 +26,8 @@ from rlm_mem.store.core.brain_files import (
     RECORDS,
     checked_name,
     folder_of,
-    namespace_in,
+    namespace_of_run,
     note_former,
-    parse_event,
     place_of,
     recording,
 )
@@ -41,7 +36,6 @@ from rlm_mem.store.core.files import Signature, make_folder
 from rlm_mem.store.core.records import ARCHIVED, Version
 
 __all__ = [
-    "EventLog",
     "FileTransaction",
     "Layout",
     "LocalBrainFiles",
@@ -206,135 +200,6 @@ def refuse_shared_folder(brain: Path, namespace: str) -> None:
                 "system does not tell upper case from lower case",
                 hint=f"use {unquote(other.name)}, or another name",
             )
-
-
-_audit_logger = logger("rlm_mem.audit")
-_TAIL_BYTES = 262_144
-"""Size of the end of a month's file that ``latest`` reads: some thousand lines."""
-
-
-class EventLog:
-    """Appends and reads ``log/YYYY-MM.jsonl``.
-
-    After a jump of the clock back, lines go on in the newest file: the files hold them in the order they were written.
-    A line is written with one ``write`` call on a file opened for appending, so lines of several processes do not
-    mix. A torn last line (power cut, full disk) is skipped by the reader, and never joined to the next one.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-
-    def append(self, events: Sequence[dict[str, Any]]) -> None:
-        """Write events, each with at least ``ts`` and ``op``; failures are logged, not raised.
-
-        The operation itself is complete by then: an error would report a failure that did not happen.
-        """
-        if not events:
-            return
-        lines, name = bytearray(), ""
-        for event in events:
-            _audit_logger.info(
-                "%s %s", event.get("op"), event.get("chunk_id") or event.get("chunk_ids") or ""
-            )
-            lines += msgspec.json.encode(event) + b"\n"
-            name = max(name, f"{event['ts'][:7]}.jsonl")
-        flags = os.O_RDWR | os.O_APPEND | os.O_CREAT
-        try:
-            try:
-                present = os.listdir(self._folder)  # noqa: PTH208 - names alone, at every write
-                name = max([name, *fnmatch.filter(present, "????-??.jsonl")])
-            except FileNotFoundError:
-                make_folder(self._folder)
-            descriptor = os.open(self._folder / name, flags, 0o644)
-            try:
-                if end := os.lseek(descriptor, 0, os.SEEK_END):
-                    os.lseek(descriptor, end - 1, os.SEEK_SET)
-                    if os.read(descriptor, 1) != b"\n":
-                        lines[:0] = b"\n"
-                os.write(descriptor, lines)
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            _audit_logger.error("audit log %s: %s", name, error)
-
-    def read(
-        self,
-        *,
-        since: str | None = None,
-        op: str | None = None,
-        chunk_id: str | None = None,
-        namespace: str | None = None,
-    ) -> Iterator[dict[str, Any]]:
-        """Events in the order they were written; ``since`` is an ISO time or a prefix of one."""
-        if not self._folder.is_dir():
-            return
-        for path in sorted(self._folder.glob("????-??.jsonl")):
-            if since is not None and path.stem < since[:7]:
-                continue
-            with path.open("rb") as lines:
-                for line in lines:
-                    event = parse_event(line)
-                    if event is None or (since is not None and str(event.get("ts", "")) < since):
-                        continue
-                    if op is not None and event.get("op") != op:
-                        continue
-                    if namespace is not None and event.get("ns") != namespace:
-                        continue
-                    if chunk_id is not None and not _mentions(event, chunk_id):
-                        continue
-                    yield event
-
-    def rewrite(
-        self,
-        namespace: str,
-        rewrite: Callable[[dict[str, Any]], dict[str, Any] | None],
-        *,
-        dry_run: bool,
-    ) -> int:
-        """Replace the lines of a namespace for which ``rewrite`` returns an event; returns how many."""
-        count = 0
-        for path in sorted(self._folder.glob("????-??.jsonl")) if self._folder.is_dir() else []:
-            lines = path.read_bytes().splitlines(keepends=True)
-            changed = False
-            for place, line in enumerate(lines):
-                event = parse_event(line)
-                made = rewrite(event) if event is not None and event.get("ns") == namespace else None
-                if made is not None:
-                    lines[place], changed, count = msgspec.json.encode(made) + b"\n", True, count + 1
-            if changed and not dry_run:
-                files.write_atomic(path, b"".join(lines))
-        return count
-
-    def latest(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
-        """The newest line of these operations at the end of the last two months' files; None if there is none."""
-        months = sorted(self._folder.glob("????-??.jsonl"), reverse=True)[:2] if self._folder.is_dir() else []
-        for path in months:
-            for line in reversed(_tail(path)):
-                event = parse_event(line)
-                if (
-                    event is not None
-                    and event.get("op") in operations
-                    and event.get("ns", namespace) == namespace
-                ):
-                    return event
-        return None
-
-
-def _tail(path: Path) -> deque[bytes]:
-    try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            file.seek(max(0, size - _TAIL_BYTES))
-            lines = deque(file.read().splitlines())
-    except OSError:  # rotated away, or not readable: no event is known
-        return deque()
-    if size > _TAIL_BYTES and lines:
-        lines.popleft()  # the tail begins in the middle of a line
-    return lines
-
-
-def _mentions(event: dict[str, Any], chunk_id: str) -> bool:
-    return event.get("chunk_id") == chunk_id or chunk_id in (event.get("chunk_ids") or ())
 
 
 class FileTransaction(WriteTransaction, Protocol):
@@ -517,15 +382,19 @@ class LocalBrainFiles:
         return [*found, LEDGER] if self.exists(LEDGER) else found
 
     def _is_ours(self, name: str) -> bool:
-        """Whether a file is of this namespace: the trajectory folder is shared, a file's first line names its own.
-
-        A torn file that names none is of the default one, so that whatever goes through all files reaches it.
-        """
+        """Whether a file is of this namespace: the trajectory folder is shared, a file's first line names its own."""
         first = name.partition("/")[0]
         if first != "trajectories":
             return first != "log" or name == JOURNAL
-        with self.path(name).open("rb") as file:
-            return (namespace_in(file.readline(), "namespace") or DEFAULT_NAMESPACE) == self.namespace
+        return self._owner(name) == self.namespace
+
+    def _owner(self, run: str) -> str | None:
+        with self.path(run).open("rb") as file:
+            return namespace_of_run(file.readline())
+
+    def unowned(self) -> list[str]:
+        """Names of torn records of runs that no longer name their namespace."""
+        return [name for name in self.names("trajectories", recursive=True) if self._owner(name) is None]
 
     def signature(self, name: str) -> Signature | None:
         """Size, modification time and inode; None if there is no such file."""

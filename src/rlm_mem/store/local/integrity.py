@@ -133,11 +133,7 @@ def _listed(layout: Layout) -> Iterator[str]:
     """The files of chunks, folder by folder, by name."""
     for folder in layout.folders():
         with os.scandir(layout.absolute(folder)) as entries:
-            names = sorted(
-                entry.name
-                for entry in entries
-                if entry.name.endswith(".json") and not entry.name.startswith(".") and entry.is_file()
-            )
+            names = sorted(entry.name for entry in entries if files.is_json_file(entry))
         for name in names:
             yield f"{folder}/{name}"
 

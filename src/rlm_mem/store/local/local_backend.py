@@ -25,9 +25,9 @@ from rlm_mem.store.core.records import (
     Version,
 )
 from rlm_mem.store.local import schema
+from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import healed, in_turn
 from rlm_mem.store.local.folder import (
-    EventLog,
     Layout,
     LocalBrainFiles,
     former_versions,
@@ -101,7 +101,10 @@ class LocalBackend(LocalIndex):
     def transaction(self, namespace: str) -> Iterator[Transaction]:  # noqa: ARG002 - one lock for the store
         """Hold the write lock; writes made inside become visible at the end, or not at all. Can be nested."""
         if self.read_only:
-            raise StoreReadOnly(f"the store {self.layout.base} was opened read-only")
+            raise StoreReadOnly(
+                f"the store {self.layout.base} was opened read-only",
+                hint="open it for writing, in a folder that can be written",
+            )
         outer = self._thread.transaction
         if outer is not None:
             yield outer
@@ -119,6 +122,7 @@ class LocalBackend(LocalIndex):
         current = Transaction(
             self.layout,
             rows,
+            self._log,
             durable=self.config.store.durability == "full",
             keep_versions=self.config.store.keep_versions,
             wait_seconds=self.config.store.lock_wait_seconds,
@@ -144,7 +148,6 @@ class LocalBackend(LocalIndex):
             self._thread.transaction = None
             self._mark.end(current.connection)
         self._recorded_times.update(current.recorded_folders)
-        self._log.append(current.events)
 
     def _explained(self, error: sqlite3.Error | CorruptStore, known: int) -> StorageError:
         """The error to raise after a transaction was rolled back; a damaged index is rebuilt first."""

@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from rlm_mem.config import Config
-from rlm_mem.errors import CorruptStore, StorageError
+from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import SyncReport, encode_content
 from rlm_mem.store.local import redo, schema
 from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed, in_turn
-from rlm_mem.store.local.folder import Layout
+from rlm_mem.store.local.folder import Layout, read_chunk_file
 from rlm_mem.store.local.queries import Queries, merge_is_due
 from rlm_mem.store.local.rows import ThreadRows
 from rlm_mem.store.local.sync import changed_folders, emptied, holds_nothing_of, sync_folders
@@ -174,15 +174,8 @@ class LocalIndex:
         Args:
             named: paths that have just been logged.
         """
-        rows = self.connection.execute("SELECT path, size, mtime_ns, inode FROM unreadable").fetchall()
-        touched = {
-            path.rpartition("/")[0]
-            for path, *signature in rows
-            if files.signature(self.layout.absolute(path)) != files.Signature(*signature)
-        }
-        if touched:
-            named = [*named, *self.sync(folders=sorted(touched, reverse=True)).unreadable]
-        left = [(path, reason) for path, reason in self.unreadable() if path not in named] if rows else []
+        named = [*named, *self._take_in_mended()]
+        left = [(path, reason) for path, reason in self.unreadable() if path not in named]
         self._named_unreadable.update(named, (path for path, _ in left))
         for path, reason in left[:_NAMED]:
             _logger.error("unreadable chunk file %s: %s", path, reason)
@@ -318,8 +311,31 @@ class LocalIndex:
 
     @healed
     def unreadable(self) -> Sequence[tuple[str, str]]:
-        """Files that did not validate when they were last looked at: relative path and reason."""
-        return self.connection.execute("SELECT path, reason FROM unreadable ORDER BY path").fetchall()
+        """Files that do not validate, as far as any was read: relative path and reason."""
+        self._take_in_mended()
+        found = dict(self.connection.execute("SELECT path, reason FROM unreadable"))
+        for path in self._named_unreadable.difference(found):  # broken in place since the index was made
+            try:
+                read_chunk_file(self.layout.absolute(path))
+                self._named_unreadable.discard(path)
+            except FileNotFoundError:
+                self._named_unreadable.discard(path)
+            except (InvalidChunk, OSError) as error:
+                found[path] = str(error)
+        return sorted(found.items())
+
+    def _take_in_mended(self) -> list[str]:
+        """Index unreadable files that were changed in place; returns those that are unreadable still."""
+        if self.read_only:
+            return []
+        rows = self.connection.execute("SELECT path, size, mtime_ns, inode FROM unreadable").fetchall()
+        touched = {
+            path.rpartition("/")[0]
+            for path, *signature in rows
+            if (files.signature(self.layout.absolute(path)) or files.NO_SIGNATURE)
+            != files.Signature(*signature)
+        }
+        return self.sync(folders=sorted(touched, reverse=True)).unreadable if touched else []
 
     # --- keeping the index in step with the files ------------------------------------------------------
 
@@ -340,6 +356,7 @@ class LocalIndex:
         full: bool = False,
         folders: list[str] | None = None,
         progress: Progress | None = None,
+        wait_seconds: float | None = None,
     ) -> SyncReport:
         """Index changes made to the files by others; ``full`` looks at every file, not only in changed folders."""
         if self.read_only:
@@ -352,7 +369,7 @@ class LocalIndex:
                 folders = changed_folders(connection, self.layout, full=full)
             if not folders and not stale and not leftovers:
                 return SyncReport()
-            with self._index_transaction(connection):
+            with self._index_transaction(connection, wait_seconds):
                 finished = redo.finish(self.layout) if leftovers else []
                 if finished:
                     changed = changed_folders(connection, self.layout, full=full)
@@ -370,10 +387,13 @@ class LocalIndex:
         return report
 
     @contextlib.contextmanager
-    def _index_transaction(self, connection: sqlite3.Connection) -> Iterator[None]:
+    def _index_transaction(
+        self, connection: sqlite3.Connection, wait_seconds: float | None = None
+    ) -> Iterator[None]:
         """Hold the write lock for changes to the index alone."""
         try:
-            self._mark.begin(connection, self.config.store.lock_wait_seconds)
+            wait = self.config.store.lock_wait_seconds if wait_seconds is None else wait_seconds
+            self._mark.begin(connection, wait)
             yield
             in_turn(connection, "COMMIT", self.config.store.lock_wait_seconds)
         except BaseException:

@@ -14,7 +14,7 @@ import msgspec
 from rlm_mem.chunk import content_hash, decode_chunk
 from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.ahead import LocalTerms, local_terms
-from rlm_mem.store.core.files import Signature, read_signed, signature
+from rlm_mem.store.core.files import NO_SIGNATURE, Signature, read_signed, signature
 from rlm_mem.store.core.records import IndexEntry, entry_of, index_key
 from rlm_mem.store.local.folder import chunk_in
 from rlm_mem.store.local.workers import called
@@ -31,7 +31,6 @@ _CREATED = (
 FEW = 600
 _LOT = 100
 _GLANCES = 2000
-_NEVER = Signature(0, 0, 0)
 
 
 class Prepared(msgspec.Struct, array_like=True):
@@ -41,7 +40,7 @@ class Prepared(msgspec.Struct, array_like=True):
     """
 
     path: str
-    signature: Signature = _NEVER
+    signature: Signature = NO_SIGNATURE
     entry: IndexEntry | None = None
     segments: LocalTerms | None = None
     problem: str | None = None
@@ -55,7 +54,7 @@ class ExaminedFile(msgspec.Struct, array_like=True):
     """
 
     path: str
-    signature: Signature = _NEVER
+    signature: Signature = NO_SIGNATURE
     id: str = ""
     type: str = ""
     revision: int = 0
@@ -161,7 +160,7 @@ def prepare(base: str, path: str, language: str) -> Prepared:
     except FileNotFoundError:
         return Prepared(path)
     except OSError as error:
-        return Prepared(path, signature(f"{base}/{path}") or _NEVER, problem=str(error))
+        return Prepared(path, signature(f"{base}/{path}") or NO_SIGNATURE, problem=str(error))
     found = Prepared(path, read)
     try:
         chunk = chunk_in(data, path.rpartition("/")[2])

@@ -1,6 +1,7 @@
-"""Redo records: a write of several files is recorded, and synced, before the first of them is touched.
+"""Redo records: a write is recorded before the first of its files is touched; one of several files is synced, too.
 
-The record is removed after the last file operation, still before the index commits and under its lock. So a record
+The record is removed after the last file operation, and after the lines of the audit log were added, still before the
+index commits and under its lock. So a record
 that is found under the lock was left by a killed process, and nobody has written since: carrying it out finishes that
 write.
 """
@@ -16,6 +17,7 @@ import msgspec
 from rlm_mem.errors import StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.store.core import files
+from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 
 __all__ = [
@@ -58,12 +60,14 @@ class RedoRecord(msgspec.Struct, omit_defaults=True):
     Attributes:
         change_record: where the record is moved when the write is done, if it is a change record, too.
         redo: in such a file, the redo record itself, beside the keys of the change.
+        audit: the lines of the audit log.
     """
 
     namings: list[Naming] = []
     appendings: list[Appending] = []
     change_record: str | None = None
     redo: RedoRecord | None = None
+    audit: Appending | None = None
 
     def repeatable(self, layout: Layout) -> bool:
         """Whether carrying it out a second time changes nothing, whatever was written since.
@@ -81,7 +85,7 @@ def write(layout: Layout, record: RedoRecord, change: bytes | None = None) -> st
     Returns its path. :func:`publish` must follow, once this file and all that the operations name are durable.
     """
     if change is None:
-        data = msgspec.json.encode(record if record.appendings else record.namings)
+        data = msgspec.json.encode(record if record.appendings or record.audit else record.namings)
     else:
         try:
             whole = {**msgspec.json.decode(change), "redo": record}
@@ -161,6 +165,9 @@ def finish(layout: Layout) -> list[str]:
             for folder in touched:
                 if layout.absolute(folder).is_dir():
                     files.sync_folder(layout.absolute(folder))
+            if record.audit is not None:
+                one = record.audit
+                EventLog(layout.log).complete(layout.absolute(one.target), one.size, one.data)
             forget(layout, path, record, durable=True)
         except OSError as error:
             files.translate(error, "the rest of an interrupted write")
@@ -189,7 +196,7 @@ def _names(record: RedoRecord) -> list[str]:
     names = [
         name for one in record.namings for name in (one.source, one.target, one.kept) if name is not None
     ]
-    names += [one.target for one in record.appendings]
+    names += [one.target for one in (*record.appendings, *([record.audit] if record.audit else ()))]
     return names if record.change_record is None else [*names, record.change_record]
 
 

@@ -53,6 +53,8 @@ def restore_folder(
         CorruptStore: the backup is damaged. StorageError: ``brain`` cannot be written. Nothing was changed then.
     """
     brain = brain.absolute()
+    if not backup.exists():
+        raise InputError(f"there is no file {backup}")
     if _taken(brain) and not replace:
         raise InputError(
             f"there is something at {brain} already",

@@ -153,13 +153,18 @@ def _scan(layout: Layout, folder: str) -> Iterator[tuple[str, files.Signature]]:
     try:
         with os.scandir(layout.absolute(folder)) as entries:
             for entry in entries:
-                if entry.name.endswith(".json") and not entry.name.startswith(".") and entry.is_file():
-                    with contextlib.suppress(FileNotFoundError):
+                if files.is_json_file(entry):
+                    try:
                         stat = entry.stat()
-                        yield (
-                            f"{folder}/{entry.name}",
-                            files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino),
-                        )
+                    except FileNotFoundError:
+                        continue
+                    except OSError:  # reading it will tell why
+                        yield f"{folder}/{entry.name}", files.NO_SIGNATURE
+                        continue
+                    yield (
+                        f"{folder}/{entry.name}",
+                        files.Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino),
+                    )
     except FileNotFoundError:
         return
 

@@ -1,7 +1,7 @@
 """One write to the local store: files and index rows that appear together or not at all.
 
-Order at commit: sync the new files, move, keep former versions and rename, sync the folders, commit the index. A
-crash anywhere leaves either the old state or finished files that the next open adopts
+Order at commit: sync the new files, move, keep former versions and rename, sync the folders, add to the audit log,
+commit the index. A crash anywhere leaves either the old state or finished files that the next open adopts
 (docs/spec/store-layout.md, Writing).
 """
 
@@ -34,6 +34,7 @@ from rlm_mem.store.core.records import (
     index_key,
 )
 from rlm_mem.store.local import redo
+from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import in_turn
 from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.queries import find_row
@@ -65,6 +66,7 @@ class Transaction:
     Args:
         layout: the paths of the store.
         rows: writer of index rows, on a connection inside BEGIN IMMEDIATE.
+        log: the audit log.
         durable: sync files and folders before the commit.
         keep_versions: how many former versions of a chunk are kept.
         wait_seconds: how long the commit waits for readers.
@@ -74,6 +76,7 @@ class Transaction:
         self,
         layout: Layout,
         rows: LocalRowWriter,
+        log: EventLog,
         *,
         durable: bool,
         keep_versions: int,
@@ -83,6 +86,7 @@ class Transaction:
         self.events: list[dict[str, Any]] = []
         self.change = ChangeNotes(new_change_id())
         self._layout = layout
+        self._log = log
         self._durable = durable
         self._keep_versions = keep_versions
         self._wait_seconds = wait_seconds
@@ -305,12 +309,14 @@ class Transaction:
                 publishes.append(_Publish(str(temp), str(path), None))
         try:
             self.rows.flush()
-            record = self._redo_record(publishes)
-            if self._durable and (unsynced := [*map(attrgetter("temp"), publishes), *self._unnamed]):
+            several = self._is_of_several_files(publishes)
+            record = self._redo_record(publishes, several=several)
+            unsynced = [*map(attrgetter("temp"), publishes), *(self._unnamed if several else ())]
+            if self._durable and unsynced:
                 WAIT.get()(partial(files.sync_files, unsynced))
             self._remember_folders(publishes)
             for unnamed in self._unnamed:
-                self._record = redo.publish(self._layout, unnamed, durable=self._durable)
+                self._record = redo.publish(self._layout, unnamed, durable=self._durable and several)
             self._unnamed.clear()
             # Moves first: a chunk that is restored and then changed in one batch must end as changed.
             for source, target in self._moves:
@@ -322,6 +328,10 @@ class Transaction:
             if self._durable:
                 for folder in self._folders:
                     files.sync_folder(folder)
+            if record.audit is not None:
+                log, lines = self._layout.place(record.audit.target), record.audit.data
+                self._log.write(log, lines)
+                self._undo.append(partial(self._log.withdraw, log, lines))
             if self._record is not None:
                 if self._change_record is not None:
                     self._undo.append(partial(files.remove, self._change_record))
@@ -388,15 +398,24 @@ class Transaction:
                 hint="repeat the change",
             )
 
-    def _redo_record(self, publishes: list[_Publish]) -> redo.RedoRecord:
-        """Write the redo record, still without its name. A single file needs none: it is there whole or not at all."""
+    def _is_of_several_files(self, publishes: list[_Publish]) -> bool:
+        """Whether a crash could leave a part of the files; a single one is there whole or not at all."""
+        return (
+            len(publishes) + len(self._moves) > 1 or bool(self._appended) or self._change_record is not None
+        )
+
+    def _redo_record(self, publishes: list[_Publish], *, several: bool) -> redo.RedoRecord:
+        """Write the redo record, still without its name. That of a single file is there for the audit log alone."""
+        if not several and not self.events:
+            return redo.RedoRecord()
         change = self._change_record
         temp = None if change is None else self._files[change]
-        if len(publishes) + len(self._moves) <= 1 and not self._appended and temp is None:
-            return redo.RedoRecord()
         self._moves = [(source, redo.erased(target)) for source, target in self._moves]
         self._gone = [redo.erased(path) for path in self._gone]
         record = redo.RedoRecord(self._namings(publishes), self._appendings())
+        if self.events:
+            path, size, lines = self._log.prepared(self.events)
+            record.audit = redo.Appending(self._layout.relative(path), size, lines)
         data = None
         if change is not None and temp is not None:
             record.change_record = self._layout.relative(change)

@@ -416,7 +416,7 @@ class PostgresBackend:
         """None: the JSON views are files of a folder."""
         return []
 
-    def sync(self, *, full: bool = False) -> SyncReport:  # noqa: ARG002 - see below
+    def sync(self, *, full: bool = False, wait_seconds: float | None = None) -> SyncReport:  # noqa: ARG002
         """Nothing to do: rows and index are changed together."""
         return SyncReport()
 

@@ -182,6 +182,10 @@ class PostgresFiles:
         """Names of the files that are there."""
         return list(self.signatures(folder, recursive=recursive))
 
+    def unowned(self) -> list[str]:
+        """None: each row has its namespace."""
+        return []
+
     def signature(self, name: str) -> Signature | None:
         """Size, time and, in place of the inode, the revision."""
         rows = self._rows(_LISTED.replace("name < %s", "name <= %s"), self._ns, _checked(name), name)
