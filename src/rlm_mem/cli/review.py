@@ -24,12 +24,14 @@ Reason = Annotated[str, option("--reason", "TEXT", "Why.")]
 def review_list(
     call: Call,
     status: Annotated[
-        str, option("--status", "STATUS", "open, deferred, approved, rejected or all.")
+        str, option("--status", "STATUS", "open, deferred, approved, rejected, obsolete or all.")
     ] = "open",
 ) -> None:
     """List cases, the oldest first."""
-    if status not in ("open", "deferred", "approved", "rejected", "all"):
-        raise InvalidQuery(f"--status {status} is not known: use open, deferred, approved, rejected or all")
+    if status not in ("open", "deferred", "approved", "rejected", "obsolete", "all"):
+        raise InvalidQuery(
+            f"--status {status} is not known: use open, deferred, approved, rejected, obsolete or all"
+        )
     with call.open() as memory:
         cases = memory.continuum.review.cases(None if status == "all" else status)
     if call.json:
@@ -56,7 +58,8 @@ def review_show(
         return
     console = screen()
     console.print(text(case.title, "bold"))
-    console.print(text(f"{case.entry} · {case.status}", "dim"))
+    because = f": {case.obsolete_because}" if case.obsolete_because else ""
+    console.print(text(f"{case.entry} · {case.status}{because}", "dim"))
     console.print(text(case.question))
     decided = [f"{one.at} {one.decision} by {one.reviewer}: {one.reason}" for one in case.decisions]
     figures = [f"{name}: {value}" for name, value in case.figures.items()]

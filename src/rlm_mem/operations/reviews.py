@@ -32,7 +32,8 @@ class ReviewArguments(Bounded, kw_only=True):
     """Which cases."""
 
     status: Annotated[
-        Literal["open", "deferred", "approved", "rejected", "all"], Meta(description="Which cases.")
+        Literal["open", "deferred", "approved", "rejected", "obsolete", "all"],
+        Meta(description="Which cases."),
     ] = "open"
 
 
@@ -71,6 +72,7 @@ class CaseOut(MayBeCut):
     history: list[str]
     decisions: list[DecisionOut]
     defer_until: str | None
+    obsolete_because: str | None
 
 
 class CasePage(MayBeCut):
