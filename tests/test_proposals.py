@@ -38,6 +38,10 @@ SAID = [
     ("Ana: I live in Paris.", "Ana: I moved from Paris to Rome."),
     ("The gate code is 4471.", "Correction: the gate code is 9020."),
     ("My phone number is 555-0134.", "My new phone number is 555-0177."),
+    ("We use Corvid for the event log.", "Use Tallyboard instead of Corvid for the event log."),
+    ("We use Corvid for the event log.", "Tallyboard instead of Corvid."),
+    ("We decided to use Corvid for tickets.", "No, let's use Tallyboard instead of Corvid, please."),
+    ("Let's use Corvid for the metrics store.", "Correction: Tallyboard rather than Corvid."),
     ("Deployments need one approval.", "Deployments now need two approvals instead of one."),
     ("The page is written in Elmwood.", "The page has been rewritten from Elmwood to Pinescript."),
     ("The build takes 7 minutes.", "The build takes 3 minutes, down from 7."),
@@ -111,6 +115,9 @@ ASKED = [
     ("7. The lead of Harbour is Ana Ortiz.", "19. The lead of Harbour is Ben Haas.", "replace"),
 ]
 NEITHER = [
+    ("We use Corvid for the event log.", "Use Tallyboard instead of Corvid for the tickets."),
+    ("We use Corvid for the event log.", "Maybe use Tallyboard instead of Corvid."),
+    ("We drink coffee after lunch.", "Tea instead of coffee."),
     ("Dana lives in Berlin.", "Dana's cousin moved from Berlin to Hamburg."),
     ("We use Corvid.", "We did not switch from Corvid to Tallyboard."),
     ("We use Corvid.", "We might switch from Corvid to Tallyboard."),
