@@ -480,7 +480,7 @@ def parts_of(tokens: Sequence[Token]) -> list[Complement]:
 
 
 def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str]:
-    """Cut "instead of A", "no longer A", ", not A", "not A but B" off the words after a verb: what is left, A and more."""
+    """Cut "instead of A", "no longer A", ", not A", "not A but B" off the words after a verb: the rest, A and more."""
     low = [one.low for one in tokens]
     for number, word in enumerate(low):
         after = low[number + 1] if number + 1 < len(low) else ""
