@@ -69,7 +69,7 @@ _PROPOSED = {
         "contradicts",
     ),
 }
-_FULL_SECONDS = 5.0
+_FULL_SECONDS = 60.0
 """Seconds for which a full queue is not read again; room made by decisions in another process is noticed that much
 later."""
 NEW_USES = 20

@@ -221,7 +221,8 @@ def _with_later_note(question: Question, reading: Reading, notes: _Notes) -> Rea
     about = set(notes.analyser.terms(f"{notes.asked.text} {reading.label} {reading.answer}"))
     about = {stem for stem in about if not stem[0].isdigit()}
     marked = home.later
-    known = "" if marked is None else marked.chunk_id
+    # Looked up by the words of the answer's note; in other languages these are often not telling.
+    known = "" if marked is None or is_foreign(question.text) else marked.chunk_id
     for one in sorted(notes.passages, key=lambda passage: passage.chunk_id != known):
         if not (home.at and one.at and one.current) or _told(one) in str(reading.answer):
             continue

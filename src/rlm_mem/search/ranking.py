@@ -652,8 +652,6 @@ def _retelling_first(
             )
             if odds > best:
                 best, found = odds, place
-                if near:
-                    break
     return found
 
 

@@ -310,7 +310,7 @@ def signs(
     shared, missing = had & after, had - after
     often = Counter(chain.from_iterable(texts.values()))
     if _shares_little(asked, both, later, texts.values(), often) and not (
-        nearest and _has_kind(asked, earlier, later)
+        nearest and _share_name(earlier, later, both, analyser) and _has_kind(asked, earlier, later)
     ):
         return ()
     value = both - asked.stems - _MEASURES
@@ -355,6 +355,14 @@ def signs(
         float(said.present),
         float(said.condition and not CONDITION.found_in(known)),
     )
+
+
+def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) -> bool:
+    """Whether one of the words of both notes is a name or a figure in both."""
+    told, again = (
+        {word for word in WORD.findall(text[:LONGEST]) if not word[0].islower()} for text in (earlier, later)
+    )
+    return any(not both.isdisjoint(analyser.terms(word)) for word in told & again)
 
 
 def _has_kind(asked: PresentQuestion, earlier: str, later: str) -> bool:

@@ -19,7 +19,6 @@ from rlm_mem.text.clauses import (
     PREPOSITIONS,
     THIRD,
     Token,
-    family_of,
     kind_of,
     tokens_of,
     verb_of,
@@ -224,7 +223,7 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
             made.append(replace(one, low="we"))
             number += 1
             continue
-        if low[:2] in (("decided", "to"), ("agreed", "to")) and made and low[2:] and family_of(low[2]):
+        if low[:2] in (("decided", "to"), ("agreed", "to")) and made and low[2:3] == ("use",):
             number += 2  # "we decided to use B"
             continue
         chosen = next((some for some in _CHOSEN_WITH if low[: len(some)] == some), None)
