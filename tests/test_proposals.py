@@ -38,6 +38,10 @@ SAID = [
     ("Ana: I live in Paris.", "Ana: I moved from Paris to Rome."),
     ("The gate code is 4471.", "Correction: the gate code is 9020."),
     ("My phone number is 555-0134.", "My new phone number is 555-0177."),
+    ("We use Corvid for the event log.", "Use Tallyboard instead of Corvid for the event log."),
+    ("We use Corvid for the event log.", "Tallyboard instead of Corvid."),
+    ("We decided to use Corvid for tickets.", "No, let's use Tallyboard instead of Corvid, please."),
+    ("Let's use Corvid for the metrics store.", "Correction: Tallyboard rather than Corvid."),
     ("Deployments need one approval.", "Deployments now need two approvals instead of one."),
     ("The page is written in Elmwood.", "The page has been rewritten from Elmwood to Pinescript."),
     ("The build takes 7 minutes.", "The build takes 3 minutes, down from 7."),
@@ -111,6 +115,9 @@ ASKED = [
     ("7. The lead of Harbour is Ana Ortiz.", "19. The lead of Harbour is Ben Haas.", "replace"),
 ]
 NEITHER = [
+    ("We use Corvid for the event log.", "Use Tallyboard instead of Corvid for the tickets."),
+    ("We use Corvid for the event log.", "Maybe use Tallyboard instead of Corvid."),
+    ("We drink coffee after lunch.", "Tea instead of coffee."),
     ("Dana lives in Berlin.", "Dana's cousin moved from Berlin to Hamburg."),
     ("We use Corvid.", "We did not switch from Corvid to Tallyboard."),
     ("We use Corvid.", "We might switch from Corvid to Tallyboard."),
@@ -273,9 +280,75 @@ def test_a_decision_needs_a_person_and_both_memories(memory: Memory) -> None:
         review.approve(case, reviewer="agent", reason="sure")
     review.defer(case, reviewer="Ana", reason="later")
     memory.supersede(old, memory.remember("A note on ferries.").chunk_ids[0])
-    with pytest.raises(ConflictError, match="replaced"):
+    with pytest.raises(ConflictError, match=f"nothing to decide: {old} was replaced by"):
         review.approve(case, reviewer="Ana", reason="yes")
-    assert review.case(case).status == "deferred" and not review.case(case).decisions[1:]
+    assert review.case(case).status == "obsolete" and not review.case(case).decisions[1:]
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["newer", "older"])
+def test_a_case_is_obsolete_while_one_of_its_memories_is_archived(place: Path | str, which: int) -> None:
+    with Memory.open(place) as memory:
+        memory.remember("The ferry leaves at 6:10.")
+        [case] = memory.remember("The ferry leaves at 6:40.").proposed
+        review = memory.continuum.review
+        gone = review.case(case).chunk_ids[which]
+        memory.delete(gone)
+        assert review.cases() == [] and [one.id for one in review.cases("obsolete")] == [case]
+        for decide in (review.approve, review.reject, review.defer):
+            with pytest.raises(ConflictError, match=f"nothing to decide: {gone} is not there any more"):
+                decide(case, reviewer="Ana", reason="yes")
+        memory.restore(gone)
+        assert [one.id for one in review.cases()] == [case]
+        review.approve(case, reviewer="Ana", reason="yes")
+        assert review.case(case).status == "approved"
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["newer", "older"])
+def test_a_case_is_obsolete_when_a_memory_does_not_say_it_any_more(place: Path | str, which: int) -> None:
+    with Memory.open(place) as memory:
+        memory.remember("The ferry leaves at 6:10.")
+        [case] = memory.remember("The ferry leaves at 6:40.").proposed
+        review = memory.continuum.review
+        edited, sentence = review.case(case).chunk_ids[which], review.case(case).sentences[which]
+        memory.update(edited, content=f"{sentence} Buy the ticket on board.")
+        assert [one.id for one in review.cases()] == [case]  # it still says so
+        memory.update(edited, content=f"{sentence.removesuffix('0.')}5.")
+        assert review.cases() == []
+        with pytest.raises(
+            ConflictError, match=f"{edited} was edited and does not say “{sentence}” any more"
+        ):
+            review.approve(case, reviewer="Ana", reason="yes")
+        assert all(chunk.metadata.superseded_by is None for chunk in memory.store.iter_chunks())
+        memory.undo(edited)
+        review.approve(case, reviewer="Ana", reason="yes")
+
+
+def test_obsolete_cases_make_room_in_a_full_queue(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain", config=Config.load(updates={"max_open": 1})) as memory:
+        memory.remember("The ferry leaves at 6:10.")
+        made = memory.remember("The ferry leaves at 6:40.")
+        memory.delete(made.chunk_ids[0])
+        memory.remember("The gate code is 4471.")
+        [later] = memory.remember("The gate code is 9020.").proposed
+        assert [one.id for one in memory.continuum.review.cases(None)] == [later]
+
+
+def test_a_case_of_an_earlier_version_is_read_with_its_sentences(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("The ferry leaves at 6:10 (older): in summer.")
+        [case] = memory.remember("The ferry leaves at 6:40 (newer): in summer.").proposed
+    [file] = (tmp_path / "brain").rglob(f"{case}.json")
+    stored = json.loads(file.read_text(encoding="utf-8"))
+    kept = stored.pop("sentences")
+    file.write_text(json.dumps(stored), encoding="utf-8")
+    with Memory.open(tmp_path / "brain") as memory:
+        [found] = memory.continuum.review.cases()
+        assert found.sentences == kept and kept[0].startswith("The ferry leaves at 6:40")
+    file.write_text(json.dumps({**stored, "counter_evidence": []}), encoding="utf-8")
+    with Memory.open(tmp_path / "brain") as memory:
+        assert memory.continuum.review.cases() == []
+        [damaged] = memory.continuum.review.damaged()
+        assert "a proposal names two chunks" in damaged.message
 
 
 def test_a_model_judges_as_many_as_set_and_never_what_came_from_elsewhere(

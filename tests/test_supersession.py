@@ -82,6 +82,25 @@ def test_what_replaces_comes_first_what_held_is_kept_and_undo_takes_it_back(plac
         assert [hit.chunk_id for hit in memory.search("Dana")] == [new, old] and sound(memory)
 
 
+@pytest.mark.parametrize("given", [True, False], ids=["by the caller", "by its text"])
+def test_undo_of_a_new_chunk_takes_back_what_it_replaced(place: Path | str, given: bool) -> None:
+    with Memory.open(place) as memory:
+        old = memory.remember("Dana lives in Berlin.").chunk_ids[0]
+        made = memory.remember("Dana moved from Berlin to Hamburg.", replaces=old if given else None)
+        new = made.chunk_ids[0]
+        assert made.replaced == [old]
+        undone = memory.undo(new)
+        assert undone is not None and undone.content == "Dana moved from Berlin to Hamburg."
+        chunk = memory.get(old)
+        assert chunk is not None and (chunk.metadata.superseded_by, chunk.metadata.valid_to) == (None, None)
+        assert memory.links(new, "supersedes") == [] and sound(memory)
+
+        assert memory.undo(new) is not None  # undone in its turn
+        chunk = memory.get(old)
+        assert chunk is not None and chunk.metadata.superseded_by == new and sound(memory)
+        assert memory.undo(memory.remember("The quay is closed.").chunk_ids[0]) is None
+
+
 def test_an_import_records_in_both_chunks_what_one_of_them_names(place: Path | str, tmp_path: Path) -> None:
     def chunk(name: str, day: str, superseded_by: str | None = None, *replaces: str) -> str:
         links = [

@@ -513,7 +513,7 @@ class Memory:
         """Undo the last change of anything in the namespace, or of one chunk.
 
         Args:
-            chunk_id: restore the former version of this chunk, or that of ``to_revision``, as a new revision.
+            chunk_id: restore its former version or that of ``to_revision``; if new, take back what it replaced.
             change: undo the change of this id, which may be an undo, instead of the last one.
 
         Returns:

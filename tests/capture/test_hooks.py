@@ -306,6 +306,27 @@ def test_a_hook_ends_in_time_when_stdin_stays_open(tmp_path: Path) -> None:
     assert "given up" in (tmp_path / "rlm-mem" / "hooks.log").read_text()
 
 
+def test_a_captured_correction_replaces_the_captured_choice_and_proposes_to_replace_others(
+    hook: Hook, run: Run, brain: Path | str, tmp_path: Path
+) -> None:
+    said: list[Said] = [
+        ("user", "We decided to use Corvid for the tickets of the ledger."),
+        ("user", "No, let's use Tallyboard instead of Corvid for the tickets of the ledger."),
+    ]
+    with Memory.open(brain, namespace=NAMESPACE) as opened:
+        earlier = "We use Corvid for the tickets of the ledger."
+        by_hand = opened.remember(earlier, occurred_at="2026-02-01").chunk_ids[0]
+    for end in (1, 2):
+        hook("stop", transcript=written(tmp_path / "t.jsonl", "claude-code", said[:end]))
+    with Memory.open(brain, namespace=NAMESPACE) as opened:
+        stored = {chunk.content: chunk.metadata.superseded_by for chunk in opened.store.iter_chunks()}
+        corrected = opened.search("Tallyboard", limit=1)[0].chunk_id
+        assert stored[f"User: {said[0][1]}"] == corrected
+        assert stored[earlier] is None
+        [case] = [one for one in opened.continuum.review.cases() if one.kind == "replace"]
+        assert case.chunk_ids == [corrected, by_hand]
+
+
 @pytest.mark.parametrize(
     "client", ["claude-code", "gemini-cli"]
 )  # lines, and one object that is reread whole

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
@@ -216,6 +217,13 @@ def test_undo_goes_back_to_a_named_revision(run: Run, notes: Notes) -> None:
         run("update", notes["tea"], "--content", content)
     run("undo", notes["tea"], "--to", "1")
     assert "green tea" in run("show", "--raw", notes["tea"]).out
+
+
+def test_undo_of_a_new_chunk_says_that_it_replaces_nothing_any_more(run: Run, notes: Notes) -> None:
+    made = run("remember", "Dana drinks coffee.", "--replaces", notes["tea"], "--json")
+    new = json.loads(made.out)["chunk_ids"][0]
+    assert f"{new} replaces nothing any more, as revision" in run("undo", new).out
+    assert json.loads(run("show", notes["tea"], "--json").out)["metadata"]["superseded_by"] is None
 
 
 def test_there_is_nothing_to_undo_for_a_new_chunk(run: Run, notes: Notes) -> None:

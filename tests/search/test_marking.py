@@ -129,6 +129,27 @@ def test_programs_are_given_the_mark(place: Path, ids: tuple[str, str]) -> None:
     assert f"{ids[1]}, 2026-05-02" in rows[ids[0]]["same_subject"][0]
 
 
+@pytest.mark.parametrize(
+    ("later", "is_given"),
+    [
+        ("Orla started at Brightwater on Monday.", True),  # another name where the earlier note has one
+        ("Orla lost her umbrella on the tram.", False),
+        ("Rang Orla about the tickets for the fair.", False),
+    ],
+)
+def test_an_answer_comes_with_the_nearest_later_note_that_gives_another_value(
+    tmp_path: Path, later: str, is_given: bool
+) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        for month in (1, 3, 5):
+            memory.remember(f"Watered the beans, {month} rows.", occurred_at=f"2026-0{month}-01")
+            memory.remember(f"The oven timer rang {month} times.", occurred_at=f"2026-0{month}-02")
+        memory.remember("Orla works at Tannhof.", occurred_at="2026-02-02")
+        memory.remember(later, occurred_at="2026-04-02")
+        answer = memory.recall("Where does Orla work?").content
+    assert answer == ("Tannhof" + f" (2026-02-02); later, 2026-04-02: {later}" * is_given)
+
+
 def test_which_later_notes_are_read_does_not_depend_on_the_random_ids(tmp_path: Path) -> None:
     corpus = Path(__file__).parents[2] / "benchmarks" / "corpora" / "offline" / "trades.jsonl"
     rows = [json.loads(line) for line in corpus.read_text(encoding="utf-8").splitlines()]

@@ -303,10 +303,11 @@ def undo(
             f"there is nothing to undo for {chunk_id}",
             hint=f"rlm-mem chunk history {chunk_id} shows its versions",
         )
-    to = revision or former[-1]
-    call.report(
-        chunk.to_dict(), f"{chunk_id} is as it was in revision {to} again, as revision {chunk.revision}"
-    )
+    if former:
+        done = f"is as it was in revision {revision or former[-1]} again, as revision {chunk.revision}"
+    else:
+        done = f"replaces nothing any more, as revision {chunk.revision}"
+    call.report(chunk.to_dict(), f"{chunk_id} {done}")
 
 
 def _report(

@@ -23,8 +23,8 @@ Reason = Annotated[str, option("--reason", "TEXT", "Why.")]
 def review_list(
     call: Call,
     status: Annotated[
-        Literal["open", "deferred", "approved", "rejected", "all"],
-        option("--status", "STATUS", "open, deferred, approved, rejected or all."),
+        Literal["open", "deferred", "approved", "rejected", "obsolete", "all"],
+        option("--status", "STATUS", "open, deferred, approved, rejected, obsolete or all."),
     ] = "open",
 ) -> None:
     """List cases, the oldest first."""
@@ -51,7 +51,8 @@ def review_show(call: Call, case_id: CaseId) -> None:
         return
     console = screen()
     console.print(text(case.title, "bold"))
-    console.print(text(f"{case.entry} · {case.status}", "dim"))
+    because = f": {case.obsolete_because}" if case.obsolete_because else ""
+    console.print(text(f"{case.entry} · {case.status}{because}", "dim"))
     console.print(text(case.question))
     decided = [f"{one.at} {one.decision} by {one.reviewer}: {one.reason}" for one in case.decisions]
     figures = [f"{name}: {value}" for name, value in case.figures.items()]

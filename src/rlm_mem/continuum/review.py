@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -38,6 +38,8 @@ from rlm_mem.errors import (
 )
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.store.core.records import page
+from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -54,6 +56,8 @@ AGENTS = {"continuummemoryagent", "memoryconsolidationagent", "agent", "auto", "
 """Names that cannot decide: the agent that prepares a case is not its reviewer."""
 _MOST_DAYS = 3650
 _Word = Literal["approved", "deferred", "rejected"]
+_CLOSED = ("approved", "rejected", "obsolete")
+"""States in which a case waits for nobody."""
 _PROPOSED = {
     "replace": (
         "Does the newer memory replace the older one? Approving links them; rejecting leaves both as they are.",
@@ -64,7 +68,7 @@ _PROPOSED = {
         "contradicts",
     ),
 }
-_FULL_SECONDS = 5.0
+_FULL_SECONDS = 60.0
 """Seconds for which a full queue is not read again; room made by decisions in another process is noticed that much
 later."""
 NEW_USES = 20
@@ -89,16 +93,18 @@ class Case(msgspec.Struct, kw_only=True):
             newer memory replace the older one?) or ``contradict`` (do the two contradict each other?).
         entry: the memory; for a capture the conversation, for a quarantine the chunk, for a proposal the newer chunk.
         chunk_ids: for a capture or a quarantine, the chunks in question; for a proposal, the newer and the older one.
+        status: ``obsolete`` (in no file) as long as there is nothing to decide; ``obsolete_because`` says why.
         evidence, counter_evidence: for and against the memory.
         defer_until: time at which a deferred case is open again.
         usage_at: number of uses of the memory at the last decision.
+        sentences: for a proposal, what the newer and the older chunk say.
     """
 
     id: str
     kind: Literal["promote", "retain", "capture", "quarantine", "replace", "contradict"]
     entry: str
     title: str
-    status: Literal["open", "approved", "deferred", "rejected"]
+    status: Literal["open", "approved", "deferred", "rejected", "obsolete"]
     opened_at: str
     question: str
     figures: dict[str, Any]
@@ -109,6 +115,8 @@ class Case(msgspec.Struct, kw_only=True):
     defer_until: str | None = None
     usage_at: int = 0
     chunk_ids: list[str] = []
+    sentences: list[str] = []
+    obsolete_because: str | None = None
 
 
 class ReviewQueue:
@@ -127,7 +135,8 @@ class ReviewQueue:
     def cases(self, status: str | None = "open") -> list[Case]:
         """Cases, oldest first; ``status`` None: all. A deferred case is open again after ``defer_until``.
 
-        A file that cannot be read is left out, with a warning.
+        A case is obsolete, and not open, while what it asks about is not there or does not say it any more. A file
+        that cannot be read is left out, with a warning.
         """
         now = self._store.clock()
         damaged: list[InvalidEntry] = []
@@ -138,6 +147,7 @@ class ReviewQueue:
         for case in found:
             if case.status == "deferred" and case.defer_until and parse_time(case.defer_until) <= now:
                 case.status = "open"
+        self._find_obsolete(found)
         return sorted(
             (case for case in found if status in (None, case.status)),
             key=lambda case: (case.opened_at, case.id),
@@ -158,6 +168,32 @@ class ReviewQueue:
                 yield _decode(data, name)
             except InvalidMemory as error:
                 damaged.append(InvalidEntry(name, error.message, "unreadable-case"))
+
+    def _find_obsolete(self, cases: Sequence[Case]) -> None:
+        """Mark the cases that wait for a decision which cannot be made any more."""
+        waiting = [case for case in cases if case.status not in _CLOSED and case.kind != "quarantine"]
+        there = self._store.get_many([one for case in waiting for one in case.chunk_ids])
+        for case in waiting:
+            if because := self._obsolete(case, there):
+                case.status, case.obsolete_because = "obsolete", because
+
+    def _obsolete(self, case: Case, there: Mapping[str, Chunk]) -> str:
+        """Why there is nothing to decide about a case; empty if there is.
+
+        Args:
+            there: the chunks of the case that can be read.
+        """
+        if case.kind not in _PROPOSED:  # captures ask about all of their chunks, other kinds name none
+            left = not case.chunk_ids or any(one in there for one in case.chunk_ids)
+            return "" if left else "none of its memories is there any more"
+        analyser = get_analyser(self._store.config.search.language)
+        for chunk_id, sentence in zip(case.chunk_ids, case.sentences, strict=False):
+            if chunk_id not in there:
+                return f"{chunk_id} is not there any more"
+            if all(one.text != sentence for one in statements_in(there[chunk_id].content, analyser)):
+                return f"{chunk_id} was edited and does not say “{_line(sentence)}” any more"
+        by = there[case.chunk_ids[1]].metadata.superseded_by
+        return f"{case.chunk_ids[1]} was replaced by {by}" if by is not None else ""
 
     def case(self, case_id: str) -> Case:
         """One case; raises NotFoundError."""
@@ -245,7 +281,7 @@ class ReviewQueue:
                     figures={"confidence": one.confidence, "reason": one.reason},
                     evidence=[f"{one.newer_id} (newer): {one.newer}", one.reason],
                     counter_evidence=[f"{one.older_id} (older): {one.older}"],
-                    history=[], chunk_ids=[one.newer_id, one.older_id],
+                    history=[], chunk_ids=[one.newer_id, one.older_id], sentences=[one.newer, one.older],
                 )  # fmt: skip
                 self._files.stored.write(_file(case.id), _encode(case).encode())
                 opened.append(case.id)
@@ -282,13 +318,10 @@ class ReviewQueue:
             if calls >= limit or case.kind not in _PROPOSED or (only is not None and case.id not in only):
                 continue
             newer, older = map(self._store.get_many(case.chunk_ids, track=False).get, case.chunk_ids)
-            if newer is None or older is None or older.metadata.superseded_by is not None:
-                continue
-            if not is_trusted_as_far(newer, older):
+            if newer is None or older is None or not is_trusted_as_far(newer, older):
                 continue
             calls += 1
-            sides = [one.partition("): ")[2] for one in (case.evidence[0], case.counter_evidence[0])]
-            verdict = judged(llm, *sides, timeout=self._store.config.llm.timeout_seconds)
+            verdict = judged(llm, *case.sentences, timeout=self._store.config.llm.timeout_seconds)
             by = {"reviewer": f"model {llm.name}", "reason": verdict.reason or verdict.word}
             if verdict.word == "both":
                 decided.append(self.reject(case.id, **by))
@@ -320,7 +353,7 @@ class ReviewQueue:
         )
 
     def _room(self, wanted: int) -> int:
-        """How many of ``wanted`` proposals may be queued; decided cases are removed if there is not enough room.
+        """How many of ``wanted`` proposals may be queued; closed cases are removed if there is not enough room.
 
         A lack of room is logged only when the queue is read, not for every memory of a long run.
         """
@@ -335,13 +368,15 @@ class ReviewQueue:
         now = monotonic()
         if names == self._full[0] and now - self._full[1] < _FULL_SECONDS:
             return 0
-        waiting = 0
+        cases: dict[str, Case] = {}
         for name, data in stored.contents(names):
             with suppress(InvalidMemory):  # an unreadable case: checks report it
-                if _decode(data, name).status in ("approved", "rejected"):
-                    stored.remove(name)  # the audit log keeps the decision
-                    continue
-            waiting += 1
+                cases[name] = _decode(data, name)
+        self._find_obsolete(list(cases.values()))
+        closed = [name for name, case in cases.items() if case.status in _CLOSED]
+        for name in closed:
+            stored.remove(name)  # the audit log keeps the decision
+        waiting = len(names) - len(closed)
         if waiting >= most and waiting == len(names):
             self._full = names, now
         room = max(0, most - waiting)
@@ -442,10 +477,12 @@ class ReviewQueue:
         return self._changes.apply(lambda: self._decided(case_id, made, until))
 
     def _with(self, case_id: str, made: Decision, until: str | None) -> Case:
-        """The case with one more decision; raises ConflictError where it was decided already."""
+        """The case with one more decision; raises ConflictError if it was decided already or is obsolete."""
         case = self.case(case_id)
         if case.status in ("approved", "rejected"):
             raise ConflictError(f"{case_id} was {case.status} already")
+        if case.status == "obsolete":
+            raise ConflictError(f"{case_id} has nothing to decide: {case.obsolete_because}")
         case.decisions.append(made)
         case.status, case.defer_until = made.decision, until
         return case
@@ -618,6 +655,14 @@ def _encode(case: Case) -> str:
 
 def _decode(data: bytes, name: str) -> Case:
     try:
-        return msgspec.json.decode(data, type=Case)
+        case = msgspec.json.decode(data, type=Case)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InvalidMemory(f"{name}: {error}") from None
+    if case.kind in _PROPOSED:
+        if not case.sentences:  # a case of an earlier version has them in its evidence only
+            newer, older = case.evidence[:1], case.counter_evidence[:1]
+            sides = zip(case.chunk_ids, ("newer", "older"), newer + older, strict=False)
+            case.sentences = [said.removeprefix(f"{one} ({side}): ") for one, side, said in sides]
+        if len(case.chunk_ids) != 2 or len(case.sentences) != 2:
+            raise InvalidMemory(f"{name}: a proposal names two chunks, and what each of them says")
+    return case

@@ -194,7 +194,7 @@ def _entries(memory: Memory) -> list[_Entry]:
 
 REVIEWER = "rlm_mem_reviewer"
 """Cookie with the reviewer's name, which prefills the form."""
-_STATES = ("open", "deferred", "approved", "rejected")
+_STATES = ("open", "deferred", "approved", "rejected", "obsolete")
 _OPERATIONS = {"approve": "approveCase", "reject": "rejectCase", "defer": "deferCase"}
 
 

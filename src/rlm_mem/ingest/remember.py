@@ -82,6 +82,10 @@ class LinkFinder(Protocol):
         """Further links of a chunk that is about to be stored."""
         ...
 
+    def states(self, text: str) -> bool:
+        """Whether a text that was begun states anything that another text may end or contradict."""
+        ...
+
     def is_said_otherwise(self, chunk: Chunk, same: Chunk) -> bool:
         """Whether a chunk between an earlier one and a new one with the same words states another value."""
         ...
@@ -365,7 +369,7 @@ def store_text(
         same = index.find_same(piece.content, fields.get("conversation_id"))
         if same is not None and _out_of_date(store, same, former, fields.get("occurred_at")):
             same = None  # the earlier chunk had been superseded by then: store a new one
-        if same is not None and finder is not None:
+        if same is not None and finder is not None and finder.states(piece.content):
             draft = draft or store.draft(piece.content, fields, text.extra, store.clock())
             alike = linker.alike(piece.content)
             latest = _latest_same(store, same, alike)

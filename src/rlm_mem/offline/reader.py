@@ -220,21 +220,27 @@ def _with_later_note(question: Question, reading: Reading, notes: _Notes) -> Rea
     found, odds = None, POSSIBLE
     about = set(notes.analyser.terms(f"{notes.asked.text} {reading.label} {reading.answer}"))
     about = {stem for stem in about if not stem[0].isdigit()}
-    for one in notes.passages:
+    marked = home.later
+    # Looked up by the words of the answer's note; in other languages these are often not telling.
+    known = "" if marked is None or is_foreign(question.text) else marked.chunk_id
+    for one in sorted(notes.passages, key=lambda passage: passage.chunk_id != known):
         if not (home.at and one.at and one.current) or _told(one) in str(reading.answer):
             continue
         if reading.label and about.isdisjoint(notes.stems[one.text]):
             continue  # a note of many values is about many things
-        if (again := _odds(home, one, notes, odds)) > odds:
+        nearest = one.chunk_id == known
+        if (again := _odds(home, one, notes, odds, nearest=nearest)) > odds:
             if again > SURE or _may_change(home, one, notes):
                 found, odds = one, again
+                if nearest:
+                    break
         elif (
             found is None
             and _is_later(home, one, notes.asked)
             and names_successor(question, str(reading.answer), one.text)
         ):
             found = one
-    if found is None and (marked := home.later) is not None:  # compared as a whole note, not by its passages
+    if found is None and marked is not None:  # compared as a whole note, not by its passages
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
         apart = reading.label and about.isdisjoint(notes.analyser.terms(later.text))
         if later.current and not apart and _told(later) not in str(reading.answer):
@@ -356,7 +362,7 @@ def _is_later(before: Passage, later: Passage, asked: PresentQuestion | None = N
     return is_note(before.author, asked) and is_note(later.author, asked)
 
 
-def _odds(before: Passage, later: Passage, notes: _Notes, least: float) -> float:
+def _odds(before: Passage, later: Passage, notes: _Notes, least: float, *, nearest: bool = False) -> float:
     """The odds that a later note answers the same question as an earlier note; ``least`` if they are not higher.
 
     See :func:`rlm_mem.text.retold.retelling`.
@@ -364,7 +370,9 @@ def _odds(before: Passage, later: Passage, notes: _Notes, least: float) -> float
     if not _is_later(before, later, notes.asked) or before.at is None:
         return least
     texts, year = notes.beside(before, later), before.at.year
-    return retelling(notes.asked, before.text, later.text, texts, notes.analyser, year=year, least=least)
+    return retelling(
+        notes.asked, before.text, later.text, texts, notes.analyser, year=year, least=least, nearest=nearest
+    )
 
 
 def _is_apart(before: Passage, later: Passage, notes: _Notes) -> bool:

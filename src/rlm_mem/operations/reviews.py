@@ -30,7 +30,8 @@ class ReviewArguments(Bounded, kw_only=True):
     """Which cases."""
 
     status: Annotated[
-        Literal["open", "deferred", "approved", "rejected", "all"], Meta(description="Which cases.")
+        Literal["open", "deferred", "approved", "rejected", "obsolete", "all"],
+        Meta(description="Which cases."),
     ] = "open"
 
 
@@ -69,6 +70,7 @@ class CaseOut(MayBeCut):
     history: list[str]
     decisions: list[DecisionOut]
     defer_until: str | None
+    obsolete_because: str | None
 
 
 class CasePage(MayBeCut):

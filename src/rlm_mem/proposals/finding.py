@@ -293,14 +293,18 @@ class Finder:
             for one in best if one.applied
         ]  # fmt: skip
 
+    def states(self, text: str) -> bool:
+        """Whether a chunk of the text begun states anything that is compared."""
+        return bool(self._read.get(text, _NOTHING)[0])
+
     def is_said_otherwise(self, chunk: Chunk, same: Chunk) -> bool:
         """Whether a chunk between an earlier one and a new one with the same words states another value.
 
         Then the new one is no repetition: what it says holds again. Not for imported texts, which may come again.
         """
-        statements, _ = self._read.get(chunk.content, _NOTHING)
-        if not statements or not is_trusted_as_far(chunk, same):
+        if not is_trusted_as_far(chunk, same):
             return False
+        statements, _ = self._read.get(chunk.content, _NOTHING)
         return any(
             one.metadata.at > same.metadata.at
             and any(differences(statements, self._stated_in(one.content, self._analyser)))
@@ -492,9 +496,13 @@ class Finder:
 
 
 def is_trusted_as_far(newer: Chunk, older: Chunk) -> bool:
-    """Whether a chunk came from a person or an agent, not from a file, and is trusted at least as far as another."""
+    """Whether a chunk came from a person or an agent, not from a file, and is trusted at least as far as another.
+
+    What was captured from a session is trusted so far only beside what was captured, too.
+    """
     about = newer.metadata
-    own = about.source in _OWN_SOURCES and about.origin in _OWN_ORIGINS and "path" not in about.provenance
+    own = about.source in _OWN_SOURCES or about.source == older.metadata.source
+    own = own and about.origin in _OWN_ORIGINS and "path" not in about.provenance
     return own and rank(about.trust) >= rank(older.metadata.trust)
 
 

@@ -425,7 +425,7 @@ class _Look:
         return with_marks(hits, read, self._asked.text, self._analyser)[:limit]
 
     def _later(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
-        """Notes made after a hit that share its words and were not read; they are added to ``read``."""
+        """Notes made after a hit that share its words, those that share most first; they are added to ``read``."""
         text = read[first.chunk_id].content
         if len(text) > LONGEST_NOTE:
             return []
@@ -433,11 +433,9 @@ class _Look:
         found = []
         for part in self._store.parts:
             speakers = later_alike(part.candidate_source(), terms, since, self._filters)
-            unread = [one for one in speakers if one not in read]
-            chunks = part.get_many(unread, track=False)
-            for chunk in map(chunks.get, unread):  # the best first, whatever their ids
+            read.update(part.get_many([one for one in speakers if one not in read], track=False))
+            for chunk in map(read.get, speakers):  # the best first, whatever their ids
                 if chunk is not None and len(chunk.content) <= LONGEST_NOTE:
-                    read[chunk.id] = chunk
                     place = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speakers[chunk.id], {})
                     found.append(_hit(chunk, place, self._asked, self._analyser, explain))
         return found

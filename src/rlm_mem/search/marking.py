@@ -32,7 +32,7 @@ _CHARS = 120
 def with_marks(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser) -> list[Hit]:
     """The hits in their order; of two that may answer the same question about the present, each names the other.
 
-    Which two may is told by a link `contradicts`, and by how the texts differ.
+    Which two may is told by a mark that a hit has already, by a link `contradicts`, and by how the texts differ.
 
     Args:
         read: the chunks of the hits.
@@ -55,9 +55,10 @@ def with_marks(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser:
         if not notes[place] or (had[place] < max(had) and not linked):
             continue  # another hit has more words of the question
         odds, found = POSSIBLE, -1
+        known = None if earlier.later_note is None else earlier.later_note.chunk_id
         for other, later in enumerate(best):
             if notes[other] and later.at > earlier.at and rank(later.trust) >= rank(earlier.trust):
-                if other in linked:
+                if other in linked or later.chunk_id == known:
                     odds, found = 1.0, other
                     continue
                 year = int(earlier.at[:4])

@@ -528,8 +528,8 @@ def with_what_holds_first(
 
     Args:
         read: the chunks of the hits; those of ``later`` are in it after the call.
-        later: finds notes made after the first hit that the question's words need not find. One that probably changes
-            what the first hit says comes before it, and one that possibly does comes second.
+        later: finds notes made after the first hit that need no word of the question, that which shares most with it
+            first. One that probably changes what it says comes before it, one that possibly does comes second.
     """
     if not hits or (len(hits) < 2 and later is None):
         return hits
@@ -542,12 +542,17 @@ def with_what_holds_first(
     found = later(hits[0])
     if not found:
         return hits
-    first = _latest_first([*hits[:COMPARED], *found], COMPARED + len(found), read, asked, analyser)[0]
+    known = {hit.chunk_id for hit in hits}
+    best = [*hits[:COMPARED], *(one for one in found if one.chunk_id not in known)]
+    first = _latest_first(best, len(best), read, asked, analyser)[0]
+    nearest = found[0].chunk_id if first.chunk_id == hits[0].chunk_id else ""
     left = [one for one in found if one.chunk_id != first.chunk_id]
-    place = _retelling_first([first, *left], read, asked, analyser, beside=True)
+    place = _retelling_first([first, *left], read, asked, analyser, nearest=nearest)
     beside = [structs.replace(left[place - 1], score=hits[0].score)] if place else []
-    rest = (hit for hit in hits if (hit.chunk_id, hit.start) != (first.chunk_id, first.start))
-    return [first, *beside, *rest]
+    if beside and beside[0].chunk_id == nearest:
+        first = structs.replace(first, later_note=OtherNote(nearest, beside[0].at, beside[0].snippet))
+    put = {(hit.chunk_id, hit.start) for hit in (first, *beside)}
+    return [first, *beside, *(hit for hit in hits if (hit.chunk_id, hit.start) not in put)]
 
 
 def _latest_first(
@@ -623,12 +628,12 @@ def _retelling_first(
     asked: PresentQuestion | None,
     analyser: Analyser,
     *,
-    beside: bool = False,
+    nearest: str | None = None,
 ) -> int:
     """The place of the hit that most probably retells what the first one answers; 0 for none likely enough.
 
     Args:
-        beside: the hit is wanted beside the first one, not before it: a possible retelling will do.
+        nearest: the chunk that shares most with the first, if a possible retelling is wanted, beside and not before it.
     """
     if asked is None:
         return 0
@@ -637,11 +642,14 @@ def _retelling_first(
         return 0
     told, texts = compared_texts(hits, read, analyser)
     year = int(hits[0].at[:4])
-    best, found = POSSIBLE if beside else LIKELY, 0
+    best, found = LIKELY if nearest is None else POSSIBLE, 0
     for place in later:
         hit = hits[place]
         if hit.at > hits[0].at and read_as_note(hit, read, asked):
-            odds = retelling(asked, told[0], told[place], texts, analyser, year=year, least=best)
+            near = hit.chunk_id == nearest
+            odds = retelling(
+                asked, told[0], told[place], texts, analyser, year=year, least=best, nearest=near
+            )
             if odds > best:
                 best, found = odds, place
     return found

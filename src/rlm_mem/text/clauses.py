@@ -480,26 +480,26 @@ def parts_of(tokens: Sequence[Token]) -> list[Complement]:
 
 
 def take_former(tokens: list[Token]) -> tuple[list[Token], list[Complement], str]:
-    """Remove "instead of A", "no longer A", ", not A", "rather than A", "not A but B" from the words after a verb."""
+    """Cut "instead of A", "no longer A", ", not A", "not A but B" off the words after a verb: the rest, A and more."""
     low = [one.low for one in tokens]
     for number, word in enumerate(low):
         after = low[number + 1] if number + 1 < len(low) else ""
         if word in ("up", "down") and after == "from" and number:
-            return tokens[:number], parts_of(without_news(tokens[number + 2 :])[0])[:1], f"{word} from"
+            return tokens[:number], parts_of(without_news(tokens[number + 2 :])[0]), f"{word} from"
         if (word, after) in (("instead", "of"), ("rather", "than"), ("no", "longer")):
             cue = f"{word} {after}"
             rest = tokens[number + 2 :]
             if number == 0 and cue == "no longer":
                 former, value = _until_but(rest)
-                return value, parts_of(without_news(former)[0])[:1], cue
-            return tokens[:number], parts_of(without_news(_trimmed(rest))[0])[:1], cue
+                return value, parts_of(without_news(former)[0]), cue
+            return tokens[:number], parts_of(without_news(_trimmed(rest))[0]), cue
         if word == "not" and (number == 0 or low[number - 1] in (",", "and") or "but" in low[number:]):
             if number == 0:
                 former, value = _until_but(tokens[1:])
                 if value:
-                    return value, parts_of(without_news(former)[0])[:1], "not … but"
+                    return value, parts_of(without_news(former)[0]), "not … but"
                 break
-            return tokens[:number], parts_of(without_news(_trimmed(tokens[number + 1 :]))[0])[:1], "not"
+            return tokens[:number], parts_of(without_news(_trimmed(tokens[number + 1 :]))[0]), "not"
     return tokens, [], ""
 
 

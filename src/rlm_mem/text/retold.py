@@ -79,9 +79,9 @@ WEIGHTS: dict[str, float] = {
 * of one kind: it gives a figure, day, month or name that the earlier note does not give, which gives another one;
 * present: it says in the present what is or goes on; condition: it has a word such as "would" or "if".
 """
-APART, DOUBTFUL = -5.3, -3.3
+APART, DOUBTFUL, DOUBTFUL_NEAREST = -5.3, -3.3, -2.0
 """Added if the later note is about something else or does not hold; and if that may be (a guess, a plan, a quotation, a
-short time, a part or another person): then it is never sure."""
+short time, a part or another person): then it is never sure. Less counts against the nearest, wanted beside it only."""
 _BIAS = -4.45
 _OF_TEXTS = ("answer denied", "tells of change", "of one kind", "present")
 _MOST_FURTHER = sum(WEIGHTS[name] for name in _OF_TEXTS)
@@ -219,6 +219,7 @@ def retelling(
     *,
     year: int | None,
     least: float = SURE,
+    nearest: bool = False,
 ) -> float:
     """How likely the later of two notes answers a question that the earlier one answers, in nats of odds.
 
@@ -231,6 +232,8 @@ def retelling(
         texts: the stems of both notes, and of the texts that were found with them, best first.
         year: the year of the earlier note; None: also if the later note is about something else.
         least: the odds that matter to the caller: :data:`SURE`, :data:`LIKELY` or :data:`POSSIBLE`.
+        nearest: whether the later note is wanted beside the earlier one, and no later note of the store shares more
+            words with that, by their rarity: then a name is enough where it also gives a value of the same kind.
 
     Returns:
         The odds; ``least`` if they are not higher.
@@ -239,7 +242,7 @@ def retelling(
         return least  # texts that share the words of a query, or pairs of characters, may answer different questions
     if asked.happened and not _says(later).change:
         return least
-    found = signs(asked, earlier, later, texts, analyser, least=least)
+    found = signs(asked, earlier, later, texts, analyser, least=least, nearest=nearest)
     if not found:
         return least
     odds = float(_BIAS + sum(map(mul, WEIGHTS.values(), found)))
@@ -249,7 +252,7 @@ def retelling(
     if apart:
         odds += APART
     elif doubtful:
-        odds = min(odds + DOUBTFUL, SURE)
+        odds = min(odds + (DOUBTFUL_NEAREST if nearest else DOUBTFUL), SURE)
     return max(odds, least)
 
 
@@ -290,12 +293,14 @@ def signs(
     analyser: Analyser,
     *,
     least: float = -math.inf,
+    nearest: bool = False,
 ) -> tuple[float, ...]:
     """The signs for and against the later of two notes answering a question that the earlier one answers.
 
     Args:
         texts: as for :func:`retelling`.
         least: if the odds cannot exceed these, the signs that take longest are not looked for.
+        nearest: as for :func:`retelling`.
 
     Returns:
         A value for each of :data:`WEIGHTS`; none if the notes share too little to be compared.
@@ -304,7 +309,9 @@ def signs(
     had, both = _asked_of(asked, earlier, texts, later, analyser), before & after
     shared, missing = had & after, had - after
     often = Counter(chain.from_iterable(texts.values()))
-    if _shares_little(asked, both, later, texts.values(), often):
+    if _shares_little(asked, both, later, texts.values(), often) and not (
+        nearest and _share_name(earlier, later, both, analyser) and _has_kind(asked, earlier, later)
+    ):
         return ()
     value = both - asked.stems - _MEASURES
     weight = covered = 0.0
@@ -348,6 +355,14 @@ def signs(
         float(said.present),
         float(said.condition and not CONDITION.found_in(known)),
     )
+
+
+def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) -> bool:
+    """Whether one of the words of both notes is a name or a figure in both."""
+    told, again = (
+        {word for word in WORD.findall(text[:LONGEST]) if not word[0].islower()} for text in (earlier, later)
+    )
+    return any(not both.isdisjoint(analyser.terms(word)) for word in told & again)
 
 
 def _has_kind(asked: PresentQuestion, earlier: str, later: str) -> bool:

@@ -82,11 +82,13 @@ LONGEST = 400  # characters; a longer sentence is not read
 _FRAGMENT = (
     8  # words of the longest verbless phrase that a pronoun may refer to: "New code of the gate: it is …"
 )
+_CHOOSING = frozenset(("instead", "rather", "not"))
+_NAME = 4  # words of the longest name of what is chosen
 _PLANNED = frozenset(("planned", "plan"))  # "planned for Wednesday"
 
 
 _STATING = words(
-    "handed passed took taken off aside away turned became become place happen settled : = -> →"
+    "handed passed took taken off aside away turned became become place happen settled instead rather : = -> →"
 ).union(DENYING)
 _VALUE_WORDS = 2
 """Most words of a value below a label that might be a speaker."""
@@ -115,7 +117,11 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
     fields = speaker is None and _are_fields(text, turns)
     for said in turns:
         who = (said.speaker or speaker or "").casefold()
-        topic = frozenset(analyser.terms(who)) if who and who not in USERS | LABELS else frozenset((ME,))
+        topic = (
+            frozenset(analyser.terms(who))
+            if who and who not in USERS | LABELS | CORRECTIONS
+            else frozenset((ME,))
+        )
         carried: frozenset[str] = frozenset()
         unread: list[str] = []
         before: Set[str] = frozenset()
@@ -288,6 +294,8 @@ class _Reader(SentenceReader):
             return self._no_more([one for one in tokens[:off] if one.low not in UNSURE])
         if taken := self._taken_over(tokens):
             return taken
+        if not _CHOOSING.isdisjoint(self.lows) and (chosen := self._chosen(tokens)):
+            return [replace(one, sure=False) for one in chosen] if unsure or self.once else chosen
         place, kind = verb_of(tokens)
         if place < 0 and begins_with_verb(tokens) and self.carried:
             place, kind = 0, family_of(tokens[0].low) or OTHER + tokens[0].low
@@ -336,6 +344,27 @@ class _Reader(SentenceReader):
             if self.adds and adds(tokens):  # "the kiosk takes cards now, too": nothing has ended
                 made = [replace(one, news="", added=True) if not one.former else one for one in made]
         return made if sure else [replace(one, sure=False) for one in made]
+
+    def _chosen(self, tokens: list[Token]) -> list[Stated]:
+        """ "Use B instead of A for C" and "B instead of A": we do.
+
+        Without a verb both values must be names or figures: "Tea instead of coffee" may be about one cup.
+        """
+        value, former, cue = take_former(tokens)
+        if former and value and value[-1].text == ",":
+            value = value[:-1]
+        if not (value and former) or verb_of(value)[0] >= 0 or any(one.low in UNSURE for one in tokens):
+            return []
+        if family_of(value[0].low) and value[0].low[-1] not in "sg" and len(value) > 1:
+            return self._state([], self.speaker, family_of(value[0].low), tokens[1:], "", denied=False)
+        kind, ended = kind_of(value), former[0]
+        if kind == "word" or kind != kind_of(ended.tokens) or len(value) > _NAME:
+            return []
+        self.head, self.labels = "", ()
+        made = self._made(
+            self.speaker, "change", Complement("to", value), self._context(former[1:], ()), news=cue
+        )
+        return [self._ending(made, ended.tokens)]
 
     def _be(
         self, subject: list[Token], topic: frozenset[str], verb: str, rest: list[Token], news: str
@@ -398,6 +427,7 @@ class _Reader(SentenceReader):
         topic = topic or self.carried or self.speaker
         always = any(one.low == "always" for one in (*subject, *rest[:1]))
         rest, former, cue = take_former(rest)
+        beside = self._context(former[1:], ())
         rest, said = without_news([one for one in rest if one.low not in ("it", "them")])
         news = news or said or cue
         if any(one.low in ("longer",) for one in subject) or (
@@ -418,7 +448,7 @@ class _Reader(SentenceReader):
         ends = denied and bool(news) and news not in ("correction", "update")
         found: list[Stated] = []
         for part in parts:
-            context = self._context([one for one in parts if one is not part], ())
+            context = self._context([one for one in parts if one is not part], ()) | beside
             if ends:
                 found.append(
                     Stated(topic, self.head, attribute, part.preposition, frozenset(), context,

@@ -53,7 +53,7 @@ _SHORT = 80
 _BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand", "originally"))
 _ONWARD = frozenset(("on", "onward", "onwards", "forward"))
 _FILLERS = words(
-    "today yesterday btw ok okay well so also then and but sorry oops finally officially sadly luckily"
+    "today yesterday btw ok okay well so also then and but sorry oops finally officially sadly luckily please"
 )
 _SINCE = frozenset(("since", "starting", "beginning", "effective"))
 _TIMES = words(
@@ -103,7 +103,7 @@ _CHOSEN_WITH = (
 _FIRST_OF_ANY = (
     _FIRST_WORDS
     | _BE
-    | {"turned", "became", "become", "make"}
+    | {"turned", "became", "become", "make", "let's", "agreed"}
     | {phrase[0] for phrase in (*_GONE_WITH, *_CHOSEN_WITH)}
 )
 _IN_PLACE = _FIRST_OF_ANY | {f"re{past}" for past in PASTS}
@@ -121,7 +121,9 @@ def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]
         skip, told = _lead(tokens)
         if skip:
             tokens, news = tokens[skip:], news or told
-        elif low in _FILLERS and not (low == "so" and tokens[1].low in ("far", "that")):
+        elif (low in _FILLERS and not (low == "so" and tokens[1].low in ("far", "that"))) or (
+            low == "no" and tokens[1].text == ","
+        ):
             tokens = tokens[1:]
         elif low == "actually":
             tokens, news = tokens[1:], news or ("correction" if tokens[1].text == "," else "")
@@ -217,6 +219,13 @@ def in_plain_verbs(tokens: list[Token]) -> list[Token]:
             number += 1
             continue
         low = tuple(other.low for other in tokens[number : number + 4])
+        if one.low == "let's":
+            made.append(replace(one, low="we"))
+            number += 1
+            continue
+        if low[:2] in (("decided", "to"), ("agreed", "to")) and made and low[2:3] == ("use",):
+            number += 2  # "we decided to use B"
+            continue
         chosen = next((some for some in _CHOSEN_WITH if low[: len(some)] == some), None)
         gone = next((some for some in _GONE_WITH if low[: len(some)] == some), None)
         if (
@@ -365,6 +374,6 @@ def is_quoted(text: str) -> bool:
 
 WORDED = (
     CORRECTIONS | LABELS | _BEFORE | _FILLERS | _SINCE | _IN_PLACE | {lead[0] for lead in _LEADS}
-    | {"instead", "rather", "from", "as", "now", "actually", "was", "were", ":", "=", "-", "–", "—"}
+    | {"instead", "rather", "from", "as", "now", "no", "actually", "was", "were", ":", "=", "-", "–", "—"}
 )  # fmt: skip
 """A sentence with none of these words and stops needs no rewriting."""

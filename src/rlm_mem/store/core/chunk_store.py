@@ -385,10 +385,11 @@ class ChunkStore(ChunkReader):
     def undo(self, chunk_id: str, *, to_revision: int | None = None) -> Chunk | None:
         """Bring back a former version as a new revision; by default the one before the present.
 
-        Nothing is lost: the state that is undone becomes a former version itself.
+        Nothing is lost: the state that is undone becomes a former version itself. Of a new chunk without a former
+        version, only what it replaced is taken back.
 
         Returns:
-            The chunk as it is now, or None where there is no such chunk or no such version.
+            The chunk as it is now, or None where there is no such chunk or version, and nothing that it replaced.
         """
         self._written.set()
         return self._writer.undo(chunk_id, to_revision)

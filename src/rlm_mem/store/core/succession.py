@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     Find = Callable[[str], Chunk | None]
 
-__all__ = ["as_it_was", "ended", "held", "released", "replacement", "successions"]
+__all__ = ["as_it_was", "ended", "held", "released", "replacement", "replacing_nothing", "successions"]
 
 #: Most replacements that are followed to find a circle.
 _STEPS = 1_000
@@ -84,6 +84,13 @@ def released(old: Chunk, link: ChunkLinks) -> Chunk:
     made = Chunk.from_dict(old.to_dict())
     made.metadata.superseded_by = None
     made.metadata.valid_to = link.extra.get("former_valid_to")
+    return made
+
+
+def replacing_nothing(new: Chunk) -> Chunk:
+    """A copy of a chunk without the links by which it replaces others."""
+    made = Chunk.from_dict(new.to_dict())
+    made.links = [link for link in made.links if link.type != SUPERSEDES]
     return made
 
 

@@ -36,7 +36,7 @@ from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.circles import refuse_circles
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Version, audit_line
-from rlm_mem.store.core.succession import ended, released, replacement, successions
+from rlm_mem.store.core.succession import ended, released, replacement, replacing_nothing, successions
 from rlm_mem.text.secrets import Screened, screen, screen_data
 
 if TYPE_CHECKING:
@@ -610,20 +610,19 @@ class Writer:
     def undo(self, chunk_id: str, to_revision: int | None) -> Chunk | None:
         """Write a former version again; None where there is no such chunk or version."""
         with self._backend.transaction(self._namespace) as transaction:
-            versions = self.history(chunk_id)
             if self.row(chunk_id) is None:
                 return None
-            wanted = [
-                version
-                for version in versions
-                if not version.current and to_revision in (None, version.revision)
-            ]
-            if not wanted:
+            *former, last = self.history(chunk_id)
+            wanted = [one for one in former if to_revision in (None, one.revision)]
+            present = last.chunk
+            if not wanted and (former or to_revision is not None or not successions(present)):
                 return None
-            present, updated = versions[-1].chunk, self._without_stale(wanted[-1].chunk, undoing=True)
+            # Of a new chunk without a former version, only what it replaced can be taken back.
+            before = wanted[-1].chunk if wanted else replacing_nothing(present)
+            updated = self._without_stale(before, undoing=True)
             updated.metadata.access_count = present.metadata.access_count
             updated.metadata.accessed_at = present.metadata.accessed_at
-            return self._put_revision(transaction, present, updated, "undo", to=wanted[-1].revision)
+            return self._put_revision(transaction, present, updated, "undo", to=before.revision)
 
     # --- links -----------------------------------------------------------------------------------------
 
