@@ -11,6 +11,7 @@ from functools import partial
 from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.everyday import degree, stem_of
 from rlm_mem.offline.features import lags_behind, term_weights, with_unspoken_names
+from rlm_mem.offline.figures import subject_numbers
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.language import foreign_terms, is_foreign
 from rlm_mem.offline.passages import Passage, heading_stems
@@ -175,13 +176,17 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
 
 
 def _names(question: Question, passage: Passage) -> float:
-    """The share of the question's names that a passage has, its author and heading included."""
+    """The share of the question's names that a passage has, its author and heading included; the number of a subject
+    ("ticket 3456") is a name.
+    """
     words = set(_PLAIN_WORD.findall(f"{passage.text} {passage.author} {passage.heading}".lower()))
-    held = (
+    numbers = subject_numbers(question)
+    held = [
         any(map(partial(_begin_alike, name.lower()), words)) or name.lower() in words
         for name in question.names
-    )
-    return sum(held) / max(1, len(question.names))
+    ]
+    held += [number in words for number in numbers]
+    return sum(held) / max(1, len(held))
 
 
 def _has_kind(question: Question, passage: Passage) -> bool:

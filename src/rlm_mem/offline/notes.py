@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from rlm_mem.offline.documents import same_name
 from rlm_mem.offline.everyday import RELATIONS, Relation, degree, stem_of, value_pattern
 from rlm_mem.offline.features import lags_behind
+from rlm_mem.offline.figures import is_about_other_figure
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_stems
 from rlm_mem.offline.phrases import FUNCTION_WORDS, PATH, word_set
@@ -369,7 +370,11 @@ def _joined(sentence: Sentence) -> frozenset[str]:
 def _matched_share(question: Question, wanted: dict[str, float], line: _Line) -> float:
     """The share of the question that a sentence matches, 0 to 1; 0 where it is about another subject."""
     names = set(_name_stems(question))
-    if _about_possession(question, line) or _about_variant(question, line):
+    if (
+        _about_possession(question, line)
+        or _about_variant(question, line)
+        or is_about_other_figure(question, line.passage, line.sentence)
+    ):
         return 0.0
     matched = total = 0.0
     topic, compounds = _topic(question), _compounds(question)

@@ -74,7 +74,7 @@ PAST = re.compile(
 """Questions about the time of a past event."""
 _SUPPOSED = re.compile(r"\b(?:if|unless|would|should)\b", re.IGNORECASE)
 _TIMES_ASKED = frozenset({stem_of("times")})
-_BEHIND = re.compile(r"\b(?:in|on|at|to|via|into|since|until|till|during)$")
+_BEHIND = re.compile(r"\b(?:in|on|at|to|from|with|via|into|since|until|till|during)$")
 _DONE_BY = re.compile(r"(?:ed|en|wn|de|ld|nd|un) by$")
 _PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
 
@@ -335,7 +335,7 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         question.text,
         re.IGNORECASE,
     )
-    if active:  # the subject of an action does not follow "in"
+    if active:  # the subject of an action does not follow "in" or "from"
         found = [one for one in found if not _BEHIND.search(_before(text, one[0]))]
     acted = _holder_acts(question, text)
     if acted is not None:
