@@ -14,7 +14,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-__all__ = ["ENDINGS", "OUTCOMES", "Method", "OutcomeWord", "confidence_words", "ending_of", "outcome_word"]
+__all__ = [
+    "CLOSEST_BESIDE",
+    "ENDINGS",
+    "OUTCOMES",
+    "Method",
+    "OutcomeWord",
+    "confidence_words",
+    "ending_of",
+    "outcome_word",
+]
 
 Method = Literal["programs", "scaffolded", "offline"]
 """How an answer was found: by programs that the model wrote; by the model, from the memories that the offline model
@@ -31,6 +40,9 @@ ENDINGS: dict[OutcomeWord, str] = {
     "stopped": "The search was stopped before it found an answer.",
 }
 """What people are shown in place of an answer."""
+
+CLOSEST_BESIDE = "Not sure. These come closest, too."
+"""What introduces the closest memories beside an unsure answer."""
 
 _GIVEN_UP = frozenset(
     {

@@ -10,9 +10,17 @@ from typing import TYPE_CHECKING, Any
 from rlm_mem import search as searching
 from rlm_mem.models.base import Limits, Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
-from rlm_mem.recall.outcome import ENDINGS, Method, OutcomeWord, confidence_words, ending_of, outcome_word
+from rlm_mem.recall.outcome import (
+    CLOSEST_BESIDE,
+    ENDINGS,
+    Method,
+    OutcomeWord,
+    confidence_words,
+    ending_of,
+    outcome_word,
+)
 from rlm_mem.recall.result_schema import ResultSchema
-from rlm_mem.recall.running import Run, Runner
+from rlm_mem.recall.running import SURE, Run, Runner
 from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
 from rlm_mem.store.core.records import standing
 from rlm_mem.telemetry import observed
@@ -33,6 +41,8 @@ __all__ = [
     "source_of",
 ]
 
+_BESIDE = 3
+"""Most of the closest memories beside an unsure answer."""
 _SHOWN = 5
 """Most sources that a printed result names."""
 _EXCERPTS = (1_500,) * 3 + (500,) * 7
@@ -108,6 +118,8 @@ class RecallResult:
         seconds: wall clock of the run.
         standing: how far each of ``chunk_ids`` that still exists can be relied on.
         sources: the same chunks with date, first words, and the part most relevant to the question.
+        closest: beside an unsure answer (confidence at most 0.6), up to three memories that the question finds first
+            and that the answer does not rest on; else empty.
         method: ``programs``: the model wrote them; ``scaffolded``: it read the memories that the offline
             model found, or what it searched for; ``offline``: the offline model answered in its place.
         note: why ``method`` is not ``programs``; else empty.
@@ -127,13 +139,16 @@ class RecallResult:
     seconds: float = 0.0
     standing: list[Standing] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
+    closest: list[Source] = field(default_factory=list)
     method: Method = "programs"
     note: str = ""
     value: Any = None
 
     def __str__(self) -> str:
         text = described(self.content, self.outcome, self.sources, self.confidence, self.stopped_by)
-        return f"{text}\n{self.method}: {self.note}" if self.note else text
+        near = [CLOSEST_BESIDE, *(f"  {one}" for one in self.closest)] if self.closest else []
+        note = [f"{self.method}: {self.note}"] if self.note else []
+        return "\n".join((text, *near, *note))
 
     def __repr__(self) -> str:
         return (
@@ -148,13 +163,17 @@ class RecallResult:
         return outcome_word(content=self.content, chunk_ids=self.chunk_ids, concluded=self.concluded)
 
     def within(self, max_tokens: int) -> RecallResult:
-        """The result with only the first sources whose excerpts fit ``max_tokens`` together, the last one cut."""
-        texts = texts_within([one.excerpt for one in self.sources], max_tokens)
+        """The result with only the first sources, then closest memories, whose excerpts fit ``max_tokens`` together,
+        the last one cut.
+        """
+        given = [*self.sources, *self.closest]
+        texts = texts_within([one.excerpt for one in given], max_tokens)
         kept = [
             one if text == one.excerpt else replace(one, excerpt=text, line=min(one.line, text, key=len))
-            for one, text in zip(self.sources, texts, strict=False)
+            for one, text in zip(given, texts, strict=False)
         ]
-        return replace(self, sources=kept)
+        count = len(self.sources)
+        return replace(self, sources=kept[:count], closest=kept[count:])
 
 
 class RecallOperation(Runner):
@@ -215,8 +234,15 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         "evidence": list(run.evidence),
     }
     trajectory = run.recorder.finish(run.spent, detail=run.loop.detail, **values)
-    log_reading(store, trajectory, handed_out)
+    unsure = content is not None and values["confidence"] <= SURE
+    hits = (
+        sorted(run.opening.hits, key=lambda hit: -hit["score"]) if unsure else []
+    )  # an outline is in order of time
+    near = [hit["id"] for hit in hits if hit["id"] not in handed_out][:_BESIDE]
+    log_reading(store, trajectory, [*handed_out, *near])
     behind = list(store.get_many(values["chunk_ids"], track=False).values())
+    beside = list(store.get_many(near, track=False).values())
+    shown = _sources(store, trajectory, [*behind, *beside])
     return RecallResult(
         iterations_used=run.spent.iterations,
         trajectory=trajectory,
@@ -224,7 +250,8 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         cost=run.spent.cost,
         seconds=run.spent.seconds,
         standing=[Standing(chunk.id, **standing(chunk)) for chunk in behind],
-        sources=_sources(store, trajectory, behind),
+        sources=shown[: len(behind)],
+        closest=shown[len(behind) :],
         value=None if form is None or content is None else form.value_of(run.loop.answer),
         **run.loop.detail,
         **values,
