@@ -23,7 +23,7 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["is_notes", "matched_share", "read_notes"]
+__all__ = ["is_notes", "matched_share", "read_note", "read_notes"]
 
 _LABELS = word_set(
     """
@@ -273,6 +273,24 @@ def matched_share(question: Question, passage: Passage) -> float:
         if wanted
         else 0.0
     )
+
+
+def read_note(question: Question, passage: Passage) -> str | None:
+    """The part of a passage that is of the kind asked for, from its sentence that matches most of the question."""
+    wanted = wanted_words(question)
+    parts = [
+        (_matched_share(question, wanted, one), one, _answer(question, one, wanted))
+        for one in _lines(passage)
+    ]
+    fitting = [
+        (share, line, part)
+        for share, line, part in parts
+        if part is not None and part.fit >= _EXACT_FIT and has_form(question, part.text)
+    ]
+    if not fitting:
+        return None
+    _, line, part = max(fitting, key=lambda one: one[0])
+    return part.text if question.kind == "why" else whole_value(question, line.sentence.text, part.text)
 
 
 def _name_stems(question: Question) -> list[str]:
