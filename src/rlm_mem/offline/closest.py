@@ -62,7 +62,7 @@ for.
 _BY_FAR = 1.0
 """By how much a memory must come nearer than any other for that."""
 _UNSURE, _TOLD = 0.5, 0.7
-"""Confidence in such an answer, and how likely it is that the passages have one: about six in seven were right on six sets."""
+"""Confidence in such an answer, and how likely the passages have one. Six in seven were right, on six sets."""
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{3,40}+(?:[/._][^\W\d_]{2,40}+)++")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
@@ -224,6 +224,6 @@ def _has_kind(question: Question, passage: Passage) -> bool:
     if question.kind not in _FORMED:
         return False
     if question.kind == "why":
-        return any(reason_after(question, one, (), "") is not None for one in passage.sentences)
+        return any(reason_after(question, one, ()) is not None for one in passage.sentences)
     told = (piece(question, one, passage.at) for one in passage.sentences)
     return any(one is not None and has_form(question, one.text) for one in told)

@@ -147,7 +147,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
             continue
         if line.passage.of_document and counted and not degree(counted, line.sentence.stems, ""):
             continue  # a manual has many figures: one without the thing counts something else
-        part = _announced(line, _answer(question, line, wanted))
+        part = _answer(question, line, wanted)
         if part is not None and line.passage.of_document:
             part = _of_document(question, part, line, wanted)
         if part is None or not has_form(question, part.text):
@@ -257,14 +257,6 @@ def _is_place(text: str) -> bool:
     return bool(PATH.search(text) or _PLAINLY_A_PLACE.match(text))
 
 
-def _announced(line: _Line, part: Piece | None) -> Piece | None:
-    """The piece; a whole sentence that ends with a colon gets the next sentence (None if there is none)."""
-    if part is None or part.fit >= _MIN_FIT or not part.text.endswith(":"):
-        return part
-    following = line.passage.sentences[line.number + 1 :]
-    return replace(part, text=f"{part.text} {trimmed(following[0].text)}") if following else None
-
-
 def matched_share(question: Question, passage: Passage) -> float:
     """The share of a question that the best sentence of a passage matches, 0 to 1."""
     wanted = wanted_words(question)
@@ -281,6 +273,7 @@ def read_note(question: Question, passage: Passage) -> str | None:
     parts = [
         (_matched_share(question, wanted, one), one, _answer(question, one, wanted))
         for one in _lines(passage)
+        if not is_about_other_figure(question, passage, one.sentence)
     ]
     fitting = [
         (share, line, part)
@@ -358,11 +351,6 @@ def _lines(passage: Passage) -> list[_Line]:
         before |= _capitals_of(sentence)
         continued = sentence.stems if pronoun else frozenset()
     return found
-
-
-def before_text(passage: Passage, number: int) -> str:
-    """The text of a note before its sentence of this number."""
-    return passage.text[: passage.sentences[number].start]
 
 
 def _capitals(text: str) -> frozenset[str]:
@@ -557,9 +545,7 @@ def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece 
         return _yes_or_no(question, line, wanted)
     if question.kind == "why":
         following = line.passage.sentences[line.number + 1 :]
-        return reason_after(
-            question, line.sentence, [one.text for one in following], before_text(line.passage, line.number)
-        )
+        return reason_after(question, line.sentence, [one.text for one in following])
     return piece(question, line.sentence, line.passage.at)
 
 
