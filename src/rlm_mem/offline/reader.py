@@ -16,6 +16,7 @@ from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.pieces import say_the_same, tells_nothing
 from rlm_mem.offline.question import Question
+from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.clauses import NUMBERS
@@ -64,7 +65,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     A question about the present is answered from current passages if they answer it. If the passage states a change,
     or a later passage says that the answer does not hold any more, the new value is the answer.
     """
-    found = _read_present(question, passages, weights)
+    found = _read_present(question, in_asked_year(question.text, passages), weights)
     return replace(found, answer=None) if found.answer and tells_nothing(question, found.answer) else found
 
 

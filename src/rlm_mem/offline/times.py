@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
+from rlm_mem.offline.passages import Passage
 from rlm_mem.text.dates import DateMention, find_dates
 
-__all__ = ["Moment", "day_words", "moments"]
+__all__ = ["Moment", "day_words", "in_asked_year", "moments"]
 
 _WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
+_ASKED_YEAR = re.compile(
+    r"\b[Ii]n\s(?:the\syear\s|(?:early|mid|late|[A-Z][a-z]{2,8})[\s-])?(1\d{3}|20\d\d)(?=\s*(?:[?.,]|$))"
+)
+_YEAR = re.compile(r"(?<!\d)(?:1\d{3}|20\d\d)(?!\d)")
 _FUZZY = re.compile(r"\b(?:a few|several|couple|few|some)\b", re.IGNORECASE)
 _COUNTED = re.compile(
     r"\b(?P<count>\w+(?: \w+){0,3}?)\s++(?P<unit>day|week|weekend|month|year)s?\s+(?:ago|back|earlier)$",
@@ -32,6 +38,27 @@ class Moment:
     first: date
     last: date
     shape: str
+
+
+def in_asked_year(question: str, passages: Sequence[Passage]) -> Sequence[Passage]:
+    """The passages that may tell of the year that a question names ("in 1066?"): the others tell of another year.
+
+    A passage tells of the years that it names, in digits or as "last year", and of the one it was said in.
+    """
+    asked = {int(one) for one in _ASKED_YEAR.findall(question)}
+    if not asked:
+        return passages
+    return [
+        one for one in passages if one.of_document or one.at is None or not asked.isdisjoint(_years_of(one))
+    ]
+
+
+def _years_of(passage: Passage) -> set[int]:
+    told = f"{passage.before}\n{passage.text}"
+    found = {int(one) for one in _YEAR.findall(told)} | ({passage.at.year} if passage.at else set())
+    for mention in find_dates(told, passage.at):
+        found.update(range(mention.first.year, mention.last.year + 1))
+    return found
 
 
 def day_words(day: date) -> str:
