@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from rlm_mem import Memory
+
 from .conftest import Run
 
 Notes = dict[str, str]
@@ -105,3 +107,17 @@ def test_a_recall_runs_in_the_engine_that_is_named(run: Run, notes: Notes) -> No
     refused = run("recall", "What does Ana drink?", "--engine", "steam")
     assert refused.code == 2
     assert "steam" in refused.err
+
+
+def test_an_unsure_answer_is_followed_by_the_closest_memories(run: Run, memory: Memory) -> None:
+    memory.remember("The seal of the pump was replaced on 3 May 2026.")
+    memory.remember("The pump hums since the seal of the lid broke.")
+    asked = ("recall", "When was the rubber seal of the pump replaced?")
+    shown = run(*asked).out
+    assert "3 May 2026" in shown
+    assert shown.count("These come closest, too.") == 1
+    assert "hums" in shown
+    found = run(*asked, "--json").json
+    assert found["confidence"] <= 0.6
+    assert ["hums" in one["excerpt"] for one in found["closest"]] == [True]
+    assert not run("recall", "When was the seal of the pump replaced?", "--json").json["closest"]

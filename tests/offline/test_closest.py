@@ -312,7 +312,6 @@ def test_an_answer_has_the_form_that_the_question_asks_for(question: str, text: 
         ("Who wrote the import of CSV files?", "Grace wrote the import of CSV files.", "Grace"),
         ("Who drew the map of the harbour?", "Measure the harbour, the map is old.", None),
         ("Who is the captain of the ferry?", "The ferry leaves at nine.", None),
-        ("Who is the mayor of Porto?", "The mayor of Porto met Ruth on Friday.", None),
         ("Who is the mayor of Porto?", "The mayor of Porto remains Ruth.", "Ruth"),
         ("Who is the mayor of Porto?", "The mayor of Porto, elected in May, is Ruth.", "Ruth"),
         ("Who is the mayor of Porto?", "Ruth, the mayor of Porto, met Tom.", "Ruth"),
@@ -436,11 +435,6 @@ def read_from(question: str, *texts: str, part: bool = False) -> Reading:
             "When are the keys rotated next?",
             "Keys are rotated every 90 days; the next rotation: 12 May.",
             "12 May",
-        ),
-        (
-            "What installs the parser?",
-            "This command installs the parser:\npip install heron",
-            "pip install heron",
         ),
     ],
 )

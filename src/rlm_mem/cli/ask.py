@@ -12,7 +12,7 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
 from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, plain, print_json, screen, text
-from rlm_mem.recall.outcome import ENDINGS, confidence_words, ending_of, noted
+from rlm_mem.recall.outcome import CLOSEST_BESIDE, ENDINGS, confidence_words, ending_of, noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -104,7 +104,7 @@ def recall(call: RecallCall, question: Question) -> None:
 
 
 _RUN = ("concluded", "stopped_by", "iterations_used", "seconds", "usage", "cost")
-_RECALL = ("content", "outcome", "chunk_ids", "confidence", "sources", "method", "note", *_RUN)
+_RECALL = ("content", "outcome", "chunk_ids", "confidence", "sources", "closest", "method", "note", *_RUN)
 _REASON = (
     *("conclusion", "outcome", "path", "chunk_ids", "supports", "contradicts", "superseded", "confidence"),
     *_RUN,
@@ -136,6 +136,10 @@ def show_recall(
     if result.outcome == "answered":  # else they are all there is to read
         excerpts = {chunk_id: one_line(excerpt, 240) for chunk_id, excerpt in excerpts.items()}
     show_evidence(console, memory, result.chunk_ids, excerpts, bounded=bounded)
+    if result.closest:
+        console.print(text(CLOSEST_BESIDE, "yellow"))
+        beside = {one.chunk_id: one_line(one.excerpt, 240) for one in result.closest}
+        show_evidence(console, memory, list(beside), beside, bounded=bounded)
     parts = [
         confidence_words(result.outcome, result.confidence),
         amount(result.iterations_used, "program"),

@@ -222,14 +222,11 @@ def _covered(sentence: Sentence, start: int, end: int) -> tuple[int, int]:
 def _spans(passage: Passage, sentence: Sentence, longest: int) -> Iterator[Candidate]:
     words = sentence.words
     count = len(words)
-    inside = _inside_names(words)
-    starts = [n for n, word in enumerate(words) if word.low not in _NO_START and n not in inside]
+    starts = [n for n, word in enumerate(words) if word.low not in _NO_START]
     ends = [
         n
         for n, word in enumerate(words)
-        if word.low not in _NO_END
-        and n + 1 not in inside
-        and (word.closes or n + 1 == count or _may_end(words[n + 1].low))
+        if word.low not in _NO_END and (word.closes or n + 1 == count or _may_end(words[n + 1].low))
     ]
     for first in starts:
         for last in ends:
@@ -316,19 +313,6 @@ _LEADS_TO_PLACE = word_set(
     in into near through across around inside outside river lake town city village street road mountain bridge
     """
 )
-
-
-def _inside_names(words: Sequence[Word]) -> frozenset[int]:
-    """Numbers of the words that continue a name: no span may begin at such a word, or end directly before one."""
-    return frozenset(
-        n
-        for n in range(1, len(words))
-        if words[n].text[:1].isupper()
-        and words[n - 1].text[:1].isupper()
-        and not words[n - 1].closes
-        and words[n - 1].low not in FUNCTION_WORDS
-        and not (words[n - 1].opens and words[n].low in FUNCTION_WORDS)
-    )
 
 
 def _may_end(after: str) -> bool:

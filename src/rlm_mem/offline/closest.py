@@ -9,16 +9,18 @@ from collections.abc import Sequence
 from functools import partial
 
 from rlm_mem.offline.documents import named_documents
-from rlm_mem.offline.everyday import degree, stem_of
+from rlm_mem.offline.everyday import NUMBER, degree, stem_of
 from rlm_mem.offline.features import lags_behind, term_weights, with_unspoken_names
+from rlm_mem.offline.figures import subject_numbers
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.language import foreign_terms, is_foreign
-from rlm_mem.offline.passages import Passage, heading_stems
+from rlm_mem.offline.notes import read_note
+from rlm_mem.offline.passages import Passage, Reading, heading_stems
 from rlm_mem.offline.pieces import piece, reason_after
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import PARTS
 
-__all__ = ["closest"]
+__all__ = ["closest", "told_by_nearest"]
 
 _MOST = 5
 """Number of closest memories that are returned if no passage clearly answers."""
@@ -51,6 +53,16 @@ _NAMED, _OF_FORM = 2.0, 0.6
 time, a number … if the question asks for one."""
 _IN_NAMED = 1.0
 """Weight of being in the document that the question names best."""
+_TOLD_ONCE = frozenset(("why", "how_long"))
+"""Kinds of things of which a memory seldom tells more than one: what the nearest memory gives is the answer.
+
+So is its figure, if it has only one. Days, places and names of the nearest memory are as often others than those asked
+for.
+"""
+_BY_FAR = 1.0
+"""By how much a memory must come nearer than any other for that."""
+_UNSURE, _TOLD = 0.5, 0.7
+"""Confidence in such an answer, and how likely the passages have one. Six in seven were right, on six sets."""
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{3,40}+(?:[/._][^\W\d_]{2,40}+)++")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
@@ -76,6 +88,25 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
         if len(found) < _MOST and (related[i] >= least or follows):
             found.setdefault(one.chunk_id, one)
     return list(found.values())
+
+
+def told_by_nearest(question: Question, passages: Sequence[Passage]) -> Reading | None:
+    """The reason, the duration or the only figure that the nearest memory gives, if it is nearer than others by far."""
+    if question.kind not in (*_TOLD_ONCE, "how_many") or is_foreign(question.text):
+        return None
+    current = [one for one in passages if one.current]
+    nearness = _nearness(question, current)
+    order = sorted(range(len(current)), key=lambda i: -nearness[i])
+    if not order:
+        return None
+    first = current[order[0]]
+    others = (nearness[i] for i in order if current[i].chunk_id != first.chunk_id)
+    if nearness[order[0]] - max(others, default=0.0) < _BY_FAR:
+        return None
+    if question.kind == "how_many" and len(NUMBER.findall(first.text)) != 1:
+        return None
+    answer = read_note(question, first)
+    return None if answer is None else Reading(answer, (first,), _TOLD, _UNSURE)
 
 
 def _with_sequels(passages: Sequence[Passage], nearness: Sequence[float]) -> list[float]:
@@ -175,13 +206,17 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
 
 
 def _names(question: Question, passage: Passage) -> float:
-    """The share of the question's names that a passage has, its author and heading included."""
+    """The share of the question's names that a passage has, its author and heading included; the number of a subject
+    ("ticket 3456") is a name.
+    """
     words = set(_PLAIN_WORD.findall(f"{passage.text} {passage.author} {passage.heading}".lower()))
-    held = (
+    numbers = subject_numbers(question)
+    held = [
         any(map(partial(_begin_alike, name.lower()), words)) or name.lower() in words
         for name in question.names
-    )
-    return sum(held) / max(1, len(question.names))
+    ]
+    held += [number in words for number in numbers]
+    return sum(held) / max(1, len(held))
 
 
 def _has_kind(question: Question, passage: Passage) -> bool:
@@ -189,6 +224,6 @@ def _has_kind(question: Question, passage: Passage) -> bool:
     if question.kind not in _FORMED:
         return False
     if question.kind == "why":
-        return any(reason_after(question, one, (), "") is not None for one in passage.sentences)
+        return any(reason_after(question, one, ()) is not None for one in passage.sentences)
     told = (piece(question, one, passage.at) for one in passage.sentences)
     return any(one is not None and has_form(question, one.text) for one in told)

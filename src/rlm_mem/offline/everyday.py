@@ -137,7 +137,6 @@ _MANY = (
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|eighteen|"
     r"twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen)"
 )
-_COLOUR = r"(?:red|blue|green|yellow|black|white|gr[ea]y|purple|orange|teal|navy|pink|brown)"
 # Patterns of the values of attributes; a sentence without a match does not have the value.
 _VALUES: dict[str, re.Pattern[str]] = {
     noun: re.compile(pattern, re.IGNORECASE)
@@ -149,7 +148,6 @@ _VALUES: dict[str, re.Pattern[str]] = {
         ("company employer", r"(?:(?<=for )|(?<=at ))(?-i:[A-Z][\w&]+(?: [A-Z][\w&]+)*)"),
         ("port", r"\b\d{2,5}\b"),
         ("version", r"\bv?\d+(?:\.\d+)*\b"),
-        ("colour color", rf"\b{_COLOUR}(?:(?:,| and| or) {_COLOUR})*\b"),
     )
     for noun in nouns.split()
 }  # fmt: skip
@@ -163,8 +161,6 @@ _RECOGNISABLE = frozenset(
         "url",
         "old",
         "age",
-        "colour",
-        "color",
         "company",
         "employer",
     }

@@ -5,7 +5,6 @@ The signals are about words, order, people and dates only, never about the forma
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 import statistics
@@ -15,7 +14,7 @@ from datetime import timedelta
 from functools import lru_cache
 
 from rlm_mem.offline.candidates import Candidate
-from rlm_mem.offline.passages import Passage, Sentence, Word
+from rlm_mem.offline.passages import Passage, Word
 from rlm_mem.offline.phrases import (
     AUXILIARIES,
     DETERMINERS,
@@ -207,7 +206,6 @@ def signals(question: Question, candidate: Candidate, signs: PassageSigns) -> di
         "said": said,
         "best_said": float(said >= signs.best_said > 0),
         "said_gap": signs.best_said - said,
-        "pairs": _pairs(question, sentence),
         "speaker": float(signs.speaker == 1),
         "other": float(signs.speaker == -1),
         "in_period": float(signs.period == 1),
@@ -277,18 +275,6 @@ def _sub_kind(question: Question) -> str:
     if _WHAT_NOUN.search(question.text):
         return "what_noun"
     return "what_is" if _WHAT_IS.search(question.text) else "what_did"
-
-
-def _pairs(question: Question, sentence: Sentence) -> float:
-    """How many neighbouring content words of the question stand within three words of each other in the sentence."""
-    places: dict[str, list[int]] = {}
-    for number, word in enumerate(sentence.words):
-        places.setdefault(word.stem, []).append(number)
-    found = 0
-    for left, right in itertools.pairwise(question.terms):
-        if any(abs(a - b) <= 3 for a in places.get(left, ()) for b in places.get(right, ())):
-            found += 1
-    return min(found, 3) / 2
 
 
 def _span(

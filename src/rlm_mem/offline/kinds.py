@@ -77,8 +77,7 @@ def is_wrong_kind(question: Question, candidate: Candidate) -> bool:
     "in".
     """
     if not has_form(question, candidate.text):
-        # "54 euros" in a sentence may have been read as "54".
-        return candidate.form != "number" or not _counted_in_money(candidate)
+        return True
     if question.kind == "when":
         return candidate.form == "date" and _is_other_time(question, candidate)
     if question.kind == "how_long":
@@ -108,14 +107,6 @@ def _is_other_time(question: Question, candidate: Candidate) -> bool:
     return candidate.ahead and bool(PAST.search(question.text)) and not _PLANNED.search(question.text)
 
 
-def _counted_in_money(candidate: Candidate) -> bool:
-    """Whether the word after a number is its currency."""
-    if candidate.last < 0:
-        return False
-    end = candidate.sentence.words[candidate.last].end
-    return bool(_MONEY.match(candidate.sentence.text, max(0, end - 1), end + 12))
-
-
 def fit_of(question: Question, candidate: Candidate) -> float:
     """How surely a candidate is of the kind asked for, 0 to 1; 0.5 if the kind has no form of its own."""
     sentence = candidate.sentence
@@ -127,7 +118,7 @@ def fit_of(question: Question, candidate: Candidate) -> float:
         )
     if question.kind == "why":
         after = [one.text for one in candidate.passage.sentences if one.start > sentence.start][:1]
-        told = reason_after(question, sentence, after, candidate.passage.text[: sentence.start])
+        told = reason_after(question, sentence, after)
         return 1.0 if told is not None and told.fit > 0.5 else float(bool(LOOSE.search(sentence.text))) / 2
     if question.focus and question.kind in ("what", "kind"):
         noun = Sentence(question.focus.split()[-1], 0).stems

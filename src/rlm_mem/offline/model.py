@@ -20,7 +20,7 @@ from typing import Any, Unpack
 
 from rlm_mem.models.base import Completion, Message, Options, Prompt, Usage, as_messages, unbroken
 from rlm_mem.offline.chained import follow
-from rlm_mem.offline.closest import closest
+from rlm_mem.offline.closest import closest, told_by_nearest
 from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.passages import Passage, Reading, unwrapped
 from rlm_mem.offline.question import Question, analyse_question
@@ -302,7 +302,10 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
             found, answered = way, True
         elif way is not None:
             answered = False
-        cited = found.passages if answered else closest(question, _passages_in(called, wider=True))
+        near = _passages_in(called, wider=True)
+        if not answered and "wider" in called and (told := told_by_nearest(question, near)) is not None:
+            found, answered = told, True  # the last look
+        cited = found.passages if answered else closest(question, near)
         reply = {
             "answer": found.answer if answered else None,
             "held": round(found.answerable, 2),

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from rlm_mem.offline.documents import same_name
 from rlm_mem.offline.everyday import RELATIONS, Relation, degree, stem_of, value_pattern
 from rlm_mem.offline.features import lags_behind
+from rlm_mem.offline.figures import is_about_other_figure
 from rlm_mem.offline.kinds import has_form
 from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, heading_stems
 from rlm_mem.offline.phrases import FUNCTION_WORDS, PATH, word_set
@@ -22,7 +23,7 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["is_notes", "matched_share", "read_notes"]
+__all__ = ["is_notes", "matched_share", "read_note", "read_notes"]
 
 _LABELS = word_set(
     """
@@ -146,7 +147,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
             continue
         if line.passage.of_document and counted and not degree(counted, line.sentence.stems, ""):
             continue  # a manual has many figures: one without the thing counts something else
-        part = _announced(line, _answer(question, line, wanted))
+        part = _answer(question, line, wanted)
         if part is not None and line.passage.of_document:
             part = _of_document(question, part, line, wanted)
         if part is None or not has_form(question, part.text):
@@ -256,14 +257,6 @@ def _is_place(text: str) -> bool:
     return bool(PATH.search(text) or _PLAINLY_A_PLACE.match(text))
 
 
-def _announced(line: _Line, part: Piece | None) -> Piece | None:
-    """The piece; a whole sentence that ends with a colon gets the next sentence (None if there is none)."""
-    if part is None or part.fit >= _MIN_FIT or not part.text.endswith(":"):
-        return part
-    following = line.passage.sentences[line.number + 1 :]
-    return replace(part, text=f"{part.text} {trimmed(following[0].text)}") if following else None
-
-
 def matched_share(question: Question, passage: Passage) -> float:
     """The share of a question that the best sentence of a passage matches, 0 to 1."""
     wanted = wanted_words(question)
@@ -272,6 +265,25 @@ def matched_share(question: Question, passage: Passage) -> float:
         if wanted
         else 0.0
     )
+
+
+def read_note(question: Question, passage: Passage) -> str | None:
+    """The part of a passage that is of the kind asked for, from its sentence that matches most of the question."""
+    wanted = wanted_words(question)
+    parts = [
+        (_matched_share(question, wanted, one), one, _answer(question, one, wanted))
+        for one in _lines(passage)
+        if not is_about_other_figure(question, passage, one.sentence)
+    ]
+    fitting = [
+        (share, line, part)
+        for share, line, part in parts
+        if part is not None and part.fit >= _EXACT_FIT and has_form(question, part.text)
+    ]
+    if not fitting:
+        return None
+    _, line, part = max(fitting, key=lambda one: one[0])
+    return part.text if question.kind == "why" else whole_value(question, line.sentence.text, part.text)
 
 
 def _name_stems(question: Question) -> list[str]:
@@ -341,11 +353,6 @@ def _lines(passage: Passage) -> list[_Line]:
     return found
 
 
-def before_text(passage: Passage, number: int) -> str:
-    """The text of a note before its sentence of this number."""
-    return passage.text[: passage.sentences[number].start]
-
-
 def _capitals(text: str) -> frozenset[str]:
     return _capitals_of(Sentence(text, 0))
 
@@ -369,7 +376,11 @@ def _joined(sentence: Sentence) -> frozenset[str]:
 def _matched_share(question: Question, wanted: dict[str, float], line: _Line) -> float:
     """The share of the question that a sentence matches, 0 to 1; 0 where it is about another subject."""
     names = set(_name_stems(question))
-    if _about_possession(question, line) or _about_variant(question, line):
+    if (
+        _about_possession(question, line)
+        or _about_variant(question, line)
+        or is_about_other_figure(question, line.passage, line.sentence)
+    ):
         return 0.0
     matched = total = 0.0
     topic, compounds = _topic(question), _compounds(question)
@@ -534,9 +545,7 @@ def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece 
         return _yes_or_no(question, line, wanted)
     if question.kind == "why":
         following = line.passage.sentences[line.number + 1 :]
-        return reason_after(
-            question, line.sentence, [one.text for one in following], before_text(line.passage, line.number)
-        )
+        return reason_after(question, line.sentence, [one.text for one in following])
     return piece(question, line.sentence, line.passage.at)
 
 

@@ -150,7 +150,6 @@ class Reading:
         answerable: 0-1, how likely the passages contain an answer at all.
         confidence: 0-1, how likely this answer is right.
         exact: whether it is a part of a sentence of exactly the kind asked for: a date, a figure, a person …
-        label: of a value in a table or below a label, that label; else empty.
     """
 
     answer: str | None
@@ -158,7 +157,6 @@ class Reading:
     answerable: float
     confidence: float
     exact: bool = False
-    label: str = ""
 
 
 _JOINED = re.compile(r"[^\w]+|_")

@@ -25,7 +25,6 @@ __all__ = [
     "REASON_FOLLOWS",
     "ROLE",
     "SO",
-    "THATS_WHY",
     "TIME",
     "TITLED",
     "word_set",
@@ -172,7 +171,6 @@ SO = _compiled(
     # The lookahead checks once, at the start, that the text is one line.
     r"^(?=.+$)(.{8,}?)[,;]?(?<!\s)\s++(?:so|therefore|hence|which is why|that is why)\s++(?!that\b)(.+)"
 )
-THATS_WHY = _compiled(r"\b(?:that is|that's|this is|which is) why\b|^(?:so|therefore|hence)\b")
 LOOSE = _compiled(r"\b(?:after|when|for|by|with|from)\s+\S.*")
 REASON_FOLLOWS = _compiled(
     r"^(?:(?:the\s+)?(?:main\s+)?(?:reason|cause|motivation|rationale|why)|because|its?|that|this|they|he|she|we"

@@ -28,7 +28,6 @@ from rlm_mem.offline.phrases import (
     REASON_FOLLOWS,
     ROLE,
     SO,
-    THATS_WHY,
     TIME,
     TITLED,
     word_set,
@@ -74,7 +73,7 @@ PAST = re.compile(
 """Questions about the time of a past event."""
 _SUPPOSED = re.compile(r"\b(?:if|unless|would|should)\b", re.IGNORECASE)
 _TIMES_ASKED = frozenset({stem_of("times")})
-_BEHIND = re.compile(r"\b(?:in|on|at|to|via|into|since|until|till|during)$")
+_BEHIND = re.compile(r"\b(?:in|on|at|to|from|with|via|into|since|until|till|during)$")
 _DONE_BY = re.compile(r"(?:ed|en|wn|de|ld|nd|un) by$")
 _PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
 
@@ -308,9 +307,7 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
     found = []
     for match in TITLED.finditer(text):
         words = match.group().replace("'s", "").replace("’s", "").split()
-        if not match.start() and (
-            words[0].lower() in FUNCTION_WORDS or (len(words) == 1 and not _acts(text, match.end()))
-        ):
+        if not match.start() and words[0].lower() in FUNCTION_WORDS:
             words = words[1:]
         kept = [
             w
@@ -335,13 +332,8 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         question.text,
         re.IGNORECASE,
     )
-    if active:  # the subject of an action does not follow "in"
+    if active:  # the subject of an action does not follow "in" or "from"
         found = [one for one in found if not _BEHIND.search(_before(text, one[0]))]
-    acted = _holder_acts(question, text)
-    if acted is not None:
-        earlier = [one for one in found if one[0] < acted]
-        if earlier or text[acted] != ",":  # "the mayor, elected in May, is Ruth"
-            found = earlier
     by = [one for one in found if _DONE_BY.search(_before(text, one[0]))]
     return _nearest(question, sentence, _enumerated(text, by if active and by else found, found))
 
@@ -365,27 +357,6 @@ def _enumerated(
     ]
 
 
-_HOLDER = re.compile(
-    r"\W*who(?:['’]s|\s+(?:is|was))\s+(?:(?:the|our|my|their)\s+)?(?P<role>[^?]{1,80}?)[\s?]*$", re.IGNORECASE
-)
-_ACTS_ON = re.compile(
-    r",?\s(?!(?:is|was|has|remains|stays|becomes|named|called)\b)"
-    r"(?:[a-z]{2,20}ed|[a-z]{2,20}[^\Ws]s|met|saw|told|gave|took|sent|paid|wrote|made|found|lost|left|said|brought|taught)\s"
-)
-
-
-def _holder_acts(question: Question, text: str) -> int | None:
-    """The place where the role asked for ends and its holder acts, so that later names are of other people ("the mayor
-    of Porto met Ruth" for "who is the mayor of Porto"); None if there is none.
-    """
-    asked = _HOLDER.match(question.text)
-    place = text.lower().find(asked["role"].lower()) if asked else -1
-    if asked is None or place < 0:
-        return None
-    end = place + len(asked["role"])
-    return end if _ACTS_ON.match(text, end) else None
-
-
 _WHO_DOES = re.compile(r"\W*who\s+(?P<verb>\w+)", re.IGNORECASE)
 
 
@@ -399,17 +370,6 @@ def _does_it(question: Question, sentence: Sentence, number: int) -> bool:
 def _before(text: str, place: int) -> str:
     """The few words before a place, without the space in between."""
     return text[max(0, place - 40) : place].rstrip()
-
-
-def _acts(text: str, end: int) -> bool:
-    """Whether a verb or a role seems to follow: "Giulia lives …", "Ruth, the mayor, …", not "Timeouts for …"."""
-    if text.startswith(", the ", end):
-        return True
-    after = re.match(r"(?:['’]s)?\s+([\w-]+)", text[end : end + 80])
-    word = after[1].lower() if after else ""
-    return word.endswith(("s", "ed")) or word in word_set(
-        "and will can has had is was chose wrote made built took set found went ran won"
-    )
 
 
 def tells_nothing(question: Question, answer: str) -> bool:
@@ -501,13 +461,6 @@ _POINTS_ELSEWHERE = re.compile(
 """A reason that is given elsewhere."""
 
 
-def _adds(question: Question, text: str) -> bool:
-    """Whether a reason has more new words than words of the question."""
-    words = [word for word in Sentence(text, 0).words if word.low not in FUNCTION_WORDS]
-    told = sum(word.stem in question.terms for word in words)
-    return 2 * told < len(words)
-
-
 def _restates(question: Question, text: str) -> bool:
     """Whether a sentence gives no cause and has words of what is to be explained: it only repeats the event."""
     stems = Sentence(text, 0).stems
@@ -517,20 +470,16 @@ def _restates(question: Question, text: str) -> bool:
     )
 
 
-def reason_after(
-    question: Question, sentence: Sentence, following: Sequence[str], before: str
-) -> Piece | None:
-    """The reason given in a sentence, in the one after it, or before "so"; None if there is none."""
+def reason_after(question: Question, sentence: Sentence, following: Sequence[str]) -> Piece | None:
+    """The reason given in a sentence, in the one after it, or before "so" in it; None if there is none."""
     text = sentence.text
     for pattern in BECAUSE:
         found = pattern.search(text)
-        if found and _adds(question, found.group()) and not _POINTS_ELSEWHERE.search(found.group()):
+        if found and not _POINTS_ELSEWHERE.search(found.group()):
             return Piece(trimmed(found.group().strip()), 1.0)
     result = SO.match(text)
     if result and any(degree(term, Sentence(result[2], 0).stems, "") >= 0.9 for term in question.terms):
         return Piece(trimmed(result[1]), 0.9)
-    if THATS_WHY.search(text) and before.strip():
-        return Piece(trimmed(Sentence(before.strip(), 0).text), 0.8)
     if following and REASON_FOLLOWS.match(following[0]) and not _restates(question, following[0]):
         inner = next((m for p in BECAUSE if (m := p.search(following[0]))), None)
         return Piece(trimmed(inner.group().strip() if inner else following[0]), 0.7)

@@ -10,23 +10,21 @@ from typing import NamedTuple
 from rlm_mem.offline.everyday import stem_of
 from rlm_mem.offline.examine import Examined, examine
 from rlm_mem.offline.features import same_person
-from rlm_mem.offline.fields import read_fields
 from rlm_mem.offline.language import about_equal, analyser_of, is_foreign, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.pieces import say_the_same, tells_nothing
 from rlm_mem.offline.question import Question
-from rlm_mem.offline.successors import names_successor, with_successor
 from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.text.analysis import Analyser, get_analyser
-from rlm_mem.text.clauses import FAMILIES, NUMBERS
+from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
 from rlm_mem.text.retold import POSSIBLE, SURE, exceptions, is_passing, may_end, retelling, tells_of_change
-from rlm_mem.text.statements import ME, Stated, statements_in
+from rlm_mem.text.statements import Stated, statements_in
 
 __all__ = ["read"]
 
@@ -87,13 +85,11 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     reading = _with_later_value(question, reading, passages)
     notes = None if asked is None else _notes(asked, reading, passages)
     found = reading if notes is None else _retold(question, reading, notes)
-    if found is reading:
-        found = with_successor(question, reading)
     if found is reading and reading.answer and reading.passages and may_end(reading.passages[0].text):
         found = _with_present_value(question, reading)
     if found is reading and beside is not None:
         return _both(reading, reading.passages[0], beside, POSSIBLE)
-    return found if notes is None else _with_later_note(question, found, notes)
+    return found if notes is None else _with_later_note(found, notes)
 
 
 def _first_told(
@@ -214,36 +210,25 @@ def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
     return _Notes(asked, labelled, stems, analyser)
 
 
-def _with_later_note(question: Question, reading: Reading, notes: _Notes) -> Reading:
+def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
     """The answer with the later note that most probably changes it, each with its day."""
     home = reading.passages[0]
     found, odds = None, POSSIBLE
-    about = set(notes.analyser.terms(f"{notes.asked.text} {reading.label} {reading.answer}"))
-    about = {stem for stem in about if not stem[0].isdigit()}
     marked = home.later
     # Looked up by the words of the answer's note; in other languages these are often not telling.
-    known = "" if marked is None or is_foreign(question.text) else marked.chunk_id
+    known = "" if marked is None or is_foreign(notes.asked.text) else marked.chunk_id
     for one in sorted(notes.passages, key=lambda passage: passage.chunk_id != known):
         if not (home.at and one.at and one.current) or _told(one) in str(reading.answer):
             continue
-        if reading.label and about.isdisjoint(notes.stems[one.text]):
-            continue  # a note of many values is about many things
         nearest = one.chunk_id == known
-        if (again := _odds(home, one, notes, odds, nearest=nearest)) > odds:
-            if again > SURE or _may_change(home, one, notes):
-                found, odds = one, again
-                if nearest:
-                    break
-        elif (
-            found is None
-            and _is_later(home, one, notes.asked)
-            and names_successor(question, str(reading.answer), one.text)
-        ):
-            found = one
+        again = _odds(home, one, notes, odds, nearest=nearest)
+        if again > odds and (again > SURE or _may_change(home, one, notes)):
+            found, odds = one, again
+            if nearest:
+                break
     if found is None and marked is not None:  # compared as a whole note, not by its passages
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
-        apart = reading.label and about.isdisjoint(notes.analyser.terms(later.text))
-        if later.current and not apart and _told(later) not in str(reading.answer):
+        if later.current and _told(later) not in str(reading.answer):
             found = later if _may_change(home, later, notes) else None
     return reading if found is None else _both(reading, home, found, odds)
 
@@ -395,10 +380,7 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
     answer, asked = str(reading.answer).lower(), question.text.lower()
     english = get_analyser("english")
     told = statements_in(reading.passages[0].text, english)
-    stems = set(english.terms(asked))
     for one in told:
-        if answer not in one.shown.lower() and _gives_new_value(one, stems, str(reading.answer)):
-            return replace(reading, answer=one.shown)
         former = one.shown_former.lower()
         if (
             not one.sure
@@ -416,21 +398,6 @@ def _with_present_value(question: Question, reading: Reading) -> Reading:
     return reading
 
 
-_COUNTED = frozenset(("number", "time", "date"))
-
-
-def _gives_new_value(one: Stated, stems: Set[str], answer: str) -> bool:
-    """Whether a statement gives the new value of what is asked for: a name or a number if the answer is one."""
-    about = one.topic - {ME}
-    if one.attribute == "be" and one.news and one.sure and about and about <= stems and one.kind in _COUNTED:
-        return answer[0].isdigit() and one.shown[:1].isdigit()
-    if not answer[0].isupper():
-        return False
-    verbs = (stem for verb in FAMILIES.get(one.attribute, ()) for stem in get_analyser("english").terms(verb))
-    told = one.sure and bool(one.news and one.value) and one.kind == "name"
-    return told and about <= stems and any(stem in stems for stem in verbs)
-
-
 def _read(question: Question, passages: Sequence[Passage], weights: Weights | None = None) -> Reading:
     table = weights or load_weights()
     if is_foreign(question.text):
@@ -439,8 +406,7 @@ def _read(question: Question, passages: Sequence[Passage], weights: Weights | No
     if numbered is not None:
         return numbered
     if is_notes(passages):
-        found = read_notes(question, passages)
-        return read_fields(question, passages, found) or found
+        return read_notes(question, passages)
     seen = examine(question, passages, table)
     if seen is None:
         return Reading(None, (), 0.0, 0.0)

@@ -221,6 +221,7 @@ class RecallAnswer(MayBeCut):
         cost: US dollars of all calls, null when one of them had no known price.
         standing: for each of ``chunk_ids``: tier, reliability, confidence and uses.
         sources: for each of ``chunk_ids``: id, date, first words, and the excerpt that bears on the question.
+        closest: beside an unsure answer, up to three memories that the question finds first, in the same form.
         method: ``programs`` of the model; ``scaffolded``, where it could write none and read what was found for it;
             ``offline``, where that did not hold either. ``note`` says why, and that chunk files could not be read.
         value: the answer in the form that the request's schema asks for; null without one.
@@ -240,6 +241,7 @@ class RecallAnswer(MayBeCut):
     trajectory_id: str
     standing: list[dict[str, Any]]
     sources: list[dict[str, str]]
+    closest: list[dict[str, str]]
     method: Method = "programs"
     note: str = ""
     value: Any = None
@@ -291,6 +293,7 @@ def answer_of(result: RecallResult | ReasoningResult) -> RecallAnswer | Conclusi
         answer=result.content,
         standing=[asdict(one) for one in result.standing],
         sources=[asdict(one) for one in result.sources],
+        closest=[asdict(one) for one in result.closest],
         value=to_builtins(result.value),
     )
 
@@ -321,7 +324,8 @@ class CitedMemory(Struct):
 
 class CitedAnswer(MayBeCut):
     """An answer; null when there is none, and `outcome` says why: closest only, not held, or stopped. `confidence` is
-    then how sure it is that the answer is not held, 0 where nobody said.
+    then how sure it is that the answer is not held, 0 where nobody said. Beside an unsure answer, `closest` has up to
+    three memories that the question finds first.
     """
 
     answer: str | None
@@ -334,6 +338,7 @@ class CitedAnswer(MayBeCut):
     seconds: float
     trajectory_id: str
     sources: list[CitedMemory]
+    closest: list[CitedMemory] | UnsetType = UNSET
     note: str = ""
     value: Any = None
 
@@ -365,12 +370,14 @@ def sources(
 
 def cited_answer(store: ChunkStore, result: RecallResult) -> CitedAnswer:
     """The answer to a question with excerpts of its sources, for agents."""
+    excerpts = {one.chunk_id: one.excerpt for one in (*result.sources, *result.closest)}
     return shaped(
         CitedAnswer,
         result,
         **_of_run(result),
         answer=result.content,
-        sources=sources(store, result.chunk_ids, {one.chunk_id: one.excerpt for one in result.sources}),
+        sources=sources(store, result.chunk_ids, excerpts),
+        closest=sources(store, [one.chunk_id for one in result.closest], excerpts) or UNSET,
         value=to_builtins(result.value),
     )
 

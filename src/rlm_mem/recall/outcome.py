@@ -14,21 +14,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, get_args
 
-__all__ = [
-    "ENDINGS",
-    "OUTCOMES",
-    "OPERATION_WORDS",
-    "RUN_OPERATIONS",
-    "Method",
-    "OutcomeWord",
-    "RunOperation",
-    "confidence_words",
-    "ending_of",
-    "noted",
-    "outcome_word",
-    "unread_note",
-]
-
 Method = Literal["programs", "scaffolded", "offline"]
 """How an answer was found: by programs that the model wrote; by the model, from the memories that the offline model
 found, or that it searched for; or by the offline model in its place."""
@@ -49,6 +34,9 @@ ENDINGS: dict[OutcomeWord, str] = {
     "stopped": "The search was stopped before it found an answer.",
 }
 """What people are shown in place of an answer."""
+
+CLOSEST_BESIDE = "Not sure. These come closest, too."
+"""What introduces the closest memories beside an unsure answer."""
 
 _GIVEN_UP = frozenset(
     {

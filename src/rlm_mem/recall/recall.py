@@ -12,6 +12,7 @@ from rlm_mem.errors import StorageError
 from rlm_mem.models.base import Limits, Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.outcome import (
+    CLOSEST_BESIDE,
     ENDINGS,
     Method,
     OutcomeWord,
@@ -22,7 +23,7 @@ from rlm_mem.recall.outcome import (
     unread_note,
 )
 from rlm_mem.recall.result_schema import ResultSchema
-from rlm_mem.recall.running import Run, Runner
+from rlm_mem.recall.running import SURE, Run, Runner
 from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
 from rlm_mem.store.core.records import standing
 from rlm_mem.telemetry import observed
@@ -45,6 +46,8 @@ __all__ = [
     "with_unread",
 ]
 
+_BESIDE = 3
+"""Most of the closest memories beside an unsure answer."""
 _SHOWN = 5
 """Most sources that a printed result names."""
 _EXCERPTS = (1_500,) * 3 + (500,) * 7
@@ -121,6 +124,8 @@ class RecallResult:
         seconds: wall clock of the run.
         standing: how far each of ``chunk_ids`` that still exists can be relied on.
         sources: the same chunks with date, first words, and the part most relevant to the question.
+        closest: beside an unsure answer (confidence at most 0.6), up to three memories that the question finds first
+            and that the answer does not rest on; else empty.
         method: ``programs``: the model wrote them; ``scaffolded``: it read the memories that the offline
             model found, or what it searched for; ``offline``: the offline model answered in its place.
         note: why ``method`` is not ``programs``, and that chunk files could not be read; else empty.
@@ -140,13 +145,16 @@ class RecallResult:
     seconds: float = 0.0
     standing: list[Standing] = field(default_factory=list)
     sources: list[Source] = field(default_factory=list)
+    closest: list[Source] = field(default_factory=list)
     method: Method = "programs"
     note: str = ""
     value: Any = None
 
     def __str__(self) -> str:
         text = described(self.content, self.outcome, self.sources, self.confidence, self.stopped_by)
-        return f"{text}\n{noted(self.method, self.note)}" if self.note else text
+        near = [CLOSEST_BESIDE, *(f"  {one}" for one in self.closest)] if self.closest else []
+        note = [noted(self.method, self.note)] if self.note else []
+        return "\n".join((text, *near, *note))
 
     def __repr__(self) -> str:
         return (
@@ -161,13 +169,17 @@ class RecallResult:
         return outcome_word(content=self.content, chunk_ids=self.chunk_ids, concluded=self.concluded)
 
     def within(self, max_tokens: int) -> RecallResult:
-        """The result with only the first sources whose excerpts fit ``max_tokens`` together, the last one cut."""
-        texts = texts_within([one.excerpt for one in self.sources], max_tokens)
+        """The result with only the first sources, then closest memories, whose excerpts fit ``max_tokens`` together,
+        the last one cut.
+        """
+        given = [*self.sources, *self.closest]
+        texts = texts_within([one.excerpt for one in given], max_tokens)
         kept = [
             one if text == one.excerpt else replace(one, excerpt=text, line=min(one.line, text, key=len))
-            for one, text in zip(self.sources, texts, strict=False)
+            for one, text in zip(given, texts, strict=False)
         ]
-        return replace(self, sources=kept)
+        count = len(self.sources)
+        return replace(self, sources=kept[:count], closest=kept[count:])
 
 
 class RecallOperation(Runner):
@@ -237,8 +249,13 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         "evidence": list(run.evidence),
     }
     trajectory = run.recorder.finish(run.spent, detail=detail, **values)
-    log_reading(store, trajectory, handed_out)
+    unsure = content is not None and values["confidence"] <= SURE
+    hits = sorted(run.opening.hits, key=lambda hit: -hit["score"]) if unsure else []  # an outline is by time
+    near = [hit["id"] for hit in hits if hit["id"] not in handed_out][:_BESIDE]
+    log_reading(store, trajectory, [*handed_out, *near])
     behind = list(store.get_many(values["chunk_ids"], track=False).values())
+    beside = list(store.get_many(near, track=False).values())
+    shown = _sources(store, trajectory, [*behind, *beside])
     return RecallResult(
         iterations_used=run.spent.iterations,
         trajectory=trajectory,
@@ -246,7 +263,8 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         cost=run.spent.cost,
         seconds=run.spent.seconds,
         standing=[Standing(chunk.id, **standing(chunk)) for chunk in behind],
-        sources=_sources(store, trajectory, behind),
+        sources=shown[: len(behind)],
+        closest=shown[len(behind) :],
         value=None if form is None or content is None else form.value_of(run.loop.answer),
         **detail,
         **values,

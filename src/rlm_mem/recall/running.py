@@ -35,14 +35,14 @@ if TYPE_CHECKING:
     from rlm_mem.config import RecallConfig
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["HostFunctions", "OnText", "Run", "Runner", "check_query", "limits_from"]
+__all__ = ["SURE", "HostFunctions", "OnText", "Run", "Runner", "check_query", "limits_from"]
 
 MAX_SUB_SESSIONS = 4
 """Sub-questions of a batch that are answered at the same time."""
 _OFFLINE_SECONDS = 5.0
 """Least seconds that the offline model gets, even if a slow model has used up the time of the run."""
-_SURE = 0.6
-"""Confidence of an offline answer above which a model that only reads is not asked."""
+SURE = 0.6
+"""Confidence above which an answer counts as sure. After such an offline answer no model is asked to read."""
 _FIGURES_SECONDS = 5.0
 """How old the figures of the store in an opening may be."""
 _MAX_QUERY = 10_000
@@ -346,7 +346,7 @@ class _Answering:
         held = _Held()
         offline = self._fallback or adapt("offline")
         loop = self._write(offline, opening, depth, Budget(limits), taken, held=held)
-        sure = loop.answer is not None and (loop.confidence or 0.0) > _SURE
+        sure = loop.answer is not None and (loop.confidence or 0.0) > SURE
         if can_read and not sure and self._recorder.trajectory.operation == "recall":
             try:
                 self._budget.enter(depth)

@@ -1,0 +1,80 @@
+"""Figures of a question that say what it is about: the number of a subject ("pump 7"), an amount ("at 15 bar")."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Sequence
+
+from rlm_mem.offline.passages import Passage, Sentence, Word
+from rlm_mem.offline.phrases import FUNCTION_WORDS, TIME, word_set
+from rlm_mem.offline.question import Question
+
+__all__ = ["is_about_other_figure", "subject_numbers"]
+
+_FIGURE = re.compile(r"[^\W\d_]{0,3}\d{1,9}(?:\.\d{1,4})*")
+_YEAR = re.compile(r"(?:1[89]|20)\d\d")
+_COUNTING = word_set(
+    "top first last next past only just over under least most many much times number no nr weeks week days day months "
+    "month years year hours hour minutes minute seconds second"
+)
+"""Words before or behind a figure that it does not number, and whose number is often told in other words."""
+
+
+def is_about_other_figure(question: Question, passage: Passage, sentence: Sentence) -> bool:
+    """Whether a sentence is about "pump 32" or "12 bar" where the question is about pump 7 or 15 bar.
+
+    The number of a subject must be in the sentence or, if the sentence gives no other number of such a subject, in the
+    rest of its passage. An amount may be missing, but not be another one of the same unit.
+    """
+    numbered, amounts = _figures(_plain(question.text))
+    if not numbered and not amounts:
+        return False
+    here, passing = _figures(sentence.words)
+    written = {_digits(word.low) for word in sentence.words}
+    around = written | {_digits(word.low) for one in passage.sentences for word in one.words}
+    for noun, number in numbered:
+        if _digits(number) in written:
+            continue
+        if _digits(number) not in around or any(one == noun for one, _ in here):
+            return True
+    if question.kind == "how_many":
+        return False  # "how many of the 40 copies": another number of copies is the answer
+    exact = {word.low for word in sentence.words}
+    return any(number not in exact and any(one == unit for one, _ in passing) for unit, number in amounts)
+
+
+def subject_numbers(question: Question) -> list[str]:
+    """The numbers of subjects that a question names, as it writes them."""
+    return [number for _, number in _figures(_plain(question.text))[0]]
+
+
+def _plain(text: str) -> Sequence[Word]:
+    """The words of a question outside of times: "3 May" and "14 days" are told in many ways."""
+    return Sentence(TIME.sub(" , ", text), 0).words
+
+
+def _digits(text: str) -> str:
+    return text.lstrip("abcdefghijklmnopqrstuvwxyz") if _FIGURE.fullmatch(text) else text
+
+
+def _figures(words: Sequence[Word]) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """Subjects with their numbers, and units with their amounts: ``("pump", "7")``, ``("bar", "15")``."""
+    numbered, amounts = [], []
+    for one, after in itertools.pairwise(words):
+        if one.closes:
+            continue
+        if _is_figure(after) and _is_noun(one):
+            numbered.append((one.stem, after.low))
+        if _is_figure(one) and one.low[0].isdigit() and _is_noun(after):
+            amounts.append((after.stem, one.low))
+    return numbered, amounts
+
+
+def _is_figure(word: Word) -> bool:
+    return bool(_FIGURE.fullmatch(word.low)) and not _YEAR.fullmatch(word.low)
+
+
+def _is_noun(word: Word) -> bool:
+    low = word.low
+    return low.isalpha() and low not in FUNCTION_WORDS and low not in _COUNTING

@@ -1,0 +1,58 @@
+"""What the nearest memory tells once is answered, unsurely, where no other memory comes near."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory
+from rlm_mem.recall.recall import RecallResult
+
+_OTHERS = (
+    "Bread is baked on Fridays.",
+    "The lease of the shop ends in June.",
+    "Owen repaired the till drawer.",
+    "Window cleaned, flyers printed for spring.",
+)
+
+
+def ask(folder: Path, question: str, *notes: str) -> RecallResult:
+    with Memory.open(folder / "brain", llm="offline") as memory:
+        for note in (*_OTHERS, *notes):
+            memory.remember(note)
+        return memory.recall(question)
+
+
+@pytest.mark.parametrize(
+    ("question", "note", "answer"),
+    [
+        ("Why did the vendor Tidemark walk away from us?",
+         "Tidemark cancelled in April because the Polish tax form was missing.", "Polish tax form was missing"),
+        ("For how long must the ledger archive be preserved?", "Ledger archive: keep for ten years.", "ten years"),
+        ("How many litres of paint does the Mill Lane job require?", "Paint for Mill Lane: 42 litres.", "42"),
+    ],
+)  # fmt: skip
+def test_a_reason_a_duration_or_an_only_figure_of_the_nearest_memory_answers(
+    tmp_path: Path, question: str, note: str, answer: str
+) -> None:
+    result = ask(tmp_path, question, note)
+    assert answer in str(result.content)
+    assert result.confidence <= 0.85
+
+
+def test_such_an_answer_is_unsure_and_not_given_beside_a_memory_that_is_as_near(tmp_path: Path) -> None:
+    question = "Why did the vendor Tidemark walk away from us?"
+    note = "Tidemark cancelled in April because the Polish tax form was missing."
+    assert ask(tmp_path / "one", question, note).confidence == 0.5
+    other = "Tidemark cancelled the dinner because the cook was ill."
+    assert ask(tmp_path / "two", question, note, other).content is None
+
+
+def test_one_of_several_figures_is_not_given(tmp_path: Path) -> None:
+    result = ask(
+        tmp_path,
+        "How much does the insurer Brandvold pay us for the lamps?",
+        "Brandvold wants 2 forms, 14 photos and the number 5521 of the pallet.",
+    )
+    assert result.content is None

@@ -1,0 +1,39 @@
+"""Beside an unsure answer the closest memories are given, too: three at most, and none beside a sure answer."""
+
+from __future__ import annotations
+
+import pytest
+from recall_memories import block, fill
+
+from rlm_mem.models.scripted import ScriptedLLM
+from rlm_mem.recall import RecallOperation, RecallResult
+from rlm_mem.store.core.chunk_store import ChunkStore
+
+
+def ask(store: ChunkStore, confidence: float) -> RecallResult:
+    city = fill(store)["city"]
+    for town in ("Porto", "Braga", "Faro", "Evora"):
+        store.create_chunk(f"Carla visited {town} and would like to live there.")
+    program = f"FINAL('Lisbon', chunk_ids=[{city!r}], confidence={confidence})"
+    return RecallOperation(store, ScriptedLLM([block(program)])).recall("Where does Carla live?")
+
+
+@pytest.mark.parametrize(("confidence", "count"), [(0.3, 3), (0.6, 3), (0.61, 0), (0.9, 0)])
+def test_an_unsure_answer_has_three_closest_memories_beside_it(
+    store: ChunkStore, confidence: float, count: int
+) -> None:
+    result = ask(store, confidence)
+    assert len(result.closest) == count
+    assert all("Carla" in one.excerpt for one in result.closest)
+    assert {one.chunk_id for one in result.closest}.isdisjoint(result.chunk_ids)
+    assert [one.chunk_id for one in result.sources] == result.chunk_ids
+    assert ("These come closest, too." in str(result)) == (count > 0)
+
+
+def test_closest_memories_come_after_the_sources_within_a_budget(store: ChunkStore) -> None:
+    result = ask(store, 0.3)
+    assert result.within(2_000) == result
+    small = result.within(12)
+    assert small.sources
+    assert len(small.closest) < 3
+    assert not result.within(0).closest
