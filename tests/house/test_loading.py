@@ -73,6 +73,17 @@ def test_a_first_search_loads_neither_archives_nor_locales_nor_loggers(tmp_path:
     assert "numpy.typing" not in loaded, "types of arrays are for type checkers"
 
 
+def test_a_first_search_hardly_collects_garbage_and_keeps_what_the_program_has_set(tmp_path: Path) -> None:
+    opened = (
+        "import gc\ngc.set_threshold(700, 5, 6)\nbefore = gc.get_stats()[0]['collections']\n"
+        f"from rlm_mem import Memory\nmemory = Memory.open({str(tmp_path / 'brain')!r})\n"
+        "memory.search('Where did Dana move the team?')\nmade = gc.get_stats()[0]['collections'] - before\n"
+        "assert gc.get_threshold() == (700, 5, 6) and gc.get_freeze_count() == 0\nassert made < 40, made\n"
+        "memory.close()"
+    )
+    loaded_by(opened)
+
+
 def test_a_command_loads_no_other_commands() -> None:
     loaded = loaded_by("from rlm_mem.cli import main\nassert main(['--brain', 'nowhere', 'tags']) == 1")
     modules = {name for name in loaded if name.startswith("rlm_mem.cli.")}

@@ -212,6 +212,7 @@ def test_an_index_row_takes_few_calls(memory: Memory) -> None:
 
 
 def test_the_count_notices_a_longer_path(memory: Memory) -> None:
+    memory.stats()  # loads what it needs
     short, long = Walk(memory.stats), Walk(lambda: (memory.stats(), memory.tags()))
     assert len(long.functions) > len(short.functions) > 0
     assert long.calls > short.calls

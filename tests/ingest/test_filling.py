@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tests.conftest import Clock
 
-from rlm_mem import Memory
+from rlm_mem import Memory, lazy
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, NotFoundError, RlmMemError
 from rlm_mem.ingest import filling
@@ -422,7 +422,7 @@ def test_garbage_is_collected_more_rarely_until_the_last_of_several_fillings_end
         memory.remember_many([*nested(), ""], progress=look)
     assert gc.get_threshold() == own_threshold
     memory.remember_many(nested(), progress=look)
-    assert seen[-3:] == [filling._COLLECTED] * 3
+    assert seen[-3:] == [lazy._COLLECTED] * 3
     assert gc.get_threshold() == own_threshold
 
 

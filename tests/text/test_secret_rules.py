@@ -137,6 +137,17 @@ def test_each_format_is_found_wherever_it_stands(rule: str, secret: str) -> None
 
 
 @pytest.mark.parametrize(
+    "secret",
+    [
+        "xoxb-" + ALNUM[:10], "sk-" + ALNUM[:16], "AKIA" + "Q7" * 8, "LTAI" + ALNUM[:16], "Bearer " + ALNUM[:16],
+        "x-api-key: " + ALNUM[:8], "token=" + ALNUM[:10], "pwd: " + ALNUM[:10], "a://u:p@h",
+    ],
+)  # fmt: skip
+def test_the_shortest_of_a_format_is_found_among_short_words(secret: str) -> None:
+    assert find_secrets(f"It is {secret} for now.")
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "The token count is 145, tokens: 1,024, max_tokens=4096, token: 42",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import json
 from bisect import bisect_left
 from collections import deque
@@ -11,7 +10,6 @@ from contextlib import contextmanager
 from datetime import datetime
 from itertools import chain, count
 from operator import itemgetter
-from threading import Lock
 from time import monotonic
 from types import MappingProxyType
 from typing import Any, cast
@@ -34,6 +32,7 @@ from rlm_mem.ingest.remember import (
     provenance_of,
     store_text,
 )
+from rlm_mem.lazy import rare_collections
 from rlm_mem.results import Progress
 from rlm_mem.store.core.ahead import LocalTerms, local_terms, segments_ahead
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -66,45 +65,11 @@ _HELD = 64
 _OPTIONS = TextOptions.__annotations__.keys()
 _MOST_KEPT = 10_000
 """Chunks that are kept in memory from one transaction to the next."""
-_COLLECTED = 200_000
-"""Number of new objects that triggers a garbage collection during a filling. With Python's default of 700 there is one
-for every ten texts, which finds nothing, and the larger ones read all that the program has in memory."""
 _NOTHING = '["", null, null]'
 _NONE: Mapping[str, str] = MappingProxyType({})
 _SUMMARY = itemgetter(2)
 _NEW = 1 << 53
 """First number of the chunks of a batch: greater than the numbers of all stored chunks."""
-
-
-class _RareCollections:
-    """During any filling of this process the garbage is collected more rarely; what the program has set comes back."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._fillings = 0
-        self._before = gc.get_threshold()
-
-    def __enter__(self) -> None:
-        with self._lock:
-            if not self._fillings:
-                self._before = gc.get_threshold()
-                if 0 < self._before[0] < _COLLECTED:
-                    gc.set_threshold(_COLLECTED, *self._before[1:])
-            self._fillings += 1
-
-    def __exit__(self, *_: object) -> None:
-        with self._lock:
-            self._fillings -= 1
-            if not self._fillings and gc.get_threshold()[0] == _COLLECTED:  # else it was set meanwhile
-                if not gc.get_freeze_count():
-                    # What was made counts as old from now on: else the next new object would have all of it read, in
-                    # 15 ms for 600 documents.
-                    gc.freeze()
-                    gc.unfreeze()
-                gc.set_threshold(*self._before)
-
-
-_rare_collections = _RareCollections()
 
 
 # --- analysis, which needs no store ----------------------------------------------------------------------------------
@@ -318,7 +283,7 @@ def remember_many(
     for call, what in ((progress, "progress"), (refused, "refused")):
         check_function(call, what)
     filling = _Filling(store, config or store.config, finder, progress, refused, stored)
-    with _rare_collections:
+    with rare_collections:
         for number, (item, found) in enumerate(
             _analysed_ahead(items, filling.settings, 2 * batch, filling.go_on, statements=finder is not None)
         ):

@@ -524,15 +524,6 @@ def sentences(text: str, start: int = 0, end: int | None = None) -> list[tuple[i
     Every character that is not a space lies in exactly one span. Line breaks do not end a sentence here.
     """
     stop = len(text) if end is None else max(start, end)
-    if stop - start > _KEPT_LENGTH or (start and text[start - 1] in _STOP):
-        return list(_sentences.__wrapped__(text, start, stop))
-    spans = _sentences(text[start:stop], 0, stop - start)
-    return [(start + first, start + last) for first, last in spans] if start else list(spans)
-
-
-@lru_cache(maxsize=512)
-def _sentences(text: str, start: int, stop: int) -> tuple[tuple[int, int], ...]:
-    """Cached for the last texts."""
     spans: list[tuple[int, int]] = []
     begin = _space_at(text, start, stop).end()
     for match in (_ASCII_END if text.isascii() else _END).finditer(text, begin, stop):
@@ -545,7 +536,7 @@ def _sentences(text: str, start: int, stop: int) -> tuple[tuple[int, int], ...]:
         last = begin + len(text[begin:stop].rstrip())
         if last > begin:
             spans.append((begin, last))
-    return tuple(spans)
+    return spans
 
 
 def _ends(text: str, mark: int, after: int, begin: int, stop: int) -> bool:
@@ -607,17 +598,16 @@ def units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
 @lru_cache(maxsize=512)
 def _units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
     """Cached for the last paragraphs: cutting, type detection, the index and the statements read each in turn."""
-    found = _sentences.__wrapped__
     if not _LINE_BREAK.search(text, start, end):
-        return found(text, start, end)
+        return tuple(sentences(text, start, end))
     lines = [
         span for match in _LINE.finditer(text, start, end) if (span := _trim(text, *match.span())) is not None
     ]
     if len(lines) > 1:
         wrapped = sum(text[first].islower() for first, _ in lines[1:])
         if wrapped * 5 <= len(lines) - 1:
-            return tuple(span for line in lines for span in found(text, *line))
-    return found(text, start, end)
+            return tuple(span for line in lines for span in sentences(text, *line))
+    return tuple(sentences(text, start, end))
 
 
 def pieces(text: str, start: int, end: int, limit: int) -> list[tuple[int, int]]:

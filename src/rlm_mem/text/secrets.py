@@ -44,18 +44,25 @@ REDACTED = "[redacted]"
 _MAX_DEPTH = 40  # levels; the store refuses data nested deeper than 32
 _PRIVATE_KEY = "private-key"
 _TITLES = {rule.name: rule.title for rule in (*KEY_RULES, *PII_RULES)} | {_PRIVATE_KEY: "a private key"}
-_FIRST = ("key", "token", "secret", "passw", "pwd", "credential", "_", "-", ":", ".", "=")
-"""Parts of most anchors: if a text lacks a part, the anchors that contain it are not looked for."""
+_NAMES = ("key", "token", "secret", "passw", "pwd", "credential", "://")
+"""Parts of the anchors of secrets that may be short, since a name or an address shows them: if a text lacks a part, the
+anchors that contain it are not looked for."""
+_UNBROKEN = 15
+"""Characters without a space that every other secret has at least. Ordinary text has no such word, and its anchors need
+not be looked for."""
 
 
 @cache
 def _anchors(kind: str) -> Sequence[tuple[str, Sequence[tuple[str, bool, int]]]]:
-    """For each part to look for first: its anchors, whether each is sought in lower-case text, and its rule's place."""
+    """For each part to look for first: its anchors, whether each is sought in lower-case text, and its rule's place.
+
+    The anchors of keys that are no names have the part "": they are looked for if the text has a long word.
+    """
     table: dict[str, list[tuple[str, bool, int]]] = {}
     for number, rule in enumerate(KEY_RULES if kind == KEY else PII_RULES):
         caseless = bool(rule.flags & re.IGNORECASE)
         for anchor in rule.anchors:
-            first = next((one for one in _FIRST if one in anchor), "")
+            first = next((one for one in _NAMES if one in anchor), "")
             table.setdefault(first, []).append((anchor, caseless, number))
     return tuple(table.items())
 
@@ -101,9 +108,10 @@ def find_secrets(text: str, *, keys: bool = True, pii: bool = True) -> list[Foun
 
 def _by_rules(text: str, rules: tuple[SecretRule, ...]) -> list[FoundSecret]:
     lowered = text.lower()
+    is_long = rules is PII_RULES or max(map(len, text.split()), default=0) >= _UNBROKEN
     present = set()
     for first, anchors in _anchors(rules[0].kind):
-        if first in lowered:
+        if first in lowered and (first or is_long):
             for anchor, caseless, number in anchors:  # a plain loop: this runs for every text
                 if anchor in (lowered if caseless else text):
                     present.add(number)
