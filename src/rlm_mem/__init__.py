@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.repl_session import REPLSession
     from rlm_mem.recall.trajectory import Outcome, SubCall, Trajectory, TrajectoryInfo
     from rlm_mem.results import Checkpoint, Event, Hud, Stats
-    from rlm_mem.search.api import Hit
+    from rlm_mem.search.ranking import Hit
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.integrity import Repair
     from rlm_mem.store.core.lookup import Filters

@@ -12,7 +12,8 @@ from tests.conftest import Clock
 from rlm_mem.chunk import Chunk
 from rlm_mem.errors import InvalidChunkId, InvalidLink
 from rlm_mem.ingest.filling import remember_many
-from rlm_mem.ingest.remember import AutoLinker, add_manual_link, remember
+from rlm_mem.ingest.linking import AutoLinker, add_manual_link
+from rlm_mem.ingest.remember import remember
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 

@@ -12,7 +12,8 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.errors import MaxIterationsError, SandboxViolation, TimeoutError
 from rlm_mem.ingest.chunking import ChunkingEngine, ChunkResult
-from rlm_mem.ingest.remember import AutoLinker, RememberOperation, add_manual_link
+from rlm_mem.ingest.linking import AutoLinker, add_manual_link
+from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.interchange.export import export_to_markdown
 from rlm_mem.interchange.importing import import_from_markdown
 from rlm_mem.persona.library import load_personality, load_slider

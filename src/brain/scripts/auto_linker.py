@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from rlm_mem.ingest.remember import AutoLinker, add_manual_link
+from rlm_mem.ingest.linking import AutoLinker, add_manual_link
 
 __all__ = ["AutoLinker", "add_manual_link"]

@@ -20,8 +20,6 @@ from rlm_mem.text.secrets import Screened, screen
 from rlm_mem.text.segments import headings_at
 from rlm_mem.text.tokens import count_many, count_tokens
 
-__all__ = ["AnalysedText", "ChunkResult", "ChunkingEngine", "analyse", "detect_content_type", "states_choice"]
-
 _UNITS_PER_TARGET = 10  # units in a chunk of target size, approximately
 _UNITS_PER_CHUNK = 32  # most units in a chunk, approximately: bounds the time
 _ATTEMPTS = 4

@@ -20,8 +20,6 @@ from rlm_mem.text import blocks as structure
 from rlm_mem.text.blocks import Block, blocks, pieces, units
 from rlm_mem.text.tokens import count_many
 
-__all__ = ["CutCosts", "Cuts", "Sizes", "find_cuts", "pack"]
-
 
 @dataclass(frozen=True)
 class CutCosts:

@@ -40,9 +40,8 @@ from rlm_mem.store.core.records import Summary, index_key, summary_of, surroundi
 from rlm_mem.store.local.workers import called, can_fork
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import get_analyser
-from rlm_mem.text.statements import Stated, statements_in
-
-__all__ = ["BATCH", "BatchIndex", "analyse_texts", "remember_many"]
+from rlm_mem.text.stated import Stated
+from rlm_mem.text.statements import statements_in
 
 BATCH = 500
 """Most texts of one transaction, unless another number is given."""

@@ -18,8 +18,6 @@ from rlm_mem.config import IngestConfig
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.records import Summary
 
-__all__ = ["AutoLinker", "KeptIndex", "LinkIndex", "add_manual_link", "has_own_time", "of_one_stream"]
-
 _STEP = 0.9  # strength of the next nearest chunk, relative to the one before
 _TAGS_ASKED = 16  # tags of a new chunk that are looked up
 _TAGGED = 32  # newest chunks of each tag that are compared

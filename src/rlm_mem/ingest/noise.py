@@ -17,8 +17,6 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import Repair
 
-__all__ = ["noise_of", "noisy_links", "prune_links"]
-
 _RANKS = [0.9**rank for rank in range(64)]  # strengths by rank, in all versions
 _LOT = 200
 

@@ -26,28 +26,13 @@ from rlm_mem.chunk.types import ORIGIN_OF_SOURCE, Ttl, amount, rank
 from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InvalidChunk, RlmMemError
 from rlm_mem.ingest.chunking import AnalysedText, ChunkResult, analyse
-from rlm_mem.ingest.linking import AutoLinker, KeptIndex, add_manual_link
+from rlm_mem.ingest.linking import AutoLinker, KeptIndex
 from rlm_mem.results import Progress
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.writer import given_fields
 from rlm_mem.telemetry import ObservedOperation, count, observed
 from rlm_mem.text.secrets import Screened, SecretsFound, screen_data
-from rlm_mem.text.statements import Stated
-
-__all__ = [
-    "AnalysedText",
-    "AutoLinker",
-    "Progress",
-    "RememberOperation",
-    "RememberResult",
-    "When",
-    "add_manual_link",
-    "analyse",
-    "provenance_of",
-    "remember",
-    "store_piece",
-]
-
+from rlm_mem.text.stated import Stated
 
 When = str | date | Callable[[int], "str | date | None"]
 """A time, or a function from a character position of the text to the time when that was said."""

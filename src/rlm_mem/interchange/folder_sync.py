@@ -23,7 +23,8 @@ from rlm_mem.chunk import (
 )
 from rlm_mem.errors import InputError
 from rlm_mem.ingest.filling import BatchIndex
-from rlm_mem.ingest.remember import AutoLinker, store_piece
+from rlm_mem.ingest.linking import AutoLinker
+from rlm_mem.ingest.remember import store_piece
 from rlm_mem.interchange.documents import (
     AnalysedDocument,
     DocumentReader,

@@ -24,8 +24,6 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import day_words, moments
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["Candidate", "candidates", "compared", "may_be_person"]
-
 _LESS = re.compile(
     r"\b(?:cheaper|cheapest|less|lower|lowest|smaller|smallest|shorter|shortest|fewer|fewest|slower|younger|earlier|lighter)\b",
     re.IGNORECASE,

@@ -21,8 +21,6 @@ from rlm_mem.offline.passages import Passage, Reading, Sentence, Word
 from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
 from rlm_mem.offline.question import Question
 
-__all__ = ["follow"]
-
 _MAX_STATEMENTS = 1_000
 _MAX_ABOUT = 60  # statements about one thing
 _MAX_ASKED = 60  # words of the question

@@ -20,8 +20,6 @@ from rlm_mem.offline.pieces import piece, reason_after
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import PARTS
 
-__all__ = ["closest", "told_by_nearest"]
-
 _MOST = 5
 """Number of closest memories that are returned if no passage clearly answers."""
 _AT_LEAST = 3

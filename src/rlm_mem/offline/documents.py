@@ -10,8 +10,6 @@ from rlm_mem.offline.everyday import stem_of
 from rlm_mem.offline.passages import Passage, Sentence
 from rlm_mem.offline.question import Question
 
-__all__ = ["named_documents", "same_name"]
-
 _NEAR = 0.6
 """A document counts as named if it has at least this share of the weight of the document that is named best."""
 _LEAST_LETTERS = 5

@@ -13,16 +13,6 @@ from functools import lru_cache
 from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = [
-    "NUMBER",
-    "RELATIONS",
-    "Relation",
-    "degree",
-    "same_words",
-    "stem_of",
-    "value_pattern",
-]
-
 # Words of a question, each with the words that answer it.
 _SAME = """
 choose pick select decide decision settle opt adopt agree

@@ -17,8 +17,6 @@ from rlm_mem.offline.pieces import bag, overlap, trimmed
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import Weights
 
-__all__ = ["READ_FULLY", "Examined", "examine"]
-
 READ_FULLY = 6
 """Number of best passages that are read word by word; of the others only authors and words count."""
 

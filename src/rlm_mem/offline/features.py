@@ -28,16 +28,6 @@ from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
 
-__all__ = [
-    "PassageSigns",
-    "lags_behind",
-    "mentions",
-    "passage_signs",
-    "same_person",
-    "with_unspoken_names",
-    "signals",
-]
-
 _FIRST_PERSON = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
 _SECOND_PERSON = frozenset({"you", "your", "yours", "yourself", "you're", "you've"})
 _FEELING = word_set(

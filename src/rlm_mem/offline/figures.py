@@ -10,8 +10,6 @@ from rlm_mem.offline.passages import Passage, Sentence, Word
 from rlm_mem.offline.phrases import FUNCTION_WORDS, TIME, word_set
 from rlm_mem.offline.question import Question
 
-__all__ = ["is_about_other_figure", "subject_numbers"]
-
 _FIGURE = re.compile(r"[^\W\d_]{0,3}\d{1,9}(?:\.\d{1,4})*")
 _YEAR = re.compile(r"(?:1[89]|20)\d\d")
 _COUNTING = word_set(

@@ -13,8 +13,6 @@ from rlm_mem.offline.pieces import MEASURED, PAST, is_named_figure, piece, reaso
 from rlm_mem.offline.question import Question
 from rlm_mem.text.dates import find_dates
 
-__all__ = ["fit_of", "has_form", "is_wrong_kind", "share_needed"]
-
 _WHAT_TIME = re.compile(r"\b(?:what|which) time\b(?! of)", re.IGNORECASE)
 _CLOCK = re.compile(
     r"\b\d{1,2}[:.]\d{2}\b|\b\d{1,2}\s?[ap]\.?m\b|\bo['’]?clock\b|\b(?:noon|midday|midnight)\b"

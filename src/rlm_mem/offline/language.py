@@ -18,8 +18,6 @@ from rlm_mem.offline.phrases import word_set
 from rlm_mem.text.analysis import Analyser, get_analyser
 from rlm_mem.text.stopwords import stop_words
 
-__all__ = ["about_equal", "analyser_of", "foreign_terms", "is_foreign", "language_of", "quote"]
-
 _LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
 _SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
 _WORD = re.compile(r"\w+")

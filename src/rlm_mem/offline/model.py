@@ -30,18 +30,6 @@ from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.segments import split_segments
 
-__all__ = [
-    "OfflineLLM",
-    "READ_PROMPT",
-    "describe",
-    "fallback_program",
-    "first_program",
-    "given_passages",
-    "other_words",
-    "second_program",
-]
-
-
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
 """The prompt with which a program calls the reader. Its context has ``question``; ``passages``; ``more``, the passages
 of searches in other words, whose scores cannot be compared with those of ``passages``; and ``wider``, further passages

@@ -23,8 +23,6 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["is_notes", "matched_share", "read_note", "read_notes"]
-
 _LABELS = word_set(
     """
     note notes decision decided todo fact facts preference preferences reminder update summary context rule warning

@@ -17,8 +17,6 @@ from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
 from rlm_mem.offline.question import Question
 from rlm_mem.text.clauses import NUMBERS
 
-__all__ = ["ASKING", "is_derivation", "numbered_lines", "read_numbered"]
-
 _LINE = re.compile(r"^[ \t]{0,20}(?P<number>\d{1,9})[.):][ \t]{1,20}(?P<text>\S[^\n]{0,600})$", re.MULTILINE)
 _MIN_STATEMENTS = 3
 """Least number of numbered statements in the passages: one line with a number is not a list."""

@@ -9,9 +9,6 @@ from functools import cached_property
 
 from rlm_mem.text.analysis import PARTS, get_analyser
 
-__all__ = ["Passage", "Reading", "Sentence", "Word", "heading_stems", "split_sentences", "unwrapped"]
-
-
 _WORD = re.compile(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
 _SENTENCE = re.compile(
     r"[^.!?\n]*(?:(?:[.!?](?=\w)|(?:(?<=\b(?:Mr|Ms|Dr|St))|(?<=\bMrs)|(?<=\bProf)|(?<=\b[A-HJ-Z])(?=.[ ][A-Z]))\.)"

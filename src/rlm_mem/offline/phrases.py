@@ -4,32 +4,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = [
-    "AGED",
-    "AUXILIARIES",
-    "BECAUSE",
-    "CONDITION",
-    "CONJUNCTIONS",
-    "CUT",
-    "DETERMINERS",
-    "FUNCTION_WORDS",
-    "LASTS",
-    "LOOSE",
-    "NOT_PLACES",
-    "NO_PERSON",
-    "OFTEN",
-    "PATH",
-    "PLACE",
-    "PREPOSITIONS",
-    "PRONOUNS",
-    "REASON_FOLLOWS",
-    "ROLE",
-    "SO",
-    "TIME",
-    "TITLED",
-    "word_set",
-]
-
 
 def word_set(text: str) -> frozenset[str]:
     """The words of a text as a set."""

@@ -35,21 +35,6 @@ from rlm_mem.offline.phrases import (
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
 
-__all__ = [
-    "bag",
-    "overlap",
-    "say_the_same",
-    "tells_nothing",
-    "MEASURED",
-    "PAST",
-    "Piece",
-    "counted_thing",
-    "is_named_figure",
-    "piece",
-    "reason_after",
-    "trimmed",
-]
-
 LONGEST = 45
 """Most words of a whole sentence as an answer; a longer one is cut at a comma or semicolon."""
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from rlm_mem.offline.phrases import word_set
 from rlm_mem.text.analysis import get_analyser
 
-__all__ = ["Question", "analyse_question"]
-
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (kind, re.compile(pattern, re.IGNORECASE))
     for kind, pattern in (

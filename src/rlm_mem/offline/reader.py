@@ -24,9 +24,8 @@ from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
 from rlm_mem.text.retold import POSSIBLE, SURE, exceptions, is_passing, may_end, retelling, tells_of_change
-from rlm_mem.text.statements import Stated, statements_in
-
-__all__ = ["read"]
+from rlm_mem.text.stated import Stated
+from rlm_mem.text.statements import statements_in
 
 _MATCHED, _MATCHED_LEAST, _MATCHED_MOST = 0.8, 0.4, 0.6
 """If a sentence of the passage matches at least this share of the question, the confidence in an answer of exactly the

@@ -10,8 +10,6 @@ from datetime import date, datetime, timedelta
 from rlm_mem.offline.passages import Passage
 from rlm_mem.text.dates import DateMention, find_dates
 
-__all__ = ["Moment", "day_words", "in_asked_year", "moments"]
-
 _WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 _ASKED_YEAR = re.compile(
     r"\b[Ii]n\s(?:the\syear\s|(?:early|mid|late|[A-Z][a-z]{2,8})[\s-])?(1\d{3}|20\d\d)(?=\s*(?:[?.,]|$))"

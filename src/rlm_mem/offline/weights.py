@@ -12,8 +12,6 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 
-__all__ = ["Weights", "correct_probability", "answerable_probability", "load_weights"]
-
 
 @dataclass(frozen=True)
 class Weights:

@@ -9,8 +9,6 @@ from rlm_mem.offline.phrases import FUNCTION_WORDS
 from rlm_mem.offline.pieces import counted_thing
 from rlm_mem.offline.question import Question
 
-__all__ = ["whole_value"]
-
 _BEFORE = 80
 """Characters read before a value; what is read behind it is bounded by the patterns."""
 _LIMIT = re.compile(

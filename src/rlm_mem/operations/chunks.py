@@ -54,7 +54,8 @@ from rlm_mem.operations.types import (
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
-    from rlm_mem.store.core.chunk_store import ChunkStore, Summary
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.records import Summary
     from rlm_mem.text.secrets import Screened
 
 PREFIX = "/api/v1"

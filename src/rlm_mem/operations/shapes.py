@@ -17,7 +17,8 @@ from rlm_mem.recall.outcome import Method, OutcomeWord
 if TYPE_CHECKING:
     from rlm_mem.recall.reason import ReasoningResult
     from rlm_mem.recall.recall import RecallResult
-    from rlm_mem.store.core.chunk_store import ChunkStore, Summary
+    from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.records import Summary
 
 #: Most characters of a chunk's content in the response of a tool.
 _MAX_CONTENT = 20_000

@@ -23,7 +23,8 @@ from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.clauses import CHANGES, ENDS, FAMILIES, FIRST, REPLACES
 from rlm_mem.text.differences import Conflict, differences
 from rlm_mem.text.lasting import is_elsewhere, is_taken_back
-from rlm_mem.text.statements import ME, Stated, statements_in
+from rlm_mem.text.stated import ME, Stated
+from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["CostLine", "costs"]
-
 
 @dataclass(frozen=True)
 class CostLine:

@@ -14,8 +14,6 @@ from rlm_mem.text.blocks import one_line
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["counted_otherwise", "counts_listed"]
-
 _COUNTED = re.compile(r"\bhow many((?: [\w'’-]{1,30}){1,4})", re.IGNORECASE)
 """In a question for a number: the words that say of what."""
 _PAIRS_READ, _MOST_COUNTS = 10, 2

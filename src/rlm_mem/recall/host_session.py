@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Execution", "RecallSession", "recall_session"]
-
 _FINISHED = "FINAL was accepted: the recall has ended."
 _USED_UP = "No further program can be run. Finish with the best supported answer, or with none."
 

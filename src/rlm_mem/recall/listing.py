@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["by_day", "code_last", "common_prefix", "echoes_last", "wishes_listed"]
-
 _ECHO_SHARE = 0.4
 """An assistant's line is a repetition if the user's lines in the chunk have at least this share of its terms."""
 _ECHO_TERMS = 8

@@ -36,23 +36,6 @@ if TYPE_CHECKING:
     from rlm_mem.sandbox.session import SandboxSession
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = [
-    "Loop",
-    "LoopResult",
-    "LoopStep",
-    "ProgramResults",
-    "answer_text",
-    "confidence_of",
-    "error_hint",
-    "existing",
-    "first_ids",
-    "make_step",
-    "output_limit",
-    "run_programs",
-    "supporting",
-]
-
-
 MAX_READ_IDS = 2_000
 """Most ids of read chunks that one step or one run records."""
 

@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.models.base import LLM, Budget, Options, Prompt, Reservation
 
-__all__ = [
-    "AdmittedCall", "ModelCalls", "StoppableModel", "SubModel", "admit", "bounded_reply", "complete", "in_parallel",
-]  # fmt: skip
-
 T = TypeVar("T")
 
 MAX_PARALLEL = 8

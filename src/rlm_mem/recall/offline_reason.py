@@ -14,8 +14,6 @@ from typing import Unpack
 from rlm_mem.chunk import LINK_TYPES
 from rlm_mem.models.base import Completion, Options, Prompt, Usage, as_messages
 
-__all__ = ["LINK_WEIGHTS", "OfflineReasoner", "reason_program"]
-
 LINK_WEIGHTS = {kind.name: kind.weight for kind in LINK_TYPES if kind.weight is not None}
 """Share of a chunk's weight that a link of this type passes on; for types that a user registered it is 0.9."""
 _FOR, _AGAINST = (

@@ -25,16 +25,6 @@ from rlm_mem.sandbox.functions import FUNCTIONS, MODEL_FUNCTIONS
 from rlm_mem.sandbox.idioms import only_reads
 from rlm_mem.sandbox.policy import parse, syntax_error_line
 
-__all__ = [
-    "MAX_REPLY_CHARS",
-    "QuotedProgram",
-    "ShownData",
-    "parsed",
-    "programs_in",
-    "without_definitions",
-]
-
-
 MAX_REPLY_CHARS = 100_000
 """Characters of a reply that are examined, kept and recorded; the rest is cut off."""
 

@@ -35,21 +35,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.records import Summary
 
-__all__ = [
-    "Conversation",
-    "Opening",
-    "SYSTEM_PROMPT",
-    "Turn",
-    "build_opening",
-    "clip",
-    "feedback",
-    "fenced",
-    "instructions",
-    "no_program",
-    "store_figures",
-]
-
-
 _BEFORE = """\
 You answer questions from a long-term memory that you cannot see, by writing Python programs. Every
 reply holds ONE program in a block that starts with ```repl and ends with ```. You are then shown what it

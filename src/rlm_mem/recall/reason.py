@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["REASON_TASK", "ReasonOperation", "ReasoningResult", "ReasoningStep"]
-
 OPERATIONS = ("read", "link", "synthesize")
 
 REASON_TASK = """\

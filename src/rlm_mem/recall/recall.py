@@ -33,19 +33,6 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = [
-    "RecallOperation",
-    "RecallResult",
-    "Source",
-    "Standing",
-    "changed_outside",
-    "described",
-    "log_reading",
-    "recall_result",
-    "source_of",
-    "with_unread",
-]
-
 _BESIDE = 3
 """Most of the closest memories beside an unsure answer."""
 _SHOWN = 5

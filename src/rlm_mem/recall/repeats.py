@@ -8,8 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-__all__ = ["Repeats"]
-
 _KEPT_CHARS = 60_000
 """Most characters of what was shown that are compared with; older ones are forgotten."""
 _LEAST_CHARS, _HEAD_CHARS = 80, 40

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["REPLSession"]
-
 
 class REPLSession(SandboxSession):
     """Runs programs of a model over one store (docs/spec/operations.md, REPLSession).

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from rlm_mem.sandbox.session import SandboxSession
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["Replay", "ReplayStep", "Replayer", "replay"]
-
 _ID = re.compile(r"chunk-[A-Za-z0-9][A-Za-z0-9_-]{0,119}+")
 
 

@@ -15,8 +15,6 @@ import msgspec
 
 from rlm_mem.errors import InputError
 
-__all__ = ["ResultSchema", "check_schema", "check_value"]
-
 MAX_SCHEMA_CHARS = 20_000
 _MAX_DEPTH = 40
 _MAX_CHECKS = 20_000

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from rlm_mem.config import RecallConfig
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["SURE", "HostFunctions", "OnText", "Run", "Runner", "check_query", "limits_from"]
-
 MAX_SUB_SESSIONS = 4
 """Sub-questions of a batch that are answered at the same time."""
 _OFFLINE_SECONDS = 5.0

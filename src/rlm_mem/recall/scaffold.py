@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from rlm_mem.recall.result_schema import ResultSchema
     from rlm_mem.sandbox.session import SandboxSession
 
-__all__ = ["MAX_SEARCHES", "READING_SCHEMA", "ModelReading", "Scaffold", "read_reply"]
-
 MAX_SEARCHES = 3
 """How often passages are looked for in one scaffolded run; the memories that the offline model found count as once."""
 MAX_RETRIES = 2

@@ -46,30 +46,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.brain_files import BrainFiles
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = [
-    "record_recall",
-    "FORMAT",
-    "Outcome",
-    "RecordedLLM",
-    "SubCall",
-    "SubCallRecorder",
-    "Trajectory",
-    "TrajectoryInfo",
-    "TrajectoryRecorder",
-    "error_text",
-    "is_trajectory_id",
-    "list_trajectories",
-    "load_trajectory",
-    "prompt_key",
-    "prune_trajectories",
-    "recent",
-    "stamp",
-    "trajectories",
-    "trajectory_file",
-    "unrecorded",
-]
-
-
 FORMAT = 1
 """Version of the line format, recorded in the first line."""
 FOLDER = "trajectories"

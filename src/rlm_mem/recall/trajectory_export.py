@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["FIELDS", "ExportedRun", "export_trajectories"]
-
 
 class ExportedRun(dict[str, Any]):
     """One run: the fields of :data:`FIELDS` that were chosen, as JSON values."""

@@ -11,8 +11,6 @@ from rlm_mem.chunk.types import is_untrusted
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["UntrustedRemarks"]
-
 _MOST_READ = 2_000
 """Most chunks read by one program that are checked for trust."""
 _NAMED = 10

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlm_mem.text.differences import surest
-from rlm_mem.text.statements import Stated, statements_in
+from rlm_mem.text.stated import Stated
+from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser

@@ -13,8 +13,6 @@ from rlm_mem.lazy import loader
 
 if TYPE_CHECKING:
     from rlm_mem.search.api import (
-        Filters,
-        Hit,
         excerpts,
         hits_within,
         keyword_ids,
@@ -22,6 +20,8 @@ if TYPE_CHECKING:
         ranked_ids,
         search,
     )
+    from rlm_mem.search.ranking import Hit
+    from rlm_mem.store.core.lookup import Filters
 
 __all__ = ["Filters", "Hit", "excerpts", "hits_within", "keyword_ids", "passages", "ranked_ids", "search"]
 

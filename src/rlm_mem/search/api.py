@@ -45,19 +45,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.core.reader import ChunkReader
 
-__all__ = [
-    "Filters",
-    "Hit",
-    "MAX_LIMIT",
-    "excerpts",
-    "hits_within",
-    "keyword_ids",
-    "passages",
-    "ranked_ids",
-    "search",
-]
-
-
 #: Longest snippet in characters; a longer segment is cut around the words that matched.
 LONGEST = 320
 _MARK = "…"

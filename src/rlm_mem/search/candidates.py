@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.search.query import Query
 
-__all__ = ["CandidateSet", "gather", "later_alike"]
-
 #: Segments on each side of a candidate chunk: how many may be results themselves, and how many are read. A segment's
 #: score depends on three to either side.
 NEAR_SEGMENTS = 3

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.joined import JoinedSource
     from rlm_mem.store.core.lookup import CandidateSource, Filters
 
-__all__ = ["gather_both"]
-
 
 def gather_both(source: JoinedSource, query: Query, filters: Filters, limit: int) -> CandidateSet:
     """The candidates of both namespaces as one set; the arguments are those of ``gather``."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["with_marks"]
-
 _MARKED, _COMPARED = 3, 10
 """Number of best hits that are marked with a later note, and of those that may be it."""
 _CHARS = 120

@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["AdjacentSegment", "neighbours_of"]
-
 
 class AdjacentSegment(FrozenRecord, frozen=True):
     """A turn or sentence before or after a hit.

@@ -36,27 +36,6 @@ if TYPE_CHECKING:
 
     Ints = npt.NDArray[np.int64]
 
-__all__ = [
-    "COMPARED",
-    "Hit",
-    "LONGEST_NOTE",
-    "ONE_SIDED",
-    "OtherNote",
-    "Ranked",
-    "Scores",
-    "TALK",
-    "WEIGHTS",
-    "compared_texts",
-    "in_succession",
-    "ranked",
-    "read_as_note",
-    "repetition",
-    "score_chunks",
-    "score_segments",
-    "with_what_holds_first",
-]
-
-
 #: Number of best hits whose texts are compared to find what holds at present.
 COMPARED = 5
 #: Most characters of a note that is compared as a whole; of longer ones the snippet is compared.

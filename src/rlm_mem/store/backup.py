@@ -16,8 +16,6 @@ from rlm_mem.store.core.copying import compare, copy_namespace, store_within
 from rlm_mem.store.core.records import Vacuumed
 from rlm_mem.store.local.restore import RestoreReport, restore_folder
 
-__all__ = ["back_up", "bring_back", "vacuum"]
-
 
 def back_up(
     store: ChunkStore, target: Path, *, only: str | None = None, progress: Progress | None = None

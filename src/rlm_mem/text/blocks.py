@@ -17,8 +17,6 @@ from msgspec.structs import replace
 from rlm_mem.text.layout import TextLine, fences, is_prose, lines_of, tables
 from rlm_mem.text.patterns import late
 
-__all__ = ["Said", "one_line", "said_in"]
-
 HEADING = "heading"
 PARAGRAPH = "paragraph"
 TURN = "turn"

@@ -47,8 +47,6 @@ from rlm_mem.text.stated import ME, UNKNOWN, Stated
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["CALLED_OFF", "SentenceReader"]
-
 _NO_VALUE = DETERMINERS | POSSESSIVES | {"of", "and", "number"}
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
 _PARTS = words("some part parts half most few many several one bit")

@@ -6,8 +6,6 @@ import difflib
 from collections import Counter
 from collections.abc import Sequence
 
-__all__ = ["Opcode", "comparable", "opcodes"]
-
 Opcode = tuple[str, int, int, int, int]
 
 _MAX_PAIRS = 60_000

@@ -10,9 +10,7 @@ from rlm_mem.record import FrozenRecord
 from rlm_mem.text.clauses import DAYS, OTHER, PLACED, REPLACES, words
 from rlm_mem.text.lasting import is_in_force, is_temporary
 from rlm_mem.text.patterns import late
-from rlm_mem.text.statements import ME, UNKNOWN, Stated
-
-__all__ = ["Conflict", "difference", "differences", "surest"]
+from rlm_mem.text.stated import ME, UNKNOWN, Stated
 
 _UNSURE = 0.6
 _NO_LONGER = frozenset(("no longer", "any more", "anymore", "any longer"))

@@ -7,8 +7,6 @@ import re
 from rlm_mem.text.clauses import CHANGES, DAYS, ENDS, MONTHS, REPLACES, TRAVELLED, words
 from rlm_mem.text.patterns import Expressions, late
 
-__all__ = ["CONDITION", "ENDED", "HINTS", "PRESENT"]
-
 ENDED = Expressions(
     (CHANGES | ENDS | REPLACES) - TRAVELLED - words("given gave brought")
     | words(

@@ -28,18 +28,6 @@ from rlm_mem.text.present import ROLES, WORD
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = [
-    "QUOTES",
-    "UNDONE",
-    "is_denied",
-    "is_doubted",
-    "is_elsewhere",
-    "is_in_force",
-    "is_past",
-    "is_taken_back",
-    "is_temporary",
-]
-
 _DAY = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 
 _TEMPORARY = late(

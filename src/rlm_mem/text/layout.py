@@ -9,8 +9,6 @@ from msgspec import Struct
 
 from rlm_mem.text.patterns import late
 
-__all__ = ["TextLine", "fences", "is_prose", "lines_of", "tables"]
-
 
 class TextLine(Struct, gc=False):
     """One line that is not empty."""

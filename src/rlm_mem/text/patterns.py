@@ -9,8 +9,6 @@ import re
 from functools import cached_property, lru_cache
 from typing import Any, cast
 
-__all__ = ["Expressions", "LatePattern", "SignedPattern", "folded", "late"]
-
 
 class LatePattern:
     """Stand-in for a pattern, with its attributes and methods; each is copied from the pattern when first used."""

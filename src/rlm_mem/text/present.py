@@ -13,8 +13,6 @@ from rlm_mem.text.clauses import DETERMINERS, POSSESSIVES, PREPOSITIONS, words
 from rlm_mem.text.patterns import late
 from rlm_mem.text.wording import CORRECTIONS
 
-__all__ = ["LONGEST", "ROLES", "WORD", "PresentQuestion", "is_note", "is_of_the_past", "stems_in"]
-
 LONGEST = 2_000
 """Characters of a text that are read."""
 WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")

@@ -36,22 +36,6 @@ from rlm_mem.text.lasting import QUOTES, UNDONE, is_denied, is_doubted, is_elsew
 from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
-__all__ = [
-    "APART",
-    "DOUBTFUL",
-    "LIKELY",
-    "POSSIBLE",
-    "SURE",
-    "WEIGHTS",
-    "best_sentence",
-    "exceptions",
-    "is_passing",
-    "may_end",
-    "retelling",
-    "signs",
-    "tells_of_change",
-]
-
 SURE, LIKELY, POSSIBLE = 1.5, -0.65, -2.0
 """The odds, in nats, above which a later note counts as the answer, ranks first, and an answer gives both notes."""
 WEIGHTS: dict[str, float] = {

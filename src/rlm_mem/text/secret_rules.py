@@ -14,8 +14,6 @@ from functools import cached_property
 from rlm_mem.record import FrozenRecord
 from rlm_mem.text.patterns import late
 
-__all__ = ["KEY", "KEY_RULES", "PII", "PII_RULES", "PRIVATE_KEY_EDGE", "SecretRule"]
-
 KEY = "key"
 PII = "pii"
 

@@ -26,19 +26,6 @@ from rlm_mem.text.secret_rules import (
     SecretRule,
 )
 
-__all__ = [
-    "REDACTED",
-    "FoundSecret",
-    "Screened",
-    "SecretsFound",
-    "find_secrets",
-    "hide",
-    "log_secrets",
-    "redact",
-    "screen",
-    "screen_data",
-]
-
 REDACTED = "[redacted]"
 
 _MAX_DEPTH = 40  # levels; the store refuses data nested deeper than 32

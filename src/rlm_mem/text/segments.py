@@ -16,8 +16,6 @@ from rlm_mem.text import blocks as structure
 from rlm_mem.text.blocks import Block, blocks, pieces, units
 from rlm_mem.text.patterns import late
 
-__all__ = ["Headings", "Segment", "SegmentKind", "headings_at", "split_segments"]
-
 SegmentKind = Literal["turn", "sentence", "code", "item", "heading"]
 
 # Sizes in characters.

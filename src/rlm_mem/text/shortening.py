@@ -19,8 +19,6 @@ from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-__all__ = ["Shortener"]
-
 _MOST_CHARS = 3_000
 """Characters of a text that are read."""
 _MOST_CLAUSES = 60

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-__all__ = ["ME", "UNKNOWN", "Stated"]
-
 ME = "me"
 """The topic of a speaker without a name: "I", "my", "we", "our"."""
 UNKNOWN = "?"

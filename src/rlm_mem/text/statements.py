@@ -58,7 +58,7 @@ from rlm_mem.text.clauses import (
     without_news,
     words,
 )
-from rlm_mem.text.stated import ME, UNKNOWN, Stated
+from rlm_mem.text.stated import ME, Stated
 from rlm_mem.text.wording import (
     CORRECTIONS,
     LABELS,
@@ -75,8 +75,6 @@ from rlm_mem.text.wording import (
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
-
-__all__ = ["ME", "UNKNOWN", "Stated", "statements_in"]
 
 LONGEST = 400  # characters; a longer sentence is not read
 _FRAGMENT = (

@@ -11,8 +11,6 @@ import re
 
 from rlm_mem.text.blocks import sentences
 
-__all__ = ["is_conditional", "standing_wishes"]
-
 _LEAD = r"(?:(?:also|and|but|so|ok(?:ay)?|well|oh|hey|btw|by the way|one more thing|note|remember)[,:]?\s++){0,2}+"
 _POLITE = r"(?:please|kindly|bitte|por favor|per favore|s'il (?:te|vous) pla[iî]t)"
 _NOT_A_WISH = (

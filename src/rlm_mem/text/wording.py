@@ -26,20 +26,6 @@ from rlm_mem.text.clauses import (
 )
 from rlm_mem.text.patterns import late
 
-__all__ = [
-    "CORRECTIONS",
-    "LABELS",
-    "QUOTES",
-    "USERS",
-    "WORDED",
-    "field_of",
-    "in_plain_verbs",
-    "is_field",
-    "is_quoted",
-    "without_aside",
-    "without_lead",
-]
-
 CORRECTIONS = frozenset(("correction", "update", "updated", "corrected", "edit", "changed", "change", "news"))
 """Labels of a text that corrects or updates an earlier one."""
 LABELS = frozenset(

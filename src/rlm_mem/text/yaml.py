@@ -14,17 +14,6 @@ from rlm_mem.chunk import format_time
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
 
-__all__ = [
-    "MAX_CHARACTERS",
-    "MAX_DEPTH",
-    "BadYaml",
-    "load",
-    "plain_fields",
-    "plain_reader",
-    "round_trip",
-    "written",
-]
-
 MAX_CHARACTERS = 50_000
 """Most characters of YAML that are read; the library takes up to 20 microseconds for each."""
 MAX_DEPTH = 64

@@ -18,8 +18,6 @@ from rlm_mem.store.core.records import AUTHOR_PREFIX, encode_segments
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import AnalysedSegment
 
-__all__ = ["AHEAD", "WAIT", "Ahead", "LocalTerms", "local_terms", "segments_ahead", "texts_of"]
-
 _HEAD, _PER_SEGMENT, _AUTHOR, _LENGTH = 3, 6, 2, 4  # layout of a segment blob, in words (store.core.records)
 
 

@@ -36,8 +36,6 @@ if TYPE_CHECKING:
         Version,
     )
 
-__all__ = ["Backend", "IndexQueries", "Progress", "WriteTransaction"]
-
 _T = TypeVar("_T")
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.store.core.backend import Backend
 
-__all__ = ["open_backend"]
-
 _FOLDER = "rlm_mem.store.local.local_backend:LocalBackend"
 _BUILT_IN = dict.fromkeys(("postgresql", "postgres"), "rlm_mem.store.postgres.backend:PostgresBackend")
 

@@ -24,8 +24,6 @@ from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 
-__all__ = ["FORMAT", "BackupInfo", "Packer", "packing", "read_backup"]
-
 FORMAT = 1
 _HEAD = "rlm-mem-backup.json"
 _MANIFEST = "manifest.jsonl"

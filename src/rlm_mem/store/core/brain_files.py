@@ -23,28 +23,6 @@ from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO, ChangeNotes, ChangeRecord, Edit, WriteTransaction
 from rlm_mem.store.core.files import Signature
 
-__all__ = [
-    "FOLDERS",
-    "JOURNAL",
-    "LEDGER",
-    "OF_BRAIN",
-    "OF_STORE",
-    "RECORDS",
-    "BrainFiles",
-    "Folder",
-    "checked_name",
-    "folder_of",
-    "name_at",
-    "namespace_in",
-    "namespace_of_run",
-    "note_former",
-    "own_lines",
-    "owned_by",
-    "parse_event",
-    "place_of",
-    "recording",
-]
-
 JOURNAL = "log/continuum.jsonl"
 """Every change of tiered memories; in a brain folder one file for all namespaces (see ``own_lines``)."""
 LEDGER = "imports/ledger.jsonl"

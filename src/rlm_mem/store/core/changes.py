@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.store.core.records import ChunkRow
 
-__all__ = [
-    "TRANSITIONS",
-    "UNDO",
-    "ChangeNotes",
-    "ChangeRecord",
-    "Edit",
-    "WriteTransaction",
-    "name_namespaces",
-    "utc_now",
-]
-
 TRANSITIONS = "archive/transitions"
 """Records of changes of tier: kept until the archive is emptied."""
 UNDO = "archive/undo"

@@ -29,7 +29,7 @@ from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError, StorageEr
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store.core.reader import ChunkReader
-from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, ListFilter, Summary, SyncReport, Version
+from rlm_mem.store.core.records import ListFilter, SyncReport
 from rlm_mem.store.core.writer import (
     check_complete,
     check_links,
@@ -45,16 +45,6 @@ from rlm_mem.text.secrets import Screened, log_secrets, screen, screen_data
 _LOT = 200
 
 _logger = logger("rlm_mem.store")
-
-__all__ = [
-    "ChunkStore",
-    "ConversationInfo",
-    "LinkedChunk",
-    "Summary",
-    "Version",
-    "init_storage",
-    "open_store",
-]
 
 
 def init_storage(base_path: str | Path) -> ChunkStore:

@@ -11,8 +11,6 @@ from rlm_mem.errors import InvalidLink
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-__all__ = ["MAX_CYCLE_DEPTH", "ORDERED_LINKS", "find_cycle", "refuse_circles"]
-
 #: Link types that express an order (of time, derivation or replacement), which a circle contradicts. The others (shared
 #: tags, same conversation, similarity) are symmetric by nature.
 ORDERED_LINKS = ("follows", "derived_from", SUPERSEDES)

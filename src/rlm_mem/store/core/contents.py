@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.records import ChunkState
 
-__all__ = ["NamespaceReader", "NamespaceWriter", "digest_of"]
-
 _PAGE = 500
 _EVENTS = 1_000
 _ANY_REVISION = 2**31 - 1

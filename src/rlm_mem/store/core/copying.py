@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.records import ChunkState
 
-__all__ = ["CopyReport", "Difference", "back_up_copies", "compare", "copy_namespace", "store_within"]
-
-
 _MOST_DIFFERENCES = 1_000
 
 

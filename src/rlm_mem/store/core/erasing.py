@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from rlm_mem.results import Progress
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["ErasureReport", "Fingerprint", "erase", "read_report", "verify_erasure"]
-
 MARK = "system/erasing.json"
 _REMAINING = (
     "backups and exports that were made before",

@@ -21,25 +21,6 @@ from rlm_mem.errors import StorageError, StoreFull, StoreReadOnly
 if TYPE_CHECKING:
     from _typeshed import StrPath
 
-__all__ = [
-    "NO_SIGNATURE",
-    "Signature",
-    "append_at",
-    "is_json_file",
-    "link_or_copy",
-    "make_folder",
-    "names_below",
-    "publish",
-    "read_signed",
-    "remove",
-    "signature",
-    "sync_files",
-    "sync_folder",
-    "translate",
-    "write_atomic",
-    "write_temp",
-]
-
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_HARD_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from rlm_mem.record import FrozenRecord
 
-__all__ = ["CODES", "Finding"]
-
 #: Every code, what it means, and what `repair` does about it.
 CODES: dict[str, tuple[str, str]] = {
     "unreadable-file": (

@@ -22,16 +22,6 @@ from rlm_mem.telemetry import observed
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = [
-    "Repair",
-    "Replacements",
-    "check",
-    "repair",
-    "wrong_fields",
-    "wrong_replacement",
-    "wrong_values",
-]
-
 _logger = logger("rlm_mem.store")
 
 _MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.core.reader import Listing, MoreFilters
 
-__all__ = ["JoinedSource", "JoinedStore"]
-
 _LOT = 200
 _SUMMED = (
     "chunk_count", "total_tokens", "storage_size_mb", "archived_count", "tags", "conversations", "links",

@@ -25,18 +25,6 @@ if TYPE_CHECKING:
     Floats: TypeAlias = npt.NDArray[np.float64]
     Bools: TypeAlias = npt.NDArray[np.bool_]
 
-__all__ = [
-    "BM25_B",
-    "BM25_K1",
-    "WEIGHED",
-    "CandidateSource",
-    "ChunkRows",
-    "CorpusStatistics",
-    "Filters",
-    "Held",
-    "Neighbourhood",
-]
-
 #: BM25 parameters of both stages: term saturation and length correction (tuned on dialogue memories).
 BM25_K1 = 0.9
 BM25_B = 0.4

@@ -78,8 +78,6 @@ if TYPE_CHECKING:
         trust: str | None
 
 
-__all__ = ["ChunkReader"]
-
 _LOT = 200
 _Answer = TypeVar("_Answer")
 

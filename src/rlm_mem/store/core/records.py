@@ -39,49 +39,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.text.analysis import AnalysedSegment
 
-__all__ = [
-    "ACTIVE",
-    "ARCHIVED",
-    "AUTHOR_PREFIX",
-    "COMPONENT",
-    "ChunkRow",
-    "ChunkState",
-    "ConversationInfo",
-    "DecodedSegments",
-    "DocumentTerms",
-    "Encode",
-    "IndexEntry",
-    "LinkedChunk",
-    "ListFilter",
-    "ReadBuffer",
-    "Reads",
-    "StoreStatus",
-    "Summary",
-    "SyncReport",
-    "TIER_TAG",
-    "Vacuumed",
-    "Version",
-    "after",
-    "as_of_time",
-    "audit_line",
-    "decode_many",
-    "document_terms",
-    "encode_content",
-    "encode_segments",
-    "entry_of",
-    "page",
-    "query_time",
-    "reliability",
-    "repeated_prefix",
-    "standing",
-    "strongest",
-    "surroundings",
-    "tier_of",
-    "time_range",
-    "totals_of",
-]
-
-
 #: Most characters that are indexed of a path, and of all surroundings of a chunk.
 _MOST_OF_PATH = 200
 _MOST_AROUND = 400

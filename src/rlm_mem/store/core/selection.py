@@ -30,30 +30,6 @@ if TYPE_CHECKING:
     Scores = npt.NDArray[np.float32]
     Frequencies = npt.NDArray[np.uint8]
 
-__all__ = [
-    "CorpusLengths",
-    "ConversationLine",
-    "LEAST",
-    "MOST",
-    "OPENING",
-    "Scorer",
-    "TermPostings",
-    "added",
-    "best",
-    "changed_at",
-    "contained",
-    "distinct",
-    "held_in",
-    "kth",
-    "places",
-    "scorers",
-    "top",
-    "union",
-    "walked",
-    "weighed",
-]
-
-
 #: First score of a chunk that must not be returned: too low for any sum of term scores to make up for.
 _OUT = np.float32(-1e30)
 #: Bounds are compared with a little slack, since sums of 32-bit numbers are rounded.

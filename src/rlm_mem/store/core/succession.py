@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 
     Find = Callable[[str], Chunk | None]
 
-__all__ = ["as_it_was", "ended", "held", "released", "replacement", "replacing_nothing", "successions"]
-
 #: Most replacements that are followed to find a circle.
 _STEPS = 1_000
 

@@ -18,8 +18,6 @@ from rlm_mem.store.core.records import ACTIVE
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["LoggedChange", "changes_in_force", "logged_changes", "record_of", "undo_change"]
-
 _CHANGES = frozenset(
     {
         "create",

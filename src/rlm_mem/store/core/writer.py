@@ -43,16 +43,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.backend import Backend
     from rlm_mem.store.core.changes import WriteTransaction
 
-__all__ = [
-    "Writer",
-    "check_complete",
-    "check_links",
-    "given_fields",
-    "revise_chunk",
-    "screened_chunk",
-    "tokens_of",
-]
-
 _TIMES = (
     "created_at", "modified_at", "accessed_at", "occurred_at", "valid_from", "valid_to", "expires_at",
 )  # fmt: skip

@@ -16,8 +16,6 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.core.files import make_folder
 
-__all__ = ["EventLog"]
-
 _audit_logger = logger("rlm_mem.audit")
 _TAIL_BYTES = 262_144
 """Size of the end of a month's file that ``latest`` reads: some thousand lines."""

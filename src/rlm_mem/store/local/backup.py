@@ -28,9 +28,6 @@ from rlm_mem.text.secrets import find_secrets, hide
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["STAGING", "back_up_folder"]
-
-
 STAGING = ".backup-"
 """Prefix of the name of the folder with the hard links of a backup being made."""
 _UNKNOWN = files.Signature(-1, -1, -1)

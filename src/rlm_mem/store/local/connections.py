@@ -26,8 +26,6 @@ from rlm_mem.errors import CorruptStore, StoreClosed
 from rlm_mem.store.core import files
 from rlm_mem.store.local import schema
 
-__all__ = ["Connections", "DamagedSnapshot", "UnsyncedMark", "healed", "in_turn"]
-
 _CLOSED = -1  # no inode
 _ATTEMPTS = 3
 

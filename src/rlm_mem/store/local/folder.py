@@ -35,18 +35,6 @@ from rlm_mem.store.core.changes import WriteTransaction, utc_now
 from rlm_mem.store.core.files import Signature, make_folder
 from rlm_mem.store.core.records import ARCHIVED, Version
 
-__all__ = [
-    "FileTransaction",
-    "Layout",
-    "LocalBrainFiles",
-    "chunk_in",
-    "REDO_SUFFIX",
-    "former_versions",
-    "read_chunk_file",
-    "read_version_file",
-]
-
-
 _logger = logger("rlm_mem.store")
 
 REDO_SUFFIX = ".redo"

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.local.folder import Layout
     from rlm_mem.store.local.local_index import FolderBackend
 
-__all__ = ["check_folder", "mend_folder"]
-
 
 def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress | None) -> list[Finding]:
     """Look at every file, every link and the whole index; ``progress`` is called with (files looked at, in all)."""

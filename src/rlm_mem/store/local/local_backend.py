@@ -48,8 +48,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.findings import Finding
 
-__all__ = ["LocalBackend"]
-
 _logger = logger("rlm_mem.store")
 
 

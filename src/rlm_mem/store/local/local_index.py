@@ -34,13 +34,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.records import ChunkRow
     from rlm_mem.store.local.postings import PostingsIndex
 
-__all__ = [
-    "FolderBackend",
-    "LocalIndex",
-    "NamespacePostings",
-]
-
-
 _logger = logger("rlm_mem.store")
 
 _NAMED = 3  # most unreadable files that opening names

@@ -62,15 +62,6 @@ if TYPE_CHECKING:
     Floats = npt.NDArray[np.float64]
     Bools = npt.NDArray[np.bool_]
 
-__all__ = [
-    "LocalSource",
-    "admitted_slots",
-    "around",
-    "best_match",
-    "in_order",
-]
-
-
 _OUT = np.float32(-1e30)
 
 

@@ -47,8 +47,6 @@ from rlm_mem.store.local.snapshot_build import make_snapshot
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["PostingsIndex", "folder_lock"]
-
 _Written = Callable[[int], None]
 """Called with the number of chunks written so far."""
 

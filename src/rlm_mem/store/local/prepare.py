@@ -19,8 +19,6 @@ from rlm_mem.store.core.records import IndexEntry, entry_of, index_key
 from rlm_mem.store.local.folder import chunk_in
 from rlm_mem.store.local.workers import called
 
-__all__ = ["ExaminedFile", "Prepared", "examined", "in_order_of_making", "prepare", "prepared"]
-
 _VERSIONS = "archive/versions/"
 
 _CREATED = (

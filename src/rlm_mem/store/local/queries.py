@@ -31,21 +31,6 @@ from rlm_mem.store.core.records import (
 from rlm_mem.store.local.connections import Connections, healed
 from rlm_mem.store.local.schema import NORMALISED, since_created
 
-__all__ = [
-    "CurrentSnapshot",
-    "Queries",
-    "find_row",
-    "find_rows",
-    "last_change",
-    "merge_is_due",
-    "most_pending",
-    "publish_snapshot",
-    "read_state",
-    "row_at_path",
-    "snapshot_folder",
-]
-
-
 #: A snapshot is rebuilt when more chunks than this, plus one in `_SHARE` of its own, were altered since.
 _FEW = 500
 _SHARE = 50

@@ -20,19 +20,6 @@ from rlm_mem.store.core import files
 from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 
-__all__ = [
-    "Appending",
-    "Naming",
-    "RedoRecord",
-    "abandon",
-    "erased",
-    "finish",
-    "forget",
-    "publish",
-    "way_back",
-    "write",
-]
-
 _logger = logger("rlm_mem.store")
 _ABANDONED = ".abandoned"
 _GONE, _ERASED = ".gone", ".erased"

@@ -20,9 +20,6 @@ from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
 
-__all__ = ["RestoreReport", "restore_folder"]
-
-
 _BLOCK = 1 << 20
 
 

@@ -20,8 +20,6 @@ from rlm_mem.store.core.records import ACTIVE, ChunkRow, Encode, IndexEntry, ent
 from rlm_mem.store.local.connections import Connections
 from rlm_mem.store.local.schema import NORMALISED
 
-__all__ = ["LocalRowWriter", "ThreadRows"]
-
 _MOST_KEPT = 500_000
 """Maximum number of cached rows of one table: the dictionary of a large store need not fit in memory."""
 _Key = TypeVar("_Key", str, tuple[int, str])

@@ -10,22 +10,6 @@ from typing import Any
 
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnly
 
-__all__ = [
-    "INDEX_VERSION",
-    "NORMALISED",
-    "SUMS",
-    "analysis_changed",
-    "connect",
-    "in_pages",
-    "is_damage",
-    "migrate",
-    "newer_version",
-    "shows_damage",
-    "since_created",
-    "sqlite_error",
-    "translated",
-]
-
 # Link targets and types are long and would be repeated in many rows, so these refer to them by number.
 _LINKS = """
 CREATE TABLE link_targets(target INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL);

@@ -37,26 +37,6 @@ if TYPE_CHECKING:
 
     Array = npt.NDArray[Any]
 
-__all__ = [
-    "ArrayWriter",
-    "Columns",
-    "Delta",
-    "FileArray",
-    "LocalTermPostings",
-    "NO_CONVERSATION",
-    "Snapshot",
-    "View",
-    "columns_of",
-    "empty_delta",
-    "empty_snapshot",
-    "load_rows",
-    "open_snapshot",
-    "save_snapshot",
-    "select_docs",
-    "term_list",
-]
-
-
 #: Conversation number of a chunk that belongs to none.
 NO_CONVERSATION = -1
 

@@ -21,8 +21,6 @@ from rlm_mem.store.local.snapshot import NO_CONVERSATION, ArrayWriter, Columns, 
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["make_snapshot"]
-
 Progress = Callable[[int], None]
 
 _SLAB = 8_000_000  # postings put in order at a time

@@ -32,16 +32,6 @@ from rlm_mem.store.local.transaction import RACY_NS, Transaction
 if TYPE_CHECKING:
     from rlm_mem.store.local.prepare import Prepared
 
-__all__ = [
-    "changed_folders",
-    "drop_unused_terms",
-    "emptied",
-    "fold_reads",
-    "holds_nothing_of",
-    "sync_folders",
-    "unsaved_reads",
-]
-
 _logger = logger("rlm_mem.store")
 
 

@@ -41,8 +41,6 @@ from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.rows import LocalRowWriter
 from rlm_mem.store.local.schema import sqlite_error
 
-__all__ = ["RACY_NS", "Transaction"]
-
 _logger = logger("rlm_mem.store")
 
 #: Folder times move in ticks of a few milliseconds: a time this young may hide a second change in the same tick.

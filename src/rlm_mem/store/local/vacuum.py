@@ -13,8 +13,6 @@ from rlm_mem.store.local import schema
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import read_state
 
-__all__ = ["vacuum_folder"]
-
 
 def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vacuumed:
     """Merge the deltas into the postings, remove unused snapshots and damaged indexes, and pack the SQLite index.

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from rlm_mem.store.local.folder import Layout
 
-__all__ = ["status_of", "write_views"]
-
 _BLOCK = 1 << 18
 
 

@@ -34,8 +34,6 @@ import msgspec
 from rlm_mem import own_process
 from rlm_mem.store.core.ahead import WAIT
 
-__all__ = ["called", "can_fork", "serve"]
-
 _logger = logging.getLogger("rlm_mem.store")
 
 _MOST = 8  # the writing process cannot keep up with more

@@ -10,8 +10,6 @@ import msgspec
 from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.postgres.schema import namespace_key
 
-__all__ = ["event_statement", "latest", "plain", "read"]
-
 # Numbers of lines are drawn by a separate statement and passed on in a setting of the transaction, so that the tables
 # are written in the same round trip, and on a cluster the coordinator draws the numbers, not a worker.
 _DRAW = (

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-__all__ = ["PostgresBackend"]
-
 _logger = logging.getLogger("rlm_mem.store")
 _audit = logging.getLogger("rlm_mem.audit")
 

@@ -13,8 +13,6 @@ from rlm_mem.store.core.records import decode_many, document_terms
 from rlm_mem.store.core.selection import changed_at, contained
 from rlm_mem.store.postgres.parts import Lists, pairs
 
-__all__ = ["IndexDifference", "Indexed", "added", "changes_of", "replaced", "summed"]
-
 Ints = npt.NDArray[np.int64]
 Figures = npt.NDArray[np.uint32]
 

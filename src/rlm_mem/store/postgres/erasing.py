@@ -13,8 +13,6 @@ from rlm_mem.store.postgres.schema import TABLES, namespace_key
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
 
-__all__ = ["drop_unused", "rewrite_events", "stored_rows"]
-
 _PAGE = 500
 
 

@@ -14,8 +14,6 @@ from rlm_mem.errors import (
     StoreReadOnly,
 )
 
-__all__ = ["PERMANENT", "is_lost", "is_worker_lost", "refused", "translated"]
-
 #: Parts of messages about a refused connection that a retry cannot change, with the remedy for each.
 PERMANENT = {
     "password authentication failed": "check user and password of the DSN (PGPASSWORD and ~/.pgpass work too)",

@@ -22,8 +22,6 @@ from rlm_mem.store.postgres.schema import namespace_key
 if TYPE_CHECKING:
     from rlm_mem.store.core.changes import WriteTransaction
 
-__all__ = ["TRAJECTORIES", "Database", "PostgresFiles", "damaged_files"]
-
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
 TRAJECTORIES = "trajectories"

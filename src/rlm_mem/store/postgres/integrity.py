@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
     from rlm_mem.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["check_database", "chunk_in", "mend_rows"]
-
 _PAGE = 200
 
 Rows = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]

@@ -38,8 +38,6 @@ from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pai
 from rlm_mem.store.postgres.term_lists import KeptLists, PostgresTermPostings, Rows, TermLists
 from rlm_mem.store.postgres.values import is_storable, shown, stored
 
-__all__ = ["PostgresSource", "SearchCache", "SearchCaches"]
-
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]

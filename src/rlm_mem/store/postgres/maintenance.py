@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
     from rlm_mem.store.postgres.transaction import PostgresTransaction
 
-__all__ = ["DERIVED", "rebuild", "refresh_statistics", "vacuum_tables"]
-
 _logger = logging.getLogger(__name__)
 
 #: Tables that a rebuild empties first; numbers of terms and conversations are never reused.

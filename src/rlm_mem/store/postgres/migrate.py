@@ -14,8 +14,6 @@ from rlm_mem.store.postgres.failures import translated
 from rlm_mem.store.postgres.pool import Pool
 from rlm_mem.store.postgres.schema import LOCAL_TABLES, MIGRATIONS, SCHEMA_VERSION, SET_ON_WORKERS, TABLES
 
-__all__ = ["OLDEST_SERVER", "opened"]
-
 #: The oldest major version of the server.
 OLDEST_SERVER = 15
 

@@ -9,8 +9,6 @@ from rlm_mem.store.core.lookup import Neighbourhood
 from rlm_mem.store.core.selection import MOST, OPENING, changed_at, contained, distinct, union, walked
 from rlm_mem.store.postgres.term_lists import Rows
 
-__all__ = ["around"]
-
 Ints = npt.NDArray[np.int64]
 
 #: Places left between chunks when the rows between them are unknown: more than any walk covers.

@@ -19,18 +19,6 @@ import numpy.typing as npt
 from rlm_mem.errors import CorruptStore
 from rlm_mem.store.core.selection import changed_at
 
-__all__ = [
-    "CONVERSATION_TERMS",
-    "PART",
-    "POSTINGS",
-    "Lists",
-    "PartTable",
-    "joined",
-    "lists_of",
-    "pairs",
-    "regrouped",
-]
-
 Ints = npt.NDArray[np.int64]
 
 #: Maximum number of entries in a part.

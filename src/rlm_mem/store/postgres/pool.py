@@ -24,8 +24,6 @@ from rlm_mem.errors import InvalidConfig, StorageError, StoreClosed, StoreLocked
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, refused, translated
 from rlm_mem.store.postgres.values import ListDumper
 
-__all__ = ["Pool", "undo"]
-
 _T = TypeVar("_T")
 
 #: How long an idle connection is kept (seconds): servers, poolers and firewalls drop them without notice.

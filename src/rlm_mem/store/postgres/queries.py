@@ -19,8 +19,6 @@ from rlm_mem.store.postgres.audit import plain
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.values import shown, stored
 
-__all__ = ["PostgresQueries", "Rows"]
-
 Rows = Callable[[str, str, Sequence[object]], list[tuple[Any, ...]]]
 """Maps a namespace, a statement and its values to rows, whichever database holds the namespace; sees open writes."""
 

@@ -15,8 +15,6 @@ from rlm_mem.store.postgres.schema import namespace_key
 if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
 
-__all__ = ["ReadCounts", "touching"]
-
 _logger = logging.getLogger("rlm_mem.store")
 
 _LOCK_WAIT = 5.0  # seconds

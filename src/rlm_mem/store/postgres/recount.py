@@ -20,8 +20,6 @@ from rlm_mem.store.postgres.changes import IndexDifference, Indexed, changes_of
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, POSTINGS, Lists, PartTable, lists_of, regrouped
 from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor
 
-__all__ = ["Recount", "recount"]
-
 Ints = npt.NDArray[np.int64]
 Figures = npt.NDArray[np.uint32]
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.store.postgres.pool import Pool
 
-__all__ = ["Routes"]
-
 #: How long a reader reuses the place of a namespace after a lookup (seconds); writers check it under the lock.
 _TRUSTED = 1.0
 _HOPS = 8

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.terms import Question, TermIndex
     from rlm_mem.text.analysis import AnalysedSegment
 
-__all__ = ["FIND", "Analyse", "PostgresRowWriter", "VersionRecord"]
-
 Analyse = Callable[[str, int, str], "Sequence[AnalysedSegment]"]
 """Maps content, the length of its repeated prefix and its surroundings to segments."""
 

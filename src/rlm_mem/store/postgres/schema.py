@@ -12,16 +12,6 @@ import hashlib
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = [
-    "LOCAL_TABLES",
-    "MIGRATIONS",
-    "SCHEMA_VERSION",
-    "SET_ON_WORKERS",
-    "TABLES",
-    "Head",
-    "namespace_key",
-]
-
 SET_ON_WORKERS = "SET LOCAL citus.propagate_set_commands = 'local'"
 """Makes the ``SET LOCAL`` statements that follow in a transaction apply on the workers of a cluster, too."""
 

@@ -27,9 +27,6 @@ from rlm_mem.store.postgres.transaction import PostgresTransaction
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-__all__ = ["MoveReport", "Shard", "assign", "move_namespace", "purge_moved", "shards"]
-
-
 #: Most passes of a move before writers have to wait: each copies what was written during the previous one.
 _PASSES = 5
 #: With at most this many changes, the rest is copied while writers wait: a fraction of a second.

@@ -13,8 +13,6 @@ import numpy.typing as npt
 from rlm_mem.store.core.selection import places
 from rlm_mem.store.postgres.parts import POSTINGS, Lists, joined, lists_of, pairs
 
-__all__ = ["KeptLists", "Rows", "PostgresTermPostings", "TermLists"]
-
 Ints = npt.NDArray[np.int64]
 Slots = npt.NDArray[np.int32]
 Frequencies = npt.NDArray[np.uint8]

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.schema import Head
     from rlm_mem.text.analysis import AnalysedSegment
 
-__all__ = ["Question", "TermIndex"]
-
 Ints = npt.NDArray[np.int64]
 
 Question = tuple[str, Sequence[object], Callable[[list[tuple[Any, ...]]], None]]

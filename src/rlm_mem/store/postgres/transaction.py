@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from rlm_mem.store.postgres.pool import Pool
     from rlm_mem.store.postgres.terms import Question
 
-__all__ = ["Moved", "PostgresTransaction"]
-
 _LOCK = f"SELECT {Head.columns()} FROM rlm_mem.namespaces WHERE ns = %s FOR NO KEY UPDATE"
 #: Without a table: otherwise a worker of a cluster would answer with its own number.
 _NUMBER = "SELECT pg_current_xact_id()::text"

@@ -15,8 +15,6 @@ from psycopg.types import array
 
 from rlm_mem.store.core.lookup import has_surrogate
 
-__all__ = ["Blobs", "Integers", "ListDumper", "array_cursor", "is_storable", "shown", "stored"]
-
 _MARK, _NUL = "\x01", "\x02"
 _MARKED = re.compile(f"{_MARK}(.)", re.DOTALL)
 _ONE_DIMENSION = 1
