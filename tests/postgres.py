@@ -384,7 +384,16 @@ class GivenServer:
     def drop_database(self, name: str) -> None:
         """Remove a database, whoever still uses it, everywhere."""
         for host, port, _ in self._nodes or [(self._given.get("host"), self.port, True)]:
-            self.ask({"host": host, "port": port}, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            until(partial(self._dropped, {"host": host, "port": port}, name), f"the end of {name}", every=0.2)
+
+    def _dropped(self, node: Mapping[str, object], name: str) -> bool:
+        import psycopg
+
+        try:
+            self.ask(node, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        except psycopg.errors.ObjectInUse:  # a busy server has not ended every session yet
+            return False
+        return True
 
 
 def with_children(parent: int) -> list[int]:
