@@ -15,8 +15,8 @@ import signal
 import socket
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping
-from functools import cache
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -191,12 +191,8 @@ class Server:
 
     def kill(self) -> None:
         """SIGKILL to every process of the server, as when the machine loses power."""
-        pids = self.processes()
-        for pid in pids:  # the parent first: it would start them again
-            with contextlib.suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGKILL)
+        kill_all(self.processes())
         self._let_go()
-        until(lambda: not any(alive(pid) for pid in pids), "the end of the server")
 
     def stop(self) -> None:
         """Stop at once, keeping the folder."""
@@ -291,11 +287,7 @@ class Server:
             parent = self.pid()
         except (FileNotFoundError, IndexError):
             return []
-        if not alive(parent):
-            return []
-        rows = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], check=True, capture_output=True, text=True)
-        pairs = [tuple(map(int, line.split())) for line in rows.stdout.splitlines()]
-        return [parent, *(pid for pid, above in pairs if above == parent)]
+        return with_children(parent) if alive(parent) else []
 
     def log(self) -> str:
         """What the server has said."""
@@ -347,11 +339,12 @@ class GivenServer:
 
     def sql(self, statement: str, *values: object, database: str | None = None) -> list[tuple[object, ...]]:
         """Run a statement as the superuser, in a transaction of its own."""
-        return self._ask({}, statement, *values, database=database)
+        return self.ask({}, statement, *values, database=database)
 
-    def _ask(
-        self, node: dict[str, object], statement: str, *values: object, database: str | None = None
+    def ask(
+        self, node: Mapping[str, object], statement: str, *values: object, database: str | None = None
     ) -> list[tuple[object, ...]]:
+        """The same on another server of the cluster: host and port."""
         import psycopg
 
         there = {**self._given, **node, **({"dbname": database} if database else {})}
@@ -366,21 +359,56 @@ class GivenServer:
             return
         for host, port, _ in self._nodes:
             node = {"host": host, "port": port}
-            self._ask(node, f"CREATE DATABASE {name} {options}")
-            self._ask(node, "CREATE EXTENSION citus", database=name)
+            self.ask(node, f"CREATE DATABASE {name} {options}")
+            self.ask(node, "CREATE EXTENSION citus", database=name)
         self.sql(f"ALTER DATABASE {name} SET citus.shard_count = 4")
         for host, port, coordinates in self._nodes:
             add = "citus_set_coordinator_host" if coordinates else "citus_add_node"
-            self.sql(f"SELECT {add}(%s, %s)", host, port, database=name)
+            until(partial(self._added, add, host, port, name), f"the server at port {port}", every=0.2)
         # A superuser has to make the role known in each database, before it makes tables there.
         self.sql(f"CREATE TABLE known(n int); ALTER TABLE known OWNER TO {USER}", database=name)
         self.sql("SELECT create_reference_table('known')", database=name)
         self.sql("DROP TABLE known", database=name)
 
+    def _added(self, add: str, host: object, port: object, database: str) -> bool:
+        import psycopg
+
+        try:
+            self.sql(f"SELECT {add}(%s, %s)", host, port, database=database)
+        except (
+            psycopg.errors.InternalError_
+        ):  # another worker of the run does the same, and both write to the roles
+            return False
+        return True
+
     def drop_database(self, name: str) -> None:
         """Remove a database, whoever still uses it, everywhere."""
         for host, port, _ in self._nodes or [(self._given.get("host"), self.port, True)]:
-            self._ask({"host": host, "port": port}, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+            until(partial(self._dropped, {"host": host, "port": port}, name), f"the end of {name}", every=0.2)
+
+    def _dropped(self, node: Mapping[str, object], name: str) -> bool:
+        import psycopg
+
+        try:
+            self.ask(node, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        except psycopg.errors.ObjectInUse:  # a busy server has not ended every session yet
+            return False
+        return True
+
+
+def with_children(parent: int) -> list[int]:
+    """A process and those that it started, the parent first."""
+    rows = subprocess.run(["ps", "-A", "-o", "pid=,ppid="], check=True, capture_output=True, text=True)
+    pairs = [tuple(map(int, line.split())) for line in rows.stdout.splitlines()]
+    return [parent, *(pid for pid, above in pairs if above == parent)]
+
+
+def kill_all(pids: Sequence[int]) -> None:
+    """SIGKILL to processes, a parent first, since it would start the others again; returns when they are gone."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    until(lambda: not any(alive(pid) for pid in pids), "the end of the processes")
 
 
 def alive(pid: int) -> bool:
@@ -407,8 +435,20 @@ class Databases:
         self._made: list[str] = []
         self._connections: dict[str, psycopg.Connection[Any]] = {}
         self._prefix = f"rlm_test_{os.getpid()}_" if isinstance(server, GivenServer) else "brain"
-        if not server.sql("SELECT 1 FROM pg_roles WHERE rolname = %s", USER):
-            server.sql(f"CREATE ROLE {USER} LOGIN PASSWORD '{PASSWORD}'")
+        self._make_role()
+
+    def _make_role(self) -> None:
+        import psycopg
+
+        def there() -> bool:
+            return bool(self.server.sql("SELECT 1 FROM pg_roles WHERE rolname = %s", USER))
+
+        if not there():
+            try:
+                self.server.sql(f"CREATE ROLE {USER} LOGIN PASSWORD '{PASSWORD}'")
+            except psycopg.Error:
+                if not there():  # else another worker of the run was quicker
+                    raise
 
     @contextlib.contextmanager
     def lend(self) -> Iterator[str]:
@@ -421,8 +461,8 @@ class Databases:
     def make(self) -> str:
         """A new database, even without tables, owned by the ordinary user; its name."""
         name = f"{self._prefix}{len(self._made) + 1}"
+        self._made.append(name)  # first: what a failure leaves is removed, and its name is not used again
         self.server.create_database(name, f"OWNER {USER} TEMPLATE template0 STRATEGY wal_log")
-        self._made.append(name)
         return name
 
     def drop(self, name: str) -> None:

@@ -91,6 +91,7 @@ ALL = (
 
 #: Files of benchmarks/ that can be run but are not benchmarks.
 NO_BENCHMARKS = {
+    "cluster": "kills the servers of a cluster, which has to be named",
     "ranking_fit": "fits the weights of ranking",
     "diary_fit": "fits the weights of the order of later notes",
     "offline_fit": "fits the tables of the offline model",

@@ -15,4 +15,4 @@ fi
 export RLM_TEST_DSN=$1
 shift
 if [ $# = 0 ]; then set -- tests; fi
-exec "${PYTHON:-.venv/bin/python}" -m pytest -q -p no:cacheprovider -k "postgres and not pgbouncer and not failover" "$@"
+exec "${PYTHON:-.venv/bin/python}" -m pytest -q -p no:cacheprovider -k "(postgres or shards or copying or round_trips) and not pgbouncer and not failover" "$@"

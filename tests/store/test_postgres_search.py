@@ -48,11 +48,11 @@ class Setback(Exception):
 class Both:
     """The same store twice, one in files and one in PostgreSQL, written alike at the same moments."""
 
-    def __init__(self, folder: Path, dsn: str, rng: random.Random) -> None:
+    def __init__(self, folder: Path, dsn: str, rng: random.Random, namespace: str = "default") -> None:
         self.now = START
         self.rng = rng
-        self.local = ChunkStore(folder / "memory", clock=lambda: self.now)
-        self.far = ChunkStore(dsn, clock=lambda: self.now)
+        self.local = ChunkStore(folder / "memory", namespace=namespace, clock=lambda: self.now)
+        self.far = ChunkStore(dsn, namespace=namespace, clock=lambda: self.now)
         self.stores = (self.local, self.far)
         self.active: list[str] = []
         self.archived: list[str] = []
@@ -629,9 +629,9 @@ def round_trips(opened: Sequence[Any], record: Path, work: Callable[[], object])
         work()
         for connection in opened:
             connection.pgconn.untrace()
-    lines = record.read_text(errors="replace").splitlines()
-    sides = "".join(line.split("\t")[1] for line in lines if line.count("\t") > 1)
-    return len(sides.replace("B", " ").split())
+    lines = [line.split("\t") for line in record.read_text(errors="replace").splitlines()]
+    # The last message of each, however many pieces the statements before it were sent in.
+    return sum(line[1] == "F" and line[3].split()[0] in ("Query", "Sync") for line in lines if len(line) > 3)
 
 
 def noted_connections(monkeypatch: pytest.MonkeyPatch) -> list[Any]:

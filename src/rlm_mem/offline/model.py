@@ -68,7 +68,7 @@ _SECOND = """\
 more = passages({queries}, limit=16)
 wider = []  # only for the closest memories
 if stats()["chunk_count"] <= 40:  # a small memory is read whole
-    more += [read_chunk(one["id"]) for one in timeline(limit=40)]
+    more += all_chunks(limit=40)
 else:
     wider = passages(question, limit=50)
 for name in reading["documents"]:  # what the question names is looked through

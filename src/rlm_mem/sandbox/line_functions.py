@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.records import LinkedChunk
 
 MAX_QUERY_CHARS = 10_000
 _MAX_DATE_CHARS = 200
@@ -417,14 +418,16 @@ class LineFunctions:
                 # The score for the first text is kept: scores for two texts cannot be compared.
                 found.setdefault((hit.chunk_id, start), (line, end, hit))
         best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2].score))[:wanted]
-        links = self._links(list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_CLOSE], read)
+        close = list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_CLOSE]
+        linked = {one: self._store.linked(one, direction="both", limit=MAX_FOLLOWED) for one in close}
+        links = self._links(linked, read)
         shown = [
             self._passage(line, start, end, float(hit.score), near, read if number < _CLOSE else None)
             | {"links": links.get(chunk_id, [])}
             | ({} if hit.later_note is None else {"later_note": asdict(hit.later_note)})
             for number, ((chunk_id, start), (line, end, hit)) in enumerate(best)
         ]
-        return shown + self._followed(shown, links, read)
+        return shown + self._followed(shown, linked, read)
 
     def instructions(self, limit: Any = 50) -> list[dict[str, Any]]:
         """Standing wishes of the user, newest first."""
@@ -525,9 +528,11 @@ class LineFunctions:
             **outside(chunk.metadata.origin, chunk.metadata.trust),
         }
 
-    def _links(self, chunk_ids: list[str], read: dict[str, Chunk]) -> dict[str, list[dict[str, Any]]]:
-        """The links of each chunk, strongest first."""
-        linked = {one: self._store.linked(one, direction="both", limit=_MAX_LINKS) for one in chunk_ids}
+    def _links(
+        self, linked: dict[str, list[LinkedChunk]], read: dict[str, Chunk]
+    ) -> dict[str, list[dict[str, Any]]]:
+        """The strongest links of each chunk."""
+        linked = {one: links[:_MAX_LINKS] for one, links in linked.items()}
         others = self._read_once((link.chunk_id for links in linked.values() for link in links), read)
         return {
             chunk_id: [
@@ -544,17 +549,20 @@ class LineFunctions:
         }
 
     def _followed(
-        self, shown: list[dict[str, Any]], links: dict[str, list[dict[str, Any]]], read: dict[str, Chunk]
+        self, shown: list[dict[str, Any]], linked: dict[str, list[LinkedChunk]], read: dict[str, Chunk]
     ) -> list[dict[str, Any]]:
         """Passages of the chunks that replaced, contradict, elaborate or support the best three chunks."""
         followed: dict[str, float] = {}
-        for chunk_id in list(links)[:_FOLLOWED_FROM]:
+        for chunk_id in list(linked)[:_FOLLOWED_FROM]:
             own = [one for one in shown if one["chunk_id"] == chunk_id]
             score = max(one["score"] for one in own) - _FOLLOWED_LESS
             others = [own[0]["superseded_by"]]
+            all_known = len(linked[chunk_id]) < MAX_FOLLOWED // 2  # not half, since some may not be shown
             for kind in _FOLLOWED:
-                linked = self._store.linked(chunk_id, kind, direction="both", limit=MAX_FOLLOWED)
-                others += [link.chunk_id for link in linked]
+                of_kind = linked[chunk_id]
+                if not all_known:
+                    of_kind = self._store.linked(chunk_id, kind, direction="both", limit=MAX_FOLLOWED)
+                others += [link.chunk_id for link in of_kind if link.type == kind]
             for other in others:
                 if other and all(one["chunk_id"] != other for one in shown):
                     followed.setdefault(other, score)

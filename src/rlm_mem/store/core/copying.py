@@ -23,6 +23,7 @@ from rlm_mem.store.core import files as on_disk
 from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
+from rlm_mem.store.core.records import ACTIVE
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.backup_archive import BackupInfo
@@ -177,7 +178,9 @@ def _copy_chunks(
     if not states:
         return
     chunks = source.chunks([state.id for state in states])
-    with target.transaction():
+    with target.transaction() as transaction:
+        active = [chunks[state.id] for state in states if state.status == ACTIVE and state.id in chunks]
+        transaction.expect(active)
         for state in states:
             chunk = chunks.get(state.id)
             if chunk is None:

@@ -507,7 +507,8 @@ class ChunkReader:
         earlier, later = self.backend.queries.neighbours(
             self.namespace, check_chunk_id(chunk_id), page(before, "before"), page(after, "after")
         )
-        return self._those_shown(earlier, str), self._those_shown(later, str)
+        shown = set(self._those_shown([*earlier, *later], str))
+        return [one for one in earlier if one in shown], [one for one in later if one in shown]
 
     # --- figures ----------------------------------------------------------------------------------------
 

@@ -31,6 +31,17 @@ _JOINED = (
     " LEFT JOIN rlm_mem.conversations v ON v.ns = %s AND v.conversation = c.conversation"
     " LEFT JOIN rlm_mem.reads r ON r.ns = %s AND r.doc = c.doc"
 )
+_LINKS = {
+    "out": "SELECT t.id, l.type, l.strength, 'out', l.reasoning, l.created_at FROM rlm_mem.chunks s"
+    " JOIN rlm_mem.links l ON l.ns = %s AND l.doc = s.doc"
+    " JOIN rlm_mem.chunks t ON t.ns = %s AND t.id = l.dst_id AND t.status = 0"
+    " WHERE s.ns = %s AND s.id = %s AND s.status = 0",
+    "in": "SELECT s.id, l.type, l.strength, 'in', l.reasoning, l.created_at FROM rlm_mem.links l"
+    " JOIN rlm_mem.chunks s ON s.ns = %s AND s.doc = l.doc AND s.status = 0"
+    " JOIN rlm_mem.chunks t ON t.ns = %s AND t.id = l.dst_id"
+    " WHERE l.ns = %s AND l.dst_id = %s",
+}
+_STRONGEST = " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT %s::bigint"
 _CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = %s)"
 
 
@@ -258,37 +269,18 @@ class PostgresQueries:
         self, namespace: str, chunk_id: str, *, link_type: str | None, direction: str, limit: int
     ) -> list[LinkedChunk]:
         """Links of a chunk to and from active chunks of its namespace, strongest then newest."""
-        found: list[LinkedChunk] = []
-        if direction in ("out", "both"):
-            found += self._links(
-                "SELECT t.id, l.type, l.strength, 'out', l.reasoning, l.created_at FROM rlm_mem.chunks s"
-                " JOIN rlm_mem.links l ON l.ns = %s AND l.doc = s.doc"
-                " JOIN rlm_mem.chunks t ON t.ns = %s AND t.id = l.dst_id AND t.status = 0"
-                " WHERE s.ns = %s AND s.id = %s AND s.status = 0",
-                namespace, chunk_id, link_type, limit,
-            )  # fmt: skip
-        if direction in ("in", "both"):
-            found += self._links(
-                "SELECT s.id, l.type, l.strength, 'in', l.reasoning, l.created_at FROM rlm_mem.links l"
-                " JOIN rlm_mem.chunks s ON s.ns = %s AND s.doc = l.doc AND s.status = 0"
-                " JOIN rlm_mem.chunks t ON t.ns = %s AND t.id = l.dst_id"
-                " WHERE l.ns = %s AND l.dst_id = %s",
-                namespace, chunk_id, link_type, limit,
-            )  # fmt: skip
-        return strongest(found)[:limit]
-
-    def _links(
-        self, query: str, namespace: str, chunk_id: str, link_type: str | None, limit: int
-    ) -> list[LinkedChunk]:
         ns = namespace_key(namespace)
-        values: tuple[object, ...] = (ns, ns, ns, chunk_id)
-        if link_type is not None:
-            query, values = f"{query} AND l.type = %s", (*values, plain(link_type))
-        query += " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT %s::bigint"
-        return [
+        ways: list[str] = []
+        values: list[object] = []
+        for way in _LINKS if direction == "both" else (direction,):
+            of_type = "" if link_type is None else " AND l.type = %s"
+            ways.append(f"({_LINKS[way]}{of_type}{_STRONGEST})")
+            values += [ns, ns, ns, chunk_id, *([] if link_type is None else [plain(link_type)]), limit]
+        found = [
             LinkedChunk(*(*row[:4], None if row[4] is None else bytes(row[4]).decode(), row[5]))
-            for row in self._rows(namespace, query, (*values, limit))
+            for row in self._rows(namespace, " UNION ALL ".join(ways), values)
         ]
+        return strongest(found)[:limit]
 
     def neighbours(
         self, namespace: str, chunk_id: str, before: int, after: int

@@ -41,6 +41,14 @@ FIND = (
     " ON r.ns = %s AND r.doc = c.doc WHERE c.ns = %s AND c.id = %s"
 )
 
+_FORMER = (
+    "SELECT c.doc, c.status, c.conversation, c.type, c.tokens, c.size, c.revision, c.content_hash, c.length,"
+    " c.segment_count, b.segments, b.body, v.id FROM rlm_mem.chunks c"
+    " LEFT JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
+    " LEFT JOIN rlm_mem.conversations v ON v.ns = %s AND v.conversation = c.conversation"
+    " WHERE c.ns = %s AND c.id = %s"
+)
+
 _SET = ", ".join(f"{name.strip()} = %s" for name in _CHUNK_COLUMNS.split(",")[3:])
 
 
@@ -305,16 +313,14 @@ class PostgresRowWriter:
             return None
         if chunk_id in self._chunks:
             self.send()
-        found = self._rows(
-            "SELECT c.doc, c.status, c.conversation, c.type, c.tokens, c.size, c.revision, c.content_hash, c.length,"
-            " c.segment_count, b.segments, b.body FROM rlm_mem.chunks c LEFT JOIN rlm_mem.bodies b"
-            " ON b.ns = %s AND b.doc = c.doc WHERE c.ns = %s AND c.id = %s",
-            (self.head.ns, self.head.ns, chunk_id),
-        )
+        ns = self.head.ns
+        found = self._rows(_FORMER, (ns, ns, ns, chunk_id))
         if not found:
             self._missing.add(chunk_id)
             return None
-        *columns, segments, body = found[0]
+        *columns, segments, body, conversation_id = found[0]
+        if conversation_id is not None:  # where the chunk most likely stays
+            self._conversations[conversation_id] = columns[2]
         return VersionRecord(*(*columns, segments or b"", body or ""))
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:

@@ -1,0 +1,73 @@
+"""How often each operation waits for the database: what a distant server, or a cluster, costs it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
+
+from rlm_mem import Memory  # noqa: E402 - below what may skip the module
+from rlm_mem.store.core.chunk_store import ChunkStore  # noqa: E402
+from rlm_mem.store.core.copying import compare, copy_namespace  # noqa: E402
+from rlm_mem.store.postgres import routes  # noqa: E402
+from tests.store.test_postgres_search import noted_connections, round_trips  # noqa: E402
+
+
+@pytest.fixture
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sequence[Any]]:
+    """The connections that are opened from now on; where a namespace lies is looked up once, not once a second."""
+    monkeypatch.setattr(routes, "_TRUSTED", 3600.0)
+    return noted_connections(monkeypatch)
+
+
+def test_each_operation_takes_few_round_trips(opened: Sequence[Any], dsn: str, tmp_path: Path) -> None:
+    with Memory.open(dsn) as memory:
+        for number in range(40):
+            text = f"The supplier moved the delivery of bracket{number} to week {number}."
+            memory.remember(text, conversation_id=f"c{number % 4}", tags=["parts"])
+        store = memory.store
+        ids = store.list_chunks()
+        question = "To which week was the delivery of bracket7 moved?"
+        operations: dict[str, Callable[[int], object]] = {
+            "get": lambda turn: memory.get(ids[turn]),
+            "list": lambda turn: store.list_chunks(tags=["parts"], limit=10 + turn),
+            "search": lambda turn: memory.search(question),
+            "recall": lambda turn: memory.recall(question),
+            "link": lambda turn: store.add_link(ids[turn], ids[9], "supports"),
+            "update": lambda turn: store.update_chunk(ids[turn], tags=["moved"]),
+            "rewrite": lambda turn: store.update_chunk(ids[turn], content=f"It comes when it comes: {turn}."),
+            "archive": lambda turn: store.delete_chunk(ids[turn]),
+            "restore": lambda turn: store.restore_chunk(ids[turn]),
+            "erase": lambda turn: store.delete_chunk(ids[turn], permanent=True),
+            "consolidate": lambda turn: memory.continuum.consolidate(dry_run=True),
+        }
+        taken = {}
+        for name, operation in operations.items():
+            operation(0)  # which may read what is kept from then on
+            taken[name] = round_trips(opened, tmp_path / name, lambda operation=operation: operation(1))
+    most = {
+        "get": 1, "list": 1, "search": 10, "recall": 125, "link": 8, "update": 10, "rewrite": 12, "archive": 6,
+        "restore": 8, "erase": 34, "consolidate": 29,
+    }  # fmt: skip
+    over = {name: number for name, number in taken.items() if not 0 < number <= most[name]}
+    assert over == {}, taken
+
+
+def test_a_copy_into_a_database_takes_the_same_few_round_trips_for_each_page_of_chunks(
+    opened: Sequence[Any], dsn: str, tmp_path: Path
+) -> None:
+    with ChunkStore(tmp_path / "memory") as source, ChunkStore(dsn) as target:
+        taken = []
+        for turn in range(2):
+            with source.batch():
+                for number in range(100 * (turn + 1)):
+                    source.create_chunk(
+                        f"Note {turn} {number} of the harbour.", conversation_id=f"c{number % 9}"
+                    )
+            taken.append(round_trips(opened, tmp_path / str(turn), lambda: copy_namespace(source, target)))
+        assert compare(source, target) == []
+    assert taken[1] <= taken[0] + 2 < 40, taken
