@@ -17,7 +17,7 @@ from typing import Any
 
 from growing import Growing
 from remember import note
-from rlm_mem.ingest.remember import AutoLinker
+from rlm_mem.ingest.linking import AutoLinker
 from rlm_mem.memory import Memory
 from support import Report, arguments, percentile, timed, timings
 

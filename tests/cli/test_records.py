@@ -26,7 +26,7 @@ def test_a_recall_is_listed(run: Run, asked: str) -> None:
     for command in ("list", "export"):
         refused = run("trajectories", command, "--operation", "remember")
         assert refused.code == 2
-        assert "use recall, reason or session" in refused.err
+        assert "is not one of 'recall', 'reason', 'session'" in refused.err
 
 
 @pytest.mark.parametrize("named", [True, False])

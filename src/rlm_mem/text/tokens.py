@@ -20,7 +20,7 @@ ENCODING = "o200k_base"
 _SHORT = 8_000
 """Texts of up to this many characters in all are counted singly: a batch call lets other threads run, and wakes one."""
 _NO_LIMIT = (1 << 31) - 1
-_PIECE = late(r"[A-Za-z0-9]{1,40}|[^\x00-\x7f]{1,8}|[^ ]")
+_PIECE = late(r"[A-Za-z0-9]{1,40}|[^\x00-\x7f]{1,8}|[^ ]| {2,}")
 _ROUNDED = 2
 """Tokens added to every estimate: in a short text a single rare word has a large share."""
 _WORD = 12
@@ -72,6 +72,8 @@ def truncate_estimated(text: str, limit: int) -> str:
 
 def _estimated(piece: str) -> int:
     length = len(piece)
+    if piece[0] == " ":
+        return 1  # all but the last of several blanks, which belongs to what follows
     if not piece.isascii():
         return len(piece.encode("utf-8", "replace")) // 2 + 1
     if piece.isdigit():
