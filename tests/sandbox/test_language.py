@@ -402,8 +402,8 @@ def test_a_row_of_an_outline_has_a_short_turn_and_the_first_headings_of_the_repl
     with REPLSession(store) as session:
         rows = session.execute("outline('garden boards', chars=2000)")
         few = session.execute("outline('garden boards', limit=2)")
-    assert len(rows) >= 12 and max(len(row["text"]) for row in rows) <= 100
-    assert all("oak boards" in row["text"] and sum(map(len, row["points"])) <= 60 for row in rows)
+    assert len(rows) >= 8 and max(len(row["text"]) for row in rows) <= 220
+    assert all("oak boards" in row["text"] and sum(map(len, row["points"])) <= 50 for row in rows)
     assert few[0]["points"] == ["Joint 0", "Sketch the plan 0", "Measure 0", "Order 0"], (
         "none begins with a time"
     )
@@ -492,7 +492,7 @@ def test_an_outline_of_a_broad_subject_is_spread_over_its_days(store: ChunkStore
             text = "User: My statement of account, another thing.\nAssistant: Gladly."
             store.create_chunk(text, conversation_id=f"talk-{day}", occurred_at=f"2026-05-{day:02}T01:00:00Z")
     with REPLSession(store) as session:
-        rows = session.execute("outline(['personal statement'], chars=3200)")
+        rows = session.execute("outline(['personal statement'], chars=700)")
     assert rows == sorted(rows, key=lambda row: row["at"])
     assert not any("account" in row["text"] for row in rows), "what fits less well comes after all days"
     shown = [int(row["date"][-2:]) for row in rows]

@@ -121,7 +121,7 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 """In a question for a summary or a development: no few excerpts answer it."""
-_ORDER_CHARS, _SUMMARY_CHARS = 4_000, 5_500
+_ORDER_CHARS, _SUMMARY_CHARS = 4_300, 5_900
 """Characters of the outline with which such a question opens."""
 _NAMES_KNOWN, _MOST_NAMES = 50, 8
 """Most names that are looked for in such a question, and that are shown where it has none of them."""

@@ -32,8 +32,10 @@ from rlm_mem.text.shortening import Shortener
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-_ROW_CHARS, _POINTS_CHARS = 100, 60
-"""Most characters of a row of ``outline``: of the turn, and of the headings of the reply."""
+_ROW_CHARS, _FITTING_CHARS, _POINTS_CHARS = 150, 220, 50
+"""Most characters of a row of ``outline``: of a turn, of one that fits the query well, of the headings of the reply."""
+_FITTING = 0.75
+"""Where the query has no name, a turn fits it well from this share of the best one's weight on."""
 _MOST_PERIODS = 10
 """Most days that each have a share of an outline; of more, each third has one."""
 _ROW_HEAD = 6
@@ -100,7 +102,8 @@ class SubjectFunctions(TurnFunctions):
         for one in about or [""]:
             own = [shortener.share(line.text, one) if one else shortener.content(line.text) for line in lines]
             ranked = sorted(_best_of_each_day(days, own), key=follow_ups.__contains__)
-            rankings.append(_by_period(_named_first(ranked, told, lines, one, shortener), days))
+            tiers = _named_first(ranked, told, lines, one, shortener)
+            rankings.append([place for tier in tiers for place in _by_period(tier, days)])
             weights = list(map(max, weights, own))
         # Each text gets its best turns before any gets others.
         best = list(
@@ -108,7 +111,9 @@ class SubjectFunctions(TurnFunctions):
         )
         chunks = {line.chunk.id: line.chunk for line in told}
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
-        chosen: dict[int, list[str]] = {}
+        names = frozenset[str]().union(*map(shortener.names, about))
+        top = max(weights, default=0.0) or 1.0
+        chosen: dict[int, tuple[str, list[str]]] = {}
         listed: set[str] = set()
         for place in best[:most]:
             told_of = (
@@ -117,18 +122,18 @@ class SubjectFunctions(TurnFunctions):
                 if title not in recurring and not timed(title, today)
             )
             headings = chosen_titles(list(islice(told_of, _MOST_POINTS)), _POINTS_CHARS) if points else []
-            size = min(_ROW_CHARS, len(lines[place].text)) + sum(
-                len(one) + _BETWEEN_POINTS for one in headings
-            )
+            words = lines[place].text
+            fits = shortener.has(words, names) if names else about and weights[place] >= _FITTING * top
+            text = shortener.short(words, _FITTING_CHARS if fits else _ROW_CHARS)
+            size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
             room -= _ROW_HEAD + size + (0 if days[place] in listed else _DAY_CHARS)
             if chosen and room < 0:
                 break
-            chosen[place] = headings
+            chosen[place] = text, headings
             listed.add(days[place])
         # A stable sort: lines of one time stay in the order in which they were stored.
-        top = max(weights, default=0.0) or 1.0
         rows = sorted(
-            ((lines[place], chosen[place], weights[place] / top) for place in sorted(chosen)),
+            ((lines[place], *chosen[place], weights[place] / top) for place in sorted(chosen)),
             key=lambda row: row[0].at,
         )
         outlined = list(self._outlined(rows))
@@ -200,14 +205,10 @@ class SubjectFunctions(TurnFunctions):
                 if about or not self._lines.in_chat or turn.body > turn.start:
                     yield line
 
-    def _outlined(self, rows: list[tuple[Line, list[str], float]]) -> Iterator[dict[str, Any]]:
-        """The rows of an outline, each with the headings that no earlier one has."""
-        shortener = Shortener(
-            [line.text for line, _, _ in rows], get_analyser(self._store.config.search.language)
-        )
+    def _outlined(self, rows: list[tuple[Line, str, list[str], float]]) -> Iterator[dict[str, Any]]:
+        """The rows of an outline, each with the headings that no earlier one has; none for a turn that is all code."""
         listed: set[str] = set()
-        for line, headings, weight in rows:
-            text = shortener.short(line.text, _ROW_CHARS)
+        for line, text, headings, weight in rows:
             if not text:
                 continue
             points = [one for one in headings if one not in listed]
@@ -351,14 +352,15 @@ class SubjectFunctions(TurnFunctions):
 
 def _named_first(
     places: list[int], told: list[Line], lines: list[Line], about: str, shortener: Shortener
-) -> list[int]:
-    """The places in their order, but first those whose turn or reply has a name of the text.
+) -> list[list[int]]:
+    """The places of the turns that have a name of the text, of those whose reply has one, and of others.
 
-    Then those that share a rare word with the text. Without names all stay.
+    Of these only what shares a rare word with the text is left. Without names all places are in one list.
     """
     names = shortener.names(about)
     place_of = {(line.chunk.id, line.number): number for number, line in enumerate(lines)}
     named: set[int] = set()
+    answered: set[int] = set()
     turn: tuple[str | None, int] | None = None
     for line in told if names else ():
         talk = line.chunk.metadata.conversation_id
@@ -366,13 +368,20 @@ def _named_first(
         if place is not None:
             turn = talk, place
         if turn is not None and turn[0] == talk and shortener.has(line.text, names):
-            named.add(turn[1])
-    if not named:
-        return places
+            (answered if place is None else named).add(turn[1])
+    if not named | answered:
+        return [places]
+    answered -= named
     telling = shortener.rare(about)
-    first = [place for place in places if place in named]
-    others = (place for place in places if place not in named)
-    return first + [place for place in others if shortener.has(lines[place].text, telling)]
+    return [
+        [place for place in places if place in named],
+        [place for place in places if place in answered],
+        [
+            place
+            for place in places
+            if place not in named | answered and shortener.has(lines[place].text, telling)
+        ],
+    ]
 
 
 def _follow_ups(told: list[Line], lines: list[Line], shortener: Shortener) -> set[int]:

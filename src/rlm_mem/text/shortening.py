@@ -233,6 +233,7 @@ def _cut(text: str, chars: int) -> str:
             if fact.end() >= room and room - size >= max(chars // 2, _LEAST_CUT):
                 facts.insert(0, fact[0])
                 room -= size
-    if not facts:
-        return one_line(text, chars)
-    return _GAP.join([text[:room].rpartition(" ")[0] or text[:room], *facts])
+    if len(text) <= chars:
+        return text
+    head = text[: room - 1].rpartition(" ")[0] or text[: room - 1]
+    return _GAP.join([head, *facts]) if facts else f"{head}…"
