@@ -26,7 +26,6 @@ from rlm_mem.sandbox.line_functions import (
 from rlm_mem.sandbox.turn_functions import TurnFunctions, chosen_titles, recurring_titles, timed, titles
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
-from rlm_mem.text.dates import find_dates
 from rlm_mem.text.shortening import Shortener
 
 if TYPE_CHECKING:
@@ -53,11 +52,6 @@ _NEARLY = 0.05
 """Turns whose weights differ by less than this share of the best one's count as equal: they are spread over time."""
 _NEW = 0.33
 """Turns of which less than this share is new in their conversation follow up on a reply: others come first."""
-_NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w-]{2,30}(?: [A-Z][\w-]{2,30}){0,2}(?![\w-]| \d)")
-_NAMED_TURNS, _NAMED_DAYS = 3, 2
-"""Fewest turns and days of a name that recurs."""
-_NAMED_CHARS = 600
-"""Characters of a turn in which names are looked for: pasted texts are longer."""
 _COMPARED_CHARS = 1_500
 """Characters of each line that are compared."""
 _STATEMENTS = 80
@@ -144,24 +138,6 @@ class SubjectFunctions(TurnFunctions):
                 "more chars, or start and end, give others"
             )
         return outlined
-
-    def names(self, most: int) -> list[tuple[str, int, str]]:
-        """The names that the user of a chat says on most days, each with its number of turns and the first day."""
-        users = users_of(self._store)
-        today = self._store.clock()
-        days: dict[str, list[str]] = defaultdict(list)
-        for line in self._told([], None, None):
-            if line.speaker in users:
-                for name in set(_NAME.findall(line.text[:_NAMED_CHARS])):
-                    days[name].append(line.at[:10])
-        recurring = {
-            name: at
-            for name, at in days.items()
-            if len(at) >= _NAMED_TURNS and len(set(at)) >= _NAMED_DAYS and not find_dates(name, today)
-        }
-        ranked = sorted(recurring, key=lambda name: (-len(set(recurring[name])), -len(recurring[name]), name))
-        first = [name for name in ranked if not any(name in one for one in ranked if one != name)][:most]
-        return [(name, len(recurring[name]), min(recurring[name])) for name in first]
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
         """Candidates for changes to a subject."""

@@ -11,7 +11,7 @@ import re
 
 from rlm_mem.text.blocks import sentences
 
-__all__ = ["is_conditional", "standing_wishes"]
+__all__ = ["condition_of", "standing_wishes"]
 
 _LEAD = r"(?:(?:also|and|but|so|ok(?:ay)?|well|oh|hey|btw|by the way|one more thing|note|remember)[,:]?\s++){0,2}+"
 _POLITE = r"(?:please|kindly|bitte|por favor|per favore|s'il (?:te|vous) pla[iî]t)"
@@ -83,6 +83,7 @@ def standing_wishes(text: str, start: int = 0, end: int | None = None) -> list[t
     return found
 
 
-def is_conditional(wish: str) -> bool:
-    """Whether a standing wish holds for some answers only: "Always name the page when I ask about sources"."""
-    return _CONDITION.search(wish) is not None
+def condition_of(wish: str) -> str:
+    """The words that say when a standing wish holds: "when I ask about sources"; empty if it holds for all answers."""
+    match = _CONDITION.search(wish)
+    return wish[match.start() :] if match else ""
