@@ -699,8 +699,12 @@ def test_a_whole_reply_or_its_headings_come_whatever_the_chunks(store: ChunkStor
         assert whole["reply"].startswith("Assistant: Gladly.") and whole["reply"].endswith("use straw.")
         assert whole["reply"].count("### ") == 12
         middle = session.execute("turns(chunks=grep('Step 7')[0]['chunk_id'], whole=True)")
-        assert [turn["speaker"] for turn in middle][:1] == ["Assistant"]
-        assert middle[0]["text"].count("### ") == 12 and middle[0]["reply"] == "User: Thanks."
+        assert [turn["text"] for turn in middle] == ["How do I grow garlic?"], "one row for an exchange"
+        assert middle[0]["reply"] == whole["reply"]
+        (headed,) = session.execute("turns(chunks=grep('Step 7')[0]['chunk_id'], points=True)")
+        assert headed["points"] == asked["points"]
+        reply = "turns(author='Assistant', chunks=grep('Step 7')[0]['chunk_id'], whole=True)"
+        assert session.execute(f"[one['text'].count('### ') for one in {reply}]") == [12]
         assert session.execute("turns(chunks='chunk-2026-01-01-00000000')") == []
 
 

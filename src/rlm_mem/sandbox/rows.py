@@ -36,8 +36,8 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
         chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 2,400 divided by the rows,
-            at least 100 and at most 300; at least 160 for a row with headings, 220 for one of an outline, and 160 for each text of a pair;
-            whole turns and their replies (``turns(whole=True)``) are not cut.
+            at least 100 and at most 300; at least 160 for a row with headings, 220 for one of an outline, and 160 for
+            each text of a pair; whole turns and their replies (``turns(whole=True)``) are not cut.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
