@@ -347,6 +347,27 @@ def test_an_opening_shows_side_by_side_what_the_user_counted_differently(store: 
             assert "<counts>" not in session.opening
 
 
+def test_counts_side_by_side_share_another_word_of_the_question(store: ChunkStore) -> None:
+    said = (
+        "3 pages of the essay on tulips",
+        "5 pages of the letter to Ben",
+        "7 pages of the essay on tulips",
+        "9 pages of notes",
+    )
+    with store.batch():
+        for number, thing in enumerate(said):
+            text = f"User: I have written {thing} by now.\nAssistant: Good."
+            store.create_chunk(
+                text, conversation_id=f"talk-{number}", occurred_at=f"2026-05-0{number + 1}T00:00:00Z"
+            )
+        for number in range(12):
+            store.create_chunk(f"User: It rains on day {number}.\nAssistant: Yes.", conversation_id="rain")
+    with recall_session(store, "How many pages of my essay on tulips are there?") as session:
+        counts = session.opening.partition("<counts>\n")[2].partition("\n</counts>")[0]
+    assert counts.count("essay on tulips") == 2 and len(counts.splitlines()) == 1
+    assert "letter" not in counts and "notes" not in counts
+
+
 @pytest.mark.parametrize(
     "question",
     [

@@ -18,24 +18,36 @@ __all__ = ["counted_otherwise", "counts_listed"]
 
 _COUNTED = re.compile(r"\bhow many((?: [\w'’-]{1,30}){1,4})", re.IGNORECASE)
 """In a question for a number: the words that say of what."""
+_TELLING = 1 / 3
+"""Largest share of the chunks that have a telling word of a question."""
 _PAIRS_READ, _MOST_COUNTS = 10, 2
 _COUNT_BEFORE, _COUNT_CHARS = 60, 160
 """Characters of a statement in front of its count, and in all."""
 
 
 def counted_otherwise(store: ChunkStore, question: str) -> tuple[Mapping[str, Any], ...]:
-    """The first pairs of statements of a chat that count differently what the question asks the number of."""
+    """The first pairs of statements of a chat that count differently what the question asks the number of.
+
+    They also share another telling word of the question, if it has one: two drafts have two numbers of pages.
+    """
     counted = _COUNTED.search(question[:1_000])
     if counted is None:
         return ()
     analyser = get_analyser(store.config.search.language)
     asked = frozenset(analyser.terms(counted[1]))
-    pairs = StoreFunctions(store, lambda _: None).updates(question, limit=_PAIRS_READ)
-    found = (
-        pair
-        for pair in pairs
-        if asked.intersection(*(analyser.terms(_thing(pair[side])) for side in ("newer", "older")))
-    )
+    counts = store.candidate_source().term_counts(analyser.terms(question[:1_000]))
+    most = _TELLING * store.totals()["chunk_count"]
+    telling = frozenset(term for term, number in counts.items() if 0 < number <= most)
+
+    def same(pair: Mapping[str, Any]) -> bool:
+        sides = pair["newer"], pair["older"]
+        thing = asked.intersection(*(analyser.terms(_thing(one)) for one in sides))
+        others = telling - thing
+        return bool(thing) and (
+            not others or bool(others.intersection(*(analyser.terms(one["text"]) for one in sides)))
+        )
+
+    found = filter(same, StoreFunctions(store, lambda _: None).updates(question, limit=_PAIRS_READ))
     return tuple(islice(found, _MOST_COUNTS))
 
 
