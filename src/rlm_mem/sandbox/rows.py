@@ -25,7 +25,7 @@ _GAP = 20
 _LIST_CHARS = 2_400
 """Characters of the texts of a list, where the program does not say how many each has."""
 _FEWEST_OF_ROW, _MOST_OF_ROW = 100, 300
-_HEADED_CHARS, _OUTLINED_CHARS = 160, 220
+_HEADED_CHARS, _OUTLINED_CHARS = 160, 250
 """Characters that are printed in any case of a row with headings, and of one of an outline, which has no more."""
 _PAIR_CHARS = 160
 
@@ -36,7 +36,7 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
         chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 2,400 divided by the rows,
-            at least 100 and at most 300; at least 160 for a row with headings, 220 for one of an outline, and 160 for
+            at least 100 and at most 300; at least 160 for a row with headings, 250 for one of an outline, and 160 for
             each text of a pair; whole turns and their replies (``turns(whole=True)``) are not cut.
 
     Raises:

@@ -30,7 +30,7 @@ from rlm_mem.text.shortening import Shortener
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-_ROW_CHARS, _FITTING_CHARS, _POINTS_CHARS = 150, 220, 50
+_ROW_CHARS, _FITTING_CHARS, _POINTS_CHARS = 150, 250, 30
 """Most characters of a row of ``outline``: of a turn, of one that fits the query well, of the headings of the reply."""
 _FITTING = 0.75
 """Where the query has no name, a turn fits it well from this share of the best one's weight on."""
