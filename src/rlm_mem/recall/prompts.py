@@ -122,7 +122,7 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 """In a question for a summary or a development: no few excerpts answer it."""
-_ORDER_CHARS, _SUMMARY_CHARS = 4_050, 5_550
+_ORDER_CHARS, _SUMMARY_CHARS = 4_050, 5_500
 """Characters of the outline with which such a question opens."""
 _ADVICE_LINES = 50
 """Most segments of the user among which preferences and decisions are looked for."""
