@@ -143,7 +143,7 @@ def test_an_outline_says_how_many_turns_it_left_out(store: ChunkStore) -> None:
                 conversation_id="kites",
             )
     with recall_session(store, "Which kites?") as session:
-        text = session.execute("print(len(outline('kite', chars=1000)))").text
+        text = session.execute("print(len(outline('kite', chars=500)))").text
         number = int(text.partition("<output>\n")[2].split()[0])
         assert 0 < number < 40
         assert f"outline gave {number} of 40 turns that share a word with its query;" in text
@@ -187,7 +187,7 @@ def test_an_outline_gives_in_short_the_turns_that_the_opening_outlined(store: Ch
             )
     with recall_session(store, "Can you summarise my plans for the garden?") as session:
         outlined = sum(len(hit["lines"]) for hit in session.hits)
-        rows = session.execute("print_rows(outline('plans for the garden', chars=9000))").output
+        rows = session.execute("print_rows(outline('plans for the garden', chars=7500))").output
         assert outlined * 0.7 <= rows.count("… (above)") <= outlined
         assert not any(line.count(" | ") for line in rows.splitlines() if "(above)" in line), "headings, too"
         whole = [line for line in rows.splitlines() if line.startswith("[") and "(above)" not in line]

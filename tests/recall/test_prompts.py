@@ -76,14 +76,15 @@ def test_the_opening_holds_notes_of_a_few_words(store: ChunkStore) -> None:
     assert sorted(shown) == sorted(texts)
 
 
-def test_the_opening_names_rare_words_that_no_hit_has(store: ChunkStore) -> None:
+def test_the_opening_tells_rare_names_and_numbers_that_no_hit_has(store: ChunkStore) -> None:
     for number in range(6):
         store.create_chunk(f"Ana: My kettle number {number} whistles.")
-    shown = build_opening(store, "Which kettle of Ana has a thermometer?").render()
-    assert "No hit has the words “thermometer” (nor any chunk)." in shown
-    assert "No hit has" not in build_opening(store, "Which kettle of Ana whistles?").render()
+    shown = build_opening(store, "Which kettle of Ana has a Bimetal thermometer?").render()
+    assert "No hit has the words “Bimetal” (nor any chunk)." in shown
+    assert "No hit has" not in build_opening(store, "Describe the evolution of the kettle of Ana?").render()
     store.create_chunk("Ben: The kettle of the office holds 3,600 ml.")
     assert "No hit has" not in build_opening(store, "Does the kettle hold 3,600 ml?").render()
+    assert "“4,800” (nor any chunk)" in build_opening(store, "Does the kettle hold 4,800 ml?").render()
     assert "“CV” (nor any chunk)" in build_opening(store, "What does the kettle say of my CV?").render()
 
 
@@ -271,12 +272,32 @@ def test_wishes_that_do_not_apply_are_only_counted(store: ChunkStore) -> None:
     assert "about boats" in build_opening(store, "Which boats are there?").render().partition("<wishes>")[2]
 
 
-def test_a_few_wishes_are_all_shown_whatever_the_question_says(store: ChunkStore) -> None:
+def test_a_few_wishes_are_all_shown_to_a_question_for_advice(store: ChunkStore) -> None:
     with store.batch():
         for thing in ("boats", "prices"):
             store.create_chunk(f"User: Always give exact figures when I ask about {thing}.\nAssistant: Yes.")
-    wishes = build_opening(store, "Who told me of the garden?").render().partition("<wishes>")[2]
+    wishes = build_opening(store, "How should I plan the garden?").render().partition("<wishes>")[2]
     assert "about boats" in wishes and "about prices" in wishes and "chunk-" not in wishes
+
+
+def test_a_question_for_a_fact_opens_with_the_wishes_about_that_kind_of_fact(store: ChunkStore) -> None:
+    wishes = (
+        "Always give dates as day and month when I ask about plans.",
+        "Always use short bullet points when I ask about the style and content of my garden plan.",
+        "Always name a source when I ask about boats.",
+        "Never answer in capitals.",
+    )
+    with store.batch():
+        for number, wish in enumerate(wishes):
+            store.create_chunk(f"User: {wish}\nAssistant: Yes.", conversation_id=f"talk-{number}")
+
+    def shown(question: str) -> list[bool]:
+        told = build_opening(store, question).render().partition("<wishes>")[2]
+        return [wish in told for wish in wishes]
+
+    assert shown("When do the tulips of the garden come?") == [True, False, False, True]
+    assert shown("How many boats are in the garden?") == [False, False, True, True]
+    assert shown("Tell me of the garden.") == [False, True, False, True]
 
 
 def chat_of_a_garden(store: ChunkStore) -> None:
@@ -326,6 +347,51 @@ def test_an_opening_shows_side_by_side_what_the_user_counted_differently(store: 
             assert "<counts>" not in session.opening
 
 
+def test_an_opening_shows_a_date_beside_the_one_that_replaced_it(store: ChunkStore) -> None:
+    said = (
+        "The first sprint of the shop ends on March 29",
+        "The first sprint of the shop now ends on March 31",
+    )
+    with store.batch():
+        for number, text in enumerate((*said, "The rehearsal of the choir ends on May 9")):
+            store.create_chunk(
+                f"User: {text}.\nAssistant: Good.",
+                conversation_id=f"talk-{number}",
+                occurred_at=f"2026-03-0{number + 1}T00:00:00Z",
+            )
+        for number in range(12):
+            store.create_chunk(f"User: It rains on day {number}.\nAssistant: Yes.", conversation_id="rain")
+    with recall_session(store, "When does my first sprint of the shop end?") as session:
+        told = session.opening.partition("<counts>\n")[2].partition("\n</counts>")[0]
+    assert len(told.splitlines()) == 1 and told.index("March 31") < told.index(" <- before: ") < told.index(
+        "March 29"
+    )
+    for question in ("When does the choir rehearse?", "Which sprint of the shop is the first?"):
+        with recall_session(store, question) as session:
+            assert "<counts>" not in session.opening
+
+
+def test_counts_side_by_side_share_another_word_of_the_question(store: ChunkStore) -> None:
+    said = (
+        "3 pages of the essay on tulips",
+        "5 pages of the letter to Ben",
+        "7 pages of the essay on tulips",
+        "9 pages of notes",
+    )
+    with store.batch():
+        for number, thing in enumerate(said):
+            text = f"User: I have written {thing} by now.\nAssistant: Good."
+            store.create_chunk(
+                text, conversation_id=f"talk-{number}", occurred_at=f"2026-05-0{number + 1}T00:00:00Z"
+            )
+        for number in range(12):
+            store.create_chunk(f"User: It rains on day {number}.\nAssistant: Yes.", conversation_id="rain")
+    with recall_session(store, "How many pages of my essay on tulips are there?") as session:
+        counts = session.opening.partition("<counts>\n")[2].partition("\n</counts>")[0]
+    assert counts.count("essay on tulips") == 2 and len(counts.splitlines()) == 1
+    assert "letter" not in counts and "notes" not in counts
+
+
 @pytest.mark.parametrize(
     "question",
     [
@@ -350,21 +416,6 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
         assert all(f"\n- {hit['id'].removeprefix(start)}: " in shown for hit in kept), "ids in short"
         assert heading in shown and heading in Opening(question, {}, tuple(kept)).render(), "as exported"
         assert session.finish("a plan, seeds, a fence", [hit["id"] for hit in session.hits]).chunk_ids
-
-
-def test_an_account_of_nobody_opens_with_the_names_that_recur(store: ChunkStore) -> None:
-    for month, told in enumerate(
-        ("a spade from Rosa", "seeds, as Rosa says", "the fence, by May 15, of Rosa")
-    ):
-        store.create_chunk(
-            f"User: Well, I get {told} for the garden.\nAssistant: Good.",
-            occurred_at=f"2026-0{month + 1}-01",
-            conversation_id=f"talk-{month}",
-        )
-    named = "Turns of the user with a name: since 2026-01-01 Rosa 3\n"
-    assert named in build_opening(store, "Can you summarise my plans for the garden?", outline=True).render()
-    asked = build_opening(store, "Can you summarise what I get from Rosa for the garden?", outline=True)
-    assert asked.outline and "with a name" not in asked.render()
 
 
 @pytest.mark.parametrize(

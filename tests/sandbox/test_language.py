@@ -305,7 +305,7 @@ def test_an_imported_chat_keeps_its_speakers_wishes_and_outline(store: ChunkStor
         )
         first, second = session.execute("outline('garlic month', end='2026-05-31')")
         assert (first["date"], first["text"]) == ("2026-05-01", "How do I grow garlic?")
-        assert first["points"] == [f"Step {number}" for number in range(6)]
+        assert first["points"] == [f"Step {number}" for number in range(5)]
         assert (second["speaker"], second["points"]) == ("User", []), "what an earlier line has is left out"
         assert [one["date"] for one in session.execute("outline(start='2026-05-02', end='2026-05-02')")] == [
             "2026-05-02"
@@ -388,7 +388,7 @@ def test_an_outline_has_every_turn_of_the_user_on_a_subject_in_few_characters(st
 
 def test_a_row_of_an_outline_has_a_short_turn_and_the_first_headings_of_the_reply(store: ChunkStore) -> None:
     points = "\n\n".join(
-        f"### {word} NUMBER\n\nYes." for word in ("Sketch the plan", "Measure", "Order", "9:30 water")
+        f"### {word} NUMBER\n\nYes." for word in ("9:30 water", "Sketch", "Measure", "Order")
     )
     with store.batch():
         for number in range(40):
@@ -402,11 +402,9 @@ def test_a_row_of_an_outline_has_a_short_turn_and_the_first_headings_of_the_repl
     with REPLSession(store) as session:
         rows = session.execute("outline('garden boards', chars=2000)")
         few = session.execute("outline('garden boards', limit=2)")
-    assert len(rows) >= 12 and max(len(row["text"]) for row in rows) <= 100
-    assert all("oak boards" in row["text"] and sum(map(len, row["points"])) <= 60 for row in rows)
-    assert few[0]["points"] == ["Joint 0", "Sketch the plan 0", "Measure 0", "Order 0"], (
-        "none begins with a time"
-    )
+    assert len(rows) >= 8 and max(len(row["text"]) for row in rows) <= 250
+    assert all("oak boards" in row["text"] and sum(map(len, row["points"])) <= 30 for row in rows)
+    assert few[0]["points"] == ["Joint 0", "Sketch 0", "Measure 0"], "none begins with a time"
 
 
 def test_an_outline_of_several_texts_gives_each_its_turns(store: ChunkStore) -> None:
@@ -492,7 +490,7 @@ def test_an_outline_of_a_broad_subject_is_spread_over_its_days(store: ChunkStore
             text = "User: My statement of account, another thing.\nAssistant: Gladly."
             store.create_chunk(text, conversation_id=f"talk-{day}", occurred_at=f"2026-05-{day:02}T01:00:00Z")
     with REPLSession(store) as session:
-        rows = session.execute("outline(['personal statement'], chars=3200)")
+        rows = session.execute("outline(['personal statement'], chars=700)")
     assert rows == sorted(rows, key=lambda row: row["at"])
     assert not any("account" in row["text"] for row in rows), "what fits less well comes after all days"
     shown = [int(row["date"][-2:]) for row in rows]
@@ -699,8 +697,12 @@ def test_a_whole_reply_or_its_headings_come_whatever_the_chunks(store: ChunkStor
         assert whole["reply"].startswith("Assistant: Gladly.") and whole["reply"].endswith("use straw.")
         assert whole["reply"].count("### ") == 12
         middle = session.execute("turns(chunks=grep('Step 7')[0]['chunk_id'], whole=True)")
-        assert [turn["speaker"] for turn in middle][:1] == ["Assistant"]
-        assert middle[0]["text"].count("### ") == 12 and middle[0]["reply"] == "User: Thanks."
+        assert [turn["text"] for turn in middle] == ["How do I grow garlic?"], "one row for an exchange"
+        assert middle[0]["reply"] == whole["reply"]
+        (headed,) = session.execute("turns(chunks=grep('Step 7')[0]['chunk_id'], points=True)")
+        assert headed["points"] == asked["points"]
+        reply = "turns(author='Assistant', chunks=grep('Step 7')[0]['chunk_id'], whole=True)"
+        assert session.execute(f"[one['text'].count('### ') for one in {reply}]") == [12]
         assert session.execute("turns(chunks='chunk-2026-01-01-00000000')") == []
 
 
@@ -926,6 +928,26 @@ def test_long_lists_have_short_rows_headings_without_times_and_bounded_whole_tur
         assert (
             len(session.execute("turns(author='User', whole=True, limit=1, chars=20000)")[0]["reply"]) > 2_000
         )
+
+
+def test_turns_with_a_name_of_the_query_are_outlined_nearly_whole(store: ChunkStore) -> None:
+    rest = "and it cost 40 euros, which was more than we had set aside for the first half of the summer"
+    with store.batch():
+        for number in range(30):
+            who = "my neighbour Darla" if number % 6 == 0 else "someone else"
+            store.create_chunk(
+                f"User: Over lunch I spoke with {who} about the {('mast', 'keel', 'oars')[number % 3]} of boat "
+                f"{number}, {rest}, so what should I ask the harbour master about it?\nAssistant: Fine.",
+                conversation_id=f"talk-{number}",
+                occurred_at=f"2026-05-{number % 28 + 1:02}T00:00:00Z",
+            )
+    with REPLSession(store) as session:
+        rows = session.execute("outline('What did Darla and I plan for the boats?', chars=2500)")
+        printed = session.run("print_rows(outline('plans with Darla for the boats', chars=2500))").output
+    named = [row["text"] for row in rows if "Darla" in row["text"]]
+    assert len(named) == 5 and all("Over lunch" in text and "40 euros" in text for text in named)
+    assert all(text in printed for text in named), "nor are they cut when they are printed"
+    assert all(len(row["text"]) <= 150 for row in rows if "Darla" not in row["text"])
 
 
 def test_an_outline_lists_follow_ups_after_the_turns_that_bring_something_up(store: ChunkStore) -> None:

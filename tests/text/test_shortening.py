@@ -93,3 +93,13 @@ def test_code_is_left_out_and_long_text_takes_linear_time() -> None:
     shortener.short("why, " * 400_000, 60)
     assert time.process_time() - begun < 2
     assert one_line("a  b\nc", 10) == "a b c"
+
+
+def test_the_clause_with_a_name_is_kept_before_others() -> None:
+    others = [f"I am writing note {number} about the resume, and it is for Dawn" for number in range(30)]
+    text = (
+        "I am stuck on how to make my resume pass any tracking system, and my close friend Dawn, "
+        "59 and met at a storytelling workshop in 2015, recommended strong verbs for every section of it"
+    )
+    short = Shortener([*others, text], get_analyser("english")).short(text, 130)
+    assert "friend Dawn" in short and "2015" in short

@@ -72,15 +72,15 @@ _PAGES = (
         "turns",
         "turns(author=None, contains=None, start=None, end=None, conversation_id=None, limit=50, offset=0, "
         "chunks=None, points=False, whole=False, chars=None, code=False)",
-        "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True: headings of the reply; "
-        "chunks=ID, whole=True: all",
+        "what was said, by time: {date, speaker, text, reply, chunk_id}; points=True adds points: reply headings; "
+        "chunks=ID, whole=True: text, reply whole",
         _LINE + " author is the speaker, by the whole name or one word of it. contains is a text, "
         "or a list of which one must occur, ignoring case, also inside a word; what is in capitals in "
         "capitals or as a whole word: 'STAR' does not find start; match is the first that occurs. start and "
         "end are '2026-05-01', '2026-05', 'May 2026' or ISO times; the end is included. A note "
         "without speakers is one line, its speaker None. A line is cut after 4,000 characters, "
-        "marked …, the reply after 400, without a preamble (“Great question!”); whole=True gives all of both, "
-        "up to chars (100–20,000; without it "
+        "marked …, the reply after 400, without a preamble (“Great question!”); whole=True gives all of both, the "
+        "turn in text and the reply in reply, up to chars (100–20,000; without it "
         "6,000 of one row, of several 4,000 divided by them, at least 300) characters each, cut after a sentence, "
         "also where they were split into several chunks; a turn that an earlier row has, as its reply too, has no "
         "row of its own, and a mark stands for each block of more than three lines of code, unless code=True. "
@@ -88,7 +88,8 @@ _PAGES = (
         "them, at most 600 characters (of more than ten rows 150, and 2,000 in all), each once, "
         "without those that begin with a time or that three or more days or conversations have. "
         "chunks is a chunk id, a row, or a list of them: only their turns (of a row with a speaker, the "
-        "speaker's), or the turn that a chunk continues. limit is 1–500; offset goes on from there. A remark "
+        "speaker's), or the turn that a chunk continues; with whole or points, and without author, the user's turn "
+        "that a reply of the assistant answers stands for it. limit is 1–500; offset goes on from there. A remark "
         "below the output says how many rows a list of 50 or more left out.",
         'for t in turns(author="Ana", contains="guitar", start="May 2026", end="May 2026"):\n'
         '    print(t["date"], t["text"], "|", t["reply"])\n'
@@ -116,14 +117,15 @@ _PAGES = (
         "what was said of it and advised, by time: {date, text, points, chunk_id}",
         "For summaries and for the order of things. query is a text, or a list of up to 20 texts; the turns "
         "that share a word with one are listed, the best that have room, of each text in turn (where it has a "
-        "name, first those whose "
-        "turn or reply has it, then only those that share a rare word; follow-ups on what was "
+        "name, first those that have it, then those whose reply "
+        "has it, then only those that share a rare word; follow-ups on what was "
         "said before come last). chars (500–20,000) is the length of all rows as printed at most; without query "
         "those that say most, of the first 3,000 chunks of the period. Each day, or each third of more than ten "
         "days, has its share; a remark below the output says how many there are. In a chat with an assistant these "
-        "are the user's turns, else those of author. text has the telling clauses of a turn, at most 100 "
-        "characters, numbers and names of a clause first; points are the first headings of the reply, or of a note, "
-        "at most 60 characters, which no earlier row has, "
+        "are the user's turns, else those of author. text is the turn or its telling clauses, at most 150 "
+        "characters (250 where it has a name of the query or, if that has none, fits it well), numbers and names of a "
+        "clause first; points are the first headings of the reply, or of a note, "
+        "at most 30 characters, which no earlier row has, "
         "without those that begin with a time or that three or more days or conversations have; points=False has "
         "none, and more rows; score is how well a turn "
         "fits, of the best one 1; speaker, at and conversation_id come "

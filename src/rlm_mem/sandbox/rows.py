@@ -25,8 +25,8 @@ _GAP = 20
 _LIST_CHARS = 2_400
 """Characters of the texts of a list, where the program does not say how many each has."""
 _FEWEST_OF_ROW, _MOST_OF_ROW = 100, 300
-_OUTLINED_CHARS = 160
-"""Characters of a row with headings that are printed in any case: those of an outline have no more."""
+_HEADED_CHARS, _OUTLINED_CHARS = 160, 250
+"""Characters that are printed in any case of a row with headings, and of one of an outline, which has no more."""
 _PAIR_CHARS = 160
 
 
@@ -36,8 +36,8 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     Args:
         rows: the result of a function: a list of dicts or texts, or one of them.
         chars: characters of the text of a row, 20 to 4,000; longer texts are cut. None: 2,400 divided by the rows,
-            at least 100 and at most 300; at least 160 for a row with headings, and 160 for each text of a pair;
-            whole turns and their replies (``turns(whole=True)``) are not cut.
+            at least 100 and at most 300; at least 160 for a row with headings, 250 for one of an outline, and 160 for
+            each text of a pair; whole turns and their replies (``turns(whole=True)``) are not cut.
 
     Raises:
         HostCallFailed: ``rows`` is something else, or has more than 2,000 rows.
@@ -57,7 +57,8 @@ def rows_text(rows: Any, chars: Any = None) -> str:
     said: dict[str, int] = {}
     for index, row in enumerate(listed):
         headed = isinstance(row, Mapping) and isinstance(row.get("points"), list | tuple)
-        room = max(most, _OUTLINED_CHARS) if headed and chars is None else most
+        least = _OUTLINED_CHARS if headed and "score" in row else _HEADED_CHARS if headed else 0
+        room = max(most, least) if chars is None else most
         with_head = chars is not None or most >= _FEWEST_WITH_HEAD
         if isinstance(row, Mapping) and row.get("whole") and chars is None:
             line = "\n".join(filter(None, (str(row.get("text", "")), str(row.get("reply", "")))))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, zip_longest
@@ -26,14 +25,15 @@ from rlm_mem.sandbox.line_functions import (
 from rlm_mem.sandbox.turn_functions import TurnFunctions, chosen_titles, recurring_titles, timed, titles
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
-from rlm_mem.text.dates import find_dates
 from rlm_mem.text.shortening import Shortener
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-_ROW_CHARS, _POINTS_CHARS = 100, 60
-"""Most characters of a row of ``outline``: of the turn, and of the headings of the reply."""
+_ROW_CHARS, _FITTING_CHARS, _POINTS_CHARS = 150, 250, 30
+"""Most characters of a row of ``outline``: of a turn, of one that fits the query well, of the headings of the reply."""
+_FITTING = 0.75
+"""Where the query has no name, a turn fits it well from this share of the best one's weight on."""
 _MOST_PERIODS = 10
 """Most days that each have a share of an outline; of more, each third has one."""
 _ROW_HEAD = 6
@@ -51,11 +51,6 @@ _NEARLY = 0.05
 """Turns whose weights differ by less than this share of the best one's count as equal: they are spread over time."""
 _NEW = 0.33
 """Turns of which less than this share is new in their conversation follow up on a reply: others come first."""
-_NAME = re.compile(r"(?<=[a-z,] )[A-Z][\w-]{2,30}(?: [A-Z][\w-]{2,30}){0,2}(?![\w-]| \d)")
-_NAMED_TURNS, _NAMED_DAYS = 3, 2
-"""Fewest turns and days of a name that recurs."""
-_NAMED_CHARS = 600
-"""Characters of a turn in which names are looked for: pasted texts are longer."""
 _COMPARED_CHARS = 1_500
 """Characters of each line that are compared."""
 _STATEMENTS = 80
@@ -100,7 +95,8 @@ class SubjectFunctions(TurnFunctions):
         for one in about or [""]:
             own = [shortener.share(line.text, one) if one else shortener.content(line.text) for line in lines]
             ranked = sorted(_best_of_each_day(days, own), key=follow_ups.__contains__)
-            rankings.append(_by_period(_named_first(ranked, told, lines, one, shortener), days))
+            tiers = _named_first(ranked, told, lines, one, shortener)
+            rankings.append([place for tier in tiers for place in _by_period(tier, days)])
             weights = list(map(max, weights, own))
         # Each text gets its best turns before any gets others.
         best = list(
@@ -108,7 +104,9 @@ class SubjectFunctions(TurnFunctions):
         )
         chunks = {line.chunk.id: line.chunk for line in told}
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
-        chosen: dict[int, list[str]] = {}
+        names = frozenset[str]().union(*map(shortener.names, about))
+        top = max(weights, default=0.0) or 1.0
+        chosen: dict[int, tuple[str, list[str]]] = {}
         listed: set[str] = set()
         for place in best[:most]:
             told_of = (
@@ -117,18 +115,18 @@ class SubjectFunctions(TurnFunctions):
                 if title not in recurring and not timed(title, today)
             )
             headings = chosen_titles(list(islice(told_of, _MOST_POINTS)), _POINTS_CHARS) if points else []
-            size = min(_ROW_CHARS, len(lines[place].text)) + sum(
-                len(one) + _BETWEEN_POINTS for one in headings
-            )
+            words = lines[place].text
+            fits = shortener.has(words, names) if names else about and weights[place] >= _FITTING * top
+            text = shortener.short(words, _FITTING_CHARS if fits else _ROW_CHARS)
+            size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
             room -= _ROW_HEAD + size + (0 if days[place] in listed else _DAY_CHARS)
             if chosen and room < 0:
                 break
-            chosen[place] = headings
+            chosen[place] = text, headings
             listed.add(days[place])
         # A stable sort: lines of one time stay in the order in which they were stored.
-        top = max(weights, default=0.0) or 1.0
         rows = sorted(
-            ((lines[place], chosen[place], weights[place] / top) for place in sorted(chosen)),
+            ((lines[place], *chosen[place], weights[place] / top) for place in sorted(chosen)),
             key=lambda row: row[0].at,
         )
         outlined = list(self._outlined(rows))
@@ -139,24 +137,6 @@ class SubjectFunctions(TurnFunctions):
                 "more chars, or start and end, give others"
             )
         return outlined
-
-    def names(self, most: int) -> list[tuple[str, int, str]]:
-        """The names that the user of a chat says on most days, each with its number of turns and the first day."""
-        users = users_of(self._store)
-        today = self._store.clock()
-        days: dict[str, list[str]] = defaultdict(list)
-        for line in self._told([], None, None):
-            if line.speaker in users:
-                for name in set(_NAME.findall(line.text[:_NAMED_CHARS])):
-                    days[name].append(line.at[:10])
-        recurring = {
-            name: at
-            for name, at in days.items()
-            if len(at) >= _NAMED_TURNS and len(set(at)) >= _NAMED_DAYS and not find_dates(name, today)
-        }
-        ranked = sorted(recurring, key=lambda name: (-len(set(recurring[name])), -len(recurring[name]), name))
-        first = [name for name in ranked if not any(name in one for one in ranked if one != name)][:most]
-        return [(name, len(recurring[name]), min(recurring[name])) for name in first]
 
     def updates(self, subject: Any, limit: Any = 10) -> list[dict[str, Any]]:
         """Candidates for changes to a subject."""
@@ -200,14 +180,10 @@ class SubjectFunctions(TurnFunctions):
                 if about or not self._lines.in_chat or turn.body > turn.start:
                     yield line
 
-    def _outlined(self, rows: list[tuple[Line, list[str], float]]) -> Iterator[dict[str, Any]]:
-        """The rows of an outline, each with the headings that no earlier one has."""
-        shortener = Shortener(
-            [line.text for line, _, _ in rows], get_analyser(self._store.config.search.language)
-        )
+    def _outlined(self, rows: list[tuple[Line, str, list[str], float]]) -> Iterator[dict[str, Any]]:
+        """The rows of an outline, each with the headings that no earlier one has; none for a turn that is all code."""
         listed: set[str] = set()
-        for line, headings, weight in rows:
-            text = shortener.short(line.text, _ROW_CHARS)
+        for line, text, headings, weight in rows:
             if not text:
                 continue
             points = [one for one in headings if one not in listed]
@@ -351,14 +327,15 @@ class SubjectFunctions(TurnFunctions):
 
 def _named_first(
     places: list[int], told: list[Line], lines: list[Line], about: str, shortener: Shortener
-) -> list[int]:
-    """The places in their order, but first those whose turn or reply has a name of the text.
+) -> list[list[int]]:
+    """The places of the turns that have a name of the text, of those whose reply has one, and of others.
 
-    Then those that share a rare word with the text. Without names all stay.
+    Of these only what shares a rare word with the text is left. Without names all places are in one list.
     """
     names = shortener.names(about)
     place_of = {(line.chunk.id, line.number): number for number, line in enumerate(lines)}
     named: set[int] = set()
+    answered: set[int] = set()
     turn: tuple[str | None, int] | None = None
     for line in told if names else ():
         talk = line.chunk.metadata.conversation_id
@@ -366,13 +343,20 @@ def _named_first(
         if place is not None:
             turn = talk, place
         if turn is not None and turn[0] == talk and shortener.has(line.text, names):
-            named.add(turn[1])
-    if not named:
-        return places
+            (answered if place is None else named).add(turn[1])
+    if not named | answered:
+        return [places]
+    answered -= named
     telling = shortener.rare(about)
-    first = [place for place in places if place in named]
-    others = (place for place in places if place not in named)
-    return first + [place for place in others if shortener.has(lines[place].text, telling)]
+    return [
+        [place for place in places if place in named],
+        [place for place in places if place in answered],
+        [
+            place
+            for place in places
+            if place not in named | answered and shortener.has(lines[place].text, telling)
+        ],
+    ]
 
 
 def _follow_ups(told: list[Line], lines: list[Line], shortener: Shortener) -> set[int]:

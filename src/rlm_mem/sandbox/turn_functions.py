@@ -6,7 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlm_mem.sandbox.engine import HostCallFailed
@@ -17,6 +17,7 @@ from rlm_mem.sandbox.line_functions import (
     chunk_id_of,
     count,
     day,
+    is_assistant,
     is_speaker,
     optional_text,
     part_of,
@@ -140,7 +141,7 @@ class TurnFunctions(LineFunctions):
                 day("end", end, today, last=True),
             )
         else:
-            lines = self._turns_of(chunks)
+            lines = self._turns_of(chunks, exchanges=who is None and bool(whole or points))
         found = (
             line
             for line in lines
@@ -224,8 +225,12 @@ class TurnFunctions(LineFunctions):
             if self._may_contain(chunk, who, texts):
                 yield from self._lines.lines(chunk)
 
-    def _turns_of(self, chunks: Any) -> Iterator[Line]:
-        """The turns in some chunks, each once, in the order of the chunks; the middle of a turn stands for it."""
+    def _turns_of(self, chunks: Any, *, exchanges: bool) -> Iterator[Line]:
+        """The turns in some chunks, each once, in the order of the chunks; the middle of a turn stands for it.
+
+        Args:
+            exchanges: give the turn of the user in place of the assistant's reply to it.
+        """
         given = chunks if isinstance(chunks, list | tuple) else [chunks]
         if len(given) > MAX_LINES:
             raise HostCallFailed(
@@ -239,8 +244,11 @@ class TurnFunctions(LineFunctions):
         seen: set[tuple[str, int]] = set()
         for chunk in self._lines.read(list(wanted)):
             speakers = wanted[chunk.id]
-            for line in self._turns_in(chunk):
-                if not speakers.isdisjoint((None, line.speaker)) and (line.chunk.id, line.number) not in seen:
+            for turn in self._turns_in(chunk):
+                if speakers.isdisjoint((None, turn.speaker)):
+                    continue
+                line = self._answered_by(turn) if exchanges and is_assistant(turn.speaker) else turn
+                if (line.chunk.id, line.number) not in seen:
                     seen.add((line.chunk.id, line.number))
                     yield line
 
@@ -260,6 +268,24 @@ class TurnFunctions(LineFunctions):
             if begun:
                 return begun[-1:]
         return []
+
+    def _answered_by(self, reply: Line) -> Line:
+        """The turn that an assistant's reply answers; the reply itself where that is too far back."""
+        before = [Line(reply.chunk, reply.said, number) for number in range(reply.number)]
+        earlier = self._store.neighbours(reply.chunk.id, before=_REPLY_CHUNKS, after=0)[0]
+        told = (
+            line
+            for chunk in reversed(list(self._lines.read(earlier)))
+            for line in reversed(list(self._lines.lines(chunk)))
+        )
+        return next(
+            (
+                line
+                for line in chain(reversed(before), told)
+                if self._begins(line) and not is_assistant(line.speaker)
+            ),
+            reply,
+        )
 
     def _begins(self, line: Line, after: Line | None = None) -> bool:
         """Whether a turn begins with a line: in a chat with an assistant, one of the two is named.
@@ -297,7 +323,7 @@ class TurnFunctions(LineFunctions):
             cut = cut or [turn, reply] != prose
         if cut and most is None:
             self.cut.say(
-                f"turns cut whole texts after {each:,} characters; chars={MAX_WHOLE_CHARS} gives more"
+                f"turns cut each turn and each reply after {each:,} characters; chars={MAX_WHOLE_CHARS} gives more"
             )
         if left_out:
             self.cut.say("turns left out blocks of code; code=True gives them")
@@ -345,10 +371,10 @@ class TurnFunctions(LineFunctions):
         for _ in range(_REPLY_CHUNKS):
             if chunk.id not in following:
                 later = self._store.neighbours(chunk.id, before=0, after=_REPLY_CHUNKS)[1]
-                chain = [chunk, *self._lines.read(later)]
-                following.update((one.id, other) for one, other in pairwise(chain))
+                run = [chunk, *self._lines.read(later)]
+                following.update((one.id, other) for one, other in pairwise(run))
                 if len(later) < _REPLY_CHUNKS:
-                    following[chain[-1].id] = None
+                    following[run[-1].id] = None
             found = following.get(chunk.id)
             if found is None:
                 return

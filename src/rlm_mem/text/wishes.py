@@ -81,6 +81,7 @@ def standing_wishes(text: str, start: int = 0, end: int | None = None) -> list[t
     return found
 
 
-def is_conditional(wish: str) -> bool:
-    """Whether a standing wish holds for some answers only: "Always name the page when I ask about sources"."""
-    return _CONDITION.search(wish) is not None
+def condition_of(wish: str) -> str:
+    """The words that say when a standing wish holds: "when I ask about sources"; empty if it holds for all answers."""
+    match = _CONDITION.search(wish)
+    return wish[match.start() :] if match else ""
