@@ -86,6 +86,15 @@ def test_the_opening_tells_rare_names_and_numbers_that_no_hit_has(store: ChunkSt
     assert "No hit has" not in build_opening(store, "Does the kettle hold 3,600 ml?").render()
     assert "“4,800” (nor any chunk)" in build_opening(store, "Does the kettle hold 4,800 ml?").render()
     assert "“CV” (nor any chunk)" in build_opening(store, "What does the kettle say of my CV?").render()
+    assert "No hit has" not in build_opening(store, "Did the kettle of Ana whistle in August 2023?").render()
+
+
+def test_the_opening_of_a_large_memory_tells_every_word_that_no_chunk_has(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(100):
+            store.create_chunk(f"Ana: My kettle number {number} whistles.")
+    shown = build_opening(store, "Does the kettle of Ana like ballet?").render()
+    assert "“ballet” (nor any chunk)" in shown
 
 
 def test_the_opening_says_when_no_chunk_matches(store: ChunkStore) -> None:

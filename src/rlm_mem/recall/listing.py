@@ -1,15 +1,19 @@
-"""How an opening lists an outline by day, the wishes of the user, and which of its hits come last."""
+"""How an opening lists an outline by day and the wishes of the user, which hits come last, and what no hit has."""
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain, repeat
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk.types import untrusted_mark
 from rlm_mem.sandbox.line_functions import is_assistant
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks
+from rlm_mem.text.dates import find_dates
 
 if TYPE_CHECKING:
     from rlm_mem.search import Hit
@@ -19,6 +23,42 @@ _ECHO_SHARE = 0.4
 """An assistant's line is a repetition if the user's lines in the chunk have at least this share of its terms."""
 _ECHO_TERMS = 8
 """Fewest terms of a repetition; a shorter line is an answer that shares words, such as "Take the blue one."."""
+
+WORD = re.compile(r"\d[\d.,:]{0,20}\d|[^\W_][\w'’-]{2,40}|\b[A-Z]{2}\b")
+_FEW_CHUNKS, _MOST_LACKING = 2, 6
+"""Most chunks with a rare name of the question, and most words that are told because no hit has them."""
+_MANY_CHUNKS = 100
+"""From so many chunks on it tells something that none has a word; a small memory lacks most words."""
+
+
+def lacking_words(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]]) -> str:
+    """What no hit has: names and numbers of the question that few chunks have, and its words that no chunk has.
+
+    Dates are left out: a memory from August need not say so. Of other words a question often has some that are only
+    its own wording, so they are told only if no chunk of many has them.
+    """
+    question = question[:1_000]
+    analyser = get_analyser(store.config.search.language)
+    told = set(analyser.terms("\n".join(chain.from_iterable(map(itemgetter("lines"), hits)))))
+    counts = store.candidate_source().term_counts(analyser.terms(question))
+    many = store.totals()["chunk_count"] >= _MANY_CHUNKS
+    dates = find_dates(question)
+    rare: dict[str, str] = {}
+    for match in WORD.finditer(question):
+        terms = set(analyser.terms(match[0]))
+        held = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
+        if held > (_FEW_CHUNKS if _is_name(match) else 0 if many else -1) or not told.isdisjoint(terms):
+            continue
+        if not any(one.start <= match.start() < one.end for one in dates):
+            rare[match[0]] = f"“{match[0]}”{'' if held else ' (nor any chunk)'}"
+    return ", ".join(list(rare.values())[:_MOST_LACKING])
+
+
+def _is_name(word: re.Match[str]) -> bool:
+    """Whether a word has a capital that does not begin a sentence, or begins with a digit."""
+    before = word.string[: word.start()].rstrip()
+    within = before[-1:] not in ("", *".?!:")
+    return word[0][0].isdigit() or any(map(str.isupper, word[0] if within else word[0][1:]))
 
 
 def wishes_listed(wishes: Iterable[Mapping[str, Any]], *, mark: bool) -> Iterator[str]:

@@ -12,7 +12,7 @@ from bisect import bisect
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
-from itertools import chain, islice, repeat, starmap, zip_longest
+from itertools import chain, islice, starmap, zip_longest
 from operator import attrgetter, itemgetter, methodcaller
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,15 @@ from rlm_mem.chunk.types import is_untrusted, outside, untrusted_mark
 from rlm_mem.ingest.chunking import states_choice
 from rlm_mem.models.base import Message, breaking
 from rlm_mem.recall.counted import counted_otherwise, counts_listed
-from rlm_mem.recall.listing import by_day, code_last, common_prefix, echoes_last, wishes_listed
+from rlm_mem.recall.listing import (
+    WORD,
+    by_day,
+    code_last,
+    common_prefix,
+    echoes_last,
+    lacking_words,
+    wishes_listed,
+)
 from rlm_mem.sandbox.functions import StoreFunctions, described, speakers
 from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
@@ -124,9 +132,6 @@ _FACTS = frozenset(("how_long", "how_many", "when", "where", "who", "yes_no"))
 _OPENING_BYTES = 2_400
 """Most bytes of the snippets of an opening: some 600 tokens of English."""
 _HEAD_BYTES = 40
-_WORD = re.compile(r"\d[\d.,:]{0,20}\d|[^\W_][\w'’-]{2,40}|\b[A-Z]{2}\b")
-_FEW_CHUNKS, _MOST_LACKING = 2, 6
-"""Most chunks with a rare name of the question, and most of those names that are told because no hit has them."""
 
 
 def instructions(functions: Mapping[str, Callable[..., Any]] | None = None, *, model: bool = True) -> str:
@@ -191,7 +196,7 @@ class Opening:
         wishes: standing wishes of the user that may apply, of the same shape as hits; left out in a small window.
         more_wishes: how many others there are.
         more: how to see what an outline leaves out.
-        lacking: rare names and numbers of the question that no hit has.
+        lacking: words of the question that no hit has (:func:`lacking_words`).
         counts: pairs of statements of the user that differ in the number or date that the question asks for.
     """
 
@@ -323,35 +328,11 @@ def build_opening(
         hits[summary.id]["lines"].insert(place, line)
     if users and _ADVISED.search(question):
         _add_headings(store, hits, min(users))
-    lacking = _lacking(store, question, hits.values()) if hits else ""
+    lacking = lacking_words(store, question, hits.values()) if hits else ""
     counts = counted_otherwise(store, question) if outline and users else ()
     return Opening(
         question, told_of, tuple(hits.values()), task, wishes, more_wishes, lacking=lacking, counts=counts
     )
-
-
-def _lacking(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]]) -> str:
-    """The names and numbers of the question that no hit and few chunks have, with a remark on what no chunk has.
-
-    Other words are left out: a question mostly has some that are only its own wording.
-    """
-    analyser = get_analyser(store.config.search.language)
-    told = set(analyser.terms("\n".join(chain.from_iterable(map(itemgetter("lines"), hits)))))
-    counts = store.candidate_source().term_counts(analyser.terms(question[:1_000]))
-    rare: list[str] = []
-    for word in dict.fromkeys(one[0] for one in _WORD.finditer(question[:1_000]) if _is_name(one)):
-        terms = set(analyser.terms(word))
-        held = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
-        if held <= _FEW_CHUNKS and told.isdisjoint(terms):
-            rare.append(f"“{word}”{'' if held else ' (nor any chunk)'}")
-    return ", ".join(rare[:_MOST_LACKING])
-
-
-def _is_name(word: re.Match[str]) -> bool:
-    """Whether a word has a capital that does not begin a sentence, or begins with a digit."""
-    before = word.string[: word.start()].rstrip()
-    within = before[-1:] not in ("", *".?!:")
-    return word[0][0].isdigit() or any(map(str.isupper, word[0] if within else word[0][1:]))
 
 
 def _outline(store: ChunkStore, question: str, ordered: bool) -> tuple[tuple[dict[str, Any], ...], str]:
@@ -426,7 +407,7 @@ def _applying(question: str, analyser: Analyser) -> Callable[[str], bool]:
         shared = len(terms & asked)
         if not condition or kind not in _FACTS:
             return not condition or shared > 0
-        words = (word.rstrip("s") for word in _WORD.findall(wish))
+        words = (word.rstrip("s") for word in WORD.findall(wish))
         return 2 * shared >= max(1, len(terms)) or any(question_kind(f"which {one}") == kind for one in words)
 
     return applies
