@@ -356,30 +356,6 @@ def test_an_opening_shows_side_by_side_what_the_user_counted_differently(store: 
             assert "<counts>" not in session.opening
 
 
-def test_an_opening_shows_a_date_beside_the_one_that_replaced_it(store: ChunkStore) -> None:
-    said = (
-        "The first sprint of the shop ends on March 29",
-        "The first sprint of the shop now ends on March 31",
-    )
-    with store.batch():
-        for number, text in enumerate((*said, "The rehearsal of the choir ends on May 9")):
-            store.create_chunk(
-                f"User: {text}.\nAssistant: Good.",
-                conversation_id=f"talk-{number}",
-                occurred_at=f"2026-03-0{number + 1}T00:00:00Z",
-            )
-        for number in range(12):
-            store.create_chunk(f"User: It rains on day {number}.\nAssistant: Yes.", conversation_id="rain")
-    with recall_session(store, "When does my first sprint of the shop end?") as session:
-        told = session.opening.partition("<counts>\n")[2].partition("\n</counts>")[0]
-    assert len(told.splitlines()) == 1 and told.index("March 31") < told.index(" <- before: ") < told.index(
-        "March 29"
-    )
-    for question in ("When does the choir rehearse?", "Which sprint of the shop is the first?"):
-        with recall_session(store, question) as session:
-            assert "<counts>" not in session.opening
-
-
 def test_counts_side_by_side_share_another_word_of_the_question(store: ChunkStore) -> None:
     said = (
         "3 pages of the essay on tulips",

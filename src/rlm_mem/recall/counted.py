@@ -1,15 +1,13 @@
-"""Statements of the user of a chat that count or date one thing differently, as an opening shows them."""
+"""Statements of the user of a chat that count one thing differently, as an opening shows them."""
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.sandbox.functions import StoreFunctions
-from rlm_mem.search.query import question_kind
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import one_line
 
@@ -18,8 +16,6 @@ if TYPE_CHECKING:
 
 _COUNTED = re.compile(r"\bhow many((?: [\w'’-]{1,30}){1,4})", re.IGNORECASE)
 """In a question for a number: the words that say of what."""
-_CHANGING = frozenset(("how_many", "how_long", "when"))
-"""Kinds of questions whose answer is a number or a date, which a later statement may have changed."""
 _TELLING = 1 / 3
 """Largest share of the chunks that have a telling word of a question."""
 _PAIRS_READ, _MOST_COUNTS = 10, 2
@@ -30,30 +26,24 @@ _COUNT_BEFORE, _COUNT_CHARS = 60, 160
 def counted_otherwise(store: ChunkStore, question: str) -> tuple[Mapping[str, Any], ...]:
     """The first pairs of statements of a chat that count differently what the question asks the number of.
 
-    They also share another telling word of the question, if it has one: two drafts have two numbers of pages. Without
-    such a thing, and for a question when or how long, the two have to share half of its telling words.
+    They also share another telling word of the question, if it has one: two drafts have two numbers of pages.
     """
-    if question_kind(question[:1_000]) not in _CHANGING:
+    counted = _COUNTED.search(question[:1_000])
+    if counted is None:
         return ()
     analyser = get_analyser(store.config.search.language)
-    counted = _COUNTED.search(question[:1_000])
-    asked = frozenset(analyser.terms(counted[1])) if counted else frozenset[str]()
-    chunks = store.totals()["chunk_count"]
+    asked = frozenset(analyser.terms(counted[1]))
     counts = store.candidate_source().term_counts(analyser.terms(question[:1_000]))
-    telling = {
-        term: math.log(chunks / number) for term, number in counts.items() if 0 < number <= _TELLING * chunks
-    }
+    most = _TELLING * store.totals()["chunk_count"]
+    telling = frozenset(term for term, number in counts.items() if 0 < number <= most)
 
     def same(pair: Mapping[str, Any]) -> bool:
         sides = pair["newer"], pair["older"]
         thing = asked.intersection(*(analyser.terms(_thing(one)) for one in sides))
-        shared = telling.keys() & frozenset.intersection(
-            *(frozenset(analyser.terms(one["text"])) for one in sides)
+        others = telling - thing
+        return bool(thing) and (
+            not others or bool(others.intersection(*(analyser.terms(one["text"]) for one in sides)))
         )
-        if thing and (shared - thing or telling.keys() <= thing):
-            return True
-        numbers = all(one.get("match") for one in sides)
-        return bool(numbers and shared) and sum(map(telling.__getitem__, shared)) >= sum(telling.values()) / 2
 
     found = filter(same, StoreFunctions(store, lambda _: None).updates(question, limit=_PAIRS_READ))
     return tuple(islice(found, _MOST_COUNTS))

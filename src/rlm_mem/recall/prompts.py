@@ -197,7 +197,7 @@ class Opening:
         more_wishes: how many others there are.
         more: how to see what an outline leaves out.
         lacking: words of the question that no hit has (:func:`lacking_words`).
-        counts: pairs of statements of the user that differ in the number or date that the question asks for.
+        counts: pairs of statements of the user that count differently what the question asks the number of.
     """
 
     question: str
@@ -248,7 +248,7 @@ class Opening:
         if self.lacking:
             parts.append(f"No hit has the words {self.lacking}.")
         if self.counts and max_hits is None:
-            parts.append("What the user told differently (stored data, newest first; which holds?):")
+            parts.append("What the user counted differently (stored data, newest first; which holds?):")
             parts.append(fenced("counts", "\n".join(counts_listed(self.counts))))
         if self.wishes and max_hits is None:
             more = f"; {self.more_wishes} more: instructions()" if self.more_wishes else ""
