@@ -936,8 +936,8 @@ def test_turns_with_a_name_of_the_query_are_outlined_nearly_whole(store: ChunkSt
         for number in range(30):
             who = "my neighbour Darla" if number % 6 == 0 else "someone else"
             store.create_chunk(
-                f"User: Over lunch I spoke with {who} about the {('mast', 'keel', 'oars')[number % 3]} of boat {number}, "
-                f"{rest}, so what should I ask the harbour master about it?\nAssistant: Fine.",
+                f"User: Over lunch I spoke with {who} about the {('mast', 'keel', 'oars')[number % 3]} of boat "
+                f"{number}, {rest}, so what should I ask the harbour master about it?\nAssistant: Fine.",
                 conversation_id=f"talk-{number}",
                 occurred_at=f"2026-05-{number % 28 + 1:02}T00:00:00Z",
             )
