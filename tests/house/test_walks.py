@@ -45,7 +45,7 @@ FIND_FILES, FIND_FUNCTIONS = 31, 198
 ASK_FILES, ASK_FUNCTIONS = 35, 246
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
-RECALL_FILES = 52
+RECALL_FILES = 53
 RECALL_FUNCTIONS = 622
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a

@@ -38,6 +38,8 @@ _MOST_PERIODS = 10
 """Most days that each have a share of an outline; of more, each third has one."""
 _ROW_HEAD = 6
 """Characters in front of a printed row."""
+_MANY_NAMED = 6
+"""From so many turns with a name of its query on, an outline has no turns without one."""
 _DAY_CHARS = 11
 """Characters of a printed day."""
 _BETWEEN_POINTS = 3
@@ -330,7 +332,8 @@ def _named_first(
 ) -> list[list[int]]:
     """The places of the turns that have a name of the text, of those whose reply has one, and of others.
 
-    Of these only what shares a rare word with the text is left. Without names all places are in one list.
+    Of these only what shares a rare word with the text is left, and nothing where many turns have a name. Without names
+    all places are in one list.
     """
     names = shortener.names(about)
     place_of = {(line.chunk.id, line.number): number for number, line in enumerate(lines)}
@@ -347,15 +350,12 @@ def _named_first(
     if not named | answered:
         return [places]
     answered -= named
-    telling = shortener.rare(about)
+    telling = shortener.rare(about) if len(named) < _MANY_NAMED else frozenset[str]()
+    others = (place for place in places if place not in named | answered)
     return [
         [place for place in places if place in named],
         [place for place in places if place in answered],
-        [
-            place
-            for place in places
-            if place not in named | answered and shortener.has(lines[place].text, telling)
-        ],
+        [place for place in others if shortener.has(lines[place].text, telling)],
     ]
 
 
