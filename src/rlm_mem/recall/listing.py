@@ -31,23 +31,27 @@ _MANY_CHUNKS = 100
 """From so many chunks on it tells something that none has a word; a small memory lacks most words."""
 
 
-def lacking_words(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]]) -> str:
+def lacking_words(store: ChunkStore, question: str, hits: Iterable[Mapping[str, Any]], chunks: int) -> str:
     """What no hit has: names and numbers of the question that few chunks have, and its words that no chunk has.
 
     Dates are left out: a memory from August need not say so. Of other words a question often has some that are only
     its own wording, so they are told only if no chunk of many has them.
+
+    Args:
+        chunks: how many the store has.
     """
     question = question[:1_000]
     analyser = get_analyser(store.config.search.language)
     told = set(analyser.terms("\n".join(chain.from_iterable(map(itemgetter("lines"), hits)))))
     counts = store.candidate_source().term_counts(analyser.terms(question))
-    many = store.totals()["chunk_count"] >= _MANY_CHUNKS
     dates = find_dates(question)
     rare: dict[str, str] = {}
     for match in WORD.finditer(question):
         terms = set(analyser.terms(match[0]))
         held = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
-        if held > (_FEW_CHUNKS if _is_name(match) else 0 if many else -1) or not told.isdisjoint(terms):
+        if held > (
+            _FEW_CHUNKS if _is_name(match) else 0 if chunks >= _MANY_CHUNKS else -1
+        ) or not told.isdisjoint(terms):
             continue
         if not any(one.start <= match.start() < one.end for one in dates):
             rare[match[0]] = f"“{match[0]}”{'' if held else ' (nor any chunk)'}"
