@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from rlm_mem.offline.passages import Passage, Sentence, Word
 from rlm_mem.offline.phrases import FUNCTION_WORDS, TIME, word_set
@@ -25,7 +26,7 @@ def is_about_other_figure(question: Question, passage: Passage, sentence: Senten
     The number of a subject must be in the sentence or, if the sentence gives no other number of such a subject, in the
     rest of its passage. An amount may be missing, but not be another one of the same unit.
     """
-    numbered, amounts = _figures(_plain(question.text))
+    numbered, amounts = _asked(question.text)
     if not numbered and not amounts:
         return False
     here, passing = _figures(sentence.words)
@@ -44,12 +45,16 @@ def is_about_other_figure(question: Question, passage: Passage, sentence: Senten
 
 def subject_numbers(question: Question) -> list[str]:
     """The numbers of subjects that a question names, as it writes them."""
-    return [number for _, number in _figures(_plain(question.text))[0]]
+    return [number for _, number in _asked(question.text)[0]]
 
 
-def _plain(text: str) -> Sequence[Word]:
-    """The words of a question outside of times: "3 May" and "14 days" are told in many ways."""
-    return Sentence(TIME.sub(" , ", text), 0).words
+@lru_cache(maxsize=16)
+def _asked(text: str) -> tuple[list[tuple[str, str]], list[tuple[str, str]]]:
+    """The figures of a question outside of times: "3 May" and "14 days" are told in many ways.
+
+    Cached: a question is compared with every sentence of its passages.
+    """
+    return _figures(Sentence(TIME.sub(" , ", text), 0).words)
 
 
 def _digits(text: str) -> str:

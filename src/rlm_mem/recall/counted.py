@@ -23,10 +23,13 @@ _COUNT_BEFORE, _COUNT_CHARS = 60, 160
 """Characters of a statement in front of its count, and in all."""
 
 
-def counted_otherwise(store: ChunkStore, question: str) -> tuple[Mapping[str, Any], ...]:
+def counted_otherwise(store: ChunkStore, question: str, chunks: int) -> tuple[Mapping[str, Any], ...]:
     """The first pairs of statements of a chat that count differently what the question asks the number of.
 
     They also share another telling word of the question, if it has one: two drafts have two numbers of pages.
+
+    Args:
+        chunks: how many the store has.
     """
     counted = _COUNTED.search(question[:1_000])
     if counted is None:
@@ -34,8 +37,7 @@ def counted_otherwise(store: ChunkStore, question: str) -> tuple[Mapping[str, An
     analyser = get_analyser(store.config.search.language)
     asked = frozenset(analyser.terms(counted[1]))
     counts = store.candidate_source().term_counts(analyser.terms(question[:1_000]))
-    most = _TELLING * store.totals()["chunk_count"]
-    telling = frozenset(term for term, number in counts.items() if 0 < number <= most)
+    telling = frozenset(term for term, number in counts.items() if 0 < number <= _TELLING * chunks)
 
     def same(pair: Mapping[str, Any]) -> bool:
         sides = pair["newer"], pair["older"]

@@ -45,13 +45,12 @@ def lacking_words(store: ChunkStore, question: str, hits: Iterable[Mapping[str, 
     told = set(analyser.terms("\n".join(chain.from_iterable(map(itemgetter("lines"), hits)))))
     counts = store.candidate_source().term_counts(analyser.terms(question))
     dates = find_dates(question)
+    most_of_others = 0 if chunks >= _MANY_CHUNKS else -1
     rare: dict[str, str] = {}
     for match in WORD.finditer(question):
         terms = set(analyser.terms(match[0]))
         held = max(map(counts.get, terms, repeat(0)), default=_FEW_CHUNKS + 1)
-        if held > (
-            _FEW_CHUNKS if _is_name(match) else 0 if chunks >= _MANY_CHUNKS else -1
-        ) or not told.isdisjoint(terms):
+        if held > (_FEW_CHUNKS if _is_name(match) else most_of_others) or told & terms:
             continue
         if not any(one.start <= match.start() < one.end for one in dates):
             rare[match[0]] = f"“{match[0]}”{'' if held else ' (nor any chunk)'}"

@@ -329,7 +329,7 @@ def build_opening(
     if users and _ADVISED.search(question):
         _add_headings(store, hits, min(users))
     lacking = lacking_words(store, question, hits.values(), told_of["chunks"]) if hits else ""
-    counts = counted_otherwise(store, question) if outline and users else ()
+    counts = counted_otherwise(store, question, told_of["chunks"]) if outline and users else ()
     return Opening(
         question, told_of, tuple(hits.values()), task, wishes, more_wishes, lacking=lacking, counts=counts
     )
