@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -584,6 +587,72 @@ def test_what_was_looked_up_within_a_transaction_is_not_used_after_it(place: Pat
         assert last.replaced == first.chunk_ids
 
 
+@pytest.mark.parametrize("order", ["".join(one) for one in product("ab", repeat=4)])
+def test_what_another_thread_has_just_stored_is_replaced(place: Path | str, order: str) -> None:
+    texts = (
+        "The ferry leaves at 6:10.", "The ferry leaves at 6:40.",
+        "Dana lives in Berlin.", "Dana moved from Berlin to Hamburg.",
+    )  # fmt: skip
+    with Memory.open(place) as memory, ThreadPoolExecutor(1) as first, ThreadPoolExecutor(1) as second:
+        threads = {"a": first, "b": second}
+        stored = [
+            threads[one].submit(memory.remember, text).result()
+            for one, text in zip(order, texts, strict=True)
+        ]
+    assert stored[3].replaced == stored[2].chunk_ids
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
+def test_what_is_stored_while_a_text_waits_for_the_lock_is_replaced(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch, many: bool
+) -> None:
+    """Another process writes after the text was compared and before its transaction begins."""
+    with Memory.open(place) as memory, Memory.open(place) as other:
+        memory.remember("Dana likes figs.")
+        begun = memory.store.batch
+        late: list[str] = []
+
+        @contextmanager
+        def batch() -> Iterator[None]:
+            if not late and not memory.store.backend.in_transaction:
+                late.extend(other.remember("Dana lives in Berlin.", occurred_at="2026-01-01").chunk_ids)
+            with begun():
+                yield
+
+        monkeypatch.setattr(memory.store, "batch", batch)
+        text = "Dana moved from Berlin to Hamburg."
+        made = memory.remember_many([text])[0] if many else memory.remember(text)
+        assert made.replaced == late != []
+
+
+@pytest.mark.parametrize("more", [1, 2, 3, 4])
+def test_what_was_stored_before_many_others_is_replaced(
+    place: Path | str, monkeypatch: pytest.MonkeyPatch, more: int
+) -> None:
+    monkeypatch.setattr("rlm_mem.proposals.finding._KEPT", 3)
+    with Memory.open(place) as memory:
+        memory.remember("Ben lives in Rome.")
+        old = memory.remember("Dana lives in Berlin.").chunk_ids
+        for number in range(more):
+            memory.remember(f"Ben has {number + 2} cats.")
+        assert memory.remember("Dana moved from Berlin to Hamburg.").replaced == old
+
+
+def test_a_transaction_that_was_rolled_back_hides_nothing_that_others_store(place: Path | str) -> None:
+    with Memory.open(place) as memory, Memory.open(place) as other:
+        memory.remember("Dana likes figs.")
+        for told in ("Ben lives in Rome.", "A gate."):
+            with pytest.raises(KeyError), memory.batch():
+                memory.remember("Dana likes plums.")
+                raise KeyError
+            first = other.remember(
+                told
+            ).chunk_ids  # the change has the number of the one that was rolled back
+        old = other.remember("Dana lives in Berlin.").chunk_ids
+        assert first and memory.remember("Dana moved from Berlin to Hamburg.").replaced == old
+        assert memory.remember("Ben moved from Rome to Oslo.").replaced
+
+
 def test_what_was_out_of_date_holds_again_when_it_is_said_again(memory: Memory) -> None:
     old = memory.remember("Dana lives in Berlin.").chunk_ids[0]
     new = memory.remember("Dana moved from Berlin to Hamburg.").chunk_ids[0]
@@ -729,10 +798,7 @@ def test_what_describes_an_ended_name_ends_with_it(memory: Memory, older: str, n
     assert {one.type for one in made.links} & {"supersedes", "contradicts"} == {link}
 
 
-def test_of_many_notes_just_stored_those_with_the_same_attribute_are_compared(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rlm_mem.proposals.finding._FRESH", 1e9)  # the index is not asked again
+def test_of_many_notes_just_stored_those_with_the_same_attribute_are_compared(memory: Memory) -> None:
     memory.remember("I am painting the shed.")
     before = memory.remember("I am reading The Salt Road.").chunk_ids[0]
     for number in range(12):

@@ -589,9 +589,8 @@ class Memory:
     @contextmanager
     def batch(self) -> Iterator[Memory]:
         """Group writes into one transaction: all or nothing."""
-        if self.config.updates.find != "off" and not self.store.backend.read_only:
-            self._finder().refresh()  # asks the index before the transaction begins
-        with self.store.batch():
+        finds = self.config.updates.find != "off" and not self.store.backend.read_only
+        with self._finder().transaction() if finds else self.store.batch():
             yield self
 
     def stats(self) -> Stats:

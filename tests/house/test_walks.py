@@ -28,22 +28,22 @@ _IN, _OUT = "### The path of one memory in\n", "### The path of one question out
 _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
-REMEMBER_FILES = 24
-REMEMBER_FUNCTIONS = 128
+REMEMBER_FILES = 25
+REMEMBER_FUNCTIONS = 135
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
 whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
 stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file, as
 segments are beside terms. The rows of new chunks wait until something is read, or the commit, and are then written
-together: these rows are a file."""
+together: these rows are a file. The version of the store tells whether others have written since the look."""
 
-REMEMBER_STATEMENTS = 24
-"""Statements of SQLite on this path, without those of triggers: three of them make terms, and four set how the
-connection waits and syncs."""
+REMEMBER_STATEMENTS = 27
+"""Statements of SQLite on this path, without those of triggers: three of them make terms, three tell whether
+others have written, and four set how the connection waits and syncs."""
 
-FIND_FILES, FIND_FUNCTIONS = 31, 198
+FIND_FILES, FIND_FUNCTIONS = 32, 209
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 35, 246
-"""The same where the index is asked anew, because it was last asked more than two seconds ago."""
+ASK_FILES, ASK_FUNCTIONS = 36, 256
+"""The same where the index is asked anew, because others, or an edit, changed the memory since."""
 
 RECALL_FILES = 53
 RECALL_FUNCTIONS = 622
@@ -125,8 +125,7 @@ def asking(memory: Memory) -> Walk:
 
 @pytest.fixture(scope="module")
 def memory(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Memory]:
-    with pytest.MonkeyPatch.context() as patch, warm_memory(tmp_path_factory.mktemp("walks")) as memory:
-        patch.setattr("rlm_mem.proposals.finding._FRESH", 1e9)  # a slow machine would ask the index again
+    with warm_memory(tmp_path_factory.mktemp("walks")) as memory:
         yield memory
 
 
@@ -158,18 +157,15 @@ def test_remembering_a_sentence_takes_few_statements(tmp_path: Path) -> None:
     assert len(of_the_call) <= REMEMBER_STATEMENTS, "\n".join(of_the_call)
 
 
-def test_finding_what_a_sentence_replaces_takes_a_short_path(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("rlm_mem.proposals.finding._FRESH", 1e9)
+def test_finding_what_a_sentence_replaces_takes_a_short_path(tmp_path: Path) -> None:
     with warm_memory(tmp_path) as memory:
         for text in ("Dana lives in Berlin.", "Ben lives in Rome."):
             memory.remember(text, conversation_id="trip")
         walk = remembering(memory)
-        monkeypatch.setattr("rlm_mem.proposals.finding._FRESH", 0.0)
         memory.remember(
             "Eva works for Nettle Works.", conversation_id="trip"
         )  # calls what is cached afterwards
+        memory.update(memory.list_chunks()[0], tags=["other"])
         asked = Walk(lambda: memory.remember("Dana works for Fennel Labs.", conversation_id="trip"))
     assert len(walk.files) <= FIND_FILES, str(walk)
     assert len(walk.functions) <= FIND_FUNCTIONS, str(walk)

@@ -195,10 +195,7 @@ def test_chunks_of_a_filling_are_compared_however_many_there_are(
     assert [len(one.replaced) for one in made] == [0] * 18 + [1] * 18
 
 
-def test_what_others_write_between_two_transactions_is_replaced(
-    place: Path | str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(finding, "_FRESH", 0.0)
+def test_what_others_write_between_two_transactions_is_replaced(place: Path | str) -> None:
     with opened(place) as memory, opened(place) as other:
 
         def write(stored: int, _: int) -> None:

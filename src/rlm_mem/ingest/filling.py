@@ -454,7 +454,7 @@ class BatchIndex:
     def __init__(self, store: ChunkStore) -> None:
         self._store = store
         self.others = 0
-        self._version = -1
+        self._version = store.backend.version(store.namespace)
         self._numbers = count(_NEW)
         self._digests: dict[str, str] = {}
         self._repeated: set[str] = set()
@@ -478,7 +478,7 @@ class BatchIndex:
         self._version = -1
         with store.batch():
             if version != store.backend.version(store.namespace):
-                self.others += version >= 0
+                self.others += 1
                 self._start_again()
             elif len(self._summaries) > _MOST_KEPT:
                 self._start_again()

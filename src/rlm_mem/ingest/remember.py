@@ -45,7 +45,6 @@ class LinkFinder(Protocol):
     stated: dict[str, Sequence[Stated]]  # statements of each text, for the texts that were read ahead
 
     replaced: list[str]  # ids of the chunks that a text says it replaces
-    former: Collection[str]  # ids of the chunks that the caller says the text replaces, which it ignores
 
     def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
         """Called with the contents of the chunks of a text, before the transaction begins unless the caller began one.
@@ -57,6 +56,18 @@ class LinkFinder(Protocol):
 
     def expect(self, texts: Sequence[str]) -> None:
         """Called with the contents of all chunks of one transaction of many texts, before it."""
+        ...
+
+    def enter(self, former: Collection[str]) -> None:
+        """Called when the text begun is about to be stored, within the transaction.
+
+        Args:
+            former: ids of the chunks that the caller says the text replaces, which are ignored.
+        """
+        ...
+
+    def committed(self) -> None:
+        """Called after each transaction that stored texts, unless it was rolled back."""
         ...
 
     def ask(self, chunk: Chunk) -> None:
@@ -210,6 +221,8 @@ def remember(
         single = store.backend.is_far and len(ready.pieces) == 1
         drafts = _read_ahead(store, linker, finder, ready) if single else None
         made = store_text(store, linker, ready, finder=finder, progress=progress, drafts=drafts)
+    if finder is not None:
+        finder.committed()
     if made.duplicates or ready.found.found:
         after_commit(store, ready, made)
     return made
@@ -343,7 +356,7 @@ def store_text(
     """
     index, former, limit = linker.index, text.former, store.config.ingest.max_similar
     if finder is not None:
-        finder.former = former
+        finder.enter(former)
     chunk_ids: list[str] = []
     new: list[Chunk] = []
     known: list[str] = []

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence, Set
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import dropwhile
-from math import inf
 from operator import itemgetter
-from time import monotonic
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import SUPERSEDES, ChunkLinks, content_hash
@@ -47,10 +46,10 @@ _KEPT_FILLING = 100_000
 chunk takes some hundred bytes, since only stems of statements are kept."""
 _TEXTS = 2_000_000
 """Most characters of the texts whose statements are cached."""
+_UNKNOWN = -1
+"""No version of a store."""
 _RECENT = 100
 """Most chunks, the newest of those kept, that are compared for one stem."""
-_FRESH = 2.0
-"""Seconds after which the index is queried again; a chunk of another process is found with at most this delay."""
 _AHEAD = 32
 """Sentences that the index is queried about at once while many texts are stored."""
 _LONGEST = 4_000
@@ -119,7 +118,8 @@ class Finder:
         self._settings = store.config.updates
         self._analyser = get_analyser(store.config.search.language)
         self._source: CandidateSource | None = None
-        self._taken = 0.0
+        self._seen = _UNKNOWN  # version of the store that the source and `_own` show together
+        self._is_pending = False  # whether that version is one within a transaction, which may be rolled back
         self._own: dict[
             str, list[tuple[str, frozenset[str]]]
         ] = {}  # chunks stored since the source was taken, by their stems
@@ -127,9 +127,8 @@ class Finder:
         self._known_terms: set[str] = set()  # terms known to be in the index
         self._read: dict[str, tuple[list[Stated], Set[str]]] = {}
         self._texts_of: dict[str, str] = {}  # texts of earlier chunks
-        self._index: LinkIndex = store
-        self._is_filling = False
-        self._is_outdated = False  # whether others have written since the source was taken
+        self._filling: KeptIndex | None = None  # of the filling under way
+        self._is_outdated = False  # whether others have written since the filling looked for terms
         self._next_term = 0  # terms from this number on came after the chunks that are not in `_own`
         self._others = 0
         self._asks = False  # whether `ask` queries the index, within the transaction
@@ -142,13 +141,15 @@ class Finder:
         self._proposals: list[Proposal] = []
         self.cases: list[str] = []
         self.replaced: list[str] = []
-        self.former: Collection[str] = ()
-        """Ids of the chunks that the text being stored replaces, which are not compared with it."""
+        self._former: Collection[str] = ()  # ids of the chunks that the text being stored replaces
+        self._begun: Sequence[str] = ()  # the chunks of the text
+        self._looked_at = _UNKNOWN  # version of the store when they were looked at
+        self._looks = False  # whether they state anything
         self.stated: dict[str, Sequence[Stated]] = {}
         """Statements by text, including texts that were analysed ahead."""
 
     def begin(self, texts: Sequence[str], index: KeptIndex | None = None) -> None:
-        """Begin a text, given its chunks: before the transaction, unless one has begun already.
+        """Begin a text, given its chunks: before the transaction, unless one has begun already. :meth:`enter` follows.
 
         A chunk without a word in common with any earlier one costs a single query. The candidate source is taken here,
         once: within a transaction it would be updated for each chunk. Where each query takes a round trip, a text of
@@ -157,18 +158,26 @@ class Finder:
         Args:
             index: reads earlier chunks while many texts are stored; None: they are read from the store.
         """
-        self._read, self._proposals, self.cases, self.replaced = {}, [], [], []
-        if index is not None and index is not self._index:
-            self._taken, self._others = -inf, -1  # others may have written since the filling before
-        if index is not None and index.others != self._others:
-            self._others, self._is_outdated = index.others, True
-        self._index = self._store if index is None else index
-        self._is_filling = index is not None
+        self._proposals, self.cases, self.replaced = [], [], []
+        backend = self._store.backend
+        if index is not None and index is not self._filling:
+            self._outdate(index)  # others may have written since the filling before
+        self._filling = index
         if self._source_in_transaction:
             self._source = None
-        self._asks = self._store.backend.is_far and len(texts) == 1 and not self._is_filling
-        if self._asks and not self._store.backend.in_transaction:
+        if self._is_pending and not backend.in_transaction:
+            self._forget()  # what was stored may have been rolled back
+        self._asks = backend.is_far and len(texts) == 1 and index is None
+        if self._asks and not backend.in_transaction:
             self._own, self._kept = {}, 0
+        self._look(texts)
+        if not (self._asks or backend.in_transaction) and (self._looks or index is not None):
+            self.refresh()
+
+    def _look(self, texts: Sequence[str]) -> None:
+        """Find what the chunks of a text state; those without a word in common with others are not analysed."""
+        self._begun, self._read, self._looks = texts, {}, False
+        self._looked_at = _UNKNOWN if self._filling is not None else self._version()
         if self._analyser.language != "english":
             return
         before: set[str] = set()
@@ -187,8 +196,26 @@ class Finder:
                 looked += bool(statements)
             self._read[text] = statements, stems
             before |= stems
-        if not self._asks and (looked or (self._is_filling and not self._store.backend.in_transaction)):
-            self.refresh()
+        self._looks = looked > 0
+
+    def enter(self, former: Collection[str]) -> None:
+        """Begin to store the text, within the transaction; others may have written since :meth:`begin`.
+
+        Args:
+            former: ids of the chunks that the text replaces, which are not compared with it.
+        """
+        self._former = former
+        if self._filling is not None:
+            if self._filling.others != self._others:
+                self._outdate(self._filling)
+                self._look(self._begun)
+        elif not self._store.backend.is_far:
+            if self._version() != self._looked_at:
+                self._look(self._begun)
+            if self._looks:
+                self.refresh()
+            elif self._source is not None and self._looked_at != self._seen:
+                self._forget()
 
     def expect(self, texts: Sequence[str]) -> None:
         """Announce the chunks that one transaction is going to store, after :meth:`begin` for the first of its texts.
@@ -223,23 +250,39 @@ class Finder:
             self._naming(told)
 
     def refresh(self) -> None:
-        """Take a new candidate source from the index, unless the present one is fresh or a transaction has begun.
+        """Take a new candidate source from the index if others have written since the present one was taken.
 
-        While many texts are stored it is taken by :meth:`expect`, if at all.
+        Call it before the transaction, too: the index keeps what is taken there. While many texts are stored the source
+        is taken by :meth:`expect`, if at all.
         """
-        now, backend = monotonic(), self._store.backend
-        fresh = now - self._taken <= _FRESH
-        if self._is_filling:
+        if self._filling is not None:
             # Texts of one filling are compared with each other in memory: the index changes with every transaction.
-            old = self._kept >= _KEPT_FILLING or (self._is_outdated and not fresh)
-            if old and not backend.in_transaction:
-                self._taken, self._is_outdated = now, False
-                self._own, self._kept, self._source = {}, 0, None
-                self._next_term = backend.queries.next_term(self._store.namespace)
-        elif self._source is None or not (fresh or backend.in_transaction):
-            self._taken = now
-            self._own, self._kept = {}, 0
+            if self._is_outdated or self._kept >= _KEPT_FILLING:
+                self._is_outdated = False
+                self._forget()
+                self._next_term = self._store.backend.queries.next_term(self._store.namespace)
+            return
+        version, in_transaction = self._version(), self._store.backend.in_transaction
+        is_sure = in_transaction or not self._is_pending
+        if self._source is None or version == _UNKNOWN or version != self._seen or not is_sure:
+            self._forget()
+            self._seen, self._is_pending = version, in_transaction
             self._take()
+
+    def _version(self) -> int:
+        """The version of a local store; a far one is not asked, since its index is queried as it is at the time."""
+        backend = self._store.backend
+        return _UNKNOWN if backend.is_far else backend.version(self._store.namespace)
+
+    def _outdate(self, index: KeptIndex) -> None:
+        """Forget what was known of the store, since others have written."""
+        self._others, self._is_outdated = index.others, True
+        self._forget()
+
+    def _forget(self) -> None:
+        """Forget the source and what was stored since it was taken, and the answers for texts expected."""
+        self._own, self._kept, self._source, self._is_pending = {}, 0, None, False
+        self._answers, self._groups, self._expected, self._coming = {}, {}, {}, iter(())
 
     def _take(self) -> CandidateSource:
         backend = self._store.backend
@@ -268,10 +311,11 @@ class Finder:
         if chunk.metadata.trust == "quarantined":
             return []
         earlier = self._earlier(statements, chunk, self._analyser) if statements else []
-        if self._kept >= (2 * _KEPT_FILLING if self._is_filling else _KEPT):
-            self._own, self._kept = {}, 0
+        if self._kept >= (2 * _KEPT_FILLING if self._filling is not None else _KEPT):
+            self._is_outdated = True
+            self._forget()
         self._kept += 1
-        if not self._is_filling:
+        if self._filling is None:
             self._keep_text(chunk)
         own, mine = self._own, (chunk.id, frozenset(stems))
         for stem in stems:
@@ -313,9 +357,24 @@ class Finder:
         )
 
     def done(self) -> None:
-        """Open cases in the review queue for the differences that were not applied."""
+        """Open cases in the review queue for the differences that were not applied, within the transaction."""
         if self._proposals and (waiting := [one for one in self._proposals if not one.applied]):
             self.cases = self._queue(waiting)
+        if self._filling is None and self._source is not None:
+            self._seen, self._is_pending = self._version(), True
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction of the store; the index is asked before it."""
+        self.refresh()
+        with self._store.batch():
+            yield
+        self.committed()
+
+    def committed(self) -> None:
+        """Note that a transaction with texts stored since :meth:`begin` has ended, if it was the outermost one."""
+        if not self._store.backend.in_transaction:
+            self._is_pending = False
 
     # Parts.
 
@@ -346,15 +405,16 @@ class Finder:
                             break
         named.pop(chunk.id, None)
         ids = self._unlike(named, statements, analyser)
-        earlier = self._index.get_many(ids) if ids else {}
-        if not self._is_filling:
+        index: LinkIndex = self._filling or self._store
+        earlier = index.get_many(ids) if ids else {}
+        if self._filling is None:
             for one in earlier.values():
                 self._keep_text(one)
         return [
             one
             for one in earlier.values()
             if one.metadata.superseded_by is None
-            and one.id not in self.former
+            and one.id not in self._former
             and one.metadata.at <= chunk.metadata.at
             and len(one.content) <= _LONGEST
         ]
@@ -370,7 +430,7 @@ class Finder:
             ids: the chunks, with the hash of the text if the index has just returned it.
         """
         known = {one: digest for one, digest in ids.items() if one in self._texts_of}
-        if self._is_filling or not known:
+        if self._filling is not None or not known:
             return list(ids)
         if None in known.values():
             states = self._store.backend.queries.states(
