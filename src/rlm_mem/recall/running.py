@@ -13,17 +13,18 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rlm_mem.arguments import check_function, check_kind, check_mapping
 from rlm_mem.chunk import format_time
 from rlm_mem.chunk.types import shown
 from rlm_mem.config import Config
-from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout
+from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout, StorageError
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
 from rlm_mem.models.opening import adapt
 from rlm_mem.recall.loop import NOT_RUN, Loop, LoopResult, LoopStep, first_ids
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
+from rlm_mem.recall.outcome import OutcomeWord
 from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import RecordedLLM, TrajectoryRecorder, error_text, prune_trajectories
@@ -49,6 +50,14 @@ _REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd")
 
 OnText = Callable[[str], None] | None
 HostFunctions = Mapping[str, Callable[..., Any]]
+
+
+class _Result(Protocol):
+    @property
+    def outcome(self) -> OutcomeWord: ...
+
+
+_R = TypeVar("_R", bound=_Result)
 
 
 @dataclass(frozen=True)
@@ -187,6 +196,12 @@ class Runner:
             raise
         return Run(loop, opening, first_ids(answering.evidence), budget.spent(), recorder)
 
+    def current(self, ask: Callable[[], _R]) -> _R:
+        """What ``ask`` returns; if that is no answer, and others changed the files since, what it then returns."""
+        found = ask()
+        missed = found.outcome in ("closest only", "not held")
+        return ask() if missed and _changed_outside(self.view) else found
+
     def opening(self, query: str, task: str = "", outline: bool = False) -> Opening:
         """What the model sees first; figures of the store may be up to 5 seconds old, hits are always current."""
         if self._figures is None or time.monotonic() - self._figures[0] > _FIGURES_SECONDS:
@@ -258,6 +273,19 @@ class Runner:
             sub_questions=sub_questions,
             accept=accept,
         )
+
+
+def _changed_outside(store: ChunkStore) -> bool:
+    """Index what others changed in the files since, such as a checkout; whether there was anything.
+
+    Nothing is looked at while another process writes, or within a batch.
+    """
+    if store.backend.in_transaction:
+        return False
+    try:
+        return bool(store.backend.sync(wait_seconds=0))
+    except StorageError:  # what was found stands
+        return False
 
 
 class _Held:
