@@ -45,7 +45,7 @@ FIND_FILES, FIND_FUNCTIONS = 31, 198
 ASK_FILES, ASK_FUNCTIONS = 35, 246
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
-RECALL_FILES = 54
+RECALL_FILES = 56
 RECALL_FUNCTIONS = 622
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a
@@ -54,7 +54,8 @@ is checked (`arguments`);
 what a question about the present is (`text.present`) is apart from which notes answer it (`text.retold`), and a run
 (`recall.running`) from the results made of it (`recall.recall`), whose outcome (`recall.outcome`) tells whether to look
 for files changed by others and ask again; one function reads files and signs them
-(`store.core.files`); of two notes on one subject each names the other (`search.marking`)."""
+(`store.core.files`); of two notes on one subject each names the other (`search.marking`); a session makes the functions about turns and
+subjects, though this program calls none of them."""
 
 _ONCE = frozenset(("/text/patterns.py",))
 """Called for the first use of a pattern, which may be in any of the walks."""
