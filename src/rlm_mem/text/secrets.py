@@ -76,18 +76,16 @@ class FoundSecret(Struct, frozen=True):
         return _TITLES[self.rule]
 
 
-def find_secrets(text: str, *, keys: bool = True, pii: bool = True) -> list[FoundSecret]:
+def find_secrets(text: str, *, pii: bool = True) -> list[FoundSecret]:
     """Every secret in ``text``, in order, none overlapping another. Linear in the length of the text.
 
     Args:
-        keys: keys, tokens, passwords and private keys.
-        pii: e-mail addresses and telephone numbers.
+        pii: e-mail addresses and telephone numbers, too.
     """
     found: list[FoundSecret] = []
-    if keys:
-        if "PRIVATE KEY" in text:
-            found += _private_keys(text)
-        found += _by_rules(text, KEY_RULES)
+    if "PRIVATE KEY" in text:
+        found += _private_keys(text)
+    found += _by_rules(text, KEY_RULES)
     if pii:
         found += _by_rules(text, PII_RULES)
     return _apart(found) if found else found
