@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from msgspec import Struct, field
 
+from rlm_mem.chunk.types import amount
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.lazy import logger
@@ -232,7 +233,7 @@ class SecretsFound(FrozenRecord, frozen=True):
         if not self.rules:
             return "no secrets found"
         named = ", ".join(f"{rule}: {count}" for rule, count in self.rules.items())
-        what = f"{self.count} {'secret' if self.count == 1 else 'secrets'} ({named})"
+        what = f"{amount(self.count, 'secret')} ({named})"
         if self.hidden:
             return f"{what} hidden: [redacted:RULE] is stored instead; secrets='keep' stores them as they are"
         return f"{what} found and stored in clear, as asked; secrets='redact' hides them"
