@@ -54,8 +54,8 @@ is checked (`arguments`);
 what a question about the present is (`text.present`) is apart from which notes answer it (`text.retold`), and a run
 (`recall.running`) from the results made of it (`recall.recall`), whose outcome (`recall.outcome`) tells whether to look
 for files changed by others and ask again; one function reads files and signs them
-(`store.core.files`); of two notes on one subject each names the other (`search.marking`); a session makes the functions about turns and
-subjects, though this program calls none of them."""
+(`store.core.files`); of two notes on one subject each names the other (`search.marking`); a session makes the functions
+about turns and subjects, though this program calls none of them."""
 
 _ONCE = frozenset(("/text/patterns.py",))
 """Called for the first use of a pattern, which may be in any of the walks."""
