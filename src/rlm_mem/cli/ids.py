@@ -89,9 +89,7 @@ def known_id(given: str, known: Iterable[str], noun: str, hint: str) -> str:
     if len(matches) > 1:
         shown = ", ".join(matches[:_SHOWN])
         more = f" and {len(matches) - _SHOWN:,} more" if len(matches) > _SHOWN else ""
-        raise InputError(
-            f"{given} is the short form of {len(matches):,} {noun}s: {shown}{more}", hint="type more of it"
-        )
+        raise InputError(f"{given} fits {len(matches):,} ids: {shown}{more}", hint="type more of it")
     return matches[0]
 
 
