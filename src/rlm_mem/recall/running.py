@@ -24,7 +24,6 @@ from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
 from rlm_mem.models.opening import adapt
 from rlm_mem.recall.loop import NOT_RUN, Loop, LoopResult, LoopStep, first_ids
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
-from rlm_mem.recall.outcome import OutcomeWord
 from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import RecordedLLM, TrajectoryRecorder, error_text, prune_trajectories
@@ -54,7 +53,7 @@ HostFunctions = Mapping[str, Callable[..., Any]]
 
 class _Result(Protocol):
     @property
-    def outcome(self) -> OutcomeWord: ...
+    def outcome(self) -> str: ...
 
 
 _R = TypeVar("_R", bound=_Result)
@@ -196,12 +195,6 @@ class Runner:
             raise
         return Run(loop, opening, first_ids(answering.evidence), budget.spent(), recorder)
 
-    def current(self, ask: Callable[[], _R]) -> _R:
-        """What ``ask`` returns; if that is no answer, and others changed the files since, what it then returns."""
-        found = ask()
-        missed = found.outcome in ("closest only", "not held")
-        return ask() if missed and _changed_outside(self.view) else found
-
     def opening(self, query: str, task: str = "", outline: bool = False) -> Opening:
         """What the model sees first; figures of the store may be up to 5 seconds old, hits are always current."""
         if self._figures is None or time.monotonic() - self._figures[0] > _FIGURES_SECONDS:
@@ -273,6 +266,12 @@ class Runner:
             sub_questions=sub_questions,
             accept=accept,
         )
+
+    def current(self, ask: Callable[[], _R]) -> _R:
+        """What ``ask`` returns; if that is no answer, and others changed the files since, what it then returns."""
+        found = ask()
+        missed = found.outcome in ("closest only", "not held")
+        return ask() if missed and _changed_outside(self.view) else found
 
 
 def _changed_outside(store: ChunkStore) -> bool:

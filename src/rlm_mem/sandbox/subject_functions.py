@@ -88,6 +88,7 @@ class SubjectFunctions:
         today = self._store.clock()
         who = optional_text("author", author)
         users = frozenset[str]() if who else users_of(self._store)
+        onward = Onward(self._lines)
         told = list(self._told(about, day("start", start, today), day("end", end, today, last=True)))
         lines = [
             line
@@ -113,7 +114,6 @@ class SubjectFunctions:
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
         names = frozenset[str]().union(*map(shortener.names, about))
         top = max(weights, default=0.0) or 1.0
-        onward = Onward(self._lines)
         chosen: dict[int, tuple[str, list[str]]] = {}
         listed: set[str] = set()
         for place in best[:most]:
