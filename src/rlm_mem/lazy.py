@@ -15,10 +15,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logging import Logger
 
-_COLLECTED = 200_000
+GARBAGE_THRESHOLD = 200_000
 """Number of new objects that triggers a garbage collection meanwhile. With Python's default of 700 there are fifty
 while a first search loads its modules, a tenth of its time, and one for every ten texts of a filling. They find
-nothing, and the larger ones read all that the program has in memory."""
+nothing, and the larger ones read all that the program has in memory. The package's own processes keep it."""
 
 
 class _RareCollections:
@@ -33,14 +33,14 @@ class _RareCollections:
         with self._lock:
             if not self._entered:
                 self._before = gc.get_threshold()
-                if 0 < self._before[0] < _COLLECTED:
-                    gc.set_threshold(_COLLECTED, *self._before[1:])
+                if 0 < self._before[0] < GARBAGE_THRESHOLD:
+                    gc.set_threshold(GARBAGE_THRESHOLD, *self._before[1:])
             self._entered += 1
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
             self._entered -= 1
-            if not self._entered and gc.get_threshold()[0] == _COLLECTED:  # else it was set meanwhile
+            if not self._entered and gc.get_threshold()[0] == GARBAGE_THRESHOLD:  # else it was set meanwhile
                 if not gc.get_freeze_count():
                     # What was made counts as old from now on: else the next new object would have all of it read, in
                     # 15 ms for 600 documents.

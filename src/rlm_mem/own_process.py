@@ -9,14 +9,12 @@ import gc
 import os
 import sys
 
+from rlm_mem.lazy import GARBAGE_THRESHOLD
+
 _ONE_THREAD = "OPENBLAS_NUM_THREADS"
 """numpy comes with OpenBLAS, which starts a thread for each processor when it is loaded; these spin for longer than
 loading takes. Only linear algebra uses them, and the package has none. A program that imports the package keeps them
 for its own calculations."""
-_COLLECTED = 200_000
-"""Number of new objects that triggers a garbage collection. With Python's default of 700, loading the modules triggers
-some hundred collections; a single one after loading still reads some 50,000 objects, in 10 ms. None finds anything."""
-
 _UTF8 = "PYTHONUTF8"
 _ASCII = ("ascii", "us-ascii", "ansi_x3.4-1968")
 
@@ -39,7 +37,7 @@ def prepare() -> None:
     if _ONE_THREAD not in os.environ:
         os.environ[_ONE_THREAD] = "1"
         _ours.append(_ONE_THREAD)
-    gc.set_threshold(_COLLECTED)
+    gc.set_threshold(GARBAGE_THRESHOLD)
 
 
 def environment_of_programs() -> dict[str, str]:

@@ -160,6 +160,14 @@ def test_a_trace_stays_mid_when_one_condition_fails(
     assert continuum.traces.find(trace.key).meta.tier == "mid"
 
 
+def test_a_trace_that_just_meets_every_condition_becomes_a_learning(continuum: Continuum) -> None:
+    least = {
+        "usage_count": 20, "success_count": 19, "success_rate": 0.95, "confidence_score": 0.95, "validation_count": 5,
+        "contexts": {"alpha": [15, 15], "beta": [5, 4]},
+    }  # fmt: skip
+    assert learning(continuum, **least).meta.tier == "low"
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
@@ -184,6 +192,31 @@ def test_the_conditions_met_a_learning_is_queued_once(continuum: Continuum) -> N
     rewrite(continuum, learning(continuum), **good)
     assert len(continuum.consolidate().queued) == 1
     assert len(continuum.consolidate().queued) == 0
+
+
+def test_a_use_moves_confidence_as_specified_and_success_in_a_second_project_validates(
+    continuum: Continuum,
+) -> None:
+    key = rewrite(continuum, trace_of(continuum), confidence_score=0.9).key
+    now = continuum.traces.use(key, success=True, project="beta").meta
+    assert now.confidence_score == pytest.approx(0.907)
+    assert (now.validation_count, now.cross_project_validated) == (1, True)
+    now = continuum.traces.use(key, success=False, project="beta").meta
+    assert now.confidence_score == pytest.approx(0.907 * 0.97)
+    assert (now.usage_count, now.successes) == (3, 2)
+
+
+def test_what_was_demoted_is_not_promoted_before_it_is_used_again(
+    continuum: Continuum, still: StillClock
+) -> None:
+    log = record(continuum)
+    still.now += timedelta(days=1)
+    times = [log.meta.created_at, "2025-11-10T10:00:00Z"]
+    rewrite(continuum, log, frequency_history=["mid", "high"], transition_timestamps=times)
+    assert "not used since it was demoted" in continuum.consolidate().held[0]["reason"]
+    still.now += timedelta(days=1)
+    continuum.traces.use(log.key, success=True)
+    assert len(continuum.consolidate().promoted) == 1
 
 
 def test_a_run_is_idempotent(continuum: Continuum) -> None:

@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 import pytest
 
 import rlm_mem
+from rlm_mem import Hit, ReasoningResult, RecallResult, RememberResult, errors
 from rlm_mem.chunk import ALL_LINK_TYPES
 from rlm_mem.cli.app import build, loaded
 from rlm_mem.cli.catalogue import CommandRow, GroupRow, rows_of
@@ -238,6 +240,23 @@ def test_tables_name_every_row_of_what_they_list() -> None:
         if name not in present
     ]
     assert not wrong, listed(wrong)
+
+
+def test_the_specification_names_every_field_of_a_result_and_every_error() -> None:
+    page = text(ROOT / "docs" / "spec" / "operations.md")
+    results = {
+        "REMEMBER": RememberResult,
+        "RECALL": RecallResult,
+        "REASON": ReasoningResult,
+        "Search": Hit,
+        "Errors": errors,
+    }
+    missing = []
+    for part, what in results.items():
+        told = re.findall(r"`(\w+)`", page.split(f"\n## {part}\n")[1].split("\n## ")[0])
+        names = errors.__all__ if what is errors else [one.name for one in fields(what)]
+        missing += [f"{part}: {name}" for name in names if name not in told]
+    assert not missing, listed(missing)
 
 
 def test_settings_named_in_the_documents_exist() -> None:

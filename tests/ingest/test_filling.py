@@ -419,7 +419,7 @@ def test_garbage_is_collected_more_rarely_until_the_last_of_several_fillings_end
         memory.remember_many([*nested(), ""], progress=look)
     assert gc.get_threshold() == own_threshold
     memory.remember_many(nested(), progress=look)
-    assert seen[-3:] == [lazy._COLLECTED] * 3
+    assert seen[-3:] == [lazy.GARBAGE_THRESHOLD] * 3
     assert gc.get_threshold() == own_threshold
 
 

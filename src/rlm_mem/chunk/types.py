@@ -33,11 +33,11 @@ def shown(value: object) -> str:
 
 
 def amount(count: int, noun: str) -> str:
-    """``1 chunk``, ``2 chunks``, ``1,204 entries``."""
+    """``1 chunk``, ``2 days``, ``1,204 entries``."""
     if count == 1:
         return f"1 {noun}"
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{count:,} {plural}"
+    changes = noun.endswith("y") and noun[-2:-1] not in "aeou"
+    return f"{count:,} {noun[:-1]}ies" if changes else f"{count:,} {noun}s"
 
 
 MAX_COUNT = 1_000_000_000

@@ -43,7 +43,7 @@ def install(
     hooks: Annotated[
         bool, flag("--hooks", "Its hooks, by which the agent remembers by itself, not the MCP server.")
     ] = False,
-    remove: Annotated[bool, flag("--remove", "Take the entry out again.")] = False,
+    remove: Annotated[bool, flag("--remove", "Remove the entry.")] = False,
     show: Annotated[bool, flag("--print", "Print the entry and its place; write nothing.")] = False,
     tools: options.Tools = "default",
     read_only: options.ReadOnly = False,

@@ -103,6 +103,8 @@ def recall(call: RecallCall, question: Question) -> None:
             console.print(text(f"{name} written to {path}", "dim"))
 
 
+_MOST_SHOWN = 8
+"""Most chunks that are listed below an answer."""
 _RUN = ("concluded", "stopped_by", "iterations_used", "seconds", "usage", "cost")
 _RECALL = ("content", "outcome", "chunk_ids", "confidence", "sources", "closest", "method", "note", *_RUN)
 _REASON = (
@@ -158,7 +160,6 @@ def show_evidence(
     memory: Memory,
     chunk_ids: list[str],
     excerpts: Mapping[str, str] | None = None,
-    most: int = 8,
     *,
     bounded: bool = False,
 ) -> None:
@@ -167,8 +168,8 @@ def show_evidence(
     Args:
         bounded: without an excerpt, print no content.
     """
-    chunks = memory.store.get_many(chunk_ids[:most])
-    for chunk_id in chunk_ids[:most]:
+    chunks = memory.store.get_many(chunk_ids[:_MOST_SHOWN])
+    for chunk_id in chunk_ids[:_MOST_SHOWN]:
         chunk = chunks.get(chunk_id)
         line = text(f"  {chunk_id}", "cyan")
         if chunk is not None:
@@ -180,8 +181,10 @@ def show_evidence(
             shown = (excerpts or {}).get(chunk_id) or ("" if bounded else one_line(chunk.content, 240))
             if shown:
                 console.print(indented(shown, 6))
-    if len(chunk_ids) > most:
-        console.print(text(f"  and {amount(len(chunk_ids) - most, 'chunk')} more (--json names all)", "dim"))
+    if len(chunk_ids) > _MOST_SHOWN:
+        console.print(
+            text(f"  and {amount(len(chunk_ids) - _MOST_SHOWN, 'chunk')} more (--json names all)", "dim")
+        )
 
 
 def reason(call: QuestionCall, question: Question) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 
 import rlm_mem
 from rlm_mem.chunk import is_chunk_id
@@ -71,15 +71,12 @@ def no_chunk(memory: rlm_mem.Memory, chunk_id: str) -> NotFoundError:
     return NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids")
 
 
-def known_id(
-    given: str, known: Iterable[str], noun: str, hint: str, about: Callable[[str], str] = str
-) -> str:
+def known_id(given: str, known: Iterable[str], noun: str, hint: str) -> str:
     """The one known id that matches; see `full_id`.
 
     Args:
         noun: the kind of object.
         hint: the command that lists the ids.
-        about: describes an id where the message lists several.
     """
     if not _TYPED.fullmatch(given):
         raise InputError(f"{given!r:.60} is not an id, nor a part of one", hint=hint)
@@ -90,11 +87,9 @@ def known_id(
     if not matches:
         raise NotFoundError(f"there is no {noun} {given}", hint=hint)
     if len(matches) > 1:
-        shown = ", ".join(about(one) for one in matches[:_SHOWN])
+        shown = ", ".join(matches[:_SHOWN])
         more = f" and {len(matches) - _SHOWN:,} more" if len(matches) > _SHOWN else ""
-        raise InputError(
-            f"{given} is the short form of {len(matches):,} {noun}s: {shown}{more}", hint="type more of it"
-        )
+        raise InputError(f"{given} fits {len(matches):,} ids: {shown}{more}", hint="type more of it")
     return matches[0]
 
 

@@ -114,9 +114,7 @@ def import_(
     replace: Annotated[
         bool, flag("--replace", "Imported chunks replace those present, also newer revisions.")
     ] = False,
-    again: Annotated[
-        bool, flag("--again", "Read files again that were imported and have not changed.")
-    ] = False,
+    again: Annotated[bool, flag("--again", "Read imported files again, even unchanged ones.")] = False,
     history: Annotated[
         bool,
         flag("--history", "Also take over former versions and the audit log; only from somebody you trust."),
@@ -125,7 +123,9 @@ def import_(
     trust: Annotated[
         str | None, option("--trust", "LEVEL", "Trust chunks no further than this, whatever they say.")
     ] = None,
-    watch: Annotated[bool, flag("--watch", "Stay, and import what is new or changed in a folder.")] = False,
+    watch: Annotated[
+        bool, flag("--watch", "Keep running, and import what is new or changed in a folder.")
+    ] = False,
     every: options.Every = 2.0,
 ) -> None:
     """Import memories, chats and notes: exports of this and other tools, detected by themselves, each thing once."""

@@ -99,7 +99,8 @@ OfOrigin = Annotated[
     str | None, option("--origin", "ORIGIN", "Came as: person, agent, tool, import or web.", FILTER)
 ]
 OfTrust = Annotated[
-    str | None, option("--trust", "LEVEL", "Trusted at least so far: untrusted, ordinary or trusted.", FILTER)
+    str | None,
+    option("--trust", "LEVEL", "Trusted at least this far: untrusted, ordinary or trusted.", FILTER),
 ]
 
 _SHORT = "the beginning of it, or of its last part, is enough."

@@ -149,7 +149,7 @@ def hud(
     interval: Annotated[
         float, option("--interval", "S", "Seconds between checks, with --watch.", min=0.2, max=3600)
     ] = 2.0,
-    width: Annotated[int | None, option("--width", "N", "Cells across.", min=24, max=500)] = None,
+    width: Annotated[int | None, option("--width", "N", "Width in columns.", min=24, max=500)] = None,
     ascii_only: Annotated[bool, flag("--ascii", "Draw frame and bars with + - | # and dots.")] = False,
     session: Session = "default",
 ) -> None:

@@ -212,7 +212,7 @@ def list_(
         bool, flag("--archived", "What was deleted and can be restored.", panel=options.FILTER)
     ] = False,
     limit: options.Limit = 50,
-    offset: Annotated[int, option("--offset", "N", "Leave out the first so many.", min=0)] = 0,
+    offset: Annotated[int, option("--offset", "N", "Skip the first N.", min=0)] = 0,
     oldest: Annotated[bool, flag("--oldest", "Oldest first; else newest first.")] = False,
 ) -> None:
     """List chunks."""
@@ -276,7 +276,8 @@ def _shown(chunk: rlm_mem.Chunk) -> str:
 
 
 def tags(
-    call: Call, limit: Annotated[int | None, option("--limit -n", "N", "Only the commonest.", min=1)] = None
+    call: Call,
+    limit: Annotated[int | None, option("--limit -n", "N", "Only the N most common.", min=1)] = None,
 ) -> None:
     """List the tags, the commonest first."""
     with call.open() as memory:
@@ -291,7 +292,7 @@ def tags(
 
 
 def conversations(
-    call: Call, limit: Annotated[int | None, option("--limit -n", "N", "Only the latest.", min=1)] = None
+    call: Call, limit: Annotated[int | None, option("--limit -n", "N", "Only the N latest.", min=1)] = None
 ) -> None:
     """List the conversations."""
     with call.open() as memory:

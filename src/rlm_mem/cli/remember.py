@@ -64,11 +64,11 @@ def remember(
         str | None, option("--ttl", "TIME", "How long it is kept, such as 12h or 30d; then it expires.")
     ] = None,
     again: Annotated[
-        bool, flag("--again", "Store it however often it is stored already in nearly the same words.")
+        bool, flag("--again", "Store it even if nearly the same is stored several times.")
     ] = False,
     secrets: options.Secrets = None,
     watch: Annotated[
-        bool, flag("--watch", "With --folder: stay, and keep the memory in sync with it.")
+        bool, flag("--watch", "With --folder: keep running, and keep the memory in sync.")
     ] = False,
     every: options.Every = 2.0,
     dry_run: Annotated[bool, flag("--dry-run", "With --folder: only say what would happen.")] = False,

@@ -96,7 +96,7 @@ def review_defer(
     case_id: CaseId,
     reviewer: Reviewer,
     reason: Reason,
-    days: Annotated[int, option("--days", "N", "Open again after so many days.", min=1)] = 30,
+    days: Annotated[int, option("--days", "N", "Open it again after N days.", min=1)] = 30,
 ) -> None:
     """Decide later."""
     with call.open() as memory:
@@ -118,9 +118,7 @@ def review_reject(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reaso
 def review_judge(
     call: Call,
     llm: options.Llm = None,
-    limit: Annotated[
-        int, option("--limit", "N", "At most so many proposals, one short call each.", min=1)
-    ] = 10,
+    limit: Annotated[int, option("--limit", "N", "At most N proposals, one short call each.", min=1)] = 10,
 ) -> None:
     """Let a model decide proposals, in its name: what it is sure of; the rest stays open."""
     with call.open(llm=llm) as memory:

@@ -144,12 +144,20 @@ def serve(
         ),
     ] = None,
     drain: Annotated[
-        float, option("--drain", "SECONDS", "How long requests may take to end at a stop.", min=0, max=3600)
+        float,
+        option(
+            "--drain",
+            "SECONDS",
+            "How long requests may take to finish when the server stops.",
+            min=0,
+            max=3600,
+        ),
     ] = 30.0,
     open_browser: Annotated[bool, flag("--open", "Open the dashboard in a browser.")] = False,
     no_dashboard: Annotated[bool, flag("--no-dashboard", "Serve MCP and HTTP only.")] = False,
     rate: Annotated[
-        float, option("--rate", "N", "Most requests a second of a client over HTTP; 0: no limit.", min=0)
+        float,
+        option("--rate", "N", "Requests a second of one client over HTTP, at most; 0: no limit.", min=0),
     ] = 50.0,
 ) -> None:
     """Serve the memory: MCP, an HTTP interface with an OpenAPI document, and a dashboard; to this machine alone, or to

@@ -31,7 +31,7 @@ def create(
         ),
     ] = [],  # noqa: B006 - Typer makes a new list
     allow: Annotated[
-        str, option("--allow", "LIST", "Of read, write, review, admin and metrics, by commas.")
+        str, option("--allow", "LIST", "read, write, review, admin or metrics; several with commas.")
     ] = "read,write",
     lasts: Annotated[str, option("--expires", "WHEN", "How long it lasts (90d), a date, or never.")] = "90d",
     rate: Annotated[float | None, option("--rate", "N", "Most requests a second with this token.")] = None,

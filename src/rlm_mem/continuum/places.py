@@ -98,9 +98,9 @@ def pattern_file(name: str) -> str:
     return f"{LONG_TERM}/pattern_{name}.md"
 
 
-def slug(text: str, words: int = 6) -> str:
-    """A name for files from the first words of a text; text without Latin letters gets a name from its hash."""
-    found = re.findall(r"[a-z0-9]+", text.lower())[:words]
+def slug(text: str) -> str:
+    """A name for files from the first six words of a text; text without Latin letters gets a name from its hash."""
+    found = re.findall(r"[a-z0-9]+", text.lower())[:6]
     name = "_".join(found)[:60].strip("_")
     return name if re.search(r"[a-z]", name) else f"m{hashlib.sha256(text.encode()).hexdigest()[:10]}"
 

@@ -22,7 +22,7 @@ import msgspec
 
 from rlm_mem.arguments import check_words
 from rlm_mem.chunk import parse_time
-from rlm_mem.chunk.types import shown
+from rlm_mem.chunk.types import amount, shown
 from rlm_mem.continuum import places
 from rlm_mem.continuum.changes import Change, Changes
 from rlm_mem.continuum.files import InvalidEntry, MemoryFiles, TieredMemory, new_text
@@ -257,9 +257,7 @@ class ReviewQueue:
         case.chunk_ids += [chunk.id for chunk in chunks]
         case.evidence += [f"{chunk.id}: {chunk.content[:400]}" for chunk in chunks]
         case.figures = {"client": client, "memories": len(case.chunk_ids)}
-        count = len(case.chunk_ids)
-        memories = f"{count} {'memory' if count == 1 else 'memories'}"
-        case.title = f"{memories} of session {conversation_id[:60]} of {client}"
+        case.title = f"{amount(len(case.chunk_ids), 'memory')} of session {conversation_id[:60]} of {client}"
         self._files.stored.write(file, _encode(case).encode())
         return case
 

@@ -110,7 +110,7 @@ def _complete(run: ExecutionRecord) -> Check:
             return Check(name, False, f"step {expected} ended as {step.status or 'open'!r}")
         if any(not 1 <= other < expected for other in step.depends_on):
             return Check(name, False, f"step {expected} depends on a later or missing step")
-    return Check(name, True, f"{len(run.steps)} steps")
+    return Check(name, True, amount(len(run.steps), "step"))
 
 
 def _reproducible(meta: Frontmatter, run: ExecutionRecord, siblings: Sequence[Frontmatter]) -> Check:

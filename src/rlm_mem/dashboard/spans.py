@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from rlm_mem.chunk.types import amount
+
 if TYPE_CHECKING:
     from rlm_mem.recall.loop import LoopStep
     from rlm_mem.recall.trajectory import SubCall
@@ -97,8 +99,7 @@ def did(step: LoopStep) -> str:
     elif not step.programs:
         said.append("a reply without a program")
     if step.chunks_read:
-        read = len(step.chunks_read)
-        said.append(f"{read} {'memory' if read == 1 else 'memories'} read")
+        said.append(f"{amount(len(step.chunks_read), 'memory')} read")
     if step.error:
         said.append(step.error_kind or "error")
     if step.final:

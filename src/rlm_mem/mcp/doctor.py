@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem import __version__
+from rlm_mem.chunk.types import amount
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp.clients import CLIENTS, Client, is_here, read_text
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, our_hooks
@@ -256,12 +257,13 @@ def _store(memory: Memory) -> Diagnosis:
     unreadable = figures.get("unreadable_files", 0)
     size = figures.get("index_size_mb")
     kept = memory.store.backend.location if size is None else f"index of {size} MB"
-    count = figures["chunk_count"]
-    memories = f"{count:,} {'memory' if count == 1 else 'memories'}"
-    message = f"{memories} in namespace {memory.store.namespace}, {kept}"
+    message = f"{amount(figures['chunk_count'], 'memory')} in namespace {memory.store.namespace}, {kept}"
     if unreadable:
         return Diagnosis(
-            "store", FAIL, f"{message}; {unreadable} files cannot be read", "rlm-mem store check names them."
+            "store",
+            FAIL,
+            f"{message}; {amount(unreadable, 'file')} cannot be read",
+            "rlm-mem store check names them.",
         )
     return Diagnosis("store", OK, f"{message} (rlm-mem store check looks at every one)")
 

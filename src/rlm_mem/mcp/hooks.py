@@ -185,9 +185,9 @@ def _first(event: Mapping[str, Any], *names: str) -> Any:
     return next((event[name] for name in names if event.get(name)), None)
 
 
-def log_file(environ: Mapping[str, str] | None = None) -> Path:
+def log_file() -> Path:
     """The log of failed hooks."""
-    return user_data_brain(environ).parent / "hooks.log"
+    return user_data_brain().parent / "hooks.log"
 
 
 @contextmanager

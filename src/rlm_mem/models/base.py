@@ -377,13 +377,12 @@ class Budget:
             self._iterations += 1
             return self._iterations
 
-    def start_call(self, expected_tokens: int = 0, expected_usd: Decimal | None = None) -> Reservation:
-        """Count one model call that is about to be made.
+    def start_call(self, expected_tokens: int = 0) -> Reservation:
+        """Count one model call that is about to be made; it may cost as much as the most expensive one so far.
 
         Args:
             expected_tokens: most tokens of the call, when known (prompt plus longest answer);
                 reserved until :meth:`add_usage` settles the call, so that parallel calls cannot overshoot.
-            expected_usd: most US dollars of the call; None: the cost of the most expensive call so far.
 
         Raises:
             BudgetError: the call would exceed a budget; it must not be made.
@@ -407,7 +406,7 @@ class Budget:
                         f"the next call would exceed {tokens} tokens ({committed} are spent or reserved)",
                         "raise the tokens limit",
                     )
-            reserved_usd = self._highest_cost if expected_usd is None else expected_usd
+            reserved_usd = self._highest_cost
             usd = self.limits.usd
             if isinstance(usd, Decimal):
                 due = self._cost() + self._reserved_usd

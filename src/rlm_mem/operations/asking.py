@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from msgspec import Meta, Struct, field, structs, to_builtins
 
 from rlm_mem import recall
-from rlm_mem.chunk.types import is_untrusted
+from rlm_mem.chunk.types import amount, is_untrusted
 from rlm_mem.operations.fitting import Bounded, MayBeCut
 from rlm_mem.operations.operation import EVENT_STREAM, Context, Operation, Tool
 from rlm_mem.operations.problems import Problem
@@ -422,7 +422,8 @@ def _reporting(context: Context) -> Callable[[LoopStep], None]:
     def report(step: LoopStep) -> None:
         nonlocal done
         done += 1
-        what = f"read {len(step.chunks_read)} memories" if step.chunks_read else "searched"
+        read = len(step.chunks_read)
+        what = f"read {amount(read, 'memory')}" if read else "searched"
         context.progress(done, None, f"turn {step.turn}: {'answered' if step.final else what}")
         context.check()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_mem.arguments import check_kind
 from rlm_mem.chunk import format_time
+from rlm_mem.chunk.types import amount
 from rlm_mem.persona.boxes import fixed_width
 from rlm_mem.persona.session import Persona
 from rlm_mem.store.core.records import COMPONENT, TIER_TAG
@@ -214,9 +215,8 @@ def _memory(store: ChunkStore, now: datetime, run: RecordedRun | None, state: St
 def _past(run: RecordedRun | None) -> str:
     if run is None:
         return "nothing has been recalled yet"
-    read = len(_read_by(run))
     verb = "reasoned over" if run.operation == "reason" else "read"
-    return _words(f"{verb} {read} {'chunk' if read == 1 else 'chunks'} for:", run.query)
+    return _words(f"{verb} {amount(len(_read_by(run)), 'chunk')} for:", run.query)
 
 
 def _present(store: ChunkStore, event: Mapping[str, Any] | None) -> str:
@@ -316,11 +316,10 @@ def _store(store: ChunkStore) -> dict[str, Any]:
 
 def _health(state: StoreStatus) -> dict[str, Any]:
     if state.unreadable_files:
-        files = state.unreadable_files
-        text = f"{files} unreadable {'file' if files == 1 else 'files'}, see rlm-mem store check"
         name = "attention"
+        text = f"{amount(state.unreadable_files, 'unreadable file')}, see rlm-mem store check"
     elif state.unfinished_files:
-        name, text = "busy", f"{state.unfinished_files} files being written"
+        name, text = "busy", f"{amount(state.unfinished_files, 'file')} being written"
     else:
         name, text = "well", "every known file is readable"
     return {
@@ -349,7 +348,7 @@ def _cost(now: datetime, spent: Iterable[Spending]) -> dict[str, Any]:
     usd = sum(priced, Decimal(0)) if priced or not calls else None
     parts = [] if usd is None else [_money(usd)]
     if unpriced:
-        parts.append(f"{unpriced} {'call' if unpriced == 1 else 'calls'} unpriced")
+        parts.append(f"{amount(unpriced, 'call')} unpriced")
     return {
         "day": f"{now:%Y-%m-%d}",
         "runs": sum(one.runs for one in lines),
@@ -357,7 +356,7 @@ def _cost(now: datetime, spent: Iterable[Spending]) -> dict[str, Any]:
         "tokens": sum(one.usage.input_tokens + one.usage.output_tokens for one in lines),
         "usd": None if usd is None else float(usd),
         "unpriced_calls": unpriced,
-        "text": " and ".join(parts) + f", {calls} {'call' if calls == 1 else 'calls'} of models",
+        "text": " and ".join(parts) + f", {amount(calls, 'call')} of models",
     }
 
 

@@ -12,7 +12,7 @@ from rlm_mem.models.base import Limits, Usage, is_offline
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.offline_reason import OfflineReasoner
 from rlm_mem.recall.outcome import OutcomeWord, outcome_word
-from rlm_mem.recall.recall import Source, changed_outside, described, log_reading, source_of, with_unread
+from rlm_mem.recall.recall import Source, described, log_reading, source_of, with_unread
 from rlm_mem.recall.running import Run, Runner, check_query
 from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
 from rlm_mem.telemetry import observed
@@ -114,7 +114,7 @@ class ReasonOperation(Runner):
         query = check_query(query)
         offline = OfflineReasoner(query, self.view.clock())
 
-        def asked() -> ReasoningResult:
+        def ask() -> ReasoningResult:
             run = self.run(
                 query,
                 "reason",
@@ -127,9 +127,7 @@ class ReasonOperation(Runner):
             )
             return reasoning_result(self.view, run)
 
-        found = asked()
-        missed = found.concluded and not found.conclusion
-        return asked() if missed and changed_outside(self.view) else found
+        return self.current(ask)
 
     __call__ = reason
 

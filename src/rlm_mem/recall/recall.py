@@ -8,7 +8,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
-from rlm_mem.errors import StorageError
 from rlm_mem.models.base import Limits, Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.outcome import (
@@ -199,13 +198,11 @@ class RecallOperation(Runner):
         """
         form = None if result is None else ResultSchema(result)
 
-        def asked() -> RecallResult:
+        def ask() -> RecallResult:
             run = self.run(query, "recall", limits=limits, form=form, on_step=on_step, on_text=on_text)
             return recall_result(self.view, run, form)
 
-        found = asked()
-        missed = found.concluded and found.content is None
-        return asked() if missed and changed_outside(self.view) else found
+        return self.current(ask)
 
     __call__ = recall
 
@@ -256,19 +253,6 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         **detail,
         **values,
     )
-
-
-def changed_outside(store: ChunkStore) -> bool:
-    """Index what others changed in the files since, such as a checkout; whether there was anything.
-
-    Nothing is looked at while another process writes, or within a batch.
-    """
-    if store.backend.in_transaction:
-        return False
-    try:
-        return bool(store.backend.sync(wait_seconds=0))
-    except StorageError:  # what was found stands
-        return False
 
 
 def with_unread(store: ChunkStore, detail: Mapping[str, Any]) -> tuple[dict[str, Any], bool]:

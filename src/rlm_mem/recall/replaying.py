@@ -80,9 +80,7 @@ def replay(
     store: ChunkStore,
     trajectory: Trajectory | str,
     *,
-    config: Config | None = None,
     functions: Any = None,
-    engine: str | None = None,
     limits: Limits | None = None,
 ) -> Replay:
     """Run a trajectory's programs again.
@@ -91,7 +89,6 @@ def replay(
         store: today's store.
         trajectory: a trajectory or its id; ``"last"`` names the newest.
         functions: the further host functions that the programs used, if any.
-        engine: None: the engine that was recorded.
         limits: budgets of the replay; None: the configured seconds and depth, nothing else.
 
     Raises:
@@ -99,7 +96,7 @@ def replay(
     """
     recorded = load_trajectory(store, trajectory) if isinstance(trajectory, str) else trajectory
     view = store if recorded.as_of is None else store.held_at(recorded.as_of)
-    replayer = Replayer(view, recorded, config, functions, engine, limits)
+    replayer = Replayer(view, recorded, functions, limits)
     stopped_by: str | None = None
     try:
         final = replayer.play(recorded.query, 0)
@@ -167,17 +164,14 @@ class Replayer:
         self,
         store: ChunkStore,
         recorded: Trajectory,
-        config: Config | None,
         functions: Any,
-        engine: str | None,
         limits: Limits | None,
+        config: Config | None = None,
     ) -> None:
         self.steps: list[ReplayStep] = []
         self.final: Final | None = None
         self._llm = RecordedReplies(recorded.calls)
-        self._runner = Runner(
-            store, self._llm, config=config, functions=functions, engine=engine or recorded.engine
-        )
+        self._runner = Runner(store, self._llm, config=config, functions=functions, engine=recorded.engine)
         settings = self._runner.config
         self._output_chars = output_limit(settings, settings.llm.context_tokens)
         self._budget = Budget(

@@ -13,13 +13,13 @@ from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from rlm_mem.arguments import check_function, check_kind, check_mapping
 from rlm_mem.chunk import format_time
 from rlm_mem.chunk.types import shown
 from rlm_mem.config import Config
-from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout
+from rlm_mem.errors import BudgetError, InvalidQuery, ModelTimeout, StorageError
 from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
 from rlm_mem.models.opening import adapt
 from rlm_mem.recall.loop import NOT_RUN, Loop, LoopResult, LoopStep, first_ids
@@ -49,6 +49,14 @@ _REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd")
 
 OnText = Callable[[str], None] | None
 HostFunctions = Mapping[str, Callable[..., Any]]
+
+
+class _Result(Protocol):
+    @property
+    def outcome(self) -> str: ...
+
+
+_R = TypeVar("_R", bound=_Result)
 
 
 @dataclass(frozen=True)
@@ -258,6 +266,25 @@ class Runner:
             sub_questions=sub_questions,
             accept=accept,
         )
+
+    def current(self, ask: Callable[[], _R]) -> _R:
+        """What ``ask`` returns; if that is no answer, and others changed the files since, what it then returns."""
+        found = ask()
+        missed = found.outcome in ("closest only", "not held")
+        return ask() if missed and _changed_outside(self.view) else found
+
+
+def _changed_outside(store: ChunkStore) -> bool:
+    """Index what others changed in the files since, such as a checkout; whether there was anything.
+
+    Nothing is looked at while another process writes, or within a batch.
+    """
+    if store.backend.in_transaction:
+        return False
+    try:
+        return bool(store.backend.sync(wait_seconds=0))
+    except StorageError:  # what was found stands
+        return False
 
 
 class _Held:

@@ -114,7 +114,7 @@ class CallRecorder(Replayer):
         limits: Limits | None = None,
         output_chars: int | None = None,
     ) -> None:
-        super().__init__(store, recorded, config, functions, None, limits)
+        super().__init__(store, recorded, functions, limits, config)
         if output_chars is not None:
             self._output_chars = output_chars
         self.calls: list[list[dict[str, Any]]] = []

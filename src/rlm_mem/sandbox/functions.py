@@ -18,6 +18,8 @@ from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import (
     MAX_OFFSET,
+    LineFunctions,
+    Lines,
     chunk_id_of,
     count,
     day,
@@ -27,7 +29,7 @@ from rlm_mem.sandbox.line_functions import (
     users_of,
 )
 from rlm_mem.sandbox.subject_functions import SubjectFunctions
-from rlm_mem.sandbox.turn_functions import COUNTED_ON
+from rlm_mem.sandbox.turn_functions import COUNTED_ON, CutLists, TurnFunctions
 from rlm_mem.sandbox.values import Bounds, TooLarge, plain
 from rlm_mem.store.core.records import standing
 from rlm_mem.text.blocks import said_in
@@ -80,7 +82,7 @@ def failed(name: str, error: Exception) -> HostCallFailed:
     return HostCallFailed(kind, f"{name}: {text}" + (f"; {hint}" if hint else ""))
 
 
-class StoreFunctions(SubjectFunctions):
+class StoreFunctions:
     """Host functions over one store; :mod:`rlm_mem.sandbox.reference` documents each.
 
     Args:
@@ -88,6 +90,22 @@ class StoreFunctions(SubjectFunctions):
         on_read: called with the id of each chunk whose text is returned.
         check: called during long reads; raises when the program has to end.
     """
+
+    def __init__(
+        self, store: ChunkStore, on_read: Callable[[str], None], check: Callable[[], None] = lambda: None
+    ) -> None:
+        self._store = store
+        self._on_read = on_read
+        self.cut = CutLists()
+        """The lists that stopped at their limit."""
+        lines = Lines(store, on_read, check)
+        some = LineFunctions(lines)
+        self.passages, self.instructions = some.passages, some.instructions
+        turns = TurnFunctions(lines, self.cut)
+        self.turns, self.grep = turns.turns, turns.grep
+        subjects = SubjectFunctions(lines, self.cut)
+        self.outline, self.updates = subjects.outline, subjects.updates
+        self.contradictions = subjects.contradictions
 
     def table(self) -> dict[str, Callable[..., Any]]:
         """Functions by name."""
@@ -217,7 +235,7 @@ class StoreFunctions(SubjectFunctions):
             end_date=day("end", end, today, last=True),
             limit=count("offset", offset, 0, MAX_OFFSET) + count("limit", limit, 1, 500) + COUNTED_ON,
         )
-        ids = self._some("timeline", iter(found), limit, offset)
+        ids = self.cut.part("timeline", iter(found), limit, offset)
         chunks = self._store.get_many(ids, track=False)
         return [self._dated(chunks[one]) for one in ids if one in chunks]
 

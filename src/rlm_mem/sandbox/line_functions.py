@@ -157,28 +157,30 @@ class Line:
 
 
 class Lines:
-    """Reads the lines of a store.
+    """Reads the lines of a store; what all functions of programs share.
 
     Args:
         store: bound to one namespace.
+        on_read: called with the id of each chunk whose text is returned.
         check: called before each batch of chunks is read; raises when the program has to end.
     """
 
-    def __init__(self, store: ChunkStore, check: Callable[[], None]) -> None:
-        self._store = store
+    def __init__(self, store: ChunkStore, on_read: Callable[[str], None], check: Callable[[], None]) -> None:
+        self.store = store
+        self.on_read = on_read
         self._check = check
         self._spoke: dict[tuple[str | None, int, int], str | None] = {}
 
     @cached_property
     def in_chat(self) -> bool:
         """Whether this memory has chats with an assistant: headings and lists then belong to the last speaker."""
-        return bool(users_of(self._store))
+        return bool(users_of(self.store))
 
     @cached_property
     def talkers(self) -> list[str]:
         """The names of users and of the assistant."""
-        names = self._store.candidate_source().authors()
-        return [*users_of(self._store), *filter(is_assistant, names)]
+        names = self.store.candidate_source().authors()
+        return [*users_of(self.store), *filter(is_assistant, names)]
 
     def chunks(
         self,
@@ -189,14 +191,14 @@ class Lines:
         newest_first: bool = False,
     ) -> Iterator[Chunk]:
         """The chunks themselves in order of time, read a few at a time."""
-        yield from self.read(self._store.list_chunks(conversation_id, start, end, newest_first=newest_first))
+        yield from self.read(self.store.list_chunks(conversation_id, start, end, newest_first=newest_first))
 
     def read(self, ids: Sequence[str]) -> Iterator[Chunk]:
         """The chunks with these ids that exist, read a few at a time."""
         for first in range(0, len(ids), _BATCH):
             self._check()
             batch = ids[first : first + _BATCH]
-            found = self._store.get_many(batch, track=False)
+            found = self.store.get_many(batch, track=False)
             yield from (found[one] for one in batch if one in found)
 
     def lines(self, chunk: Chunk, *, look_back: bool = True) -> Iterator[Line]:
@@ -255,8 +257,8 @@ class Lines:
         )
 
     def _last_speaker_before(self, chunk: Chunk, part: int) -> str | None:
-        earlier, _ = self._store.neighbours(chunk.id, before=min(part - 1, _PARTS_BACK), after=0)
-        found = self._store.get_many(earlier, track=False)
+        earlier, _ = self.store.neighbours(chunk.id, before=min(part - 1, _PARTS_BACK), after=0)
+        found = self.store.get_many(earlier, track=False)
         for one in reversed(earlier):
             speaker = self._last_label(found[one].content) if one in found else None
             if speaker is not None:
@@ -286,9 +288,9 @@ class Lines:
                 return _answered(line.chunk.content, later)
         if line.speaker is None or line.chunk.metadata.conversation_id is None:
             return ""
-        _, after = self._store.neighbours(line.chunk.id, before=0, after=_PARTS_ON if self.in_chat else 1)
+        _, after = self.store.neighbours(line.chunk.id, before=0, after=_PARTS_ON if self.in_chat else 1)
         for chunk_id in after:
-            for chunk in self._store.get_many([chunk_id], track=False).values():
+            for chunk in self.store.get_many([chunk_id], track=False).values():
                 for other in islice(self.lines(chunk), 5):
                     if other.speaker != line.speaker:
                         text = _answered(chunk.content, other.said[other.number])
@@ -297,7 +299,8 @@ class Lines:
         return ""
 
     def shown(self, line: Line, text: str | None = None) -> dict[str, Any]:
-        """A line as programs get it; ``text``: a part of it to show instead of the whole."""
+        """A line as programs get it, recorded as read; ``text``: a part of it to show instead of the whole."""
+        self.on_read(line.chunk.id)
         words = line.text if text is None else text
         at = line.at
         return {
@@ -311,6 +314,17 @@ class Lines:
             "superseded_by": line.chunk.metadata.superseded_by,
             **outside(line.chunk.metadata.origin, line.chunk.metadata.trust),
         }
+
+    def begins(self, line: Line, after: Line | None = None) -> bool:
+        """Whether a turn begins with a line: in a chat with an assistant, one of the two is named.
+
+        A bold heading in an answer, such as "**Idea from Rosa:** …", looks like a speaker, too.
+
+        Args:
+            after: the line before it of which the speaker is known.
+        """
+        chat = self.in_chat and (after is None or after.speaker in self.talkers)
+        return line.labelled and (not chat or line.speaker in self.talkers)
 
 
 def _answered(content: str, turn: Said) -> str:
@@ -377,20 +391,11 @@ _ASSISTANTS = frozenset(("assistant", "ai", "bot", "chatbot", "chatgpt", "claude
 
 
 class LineFunctions:
-    """The functions that read lines; :mod:`rlm_mem.sandbox.reference` documents each.
+    """The functions that look for some lines; :mod:`rlm_mem.sandbox.reference` documents each."""
 
-    Args:
-        store: bound to one namespace.
-        on_read: called with the id of each chunk whose text is returned.
-        check: called during long reads; raises when the program has to end.
-    """
-
-    def __init__(
-        self, store: ChunkStore, on_read: Callable[[str], None], check: Callable[[], None] = lambda: None
-    ) -> None:
-        self._store = store
-        self._on_read = on_read
-        self._lines = Lines(store, check)
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._store = lines.store
 
     def passages(
         self, query: Any, limit: Any = 10, neighbours: Any = 1, conversation_id: Any = None
@@ -404,8 +409,11 @@ class LineFunctions:
         near = count("neighbours", neighbours, 0, 5)
         queries = [query_words("passages", one) for one in wanted_texts("query", query)]
         within = optional_text("conversation_id", conversation_id)
-        read: dict[str, Chunk] = {}
-        hits, whole = self._hits(queries, wanted, read, within)
+        filters = {"conversation_id": within} if within else None
+        searches = [searching.passages(self._store, one, limit=wanted, filters=filters) for one in queries]
+        read = {chunk_id: chunk for one in searches for chunk_id, chunk in one.chunks.items()}
+        hits = [hit for one in searches for hit in one.hits]
+        whole = searches[0].ranking if searches else []
         order: dict[str, float] = defaultdict(float)
         for ranked in ([hit.chunk_id for hit in hits], whole):
             for rank, chunk_id in enumerate(dict.fromkeys(ranked)):
@@ -453,17 +461,13 @@ class LineFunctions:
                         and sentence.casefold() not in kept
                         and len(kept) < wanted
                     ):
-                        kept[sentence.casefold()] = self._shown(line, sentence) | {"rule": rule}
+                        kept[sentence.casefold()] = self._lines.shown(line, sentence) | {"rule": rule}
             if len(found) >= wanted:
                 break
         # An untrusted wish never replaces one that the user stated here.
         return [*found.values(), *(one for key, one in claims.items() if key not in found)][:wanted]
 
     # Parts.
-
-    def _shown(self, line: Line, text: str | None = None) -> dict[str, Any]:
-        self._on_read(line.chunk.id)
-        return self._lines.shown(line, text)
 
     def _read_once(self, chunk_ids: Iterable[str], read: dict[str, Chunk]) -> dict[str, Chunk]:
         """Add the chunks that exist to ``read``, which has the chunks read by this call so far, and return it."""
@@ -472,30 +476,12 @@ class LineFunctions:
             read.update(self._store.get_many(sorted(missing), track=False))
         return read
 
-    def _hits(
-        self,
-        queries: Iterable[str],
-        limit: int,
-        read: dict[str, Chunk],
-        within: str | None = None,
-    ) -> tuple[list[Hit], list[str]]:
-        """Turns and sentences found for each of the texts, and the best chunks for the first; adds all to ``read``."""
-        hits: list[Hit] = []
-        best: list[str] | None = None
-        for words in queries:
-            filters = {"conversation_id": within} if within else None
-            found = searching.passages(self._store, words, limit=limit, filters=filters)
-            hits += found.hits
-            read.update(found.chunks)
-            best = found.ranking if best is None else best
-        return hits, best or []
-
     def _passage(
         self, line: Line, start: int, end: int, score: float, near: int, read: dict[str, Chunk] | None
     ) -> dict[str, Any]:
         """A stretch of a line; unless ``read`` is None, the lines around it may come from other chunks."""
         chunk = line.chunk
-        self._on_read(chunk.id)
+        self._lines.on_read(chunk.id)
         headings = [match for match in _HEADING.finditer(chunk.content, 0, end) if match.start() <= start]
         if headings and headings[-1].end() >= end - 1:
             # For a heading, the whole section is returned.

@@ -13,6 +13,7 @@ from rlm_mem.sandbox.comparing import Pair, Statement, contradictory, updated
 from rlm_mem.sandbox.line_functions import (
     SHORT_NOTE,
     Line,
+    Lines,
     count,
     day,
     is_assistant,
@@ -22,7 +23,7 @@ from rlm_mem.sandbox.line_functions import (
     users_of,
     wanted_texts,
 )
-from rlm_mem.sandbox.turn_functions import TurnFunctions, chosen_titles, recurring_titles, timed, titles
+from rlm_mem.sandbox.turn_functions import CutLists, Onward, chosen_titles, recurring_titles, timed, titles
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
 from rlm_mem.text.shortening import Shortener
@@ -60,8 +61,13 @@ _STATEMENTS = 80
 _MAX_LINKS = 5
 
 
-class SubjectFunctions(TurnFunctions):
+class SubjectFunctions:
     """The functions about a subject; :mod:`rlm_mem.sandbox.reference` documents each."""
+
+    def __init__(self, lines: Lines, cut: CutLists) -> None:
+        self._lines = lines
+        self._store = lines.store
+        self._cut = cut
 
     def outline(
         self,
@@ -82,7 +88,7 @@ class SubjectFunctions(TurnFunctions):
         today = self._store.clock()
         who = optional_text("author", author)
         users = frozenset[str]() if who else users_of(self._store)
-        self._following.clear()
+        onward = Onward(self._lines)
         told = list(self._told(about, day("start", start, today), day("end", end, today, last=True)))
         lines = [
             line
@@ -113,7 +119,7 @@ class SubjectFunctions(TurnFunctions):
         for place in best[:most]:
             told_of = (
                 (level, title)
-                for level, title, _ in self._points(lines[place])
+                for level, title, _ in onward.points(lines[place])
                 if title not in recurring and not timed(title, today)
             )
             headings = chosen_titles(list(islice(told_of, _MOST_POINTS)), _POINTS_CHARS) if points else []
@@ -134,7 +140,7 @@ class SubjectFunctions(TurnFunctions):
         outlined = list(self._outlined(rows))
         if len(outlined) < len(best):
             matching = " that share a word with its query" if about else ""
-            self.cut.say(
+            self._cut.say(
                 f"outline gave {len(outlined)} of {len(best):,} turns{matching}; "
                 "more chars, or start and end, give others"
             )
@@ -190,7 +196,7 @@ class SubjectFunctions(TurnFunctions):
                 continue
             points = [one for one in headings if one not in listed]
             listed.update(points)
-            self._on_read(line.chunk.id)
+            self._lines.on_read(line.chunk.id)
             at = line.at
             yield {
                 "date": at[:10],
@@ -209,9 +215,9 @@ class SubjectFunctions(TurnFunctions):
         found: dict[tuple[str, int], Line] = {}
         chats: dict[str | None, bool] = {None: False}
         assisted = bool(users_of(self._store))
-        read: dict[str, Chunk] = {}
-        for hit in self._hits([subject], _STATEMENTS, read)[0]:
-            chunk = read[hit.chunk_id]
+        passages = searching.passages(self._store, subject, limit=_STATEMENTS)
+        for hit in passages.hits:
+            chunk = passages.chunks[hit.chunk_id]
             line = self._lines.at(chunk, hit.start)
             if line is None or is_assistant(line.speaker):
                 continue
@@ -296,7 +302,7 @@ class SubjectFunctions(TurnFunctions):
         }
 
     def _statement(self, line: Line, text: str, mark: str = "") -> dict[str, Any]:
-        self._on_read(line.chunk.id)
+        self._lines.on_read(line.chunk.id)
         at = line.at
         match = {"match": mark} if mark and mark in text else {}
         return match | {

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from functools import cached_property
 from itertools import chain, islice, pairwise
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,7 +12,7 @@ from rlm_mem.sandbox.engine import HostCallFailed
 from rlm_mem.sandbox.line_functions import (
     MAX_OFFSET,
     Line,
-    LineFunctions,
+    Lines,
     chunk_id_of,
     count,
     day,
@@ -79,7 +78,18 @@ class CutLists:
         self._cut: list[tuple[str, int, int, int]] = []
         self._said: list[str] = []
 
-    def note(self, name: str, first: int, number: int, rest: int) -> None:
+    def part(self, name: str, found: Iterator[_T], limit: Any, offset: Any) -> list[_T]:
+        """The part of a list that was asked for; of a list of the usual length, what it leaves out is counted."""
+        first = count("offset", offset, 0, MAX_OFFSET)
+        most = count("limit", limit, 1, MAX_LINES)
+        listed = list(islice(found, first, first + most))
+        if len(listed) == most >= SHORT_LIST:
+            self._note(name, first, most, sum(1 for _ in islice(found, COUNTED_ON)))
+        else:
+            self._note(name, first, len(listed), 0)
+        return listed
+
+    def _note(self, name: str, first: int, number: int, rest: int) -> None:
         """Note a list of ``number`` rows from ``first`` on, after which ``rest`` follow.
 
         A list that goes on where an earlier one of the same function stopped takes its place.
@@ -104,13 +114,13 @@ class CutLists:
         return "; ".join([*counted, *dict.fromkeys(said[-_MOST_REMARKS:])])
 
 
-class TurnFunctions(LineFunctions):
+class TurnFunctions:
     """The functions that list turns; :mod:`rlm_mem.sandbox.reference` documents each."""
 
-    @cached_property
-    def cut(self) -> CutLists:
-        """The lists that stopped at their limit."""
-        return CutLists()
+    def __init__(self, lines: Lines, cut: CutLists) -> None:
+        self._lines = lines
+        self._store = lines.store
+        self._cut = cut
 
     def turns(
         self,
@@ -130,7 +140,6 @@ class TurnFunctions(LineFunctions):
         """Lines of conversations in order of time, or those of some chunks."""
         who = optional_text("author", author)
         texts = wanted_texts("contains", contains) if contains else []
-        self._following.clear()
         today = self._store.clock()
         if chunks is None:
             lines = self._lines_with(
@@ -147,18 +156,19 @@ class TurnFunctions(LineFunctions):
             for line in lines
             if (who is None or is_speaker(line.speaker, who)) and _contains_any(line.text, texts)
         )
-        listed = self._some("turns", found, limit, offset)
+        listed = self._cut.part("turns", found, limit, offset)
+        onward = Onward(self._lines)
         if whole:
-            listed, shown = self._listed_whole(listed, chars, bool(code))
+            listed, shown = self._listed_whole(listed, onward, chars, bool(code))
         else:
-            shown = list(map(self._shown, listed))
+            shown = list(map(self._lines.shown, listed))
         if texts:
             for row in shown:
                 row["match"] = _first_of(texts, row["text"])
         if points:
             told: set[tuple[str, int]] = set()  # a reply may have a row of its own after that of its turn
             for row, line in zip(shown, listed, strict=True):
-                row["points"] = new = [point for point in self._points(line) if point[2] not in told]
+                row["points"] = new = [point for point in onward.points(line) if point[2] not in told]
                 told.update(place for _, _, place in new)
             recurring = recurring_titles(
                 (line.chunk, (title for _, title, _ in row["points"]))
@@ -201,21 +211,10 @@ class TurnFunctions(LineFunctions):
         )
         return [
             self._matched(line, words, *match)
-            for line, words, match in self._some("grep", found, limit, offset)
+            for line, words, match in self._cut.part("grep", found, limit, offset)
         ]
 
     # Parts.
-
-    def _some(self, name: str, found: Iterator[_T], limit: Any, offset: Any) -> list[_T]:
-        """The part of a list that was asked for; of a list of the usual length, what it leaves out is counted."""
-        first = count("offset", offset, 0, MAX_OFFSET)
-        most = count("limit", limit, 1, MAX_LINES)
-        listed = list(islice(found, first, first + most))
-        if len(listed) == most >= SHORT_LIST:
-            self.cut.note(name, first, most, sum(1 for _ in islice(found, COUNTED_ON)))
-        else:
-            self.cut.note(name, first, len(listed), 0)
-        return listed
 
     def _lines_with(
         self, who: str | None, texts: list[str], talk: str | None, start: str | None, end: str | None
@@ -224,6 +223,30 @@ class TurnFunctions(LineFunctions):
         for chunk in self._lines.chunks(talk, start, end):
             if self._may_contain(chunk, who, texts):
                 yield from self._lines.lines(chunk)
+
+    def _may_contain(self, chunk: Chunk, author: str | None, texts: list[str]) -> bool:
+        """Whether a chunk can contain a matching line, checked before it is split into lines."""
+        if author is None and not texts:
+            return True
+        folded = chunk.content.casefold()
+        if texts and not any(one.casefold() in folded for one in texts):
+            return False
+        if author is None or author.casefold().strip() in folded:
+            return True
+        return self._lines.in_chat and part_of(chunk)[0] > 1
+
+    def _matched(self, line: Line, words: str, start: int, end: int) -> dict[str, Any]:
+        """A line of a turn with its match: from its start, or around a match far behind it."""
+        match = {"match": words[start : min(end, start + _MATCH_CHARS)]}
+        first = words.rfind("\n", 0, start) + 1
+        last = words.find("\n", end)
+        last = len(words) if last < 0 else last
+        room = max(0, _MATCH_CHARS - (end - start)) // 2
+        left, right = max(first, start - room), min(last, max(end, start) + room, start + 2 * _MATCH_CHARS)
+        if end - first <= _MATCH_CHARS:
+            left, right = first, min(last, first + _MATCH_CHARS)
+        text = f"{'…' if left > first else ''}{words[left:right].strip()}{'…' if right < last else ''}"
+        return self._lines.shown(line, text) | match
 
     def _turns_of(self, chunks: Any, *, exchanges: bool) -> Iterator[Line]:
         """The turns in some chunks, each once, in the order of the chunks; the middle of a turn stands for it.
@@ -257,14 +280,14 @@ class TurnFunctions(LineFunctions):
         lines = list(self._lines.lines(chunk))
         if not lines or not self._lines.in_chat or lines[0].speaker is None:
             return lines
-        begun = [] if self._begins(lines[0]) else self._begun_before(chunk)
-        return begun + list(filter(self._begins, lines))
+        begun = [] if self._lines.begins(lines[0]) else self._begun_before(chunk)
+        return begun + list(filter(self._lines.begins, lines))
 
     def _begun_before(self, chunk: Chunk) -> list[Line]:
         """The turn that a chunk continues; nothing where it is too far back."""
         earlier = self._store.neighbours(chunk.id, before=_REPLY_CHUNKS, after=0)[0]
         for before in reversed(list(self._lines.read(earlier))):
-            begun = list(filter(self._begins, self._lines.lines(before)))
+            begun = list(filter(self._lines.begins, self._lines.lines(before)))
             if begun:
                 return begun[-1:]
         return []
@@ -282,25 +305,13 @@ class TurnFunctions(LineFunctions):
             (
                 line
                 for line in chain(reversed(before), told)
-                if self._begins(line) and not is_assistant(line.speaker)
+                if self._lines.begins(line) and not is_assistant(line.speaker)
             ),
             reply,
         )
 
-    def _begins(self, line: Line, after: Line | None = None) -> bool:
-        """Whether a turn begins with a line: in a chat with an assistant, one of the two is named.
-
-        A bold heading in an answer, such as "**Idea from Rosa:** …", looks like a speaker, too.
-
-        Args:
-            after: the line before it of which the speaker is known.
-        """
-        talkers = self._lines.talkers
-        chat = self._lines.in_chat and (after is None or after.speaker in talkers)
-        return line.labelled and (not chat or line.speaker in talkers)
-
     def _listed_whole(
-        self, lines: list[Line], chars: Any, code: bool
+        self, lines: list[Line], onward: Onward, chars: Any, code: bool
     ) -> tuple[list[Line], list[dict[str, Any]]]:
         """The lines with all of the turn and of the reply, without those that an earlier one of them has."""
         most = None if chars is None else count("chars", chars, _LEAST_WHOLE, MAX_WHOLE_CHARS)
@@ -308,7 +319,7 @@ class TurnFunctions(LineFunctions):
         wholes: list[tuple[Line, str, str]] = []
         for line in lines:
             if (line.chunk.id, line.number) not in told:
-                turn, reply = (line.text, "") if line.speaker is None else self._whole(line, told)
+                turn, reply = (line.text, "") if line.speaker is None else onward.whole(line, told)
                 wholes.append((line, turn, reply))
         each = most or (
             max(_LEAST_OF_LIST, _WHOLE_OF_LIST // len(wholes)) if len(wholes) > 1 else _WHOLE_OF_ONE
@@ -318,24 +329,33 @@ class TurnFunctions(LineFunctions):
         for line, *said in wholes:
             prose = said if code else list(map(_without_code, said))
             turn, reply = (_bounded(one, each) for one in prose)
-            rows.append(self._shown(line) | {"text": turn, "reply": reply, "whole": True})
+            rows.append(self._lines.shown(line) | {"text": turn, "reply": reply, "whole": True})
             left_out = left_out or prose != said
             cut = cut or [turn, reply] != prose
         if cut and most is None:
-            self.cut.say(
+            self._cut.say(
                 f"turns cut each turn and each reply after {each:,} characters; chars={MAX_WHOLE_CHARS} gives more"
             )
         if left_out:
-            self.cut.say("turns left out blocks of code; code=True gives them")
+            self._cut.say("turns left out blocks of code; code=True gives them")
         return [line for line, _, _ in wholes], rows
 
-    def _whole(self, line: Line, told: set[tuple[str, int]]) -> tuple[str, str]:
+
+class Onward:
+    """What follows the lines of one list in their conversations: their rows share most of the chunks after them."""
+
+    def __init__(self, lines: Lines) -> None:
+        self._lines = lines
+        self._following: dict[str, Chunk | None] = {}
+        """The chunk after each, as far as it was looked up."""
+
+    def whole(self, line: Line, told: set[tuple[str, int]]) -> tuple[str, str]:
         """All of a turn and of the reply to it, which may have been cut into several chunks; adds its lines."""
         turn: list[str] = []
         reply: list[str] = []
         ended = False
         for one in self._from(line):
-            if turn and self._begins(one, line):
+            if turn and self._lines.begins(one, line):
                 if reply:
                     break
                 ended = True
@@ -343,7 +363,7 @@ class TurnFunctions(LineFunctions):
                     continue
             elif ended and not reply:
                 continue  # of a further turn of the same speaker
-            self._on_read(one.chunk.id)
+            self._lines.on_read(one.chunk.id)
             told.add((one.chunk.id, one.number))
             said = one.said[one.number]
             if ended:
@@ -360,17 +380,12 @@ class TurnFunctions(LineFunctions):
         for chunk in self._later(line.chunk):
             yield from self._lines.lines(chunk)
 
-    @cached_property
-    def _following(self) -> dict[str, Chunk | None]:
-        """The chunk after each, as far as one call has looked it up: rows of one list share most of them."""
-        return {}
-
     def _later(self, chunk: Chunk) -> Iterator[Chunk]:
         """The chunks after one in its conversation."""
         following = self._following
         for _ in range(_REPLY_CHUNKS):
             if chunk.id not in following:
-                later = self._store.neighbours(chunk.id, before=0, after=_REPLY_CHUNKS)[1]
+                later = self._lines.store.neighbours(chunk.id, before=0, after=_REPLY_CHUNKS)[1]
                 run = [chunk, *self._lines.read(later)]
                 following.update((one.id, other) for one, other in pairwise(run))
                 if len(later) < _REPLY_CHUNKS:
@@ -381,7 +396,7 @@ class TurnFunctions(LineFunctions):
             yield found
             chunk = found
 
-    def _points(self, line: Line) -> Iterator[tuple[int, str, tuple[str, int]]]:
+    def points(self, line: Line) -> Iterator[tuple[int, str, tuple[str, int]]]:
         """The headings of a note, or of what follows a turn up to the next turn of its speaker; each once.
 
         Each comes with its level (the number of its marks, or for a bold label its indentation after all headings)
@@ -398,30 +413,6 @@ class TurnFunctions(LineFunctions):
                     seen.add(title)
                     level = len(match[1]) if match[1] else _BELOW_HEADINGS + len(match[3])
                     yield level, title, (one.chunk.id, match.start())
-
-    def _may_contain(self, chunk: Chunk, author: str | None, texts: list[str]) -> bool:
-        """Whether a chunk can contain a matching line, checked before it is split into lines."""
-        if author is None and not texts:
-            return True
-        folded = chunk.content.casefold()
-        if texts and not any(one.casefold() in folded for one in texts):
-            return False
-        if author is None or author.casefold().strip() in folded:
-            return True
-        return self._lines.in_chat and part_of(chunk)[0] > 1
-
-    def _matched(self, line: Line, words: str, start: int, end: int) -> dict[str, Any]:
-        """A line of a turn with its match: from its start, or around a match far behind it."""
-        match = {"match": words[start : min(end, start + _MATCH_CHARS)]}
-        first = words.rfind("\n", 0, start) + 1
-        last = words.find("\n", end)
-        last = len(words) if last < 0 else last
-        room = max(0, _MATCH_CHARS - (end - start)) // 2
-        left, right = max(first, start - room), min(last, max(end, start) + room, start + 2 * _MATCH_CHARS)
-        if end - first <= _MATCH_CHARS:
-            left, right = first, min(last, first + _MATCH_CHARS)
-        text = f"{'…' if left > first else ''}{words[left:right].strip()}{'…' if right < last else ''}"
-        return self._shown(line, text) | match
 
 
 def recurring_titles(titled: Iterable[tuple[Chunk, Iterable[str]]]) -> set[str]:

@@ -11,6 +11,7 @@ from typing import Any, get_args
 
 from msgspec import Struct, field
 
+from rlm_mem.chunk.types import amount
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.lazy import logger
@@ -76,18 +77,16 @@ class FoundSecret(Struct, frozen=True):
         return _TITLES[self.rule]
 
 
-def find_secrets(text: str, *, keys: bool = True, pii: bool = True) -> list[FoundSecret]:
+def find_secrets(text: str, *, pii: bool = True) -> list[FoundSecret]:
     """Every secret in ``text``, in order, none overlapping another. Linear in the length of the text.
 
     Args:
-        keys: keys, tokens, passwords and private keys.
-        pii: e-mail addresses and telephone numbers.
+        pii: e-mail addresses and telephone numbers, too.
     """
     found: list[FoundSecret] = []
-    if keys:
-        if "PRIVATE KEY" in text:
-            found += _private_keys(text)
-        found += _by_rules(text, KEY_RULES)
+    if "PRIVATE KEY" in text:
+        found += _private_keys(text)
+    found += _by_rules(text, KEY_RULES)
     if pii:
         found += _by_rules(text, PII_RULES)
     return _apart(found) if found else found
@@ -234,7 +233,7 @@ class SecretsFound(FrozenRecord, frozen=True):
         if not self.rules:
             return "no secrets found"
         named = ", ".join(f"{rule}: {count}" for rule, count in self.rules.items())
-        what = f"{self.count} {'secret' if self.count == 1 else 'secrets'} ({named})"
+        what = f"{amount(self.count, 'secret')} ({named})"
         if self.hidden:
             return f"{what} hidden: [redacted:RULE] is stored instead; secrets='keep' stores them as they are"
         return f"{what} found and stored in clear, as asked; secrets='redact' hides them"

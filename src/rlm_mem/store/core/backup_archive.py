@@ -20,6 +20,7 @@ from typing import IO, Any
 
 import msgspec
 
+from rlm_mem.chunk.types import amount
 from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
@@ -209,7 +210,7 @@ def read_backup(
     if found != listed:
         wrong = sorted(name for name in {*found, *listed} if found.get(name) != listed.get(name))
         raise CorruptStore(
-            f"{path} is damaged: {len(wrong)} files are not as its manifest says, the first is {wrong[0]}",
+            f"{path} is damaged: {amount(len(wrong), 'file')} differ from its manifest, first {wrong[0]}",
             hint="use another backup",
         )
     info.files, info.bytes = len(found), sum(size for size, _ in found.values())

@@ -191,6 +191,7 @@ INDEX_VERSION = 2 + len(MIGRATIONS)
 
 # Pages of 4 KiB: a transaction beyond 512 MB makes readers wait from there on, not only at its end.
 _SPILL_PAGES = 131_072
+_PAGE = 5_000  # rows
 
 
 def connect(path: Path, *, wait_seconds: float, read_only: bool = False) -> sqlite3.Connection:
@@ -284,14 +285,14 @@ def _statements(script: str) -> list[str]:
     return statements
 
 
-def in_pages(connection: sqlite3.Connection, query: str, *, size: int = 5_000) -> Iterator[tuple[Any, ...]]:
+def in_pages(connection: sqlite3.Connection, query: str) -> Iterator[tuple[Any, ...]]:
     """The rows of a query without their first column, ``doc``; read in pages, so that writers get their turn.
 
     Args:
         query: selects ``doc`` first, from a table that has it as its key; without a condition.
     """
     last = -1
-    while rows := connection.execute(f"{query} WHERE doc > ? ORDER BY doc LIMIT ?", (last, size)).fetchall():
+    while rows := connection.execute(f"{query} WHERE doc > ? ORDER BY doc LIMIT ?", (last, _PAGE)).fetchall():
         last = rows[-1][0]
         yield from (row[1:] for row in rows)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import check_namespace
+from rlm_mem.chunk.types import amount
 from rlm_mem.config import Config
 from rlm_mem.dsn import is_dsn, shown_dsn
 from rlm_mem.errors import InputError, NotFoundError, StorageError
@@ -282,7 +283,8 @@ def _catch_up(source: ChunkStore, target: ChunkStore, progress: Progress | None)
         report: CopyReport = copy_namespace(source, target, overwrite=True, mirror=True, progress=progress)
         if report.skipped:
             raise StorageError(
-                f"{len(report.skipped)} chunks of {source.namespace} cannot be read, the first is {report.skipped[0]}",
+                f"{amount(len(report.skipped), 'chunk')} of {source.namespace} cannot be read,"
+                f" first {report.skipped[0]}",
                 hint="rlm-mem store check says why; mend or remove them first",
             )
         if report.changes <= _FEW:
