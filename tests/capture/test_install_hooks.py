@@ -57,6 +57,12 @@ def test_hooks_come_and_go_and_the_rest_stays(name: str, run: Run) -> None:
         assert not run("install", name, "--hooks", "--remove", "--json").json["changed"]
 
 
+def test_codex_is_not_asked_for_more_than_the_three_seconds_of_which_it_warns() -> None:
+    [group] = hooks_of(hook_client_named("codex"), ["rlm-mem"])["SessionEnd"]
+    [entry] = group["hooks"]
+    assert entry["timeout"] == 3
+
+
 def test_comments_stay_where_they_are(run: Run) -> None:
     """Ours come, change and go; every other character is as it was."""
     client = hook_client_named("gemini-cli")

@@ -13,7 +13,7 @@ import re
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,7 @@ class HookClient:
         user: finds the user's settings file, from home folder and environment. ``project``: a project's settings file.
         flat: whether an event has a list of commands instead of groups of commands.
         milliseconds: whether time limits are in milliseconds instead of seconds.
+        most: events for which the client grants fewer seconds than :data:`SECONDS`, and warns of a longer limit.
     """
 
     name: str
@@ -48,6 +49,7 @@ class HookClient:
     project: str
     flat: bool = False
     milliseconds: bool = False
+    most: Mapping[str, int] = field(default_factory=dict)
 
     def context(self, kind: str, text: str) -> str:
         """The JSON that adds a text to the model's context; empty if the client accepts no text at this event."""
@@ -84,10 +86,11 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
             "user-prompt": "UserPromptSubmit",
             "stop": "Stop",
             "pre-compact": "PreCompact",
-            "session-end": "SessionEnd",  # Codex gives it three seconds at most
+            "session-end": "SessionEnd",
         },
         _folder_of("CODEX_HOME", ".codex", "hooks.json"),
         ".codex/hooks.json",
+        most={"session-end": 3},
     ),
     HookClient(
         "cursor",
@@ -141,7 +144,7 @@ def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] 
     made: dict[str, Any] = {}
     for kind, event in client.events.items():
         line = _line([*command, "hook", kind, "--client", client.name, *options])
-        seconds = int(SECONDS[kind]) + _MARGIN
+        seconds = client.most.get(kind, int(SECONDS[kind]) + _MARGIN)
         entry = {"command": line, "timeout": seconds * 1_000 if client.milliseconds else seconds}
         if client.flat:
             made[event] = [entry]
