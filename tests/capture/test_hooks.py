@@ -371,6 +371,11 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
             "We chose Redis for the session store. Let's drop it, Postgres is enough.",
             ["We chose Redis for the session store. Let's drop it, Postgres is enough."],
         ),
+        (
+            "The old queue loses messages under load. We decided to remove it.",
+            ["The old queue loses messages under load. We decided to remove it."],
+        ),
+        ("We decided to remove it.", []),
         ("I looked at the logs. We decided to store dates in UTC.", ["We decided to store dates in UTC."]),
         ("ok don't add retries anywhere in this repo", ["ok don't add retries anywhere in this repo"]),
         ("We use Decimal for all amounts, never float.", ["We use Decimal for all amounts, never float."]),
