@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 from tests.integrations.played_apis import PlayedApis, played_apis
 
+import rlm_mem
 from rlm_mem import Memory
 
 REPLY = "We decided to use PostgreSQL for the ledger service because SQLite locks under load."
@@ -180,6 +181,21 @@ def test_a_client_reads_the_person_and_its_project_and_writes_to_its_project(
             assert [chunk.content for chunk in memory.store.iter_chunks()] == [text]
     with Memory.open(brain) as memory:
         assert [chunk.content for chunk in memory.store.iter_chunks()] == [SHARED]
+
+
+def test_the_plugin_of_claude_code_is_installed_as_its_page_says(
+    apis: PlayedApis, brain: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    [claude, _, _, *prompt], environ = claude_code(apis)
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("RLM_MEM_BRAIN", str(brain))
+    market = Path(rlm_mem.__file__).parent / "plugins"
+    for step in (["marketplace", "add", str(market)], ["install", "rlm-mem@rlm-mem"]):
+        subprocess.run([claude, "plugin", *step], cwd=repository, check=True, capture_output=True)
+    apis.calls = [("search", {"query": "answer"})]
+    ran(repository, [claude, "--allowedTools", "mcp__plugin_rlm-mem_rlm-mem", *prompt], environ)
+    assert '"tool_result"' in apis.asked[-1]
+    check(brain, apis)
 
 
 def test_a_program_on_the_claude_agent_sdk(
