@@ -40,9 +40,13 @@ def test_every_error_and_result_is_at_the_root_and_in_the_docs() -> None:
 
 def test_the_page_says_what_every_method_of_a_memory_is_for() -> None:
     section = PAGE.partition("\n## What a memory can do\n")[2].partition("\n## ")[0]
-    named = {name for name in re.findall(r"`(\w+)`", section.partition("```")[0])} - {"None"}
+    table, _, rest = section.partition("`Filters`")
+    named = set(re.findall(r"`(\w+)`", table)) - {"None"}
     methods = {name for name in dir(rlm_mem.Memory) if not name.startswith("_")} - {"open"}
     assert named == methods | {"store"}
+    fields = {*inspect.signature(rlm_mem.Filters).parameters, *inspect.signature(rlm_mem.Limits).parameters}
+    set_by_search = {"valid_at", "shown_at"}
+    assert set(re.findall(r"`(\w+)`", rest.partition("```")[0])) == fields - set_by_search | {"Limits"}
 
 
 def test_no_public_method_takes_any_keyword() -> None:
