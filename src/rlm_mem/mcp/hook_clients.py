@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_mem.errors import InputError, InvalidConfig
-from rlm_mem.mcp.clients import Edit, Place
+from rlm_mem.mcp.clients import Edit, Place, read_text
 from rlm_mem.mcp.commented_json import holds_nothing, read_commented, rewritten, without_empty
 
 #: Time limit of each hook, in seconds.
@@ -132,6 +132,21 @@ def hook_client_named(name: str) -> HookClient:
             return client
     known = ", ".join(client.name for client in HOOK_CLIENTS)
     raise InputError(f"there are no hooks for {name!r:.60}", hint=f"there are for: {known}")
+
+
+def doubled_by_cursor(client: HookClient, event: Mapping[str, Any]) -> bool:
+    """Whether Cursor runs this hook of Claude Code's settings, which it reads as well, beside one of its own.
+
+    Raises:
+        StorageError: its settings cannot be read.
+    """
+    if client.name != "claude-code" or not event.get("cursor_version"):
+        return False
+    cursor = hook_client_named("cursor")
+    roots = event.get("workspace_roots")
+    folders = [Path(one) for one in roots if isinstance(one, str)] if isinstance(roots, list) else []
+    files = [cursor.user(Path.home(), os.environ), *(folder / cursor.project for folder in folders)]
+    return any(our_hooks(read_text(file)) for file in files)
 
 
 def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
