@@ -90,7 +90,8 @@ def _command(row: CommandRow) -> str:
         if one.param_type_name == "option":
             names = ", ".join(f"`{name}`" for name in one.opts)
             value = f" `{one.metavar}`" if one.metavar and not one.is_flag else ""
-            rows.append((names + value, _cell(one.help or "")))
+            default = "" if one.is_flag or one.default in (None, "", []) else f" Default: `{one.default}`."
+            rows.append((names + value, _cell(one.help or "") + default))
     summary = " ".join((command.help or row.summary).split("\n\n", 1)[0].split())
     return (
         f"### `rlm-mem {row.path}`\n\n{_cell(summary)}\n\n"

@@ -20,7 +20,7 @@ async def main() -> None:
         said = Event(id="e1", author="user", content=Content(parts=[Part(text="My bees live in Porto.")]))
         await service.add_session_to_memory(Session(id="s1", app_name="farm", user_id="ana", events=[said]))
         found = await service.search_memory(app_name="farm", user_id="ana", query="Where do my bees live?")
-        print(found.memories[0].content.parts[0].text)
+        print([part.text for entry in found.memories for part in entry.content.parts or ()])
 
 
 asyncio.run(main())

@@ -1,6 +1,6 @@
 """A graph of LangGraph whose long-term memory is a brain: what is said in one thread is available in another."""
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from rlm_mem import Memory
 
@@ -17,7 +17,7 @@ except ImportError:
 
 class State(TypedDict):
     said: str
-    known: list[str]
+    known: NotRequired[list[str]]
 
 
 def chat(state: State) -> dict[str, list[str]]:

@@ -16,7 +16,8 @@ async def main() -> None:
     async with await AsyncMemory.open("brain") as memory:
         store = NotebookStore(memory)  # Agent(…, capabilities=[Memory(store=store, namespace="ana")])
         await store.write("ana/main/MEMORY.md", "- Bees live in Porto.", expected_version=None)
-        print((await store.read("ana/main/MEMORY.md", max_chars=100)).content)
+        if file := await store.read("ana/main/MEMORY.md", max_chars=100):
+            print(file.content)
         print((await memory.recall("Where do the bees live?")).content)
 
 

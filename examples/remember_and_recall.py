@@ -19,7 +19,6 @@ with Memory.open("brain") as memory:
 
     result = memory.recall("Which database did Ana choose for the ledger?")
     print(result.content)
-    for chunk_id in result.chunk_ids:
-        chunk = memory.get(chunk_id)
-        print(f"  {chunk_id}  {chunk.metadata.occurred_at}  {chunk.content[:60]}…")
+    for source in result.sources:
+        print(f"  {source.chunk_id}  {source.at}  {source.line}")
     print(f"  confidence {result.confidence:.2f}, {len(result.trajectory.steps)} program(s)")

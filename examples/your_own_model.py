@@ -12,9 +12,12 @@ best = search("gauge bridge", limit=1)[0]
 FINAL(best["snippet"], chunk_ids=[best["chunk_id"]])
 ```"""
 
+prompts: list[str] = []
+
 
 def two_steps(prompt: str) -> str:
     """First search, then conclude from what the program printed."""
+    prompts.append(prompt)
     return CONCLUDE if "\n<output>\n" in prompt else LOOK
 
 
@@ -26,4 +29,4 @@ with Memory.open("brain", llm=two_steps) as memory:
         print(f"--- turn {step.turn}, {step.program_seconds * 1000:.0f} ms")
         print(step.programs[0].strip())
         print(step.output.strip())
-    print("calls of the model:", result.trajectory.outcome.model_calls)
+    print("calls of the model:", len(prompts))

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.integrations.frameworks import needs
+
 ROOT = Path(__file__).parents[1]
 
 PLAIN = """
@@ -123,6 +125,20 @@ def test_a_strict_type_checker_knows_every_call(tmp_path: Path, checker: str) ->
     )
     errors = [line for line in checked.stdout.splitlines() if "error:" in line]
     assert ["wrong.py" in line for line in errors] == [True, True], checked.stdout
+
+
+@needs("langgraph")
+@needs("pydantic_ai_harness")
+def test_the_examples_are_typed_strictly(tmp_path: Path) -> None:
+    examples = sorted((ROOT / "examples").glob("*.py"))
+    checked = subprocess.run(
+        [sys.executable, "-m", "mypy", "--strict", "--config-file=", "--cache-dir", tmp_path, *examples],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert checked.returncode == 0, checked.stdout
 
 
 @pytest.mark.parametrize("program", [PLAIN, ASYNCHRONOUS], ids=["plain", "asynchronous"])

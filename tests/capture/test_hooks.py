@@ -157,6 +157,26 @@ def test_only_output_that_the_client_accepts_is_printed(hook: Hook, memory: Memo
             assert asked.json["hookSpecificOutput"]["hookEventName"] == event_name
 
 
+@pytest.mark.local_only("about what the hooks say")
+@pytest.mark.parametrize("options", [[], ["--project"]])
+def test_hooks_of_claude_code_that_cursor_runs_beside_its_own_do_nothing(
+    options: list[str],
+    hook: Hook,
+    run: Run,
+    memory: Memory,
+    repository: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    from_cursor = {"cursor_version": "2.4.0", "workspace_roots": [str(repository)]}
+    assert "short answers" in hook("session-start", **from_cursor).out
+    monkeypatch.chdir(repository)
+    run("install", "cursor", "--hooks", *options)
+    assert hook("session-start", **from_cursor).out == ""
+    assert "short answers" in hook("session-start", "cursor").out
+    assert "short answers" in hook("session-start", session_id="s-2").out  # of Claude Code itself
+
+
 @pytest.mark.local_only("looks at files")
 def test_without_a_memory_a_session_start_prints_nothing(hook: Hook, brain: Path) -> None:
     assert hook("session-start").out == ""
@@ -371,6 +391,11 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
             "We chose Redis for the session store. Let's drop it, Postgres is enough.",
             ["We chose Redis for the session store. Let's drop it, Postgres is enough."],
         ),
+        (
+            "The old queue loses messages under load. We decided to remove it.",
+            ["The old queue loses messages under load. We decided to remove it."],
+        ),
+        ("We decided to remove it.", []),
         ("I looked at the logs. We decided to store dates in UTC.", ["We decided to store dates in UTC."]),
         ("ok don't add retries anywhere in this repo", ["ok don't add retries anywhere in this repo"]),
         ("We use Decimal for all amounts, never float.", ["We use Decimal for all amounts, never float."]),

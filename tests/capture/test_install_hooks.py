@@ -57,6 +57,12 @@ def test_hooks_come_and_go_and_the_rest_stays(name: str, run: Run) -> None:
         assert not run("install", name, "--hooks", "--remove", "--json").json["changed"]
 
 
+def test_codex_is_not_asked_for_more_than_the_three_seconds_of_which_it_warns() -> None:
+    [group] = hooks_of(hook_client_named("codex"), ["rlm-mem"])["SessionEnd"]
+    [entry] = group["hooks"]
+    assert entry["timeout"] == 3
+
+
 def test_comments_stay_where_they_are(run: Run) -> None:
     """Ours come, change and go; every other character is as it was."""
     client = hook_client_named("gemini-cli")
@@ -161,7 +167,12 @@ def test_the_plugin_has_the_same_hooks() -> None:
     plugin = Path(rlm_mem.__file__).parent / "plugins" / "claude-code"
     shipped = json.loads((plugin / "hooks" / "hooks.json").read_text())
     assert shipped["hooks"] == hooks_of(hook_client_named("claude-code"), ["rlm-mem"])
-    assert json.loads((plugin / ".claude-plugin" / "plugin.json").read_text())["name"] == "rlm-mem"
+    named = json.loads((plugin / ".claude-plugin" / "plugin.json").read_text())
+    market = json.loads((plugin.parent / ".claude-plugin" / "marketplace.json").read_text())
+    [offered] = market["plugins"]
+    assert (market["name"], offered["name"]) == ("rlm-mem", named["name"])
+    assert offered["description"] == named["description"]
+    assert plugin.parent / offered["source"] == plugin
 
 
 def test_a_hook_of_another_program_is_not_taken_for_ours() -> None:

@@ -35,7 +35,7 @@ MADE = {"python", "py", "console", "sh", "toml", "json"}
 NOT_RUN = {
     "the network, or the package installed anew": re.compile(r"^(?:python3 -m venv|pip|npm|docker|kubectl) "),
     "another program, or minutes": re.compile(
-        r"^(?:make|keyring|llama-server|(?:\S+/)?python) |^rlm-mem (?:demo|doctor)\b"
+        r"^(?:make|claude|keyring|llama-server|(?:\S+/)?python) |^rlm-mem (?:demo|doctor)\b"
     ),
     "a shell": re.compile(r"\s[|<]\s|2>>|^export |^[A-Z_]+="),
     "a model, a database or a home": re.compile(r"--llm \S+:|postgresql://|~/|anthropic:|RLM_MEM_LLM"),

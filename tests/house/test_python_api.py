@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -37,6 +38,17 @@ def test_every_error_and_result_is_at_the_root_and_in_the_docs() -> None:
     assert (missing, undocumented) == ([], [])
 
 
+def test_the_page_says_what_every_method_of_a_memory_is_for() -> None:
+    section = PAGE.partition("\n## What a memory can do\n")[2].partition("\n## ")[0]
+    table, _, rest = section.partition("`Filters`")
+    named = set(re.findall(r"`(\w+)`", table)) - {"None"}
+    methods = {name for name in dir(rlm_mem.Memory) if not name.startswith("_")} - {"open"}
+    assert named == methods | {"store"}
+    fields = {*inspect.signature(rlm_mem.Filters).parameters, *inspect.signature(rlm_mem.Limits).parameters}
+    set_by_search = {"valid_at", "shown_at"}
+    assert set(re.findall(r"`(\w+)`", rest.partition("```")[0])) == fields - set_by_search | {"Limits"}
+
+
 def test_no_public_method_takes_any_keyword() -> None:
     loose = {
         name
@@ -55,3 +67,11 @@ def test_memory_returns_no_untyped_dictionary() -> None:
         if not name.startswith("_") and "dict[str, Any]" in str(inspect.signature(member).return_annotation)
     }
     assert loose == set()
+
+
+def test_figures_are_printed_with_their_nouns_in_number(tmp_path: Path) -> None:
+    with rlm_mem.Memory.open(tmp_path / "brain") as memory:
+        memory.remember("Ana drinks tea.", conversation_id="kitchen", occurred_at="2026-03-01")
+        assert "1 chunk (" in str(memory.stats()) and "1 conversation, 0 links" in str(memory.stats())
+        memory.remember("Ben drinks water.", conversation_id="garden", occurred_at="2026-03-02")
+        assert "2 chunks (" in str(memory.stats()) and "2 conversations, " in str(memory.stats())

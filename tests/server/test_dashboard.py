@@ -12,6 +12,7 @@ import pytest
 from rlm_mem.dashboard import communities
 from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.communities import partition
+from rlm_mem.memory import Memory
 from tests.server.site import HOME, OWN, Site, links_of, opened, tags_of, text_of
 from tests.waiting import until
 
@@ -55,6 +56,23 @@ def test_every_page_says_what_to_do_next_while_nothing_is_remembered(site: Site)
     ):
         assert asked in text_of(site.get(path)), path
     assert "The system prompt" in site.get("/persona")
+
+
+def test_what_an_agent_learnt_in_a_project_is_found_from_the_empty_shared_namespace(
+    place: Path | str,
+) -> None:
+    project = "project/github.com/acme/ledger"
+    with Memory.open(place, namespace=project) as memory:
+        memory.remember("Always run the linter before you commit.")
+        memory.remember("Amounts are Decimal, never float.")
+    with opened(place) as site:
+        for path in ("/memories", "/review"):
+            assert "Others may hold some" in text_of(site.get(path))
+        listed = text_of(site.get("/namespaces"))
+        assert re.search(r"default\s+0 memories · shown now", listed)
+        assert re.search(rf"{project}\s+2 memories(?! · shown)", listed)
+        assert "never float" in site.post("/namespaces", namespace=project)
+        assert re.search(rf"{project}\s+2 memories · shown now", text_of(site.get("/namespaces")))
 
 
 @pytest.mark.parametrize("path", PAGES)

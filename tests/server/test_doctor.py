@@ -132,6 +132,28 @@ def test_hooks_that_are_whole_old_or_without_their_command_are_told_apart(
 
 
 @pytest.mark.local_only("look at files")
+@pytest.mark.usefixtures("no_engines")
+@pytest.mark.parametrize("enabled", [True, False])
+def test_the_plugin_of_claude_code_is_known_and_hooks_beside_it_are_too_many(
+    enabled: bool, run: Run, memory: Memory
+) -> None:
+    def told() -> dict[str, tuple[str, str | None]]:
+        return {
+            one["subject"]: (one["state"], one["remedy"])
+            for one in run("doctor", "--json").json["findings"]
+            if one["subject"].endswith("claude-code")
+        }
+
+    file = Path.home() / ".claude" / "settings.json"
+    file.parent.mkdir()
+    file.write_text(json.dumps({"enabledPlugins": {"rlm-mem@rlm-mem": enabled}}))
+    assert told() == {"client claude-code": ("ok", None if enabled else "rlm-mem install claude-code")}
+    run("install", "claude-code", "--hooks")
+    remedy = "rlm-mem install claude-code --hooks --remove"
+    assert told()["hooks claude-code"] == (("warning", remedy) if enabled else ("ok", None))
+
+
+@pytest.mark.local_only("look at files")
 def test_a_wrong_setting_is_named(run: Run, brain: Path, memory: Memory) -> None:
     (brain / "config.toml").write_text("[recall]\nmax_iterations = 0\n", encoding="utf-8")
     ran = run("doctor", "--json")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, get_args
@@ -115,12 +115,10 @@ class Rules:
                 if self._can_be_kept(former) and not (found and former in found[-1].text):
                     found.append(Kept(former, "asked", "preference", _ASKED))
                 continue
-            if (one := self._matched(sentence, message.speaker)) is None:
+            if (one := self._matched(sentence, former, message.speaker)) is None:
                 continue
-            if self._needs(sentence, former):
-                if found and found[-1].text == former:
-                    found.pop()
-                one = replace(one, text=f"{former} {sentence}")
+            if one.text != sentence and found and found[-1].text == former:
+                found.pop()
             found.append(one)
         return found
 
@@ -159,7 +157,7 @@ class Rules:
             and not any(search(sentence) for search in self.leave_out)
         )
 
-    def _matched(self, sentence: str, speaker: Speaker) -> Kept | None:
+    def _matched(self, sentence: str, former: str, speaker: Speaker) -> Kept | None:
         if len(sentence) > self.limits.longest or len(sentence.split()) < self.limits.shortest:
             return None
         rule = next(
@@ -170,9 +168,10 @@ class Rules:
             ),
             None,
         )
-        if rule is None or not self._can_be_kept(sentence):
+        if rule is None or any(search(sentence) for search in self.leave_out):
             return None
-        return Kept(sentence, rule.name, rule.type, rule.confidence)
+        text = f"{former} {sentence}" if self._needs(sentence, former) else sentence
+        return Kept(text, rule.name, rule.type, rule.confidence) if self._can_be_kept(text) else None
 
 
 def load_rules(brain: Path | None) -> Rules:

@@ -15,7 +15,7 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, indented, note, print_json, screen, text
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InputError
-from rlm_mem.mcp.hook_clients import SECONDS, hook_client_named
+from rlm_mem.mcp.hook_clients import SECONDS, doubled_by_cursor, hook_client_named
 from rlm_mem.mcp.hooks import MOST_EVENT, carry_out, event_from, guarded
 
 Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor or gemini-cli.")]
@@ -51,7 +51,9 @@ def _hook(call: Where, kind: str, client_name: str) -> None:
     output = ""
     with guarded(f"{kind} of {client_name}", SECONDS[kind]):
         client = hook_client_named(client_name)
-        data = sys.stdin.buffer.read(MOST_EVENT) if sys.stdin is not None else b""
+        event = event_from(sys.stdin.buffer.read(MOST_EVENT) if sys.stdin is not None else b"")
+        if doubled_by_cursor(client, event):
+            return
         place = call.place
 
         def opened(namespace: str | None) -> rlm_mem.Memory:
@@ -60,7 +62,7 @@ def _hook(call: Where, kind: str, client_name: str) -> None:
         context = carry_out(
             kind,
             client.name,
-            event_from(data),
+            event,
             opened,
             brain=place if isinstance(place, Path) else None,
             namespace=call.namespace,

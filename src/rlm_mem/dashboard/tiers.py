@@ -238,7 +238,7 @@ _KINDS: Mapping[str, _Kind] = {
         "What was kept",
         "Against it",
         _Choice("Keep", "leaves the memories where they are, marked as reviewed by you", "captured"),
-        _Choice("Archive", _ARCHIVE, "captures-archived"),
+        _Choice("Archive", f"{_ARCHIVE}. Open a memory to correct or archive it alone", "captures-archived"),
     ),
     "quarantine": _Kind(
         "in quarantine: in no search until it is released",

@@ -318,15 +318,15 @@ def namespaces_route(state: ServerState) -> Route:
                     raise InputError("only a browser chooses", hint="send the header RLM-MEM-Namespace")
                 client.choose(name)
                 return RedirectResponse("/memories", status_code=303, headers=dict(HEADERS))
-            names = await state.run_in_worker(lambda: state.opened.namespaces_of(client))
+            held = await state.run_in_worker(lambda: state.opened.namespaces_of(client))
         except (RlmMemError, Refused) as error:
             return _refusal(request, state, error)
         return page(
             request,
             "namespaces.html",
             {
-                "names": names,
-                "chosen": client.namespace,
+                "held": held,
+                "chosen": client.namespace or state.opened.memory.store.namespace,
                 "namespace": "",
                 "admin": False,
                 "read_only": state.read_only,

@@ -16,7 +16,8 @@ from rlm_mem import __version__
 from rlm_mem.chunk.types import amount
 from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp.clients import CLIENTS, Client, is_here, read_text
-from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, our_hooks
+from rlm_mem.mcp.commented_json import read_commented
+from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named, our_hooks
 from rlm_mem.mcp.starting import ServerEntry, Started, entry_in, is_our_command, started
 
 if TYPE_CHECKING:
@@ -161,13 +162,33 @@ def _clients(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[
             if entry is not None:
                 found = True
                 yield _start(client, subject, entry, environ, tried, shared=folder is not home)
-        if not found and is_here(client, home, environ):
-            yield Diagnosis(
-                f"client {client.name}",
-                OK,
-                "is here, without the server of this memory",
-                f"rlm-mem install {client.name}",
-            )
+        if found or not is_here(client, home, environ):
+            continue
+        if client.name == "claude-code" and _has_plugin(home, environ):
+            yield Diagnosis(f"client {client.name}", OK, "has the plugin, with a server and hooks of its own")
+            continue
+        yield Diagnosis(
+            f"client {client.name}",
+            OK,
+            "is here, without the server of this memory",
+            f"rlm-mem install {client.name}",
+        )
+
+
+def _has_plugin(home: Path, environ: Mapping[str, str]) -> bool:
+    """Whether Claude Code has the plugin of this package enabled."""
+    try:
+        settings = read_commented(read_text(hook_client_named("claude-code").user(home, environ)))
+    except (
+        RlmMemError,
+        ValueError,
+        RecursionError,
+    ):  # no settings, or damaged ones, in which nothing is enabled
+        return False
+    plugins = settings.get("enabledPlugins") if isinstance(settings, dict) else None
+    return isinstance(plugins, dict) and any(
+        name.startswith("rlm-mem@") and enabled is True for name, enabled in plugins.items()
+    )
 
 
 def _hooks(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[Diagnosis]:
@@ -180,7 +201,10 @@ def _hooks(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[Di
             except RlmMemError as error:
                 yield _failed(f"hooks {client.name}", error)
                 continue
-            if found:
+            if found and client.name == "claude-code" and _has_plugin(home, environ):
+                remove = f"rlm-mem install claude-code --hooks{' --project' if file != own else ''} --remove"
+                yield Diagnosis(f"hooks {client.name}", WARN, f"set up in {file}, and by the plugin", remove)
+            elif found:
                 yield _hooks_in(client, file, found, shared=file != own)
 
 

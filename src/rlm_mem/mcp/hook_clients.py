@@ -13,12 +13,12 @@ import re
 import shlex
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rlm_mem.errors import InputError, InvalidConfig
-from rlm_mem.mcp.clients import Edit, Place
+from rlm_mem.mcp.clients import Edit, Place, read_text
 from rlm_mem.mcp.commented_json import holds_nothing, read_commented, rewritten, without_empty
 
 #: Time limit of each hook, in seconds.
@@ -40,6 +40,7 @@ class HookClient:
         user: finds the user's settings file, from home folder and environment. ``project``: a project's settings file.
         flat: whether an event has a list of commands instead of groups of commands.
         milliseconds: whether time limits are in milliseconds instead of seconds.
+        most: events for which the client grants fewer seconds than :data:`SECONDS`, and warns of a longer limit.
     """
 
     name: str
@@ -48,6 +49,7 @@ class HookClient:
     project: str
     flat: bool = False
     milliseconds: bool = False
+    most: Mapping[str, int] = field(default_factory=dict)
 
     def context(self, kind: str, text: str) -> str:
         """The JSON that adds a text to the model's context; empty if the client accepts no text at this event."""
@@ -84,10 +86,11 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
             "user-prompt": "UserPromptSubmit",
             "stop": "Stop",
             "pre-compact": "PreCompact",
-            "session-end": "SessionEnd",  # Codex gives it three seconds at most
+            "session-end": "SessionEnd",
         },
         _folder_of("CODEX_HOME", ".codex", "hooks.json"),
         ".codex/hooks.json",
+        most={"session-end": 3},
     ),
     HookClient(
         "cursor",
@@ -131,6 +134,21 @@ def hook_client_named(name: str) -> HookClient:
     raise InputError(f"there are no hooks for {name!r:.60}", hint=f"there are for: {known}")
 
 
+def doubled_by_cursor(client: HookClient, event: Mapping[str, Any]) -> bool:
+    """Whether Cursor runs this hook of Claude Code's settings, which it reads as well, beside one of its own.
+
+    Raises:
+        StorageError: its settings cannot be read.
+    """
+    if client.name != "claude-code" or not event.get("cursor_version"):
+        return False
+    cursor = hook_client_named("cursor")
+    roots = event.get("workspace_roots")
+    folders = [Path(one) for one in roots if isinstance(one, str)] if isinstance(roots, list) else []
+    files = [cursor.user(Path.home(), os.environ), *(folder / cursor.project for folder in folders)]
+    return any(our_hooks(read_text(file)) for file in files)
+
+
 def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] = ()) -> dict[str, Any]:
     """The entries of this package, by the client's events.
 
@@ -141,7 +159,7 @@ def hooks_of(client: HookClient, command: Sequence[str], options: Sequence[str] 
     made: dict[str, Any] = {}
     for kind, event in client.events.items():
         line = _line([*command, "hook", kind, "--client", client.name, *options])
-        seconds = int(SECONDS[kind]) + _MARGIN
+        seconds = client.most.get(kind, int(SECONDS[kind]) + _MARGIN)
         entry = {"command": line, "timeout": seconds * 1_000 if client.milliseconds else seconds}
         if client.flat:
             made[event] = [entry]

@@ -224,20 +224,24 @@ class OpenMemory:
         """Patterns of the namespaces that the server offers."""
         return ("*",) if self.settings.namespace is None else (self.memory.store.namespace,)
 
-    def namespaces_of(self, client: Caller) -> list[str]:
-        """The namespaces that a client reaches: those that its token names, and of the others those with memories."""
+    def namespaces_of(self, client: Caller) -> dict[str, int]:
+        """The namespaces that a client reaches: those that its token names, and of the others those with memories.
+
+        Returns:
+            name → number of active memories, by name.
+        """
         store = self.memory.store
         try:
-            held = store.backend.queries.namespaces()
+            held = dict(store.backend.queries.namespaces())
         except ServerAway as error:
-            held = error.namespaces
+            held = dict(error.namespaces)
         named = [one for one in client.access.namespaces if "*" not in one]
         offered = Access("", self._served)
-        return sorted(
-            one
-            for one in {store.namespace, *named, *(name for name, _ in held)}
+        return {
+            one: held.get(one, 0)
+            for one in sorted({store.namespace, *named, *held})
             if client.access.covers(one) and offered.covers(one)
-        )
+        }
 
     @property
     def bound(self) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 
+from rlm_mem.chunk.types import amount
+
 
 @dataclass(frozen=True)
 class Stats:
@@ -45,8 +47,9 @@ class Stats:
         types = ", ".join(f"{name} {count:,}" for name, count in self.by_type.items())
         span = f", {self.first_at[:10]} to {self.last_at[:10]}" if self.first_at and self.last_at else ""
         return (
-            f"{self.namespace}: {self.chunk_count:,} chunks ({types or 'none'}), {self.total_tokens:,} tokens, "
-            f"{self.conversations:,} conversations, {self.links:,} links, {self.archived_count:,} archived{span}"
+            f"{self.namespace}: {amount(self.chunk_count, 'chunk')} ({types or 'none'}), "
+            f"{amount(self.total_tokens, 'token')}, {amount(self.conversations, 'conversation')}, "
+            f"{amount(self.links, 'link')}, {self.archived_count:,} archived{span}"
         )
 
 
