@@ -181,6 +181,8 @@ _NO_DOUBT = late(
 )
 """A short time ago, which is not before the earlier note, and a blessing: "may she enjoy it"."""
 _WISHES = words("want wants wish wishes hope hopes")
+_CONDITIONS = words("if whether unless would wouldn't could might")
+"""Words of doubt that count in any clause of a sentence."""
 _DENIED = late(
     r"\b(?:isn['’]t|is not|not) true\b|\b(?:did|has|have|was|were)(?:n['’]t| not) (?:\w{1,20} )?"
     rf"(?:{'|'.join(sorted(CHANGES | REPLACES | ENDS))}"
@@ -298,16 +300,17 @@ def is_denied(sentence: str, asked: str, year: int) -> bool:
     )
 
 
-def is_doubted(sentence: str, asked: str, *, tells_of_change: bool) -> bool:
+def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, told: str) -> bool:
     """Whether a sentence may be about a wish, a plan or one day, or report what somebody else says.
 
     Args:
         asked: the question; its own words ("if we lose each other") are no doubts.
         tells_of_change: whether the sentence has a word of change, so that a day in it is when the change was made.
+        told: the sentence up to the end of the clause that matters: what somebody wants or says after it is another matter.
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
-    found = [word for word in WORD.findall(sentence) if word != "May"]  # the month
-    lows = {word.lower().replace("’", "'") for word in found}
+    told = _NO_DOUBT.sub("", _REFUSED.sub("", told))
+    lows = _lows(told) | (_lows(sentence) & _CONDITIONS)
     known = set(WORD.findall(asked.lower()))
     known = known if _WISHES.isdisjoint(known) else known | _WISHES  # a wish answers a question for one
     quoted = _QUOTED.search(sentence)
@@ -316,7 +319,12 @@ def is_doubted(sentence: str, asked: str, *, tells_of_change: bool) -> bool:
         not lows.isdisjoint(_DOUBTED - known)
         or sentence[:1] in QUOTES
         or (quoted is not None and not own and len(quoted[1].split()) > 3)
-        or _PLANNED.search(sentence) is not None
-        or _DOUBTED_ABROAD.search(sentence) is not None
+        or _PLANNED.search(told) is not None
+        or _DOUBTED_ABROAD.search(told) is not None
         or (_ONE_DAY.search(sentence) is not None and not tells_of_change)
     )
+
+
+def _lows(text: str) -> set[str]:
+    """The words of a text in lower case, without the month of May."""
+    return {word.lower().replace("’", "'") for word in WORD.findall(text) if word != "May"}

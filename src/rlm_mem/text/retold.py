@@ -155,6 +155,7 @@ _IS_NOT = late(
 _GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b", re.IGNORECASE)
 """Words beside a denial, in a sentence that says what holds instead."""
 _STOP = late(r"[;:–—]")
+_PART_OF_SENTENCE = late(r"[,;–—]\s(?!too\b)|\s(?:and|but|y|und|et)\s")
 _NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
 """A thing with its number: "runner 3"."""
 _DIGIT = late(r"\d")
@@ -185,7 +186,7 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
         or _DENIAL.search(text[:LONGEST]) is not None
         or _CALLED_OFF.search(text[:LONGEST]) is not None
         or is_denied(best, asked.text, year)
-        or _doubted(best, asked)
+        or _doubted(best, asked, asked.stems, analyser)
         or is_temporary(best, asked.text)
         or is_elsewhere(best, asked.text, text[: text.find(best)])
         or _is_about_part(best, asked, asked.stems, analyser)
@@ -417,7 +418,7 @@ def exceptions(
         not (had - has).isdisjoint(asked.names)
         or later[:1] in QUOTES
         or is_temporary(best, context)
-        or _doubted(best, asked)
+        or _doubted(best, asked, had | before, analyser)
         or _is_about_another_person(best, known, asked, analyser)
         or _is_about_part(best, asked, known, analyser)
     )
@@ -507,8 +508,25 @@ def _is_of_the_past(
     return is_past(sentence, asked.stems, f"{asked.text}\n{earlier}", value, analyser)
 
 
-def _doubted(sentence: str, asked: PresentQuestion) -> bool:
-    return is_doubted(sentence, asked.text, tells_of_change=ENDED.found_in(sentence))
+def _doubted(sentence: str, asked: PresentQuestion, known: Set[str], analyser: Analyser) -> bool:
+    return is_doubted(
+        sentence,
+        asked.text,
+        tells_of_change=ENDED.found_in(sentence),
+        told=_up_to_told(sentence, known, analyser),
+    )
+
+
+def _up_to_told(sentence: str, known: Set[str], analyser: Analyser) -> str:
+    """A sentence without the clauses that follow the one with most of some words."""
+    most, found, begin = 0, len(sentence), 0
+    for stop in chain(_PART_OF_SENTENCE.finditer(sentence), (None,)):
+        end = len(sentence) if stop is None else stop.start()
+        has = len(known.intersection(analyser.terms(sentence[begin:end])))
+        if has and has >= most:
+            most, found = has, end
+        begin = end
+    return sentence[:found]
 
 
 def _is_about_another_person(
