@@ -86,7 +86,7 @@ class PresentQuestion(Struct, frozen=True):
         if analyser.language not in _LANGUAGES or len(text) > LONGEST or is_of_the_past(text):
             return None
         named = []
-        german = _german_what(text) > 0 or _ASKS_IN_GERMAN.match(text) is not None
+        german = is_german(text)
         for place, word in enumerate(WORD.findall(text)):
             if (place and word[0].isupper() and not german) or _DIGIT.search(word):
                 named.append(word)
@@ -100,6 +100,11 @@ class PresentQuestion(Struct, frozen=True):
             _HAPPENED.search(text) is not None,
             not text.isascii() and SPACELESS.search(text) is not None,
         )
+
+
+def is_german(question: str) -> bool:
+    """Whether a question begins as German ones do."""
+    return _german_what(question) > 0 or _ASKS_IN_GERMAN.match(question) is not None
 
 
 def is_of_the_past(question: str) -> bool:

@@ -131,13 +131,21 @@ _DONE_TO = late(
 )
 """What was done to something: "is deleted", "ist verschrottet", "est abandonné"."""
 _CALLED_OFF = late(
-    r"\b(?:(?<!the )false alarm|no (?:decision|vote)|decided against|as ever"
+    r"\b(?:(?<!the )false alarm|no (?:decision|vote)|decided against"
     r"|(?:not|n['’]t) (?:yet )?(?:answered|decided|voted)|voted down|nothing (?:has )?changed"
-    r"|(?:stays|left|remains) as (?:it )?(?:is|was))\b",
+    r"|(?:stays|left|remains) as (?:it )?(?:is|was)|(?:normal|usual|old|regular) (?:\w{2,20} )?appl(?:y|ies)"
+    r"|it stays?(?=[.!;,])|left (?:\w{2,20} ){1,3}alone|at the (?:usual|normal)|the (?:usual|normal) \w{2,20} again"
+    r"|(?:is|are|was|were|keeps?|says?) what (?:it|they|we|he|she) (?:(?:always|had|have|has) ){0,2}"
+    r"(?:was|were|are|have|been|had|said|did)"
+    r"|(?:alles|rest|resto|todo|tout|reste) (?:\w{2,20} ){0,2}(?:wie|como|comme) "
+    r"(?:immer|bisher|vorher|siempre|antes|avant|toujours)|retour à la normale)\b",
     re.IGNORECASE,
-    signs="false alarm|no decision|no vote|decided|as ever|answered|voted|nothing |as it |as is|as was",
+    signs="false alarm|no decision|no vote|decided|answered|voted|nothing |as it |as is|as was|appl|it stay|alone|usual"
+    "|normal| what | wie | como | comme ",
 )
-"""Words in any sentence that say that the subject of the note did not happen."""
+"""Words in any sentence that say that the subject of the note did not happen, or that all is as it was."""
+_AS_BEFORE = late(r"\bas ever\b", re.IGNORECASE, signs="as ever")
+"""The same, but beside a change the words are about what else there is: "on Wednesdays since last week, 19:30 as ever"."""
 _PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE)
 """A sentence about a part: "Of the budget, 800 go to the band"."""
 _PART = late(
@@ -401,6 +409,7 @@ def exceptions(
     context = f"{asked.text}\n{earlier}"
     if (
         _CALLED_OFF.search(later[:LONGEST])
+        or any(_AS_BEFORE.search(one) and not _says(one).change for one, _ in told)
         or any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in told)
         or _holds_again((value - _MEASURES) & after, told, analyser)
         or is_denied(best, asked.text, year)
@@ -559,6 +568,7 @@ def _is_about_another_person(
         word.removesuffix("'s") in _OTHERS
         and not is_known(word)
         and not (answers and not (place and lows[place - 1].endswith("'s")))
+        and not (place and (lows[place - 1] in NUMBERS or lows[place - 1].isdigit()))
         for place, word in enumerate(lows)
     )
 
