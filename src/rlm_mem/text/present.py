@@ -65,6 +65,7 @@ class PresentQuestion(Struct, frozen=True):
         subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
         asks: whether it is a question, not words to search for.
         happened: whether it asks what happened ("did"): a later note answers it only if it tells of a change.
+        is_english: whether it has the form of an English question.
         spaceless: whether it is in a script without spaces between words, so that stems are pairs of characters.
     """
 
@@ -74,6 +75,7 @@ class PresentQuestion(Struct, frozen=True):
     subject: frozenset[str]
     asks: bool
     happened: bool
+    is_english: bool
     spaceless: bool
 
     @staticmethod
@@ -98,6 +100,7 @@ class PresentQuestion(Struct, frozen=True):
             frozenset(analyser.terms(" ".join(subject))),
             asks,
             _HAPPENED.search(text) is not None,
+            not german and not _INTERROGATIVES.isdisjoint(WORD.findall(text.lower())[:3]),
             not text.isascii() and SPACELESS.search(text) is not None,
         )
 

@@ -114,6 +114,8 @@ _RETURNED = late(
 )
 """Words before a former value that say that it holds again, or still."""
 _CLAUSE = late(r"[,;.]\s")
+_LINKS = words("of for on in to at with from")
+_OF_TIME = words("new old first next last")
 _ADDRESSED = late(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$")
 """Who a sentence speaks to, at its beginning or end: "Dad, the dog gets …"."""
 _DENIAL = late(
@@ -420,6 +422,7 @@ def exceptions(
         )
         or _DENIAL.search(later[:LONGEST])
         or _is_about_unnamed_thing(best, has, known, analyser)
+        or _is_about_another_of_the_sort(asked, later, known, after, analyser)
         or _denies_another_value(best, value & after, analyser)
     ):
         return True, False
@@ -592,6 +595,49 @@ def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) ->
     if "," in sentence[: denial.start()] and _STOP.search(sentence, 0, denial.start()):
         return False  # "no more rule: cats are allowed, dogs are not"
     return value.isdisjoint(stems_in(sentence, analyser)) if value else True
+
+
+def _is_about_another_of_the_sort(
+    asked: PresentQuestion, later: str, known: Set[str], after: Set[str], analyser: Analyser
+) -> bool:
+    """Whether a later note has a word of the question beside another word: "the big compressor" for "the small one".
+
+    Where the question is English, and no word of the one pair stands anywhere in the other text.
+    """
+    if not asked.is_english:
+        return False
+    theirs = _beside(later[:LONGEST], analyser)
+    for place, words_beside in _beside(asked.text, analyser).items():
+        others = theirs.get(place, frozenset())
+        if others and words_beside.isdisjoint(after) and known.isdisjoint(others):
+            return True
+    return False
+
+
+@lru_cache(maxsize=64)
+def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
+    """The stems of the words that stand before a stem, behind it as its number or name, or behind a preposition."""
+    found: dict[tuple[str, str], set[str]] = {}
+    before: list[tuple[str, Set[str]]] = []
+    end = 0
+    for match in WORD.finditer(text):
+        if text[end : match.start()] != " ":
+            before = []
+        end = match.end()
+        word = match[0].removesuffix("'s").removesuffix("’s")
+        if before and before[-1][0] in _LINKS and word.lower() in _OWNERS:
+            continue
+        stems = frozenset(analyser.terms(word)) - _OF_TIME
+        pairs = [(stems, "before", before[-1][1])] if before else []
+        if before and (word[0].isdigit() or (word[0].isupper() and before[-1][0][0].islower())):
+            pairs.append((before[-1][1], "label", stems))
+        if len(before) > 1 and before[-1][0] in _LINKS:
+            pairs.append((before[-2][1], before[-1][0], stems))
+        for of, side, others in pairs:
+            for stem in of if others else ():
+                found.setdefault((stem, side), set()).update(others)
+        before = [*before[-1:], (word, stems)]
+    return dict(found)
 
 
 def _is_about_unnamed_thing(sentence: str, has: Set[str], known: Set[str], analyser: Analyser) -> bool:
