@@ -36,7 +36,7 @@ from rlm_mem.text.lasting import QUOTES, UNDONE, is_denied, is_doubted, is_elsew
 from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
-SURE, LIKELY, POSSIBLE = 1.5, -0.65, -2.0
+SURE, LIKELY, POSSIBLE = 1.5, -0.9, -2.0
 """The odds, in nats, above which a later note counts as the answer, ranks first, and an answer gives both notes."""
 WEIGHTS: dict[str, float] = {
     "words": 2.2,
@@ -63,7 +63,7 @@ WEIGHTS: dict[str, float] = {
 * of one kind: it gives a figure, day, month or name that the earlier note does not give, which gives another one;
 * present: it says in the present what is or goes on; condition: it has a word such as "would" or "if".
 """
-APART, DOUBTFUL, DOUBTFUL_NEAREST = -5.3, -3.3, -2.0
+APART, DOUBTFUL, DOUBTFUL_NEAREST = -7.0, -3.55, -2.0
 """Added if the later note is about something else or does not hold; and if that may be (a guess, a plan, a quotation, a
 short time, a part or another person): then it is never sure. Less counts against the nearest, wanted beside it only."""
 _BIAS = -4.45
