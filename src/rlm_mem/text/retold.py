@@ -114,7 +114,7 @@ _RETURNED = late(
 )
 """Words before a former value that say that it holds again, or still."""
 _CLAUSE = late(r"[,;.]\s")
-_LINKS = words("of for on in to at with from")
+_LINKS = words("of for on in to at with from about")
 _OF_TIME = words("new old first next last")
 _ADDRESSED = late(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$")
 """Who a sentence speaks to, at its beginning or end: "Dad, the dog gets …"."""
@@ -632,7 +632,10 @@ def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
         if before and (word[0].isdigit() or (word[0].isupper() and before[-1][0][0].islower())):
             pairs.append((before[-1][1], "label", stems))
         if len(before) > 1 and before[-1][0] in _LINKS:
-            pairs.append((before[-2][1], before[-1][0], stems))
+            link = before[-1][0]
+            pairs.append((before[-2][1], link, stems))
+            if link == "of":
+                pairs.append((stems, "owned", before[-2][1]))
         for of, side, others in pairs:
             for stem in of if others else ():
                 found.setdefault((stem, side), set()).update(others)
