@@ -121,7 +121,8 @@ _ADDRESSED = late(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$")
 _DENIAL = late(
     r"(?:^|[.!?;(–—]\s{0,2})(?:but |and |well,? |no,? )?(?:it|he|she|they|that|this|we|i) "
     r"(?:is|was|are|were|do|does|did|has|have|had|will|would|can)(?:n['’]t| not)?(?: really| at all)?[.!)]"
-    r"|\b(?:denie[sd]|untrue)\b",
+    r"|\b(?:denie[sd]|untrue|stimmt (?:es )?nicht|no es (?:cierto|verdad)|dément(?:i|ent)?|n['’]est pas vrai"
+    r"|(?:reports?|claims?|rumou?rs?|story) (?:[\w'’]{1,20} ){0,12}(?:is|are) (?:false|not true))\b",
     re.IGNORECASE,
 )
 """A sentence that only denies or affirms the one before ("It isn't.", "He does."), or a word for a denial."""
@@ -140,10 +141,11 @@ _CALLED_OFF = late(
     r"|(?:is|are|was|were|keeps?|says?) what (?:it|they|we|he|she) (?:(?:always|had|have|has) ){0,2}"
     r"(?:was|were|are|have|been|had|said|did)"
     r"|(?:alles|rest|resto|todo|tout|reste) (?:\w{2,20} ){0,2}(?:wie|como|comme) "
-    r"(?:immer|bisher|vorher|siempre|antes|avant|toujours)|retour à la normale)\b",
+    r"(?:immer|bisher|vorher|siempre|antes|avant|toujours)|retour à la normale"
+    r"|it lasted|declared void|rückgängig|marche arrière|como estaba|sin efecto)\b",
     re.IGNORECASE,
     signs="false alarm|no decision|no vote|decided|answered|voted|nothing |as it |as is|as was|appl|it stay|alone|usual"
-    "|normal| what | wie | como | comme ",
+    "|normal| what | wie | como | comme |it lasted|declared void|rückgängig|marche arr|sin efecto",
 )
 """Words in any sentence that say that the subject of the note did not happen, or that all is as it was."""
 _AS_BEFORE = late(r"\bas ever\b", re.IGNORECASE, signs="as ever")
