@@ -45,7 +45,8 @@ _TEMPORARY = late(
 )
 """A sentence about a limited time, after which the former value holds again."""
 _WHEN_CHANGED = late(
-    rf"\bwhile\b[^,.;]{{1,60}}\b(?:was|were) \w{{2,20}}ing\b(?=[^.;]{{0,60}}\b(?:{'|'.join(sorted(CHANGES | REPLACES))})\b)",
+    r"\bwhile\b[^,.;]{1,60}\b(?:was|were) \w{2,20}ing\b"
+    rf"(?=[^.;]{{0,60}}\b(?:{'|'.join(sorted(CHANGES | REPLACES))})\b)",
     re.IGNORECASE,
     signs="while",
 )
@@ -193,7 +194,8 @@ _DENIED = late(
     r"\b(?:isn['’]t|is not|not) true\b|\b(?:did|has|have|was|were)(?:n['’]t| not) (?:\w{1,20} )?"
     rf"(?:{'|'.join(sorted(CHANGES | REPLACES | ENDS))}"
     r"|become|been (?:changed|moved)|change|move|switch|swap|extend|raise)\b"
-    r"|\badded\b(?![^.]{0,120}\b(?:makes?|puts?|brings?|takes?)\b)|\ba (?:second|third|further)\b(?=\s+[a-z])(?!\s+\w{1,20}er\b)",
+    r"|\badded\b(?![^.]{0,120}\b(?:makes?|puts?|brings?|takes?)\b)"
+    r"|\ba (?:second|third|further)\b(?=\s+[a-z])(?!\s+\w{1,20}er\b)",
     re.IGNORECASE,
     signs="n't|n’t| not |not true|added|a second|a third|a further",
 )
@@ -312,7 +314,7 @@ def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, told: str) -
     Args:
         asked: the question; its own words ("if we lose each other") are no doubts.
         tells_of_change: whether the sentence has a word of change, so that a day in it is when the change was made.
-        told: the sentence up to the end of the clause that matters: what somebody wants or says after it is another matter.
+        told: the sentence up to the end of the clause that matters: wishes and reports after it do not count.
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
     told = _NO_DOUBT.sub("", _REFUSED.sub("", told))

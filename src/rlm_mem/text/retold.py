@@ -145,11 +145,11 @@ _CALLED_OFF = late(
     r"|it lasted|declared void|rückgängig|marche arrière|como estaba|sin efecto)\b",
     re.IGNORECASE,
     signs="false alarm|no decision|no vote|decided|answered|voted|nothing |as it |as is|as was|appl|it stay|alone|usual"
-    "|normal| what | wie | como | comme |it lasted|declared void|rückgängig|marche arr|sin efecto",
+    "|normal| what |wie |como |comme |it lasted|declared void|rückgängig|marche arr|sin efecto",
 )
 """Words in any sentence that say that the subject of the note did not happen, or that all is as it was."""
 _AS_BEFORE = late(r"\bas ever\b", re.IGNORECASE, signs="as ever")
-"""The same, but beside a change the words are about what else there is: "on Wednesdays since last week, 19:30 as ever"."""
+"""The same, unless beside a change, where it is about another thing: "on Wednesdays since last week, 19:30 as ever"."""
 _PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE)
 """A sentence about a part: "Of the budget, 800 go to the band"."""
 _PART = late(
