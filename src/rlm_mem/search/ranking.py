@@ -515,6 +515,7 @@ def with_what_holds_first(
     asked = PresentQuestion.of(query, analyser)
     if asked is not None and (place := _lasting_first(hits[:COMPARED], read, asked, analyser)):
         hits = _with_first(hits, place, "lasts")
+    was_first = hits[0].chunk_id
     hits = _latest_first(hits, COMPARED, read, asked, analyser)
     if later is None or asked is None or not asked.asks or not read_as_note(hits[0], read, asked):
         return hits
@@ -523,7 +524,10 @@ def with_what_holds_first(
         return hits
     known = {hit.chunk_id for hit in hits}
     best = [*hits[:COMPARED], *(one for one in found if one.chunk_id not in known)]
-    first = _latest_first(best, len(best), read, asked, analyser)[0]
+    # A later note that came first by its own words gives way to none that lacks them.
+    first = (
+        hits[0] if hits[0].chunk_id != was_first else _latest_first(best, len(best), read, asked, analyser)[0]
+    )
     nearest = found[0].chunk_id if first.chunk_id == hits[0].chunk_id else ""
     left = [one for one in found if one.chunk_id != first.chunk_id]
     place = _retelling_first([first, *left], read, asked, analyser, nearest=nearest)

@@ -171,6 +171,10 @@ _PART_OF_SENTENCE = late(r"[,;–—]\s(?!too\b)|\s(?:and|but|y|und|et)\s")
 _NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
 """A thing with its number: "runner 3"."""
 _DIGIT = late(r"\d")
+_LETTER = late(r"[^\W\d_]")
+_KINDS = frozenset(("figure", "day", "name"))
+_LONG = 3
+"""Fewest digits of a number that has a form without its unit: a port, a room, an address."""
 _NOT = late(r"\b(?:not?|never|nobody|none|neither)\b|n['’]t\b", re.IGNORECASE)
 _CALENDAR = MONTHS | words(
     "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
@@ -307,7 +311,7 @@ def signs(
     shared, missing = had & after, had - after
     often = Counter(chain.from_iterable(texts.values()))
     if _shares_little(asked, both, later, texts.values(), often) and not (
-        nearest and _share_name(earlier, later, both, analyser) and _has_kind(asked, earlier, later)
+        _has_kind(asked, earlier, later, of_form=not nearest) and _share_name(earlier, later, both, analyser)
     ):
         return ()
     value = both - asked.stems - _MEASURES
@@ -362,11 +366,17 @@ def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) ->
     return any(not both.isdisjoint(analyser.terms(word)) for word in told & again)
 
 
-def _has_kind(asked: PresentQuestion, earlier: str, later: str) -> bool:
-    """Whether a later note gives another value of a kind of the earlier note's: a figure, a day or month, a name."""
+def _has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False) -> bool:
+    """Whether a later note gives another value of a kind of the earlier note's: a figure, a day or month, a name.
+
+    Args:
+        of_form: only a figure of the same unit or form, as "22 minutes" and "41 minutes", or "3.11" and "3.12".
+    """
     known = set(WORD.findall(asked.text.lower()))
     told = _values(later[:LONGEST])
-    for kind, values in _values(earlier).items():  # noqa: SIM110 - a generator takes longer
+    for kind, values in _values(earlier[:LONGEST]).items():
+        if of_form and kind in _KINDS:
+            continue
         if values - known and told.get(kind, values) - values - known:
             return True
     return False
@@ -374,15 +384,23 @@ def _has_kind(asked: PresentQuestion, earlier: str, later: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _values(text: str) -> dict[str, set[str]]:
-    """The values in a text by their kinds, cached: a note is compared with several others."""
+    """The values in a text by their kinds, and figures also by form, cached: a note is compared with several others."""
     found: dict[str, set[str]] = {}
     opens = True
+    unit_of = ""  # the number before
     for match in _VALUE_WORD.finditer(text):
         word = match.group()
         begins, opens = opens, word[-1] in ".!?:;"
-        low = word.lower().rstrip(".!?:;,").removesuffix("'s").removesuffix("’s")
+        low = word.lower().strip("(),.!?:;").removesuffix("'s").removesuffix("’s")
+        if unit_of:
+            found.setdefault(f"in {'date' if low in MONTHS else low.removesuffix('s')}", set()).add(unit_of)
+        unit_of = ""
         if _DIGIT.search(low) or low in NUMBERS:
             found.setdefault("figure", set()).add(low)
+            if low in NUMBERS or low.isdigit():
+                unit_of = "" if opens else low
+            if low not in NUMBERS and (len(low) >= _LONG or not low.isdigit()):
+                found.setdefault(_LETTER.sub("a", _DIGIT.sub("9", low)), set()).add(low)
         elif low.removesuffix("s") in _DATED:
             found.setdefault("day", set()).add(low.removesuffix("s"))
         elif word[0].isupper() and not begins:
