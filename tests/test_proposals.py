@@ -171,6 +171,7 @@ NEITHER = [
     # Who has left may come back, and keeps what else is said of her.
     ("Ana meets us at 9:00.", "Ana has retired."),
     ("Our guide is Ana.", "Ana left for the weekend."),
+    ("The kids take bus 44 to school.", "The kids renamed our wifi: Dovecote-2."),
     ("The box costs 20 euros.", 'The paper wrote, "The box now costs 30 euros instead of 20".'),
 ]
 

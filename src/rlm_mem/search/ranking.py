@@ -21,10 +21,11 @@ from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Scene, shared_words, values
 from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.search.query import Query
+from rlm_mem.text.apart import is_passing
 from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.retold import LIKELY, POSSIBLE, is_passing, may_end, retelling
+from rlm_mem.text.retold import LIKELY, POSSIBLE, may_end, retelling
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:

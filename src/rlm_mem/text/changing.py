@@ -234,6 +234,8 @@ class SentenceReader:
         named = {part.preposition: part for part in reversed(parts)}
         target, source = told_of(parts, "to"), told_of(parts, "from")
         if verb in RENAMES and target is None and named.get(""):
+            if not passive:
+                return []  # "the kids renamed our wifi Dovecote"
             target, named = Complement("to", named[""].tokens), {**named, "": Complement("")}
         direct = named.get("", Complement(""))
         others = self._context(parts, ("", "to", "from", "by", "with"))
