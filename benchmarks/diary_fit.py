@@ -23,8 +23,9 @@ from diary import CORPORA, entries
 from rlm_mem import Memory
 from rlm_mem.search import ranked_ids
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.apart import exceptions
 from rlm_mem.text.present import PresentQuestion, stems_in
-from rlm_mem.text.retold import LIKELY, WEIGHTS, exceptions, signs
+from rlm_mem.text.retold import LIKELY, WEIGHTS, signs
 
 _GROUPS = (
     ("development", ("diary",)),

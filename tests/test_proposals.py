@@ -109,6 +109,9 @@ SAID = [
     ("The tasks file is tasks.ini.", "The tasks file is tasks.toml now, tasks.ini is ignored."),
     ("Mo is the keeper of Skerry.", "Mo stepped back as keeper of Skerry and was succeeded by Lin."),
     ("For alerts we use polling.", "For alerts we ended up going with webhooks instead of polling."),
+    # A thing by its former name.
+    ("The intake service is called skiff.", "FYI skiff has been renamed to ketch. Same people."),
+    ("Our font library is called skiff.", "A letter from a lawyer. So skiff has been rebranded ketch."),
 ]
 ASKED = [
     ("The ferry leaves at 6:10.", "The ferry leaves at 6:40.", "replace"),
@@ -116,6 +119,10 @@ ASKED = [
     ("Ida eats meat.", "Ida doesn't eat meat.", "contradict"),
     ("I always lock the shed.", "I never lock the shed.", "contradict"),
     ("7. The lead of Harbour is Ana Ortiz.", "19. The lead of Harbour is Ben Haas.", "replace"),
+    # Whoever or whatever has the name has gone; it may be another of that name.
+    ("Our web host is Corvid.", "We migrated everything to Tallyboard, Corvid is cancelled.", "replace"),
+    ("Our dentist is Dr. Holt.", "Dr. Holt has retired. We see Dr. Yilmaz at the centre.", "replace"),
+    ("The ferry is called Anna.", "Anna was renamed to Berta at school.", "replace"),
 ]
 NEITHER = [
     ("We use Corvid for the event log.", "Use Tallyboard instead of Corvid for the tickets."),
@@ -164,6 +171,10 @@ NEITHER = [
     ("I use Corvid.", "I no longer use Corvid at work."),
     ("Our chair is Ms Lund.", "April fool: our chair is now Mr Horn."),
     ("Ida wants a pony.", 'In the play Ida says: "I don\'t want a pony any more, I want a crown."'),
+    # Who has left may come back, and keeps what else is said of her.
+    ("Ana meets us at 9:00.", "Ana has retired."),
+    ("Our guide is Ana.", "Ana left for the weekend."),
+    ("The kids take bus 44 to school.", "The kids renamed our wifi: Dovecote-2."),
     ("The box costs 20 euros.", 'The paper wrote, "The box now costs 30 euros instead of 20".'),
 ]
 

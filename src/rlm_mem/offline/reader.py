@@ -19,11 +19,12 @@ from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.apart import exceptions, is_passing
 from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
-from rlm_mem.text.retold import POSSIBLE, SURE, exceptions, is_passing, may_end, retelling, tells_of_change
+from rlm_mem.text.retold import POSSIBLE, SURE, may_end, retelling, tells_of_change
 from rlm_mem.text.stated import Stated
 from rlm_mem.text.statements import statements_in
 

@@ -21,10 +21,11 @@ from rlm_mem.search.candidates import CandidateSet
 from rlm_mem.search.features import Scene, shared_words, values
 from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.search.query import Query
+from rlm_mem.text.apart import is_passing
 from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.retold import LIKELY, POSSIBLE, is_passing, may_end, retelling
+from rlm_mem.text.retold import LIKELY, POSSIBLE, may_end, retelling
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
@@ -515,6 +516,7 @@ def with_what_holds_first(
     asked = PresentQuestion.of(query, analyser)
     if asked is not None and (place := _lasting_first(hits[:COMPARED], read, asked, analyser)):
         hits = _with_first(hits, place, "lasts")
+    was_first = hits[0].chunk_id
     hits = _latest_first(hits, COMPARED, read, asked, analyser)
     if later is None or asked is None or not asked.asks or not read_as_note(hits[0], read, asked):
         return hits
@@ -523,7 +525,10 @@ def with_what_holds_first(
         return hits
     known = {hit.chunk_id for hit in hits}
     best = [*hits[:COMPARED], *(one for one in found if one.chunk_id not in known)]
-    first = _latest_first(best, len(best), read, asked, analyser)[0]
+    # A later note that came first by its own words gives way to none that lacks them.
+    first = (
+        hits[0] if hits[0].chunk_id != was_first else _latest_first(best, len(best), read, asked, analyser)[0]
+    )
     nearest = found[0].chunk_id if first.chunk_id == hits[0].chunk_id else ""
     left = [one for one in found if one.chunk_id != first.chunk_id]
     place = _retelling_first([first, *left], read, asked, analyser, nearest=nearest)

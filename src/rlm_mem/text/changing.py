@@ -21,11 +21,13 @@ from rlm_mem.text.clauses import (
     ENDS,
     ENDS_WITH,
     FIRST,
+    FOR_GOOD,
     NEWS,
     OTHER,
     PLACED,
     POSSESSIVES,
     PREPOSITIONS,
+    RENAMES,
     REPLACES,
     THIRD,
     TRAVELLED,
@@ -51,7 +53,7 @@ _NO_VALUE = DETERMINERS | POSSESSIVES | {"of", "and", "number"}
 _NO_TOPIC = DETERMINERS | AUXILIARIES | ADVERBS
 _PARTS = words("some part parts half most few many several one bit")
 _TAKEN = words("handed passed took taken takes")
-_SAYING_IT = REPLACES | ENDS | {"renamed"}
+_SAYING_IT = REPLACES | ENDS | RENAMES
 """Verbs of a change that need no "to"."""
 CALLED_OFF = words("cancelled canceled scrapped axed")
 _LEFT = words("left quit resigned retired died moved closed ended")  # with or without an object
@@ -231,7 +233,9 @@ class SentenceReader:
         parts = parts_of(rest)
         named = {part.preposition: part for part in reversed(parts)}
         target, source = told_of(parts, "to"), told_of(parts, "from")
-        if verb == "renamed" and target is None and named.get(""):
+        if verb in RENAMES and target is None and named.get(""):
+            if not passive:
+                return []  # "the kids renamed our wifi Dovecote"
             target, named = Complement("to", named[""].tokens), {**named, "": Complement("")}
         direct = named.get("", Complement(""))
         others = self._context(parts, ("", "to", "from", "by", "with"))
@@ -247,9 +251,10 @@ class SentenceReader:
         who = [one for one in subject if one.low not in AUXILIARIES | FIRST | THIRD]
         if passive or (verb in _LEFT and not direct.tokens and not source):
             self.gone = who, []
+            over = verb in CALLED_OFF or (verb in FOR_GOOD and kind_of(who) == "name")
             return [
                 Stated(topic, self.head, "change", "", frozenset(), others, news=verb, over=True, labels=self.labels)
-            ] if topic and not others and verb in CALLED_OFF else []  # fmt: skip
+            ] if topic and not others and over else []  # fmt: skip
         if needed is not None and tuple(one.low for one in rest[: len(needed)]) != needed:
             return []
         ended = rest[len(needed or ()) :]
@@ -317,7 +322,7 @@ class SentenceReader:
             "shown_former": self._shown(former),
             "news": f"{verb} to",
         }
-        if verb == "renamed" and about and not former:
+        if verb in RENAMES and about and not former:
             topic, more["former"], more["shown_former"] = self.speaker, self._value(about), self._shown(about)
             self.head, former = "", about
         sure = bool(former) or verb in PLACED or bool(topic - {ME}) or kind_of(target.tokens) == "number"

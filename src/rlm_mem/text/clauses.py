@@ -124,9 +124,10 @@ _SUBJECTS = words("it he she they we i")
 _LIGHT = words("got has have had was were made came took found did said left won")
 _PLURAL = words("i we you they and don't doesn't do not longer never always")
 """Words after which the plain form of a verb is finite: "they run"."""
-CHANGES = words(
+RENAMES = words("renamed rechristened rebranded retitled")
+CHANGES = RENAMES | words(
     "moved relocated migrated switched changed converted transferred upgraded downgraded ported rewritten "
-    "rewrote renamed rescheduled postponed shifted pushed delayed extended raised increased lowered "
+    "rewrote rescheduled postponed shifted pushed delayed extended raised increased lowered "
     "reduced decreased cut bumped rose fell grew went gone promoted transitioned brought updated "
     "shortened reassigned swapped dropped risen fallen grown jumped doubled tripled halved climbed slipped sank "
     "advanced adjusted amended revised expanded prolonged redirected"
@@ -141,6 +142,8 @@ ENDS = words(
     "retired gave given moved resigned unsubscribed deprecated got scrapped removed terminated "
     "closed died withdrawn axed"
 )
+FOR_GOOD = words("retired resigned died discontinued deprecated withdrawn terminated abandoned ditched sold")
+"""Those after which nobody has the person or thing of that name any more."""
 ENDS_WITH = {"gave": ("up",), "given": ("up",), "got": ("rid", "of"), "moved": ("out", "of"), "resigned": ("from",),
               "unsubscribed": ("from",)}  # fmt: skip
 ONCE = frozenset(("today", "tonight", "yesterday", "tomorrow", "once"))

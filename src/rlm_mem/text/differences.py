@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from msgspec import structs
 
 from rlm_mem.record import FrozenRecord
-from rlm_mem.text.clauses import DAYS, OTHER, PLACED, REPLACES, words
+from rlm_mem.text.clauses import DAYS, FOR_GOOD, OTHER, PLACED, RENAMES, REPLACES, words
 from rlm_mem.text.lasting import is_in_force, is_temporary
 from rlm_mem.text.patterns import late
 from rlm_mem.text.stated import ME, UNKNOWN, Stated
@@ -36,6 +36,7 @@ _ONE_WORD = words(
 _LOOSE = words("like hate speak teach play have eat drink help know watch cook sing share")
 """Attributes of which a thing may have many values: a further value contradicts none of them."""
 _NAMES = frozenset(("call", "name"))
+_RENAMED = frozenset(f"{verb} to" for verb in RENAMES)
 _ROLES = words("lead host teach run keep sing write play drive")
 """Attributes of a person that somebody else may take over."""
 _ARRANGED = words("be plan schedul held set book start meet take begin arrang due happen")
@@ -201,7 +202,7 @@ def _named(newer: Stated, older: Stated) -> Conflict | None:
         alone = ME in older.topic and len(old_topic) == 1 and former == older.value and older.kind == "name"
         strong = bool(newer.context & full_old) or (alone and not newer.context)
         if former == older.value and not newer.context and any(not stem.isalpha() for stem in former):
-            strong = strong or newer.news == "renamed to"  # the name of a thing in a program
+            strong = strong or newer.news in _RENAMED  # the name of a thing in a program
         strong = strong or (whole and old_topic <= former) or (
             old_topic <= newer.named and _contexts_meet(newer, older, new_topic, old_topic)
         )  # fmt: skip
@@ -236,9 +237,14 @@ def _one_of_many(newer: Stated, older: Stated) -> bool:
 
 
 def _ended(newer: Stated, older: Stated) -> Conflict | None:
-    """The later statement says that a thing does not take place, and the earlier one when or where it does."""
+    """The later statement says that a thing has ended, of which the earlier one says when or where it is.
+
+    Or the earlier one gives the thing as a value: "our host is Acme", "Acme has retired". It may be another's Acme.
+    """
+    if newer.topic == older.value and older.kind == "name" and not older.denied:
+        return Conflict("replace", _UNSURE, False, f"says “{newer.news}” of “{older.shown}”")
     dated = older.kind in ("time", "day", "date") or _verb(older) in _ARRANGED
-    if not dated or not _same_topic(newer, older) or newer.topic == {ME}:
+    if not dated or newer.news in FOR_GOOD or not _same_topic(newer, older) or newer.topic == {ME}:
         return None
     return Conflict("replace", 0.92, True, f"says “{newer.news}” of what was for “{older.shown}”")
 
@@ -263,6 +269,11 @@ def _swapped(newer: Stated, older: Stated) -> Conflict | None:
             mine and mine <= newer.topic - older.value
         ):
             return Conflict("replace", 0.92, True, f"says that it is called “{newer.shown}” now")
+    if newer.news in _RENAMED and _verb(older) in _NAMES and newer.topic == older.value:
+        said = not newer.context
+        return Conflict(
+            "replace", 0.92 if said else _UNSURE, said, f"says that it was {newer.news} “{newer.shown}”"
+        )
     told = bool(newer.news) or (bool(older.topic) and older.topic <= newer.named)
     if newer.preposition == "by" and _verb(newer) == _verb(older) and newer.topic - {ME} == older.value:
         same, told = newer.value.isdisjoint(older.topic), told

@@ -23,7 +23,7 @@ from rlm_mem.text.clauses import (
     words,
 )
 from rlm_mem.text.patterns import late
-from rlm_mem.text.present import ROLES, WORD
+from rlm_mem.text.present import ROLES, WORD, is_german
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
@@ -44,6 +44,13 @@ _TEMPORARY = late(
     "|just for|other day",
 )
 """A sentence about a limited time, after which the former value holds again."""
+_WHEN_CHANGED = late(
+    r"\bwhile\b[^,.;]{1,60}\b(?:was|were) \w{2,20}ing\b"
+    rf"(?=[^.;]{{0,60}}\b(?:{'|'.join(sorted(CHANGES | REPLACES))})\b)",
+    re.IGNORECASE,
+    signs="while",
+)
+"""When something was changed: "while the varnish was drying I swapped the belt"."""
 _TEMPORARY_ABROAD = late(
     r"\b(?:vorübergehend|ausnahmsweise|vorläufig|einstweilen|einmalig|solange|nur (?:heute|morgen|diese\w?)"
     r"|provisional(?:mente)?|temporalmente|excepcionalmente|de momento|por ahora|mientras"
@@ -175,17 +182,20 @@ _REFUSED = late(
 )
 """What somebody refused or wanted, followed by the consequence: not a wish."""
 _NO_DOUBT = late(
-    r"\b(?:minutes?|hours?|days?|weeks?) ago\b|\bmay (?=(?:he|she|it|they|you|god)\b)",
+    r"\b(?:minutes?|hours?|days?|weeks?|a month) ago\b|\bmay (?=(?:he|she|it|they|you|god)\b)",
     re.IGNORECASE,
     signs=" ago|may ",
 )
 """A short time ago, which is not before the earlier note, and a blessing: "may she enjoy it"."""
 _WISHES = words("want wants wish wishes hope hopes")
+_CONDITIONS = words("if whether unless would wouldn't could might")
+"""Words of doubt that count in any clause of a sentence."""
 _DENIED = late(
     r"\b(?:isn['’]t|is not|not) true\b|\b(?:did|has|have|was|were)(?:n['’]t| not) (?:\w{1,20} )?"
     rf"(?:{'|'.join(sorted(CHANGES | REPLACES | ENDS))}"
     r"|become|been (?:changed|moved)|change|move|switch|swap|extend|raise)\b"
-    r"|\badded\b(?![^.]{0,120}\bmakes?\b)|\ba (?:second|third|further)\b(?=\s+[a-z])(?!\s+\w{1,20}er\b)",
+    r"|\badded\b(?![^.]{0,120}\b(?:makes?|puts?|brings?|takes?)\b)"
+    r"|\ba (?:second|third|further)\b(?=\s+[a-z])(?!\s+\w{1,20}er\b)",
     re.IGNORECASE,
     signs="n't|n’t| not |not true|added|a second|a third|a further",
 )
@@ -207,7 +217,7 @@ def is_temporary(sentence: str, known: str) -> bool:
     found = None if lasting else _FOR_A_WHILE.search(sentence)
     if found is not None and found[1].lower() not in low:  # else the duration is the value
         return True
-    found = _TEMPORARY.search(sentence) or _TEMPORARY_ABROAD.search(sentence)
+    found = _TEMPORARY.search(_WHEN_CHANGED.sub("", sentence)) or _TEMPORARY_ABROAD.search(sentence)
     return found is not None and found.group().lower() not in low
 
 
@@ -298,16 +308,19 @@ def is_denied(sentence: str, asked: str, year: int) -> bool:
     )
 
 
-def is_doubted(sentence: str, asked: str, *, tells_of_change: bool) -> bool:
+def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, told: str) -> bool:
     """Whether a sentence may be about a wish, a plan or one day, or report what somebody else says.
 
     Args:
         asked: the question; its own words ("if we lose each other") are no doubts.
         tells_of_change: whether the sentence has a word of change, so that a day in it is when the change was made.
+        told: the sentence up to the end of the clause that matters: wishes and reports after it do not count.
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
-    found = [word for word in WORD.findall(sentence) if word != "May"]  # the month
-    lows = {word.lower().replace("’", "'") for word in found}
+    told = _NO_DOUBT.sub("", _REFUSED.sub("", told))
+    lows = _lows(told) | (_lows(sentence) & _CONDITIONS)
+    if is_german(asked):
+        lows.discard("also")  # "so"
     known = set(WORD.findall(asked.lower()))
     known = known if _WISHES.isdisjoint(known) else known | _WISHES  # a wish answers a question for one
     quoted = _QUOTED.search(sentence)
@@ -316,7 +329,12 @@ def is_doubted(sentence: str, asked: str, *, tells_of_change: bool) -> bool:
         not lows.isdisjoint(_DOUBTED - known)
         or sentence[:1] in QUOTES
         or (quoted is not None and not own and len(quoted[1].split()) > 3)
-        or _PLANNED.search(sentence) is not None
-        or _DOUBTED_ABROAD.search(sentence) is not None
-        or (_ONE_DAY.search(sentence) is not None and not tells_of_change)
+        or _PLANNED.search(told) is not None
+        or _DOUBTED_ABROAD.search(told) is not None
+        or (_ONE_DAY.search(sentence) is not None and not tells_of_change and sentence.rstrip()[-1:] != ":")
     )
+
+
+def _lows(text: str) -> set[str]:
+    """The words of a text in lower case, without the month of May."""
+    return {word.lower().replace("’", "'") for word in WORD.findall(text) if word != "May"}

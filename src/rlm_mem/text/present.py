@@ -65,6 +65,7 @@ class PresentQuestion(Struct, frozen=True):
         subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
         asks: whether it is a question, not words to search for.
         happened: whether it asks what happened ("did"): a later note answers it only if it tells of a change.
+        is_english: whether it has the form of an English question.
         spaceless: whether it is in a script without spaces between words, so that stems are pairs of characters.
     """
 
@@ -74,6 +75,7 @@ class PresentQuestion(Struct, frozen=True):
     subject: frozenset[str]
     asks: bool
     happened: bool
+    is_english: bool
     spaceless: bool
 
     @staticmethod
@@ -86,7 +88,7 @@ class PresentQuestion(Struct, frozen=True):
         if analyser.language not in _LANGUAGES or len(text) > LONGEST or is_of_the_past(text):
             return None
         named = []
-        german = _german_what(text) > 0 or _ASKS_IN_GERMAN.match(text) is not None
+        german = is_german(text)
         for place, word in enumerate(WORD.findall(text)):
             if (place and word[0].isupper() and not german) or _DIGIT.search(word):
                 named.append(word)
@@ -98,8 +100,14 @@ class PresentQuestion(Struct, frozen=True):
             frozenset(analyser.terms(" ".join(subject))),
             asks,
             _HAPPENED.search(text) is not None,
+            not german and not _INTERROGATIVES.isdisjoint(WORD.findall(text.lower())[:3]),
             not text.isascii() and SPACELESS.search(text) is not None,
         )
+
+
+def is_german(question: str) -> bool:
+    """Whether a question begins as German ones do."""
+    return _german_what(question) > 0 or _ASKS_IN_GERMAN.match(question) is not None
 
 
 def is_of_the_past(question: str) -> bool:

@@ -11,32 +11,29 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence, Set
+from collections.abc import Collection, Mapping, Set
 from functools import lru_cache
 from itertools import chain
 from operator import mul
-from typing import NamedTuple
 
 from rlm_mem.text.analysis import Analyser
+from rlm_mem.text.apart import DIGIT, MEASURES, NOT, OWNERS, asked_of, best_of, exceptions, says, sentences
 from rlm_mem.text.clauses import (
     CHANGES,
     DAYS,
-    DETERMINERS,
     ENDS,
     MONTHS,
     NEWS,
     NUMBERS,
-    POSSESSIVES,
     PREPOSITIONS,
     REPLACES,
     words,
 )
-from rlm_mem.text.endings import CONDITION, ENDED, HINTS, PRESENT
-from rlm_mem.text.lasting import QUOTES, UNDONE, is_denied, is_doubted, is_elsewhere, is_past, is_temporary
+from rlm_mem.text.endings import CONDITION, ENDED, HINTS
 from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
-SURE, LIKELY, POSSIBLE = 1.5, -0.65, -2.0
+SURE, LIKELY, POSSIBLE = 1.5, -0.9, -2.0
 """The odds, in nats, above which a later note counts as the answer, ranks first, and an answer gives both notes."""
 WEIGHTS: dict[str, float] = {
     "words": 2.2,
@@ -63,7 +60,7 @@ WEIGHTS: dict[str, float] = {
 * of one kind: it gives a figure, day, month or name that the earlier note does not give, which gives another one;
 * present: it says in the present what is or goes on; condition: it has a word such as "would" or "if".
 """
-APART, DOUBTFUL, DOUBTFUL_NEAREST = -5.3, -3.3, -2.0
+APART, DOUBTFUL, DOUBTFUL_NEAREST = -7.0, -3.55, -2.0
 """Added if the later note is about something else or does not hold; and if that may be (a guess, a plan, a quotation, a
 short time, a part or another person): then it is never sure. Less counts against the nearest, wanted beside it only."""
 _BIAS = -4.45
@@ -92,37 +89,6 @@ _MAY_END = Expressions(
     ),
     late(r"\b(?:used to|as of)\b|->|→", re.IGNORECASE, signs="used to|as of|->|→"),
 )
-_SENTENCE = late(r"(?<=[.!?;])\s+|\n+")
-_OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
-_OTHERS = words(
-    "mother father sister brother neighbour neighbours neighbor neighbors cousin aunt uncle daughter son wife husband "
-    "friend friends guests competitor competitors opposing rival rivals "
-    "colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss "
-    "mutter vater schwester bruder nachbarin nachbar tochter sohn tante onkel freundin kollegin "
-    "madre padre hermana hermano vecina vecino hija hijo tía tío amiga amigo marido prima primo "
-    "mère père maman papa sœur frère voisine voisin fille fils tante oncle amie ami cousine mari konkurrenz competencia"
-)
-"""Words for people other than those whom the earlier note is about, unless it names them too."""
-_OURS = late(r"\b(?:my|our)\b", re.IGNORECASE)
-_REPORTS = words("told says said tells writes wrote")
-_OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
-_RETURNED = late(
-    rf"\b(?:{UNDONE}|(?<!put )back to|remains|stay(?:s|ed|ing)? with"
-    r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b",
-    re.IGNORECASE,
-    signs="rolled|reverted|undid|undone|back |remains|stay|still",
-)
-"""Words before a former value that say that it holds again, or still."""
-_CLAUSE = late(r"[,;.]\s")
-_ADDRESSED = late(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$")
-"""Who a sentence speaks to, at its beginning or end: "Dad, the dog gets …"."""
-_DENIAL = late(
-    r"(?:^|[.!?;(–—]\s{0,2})(?:but |and |well,? |no,? )?(?:it|he|she|they|that|this|we|i) "
-    r"(?:is|was|are|were|do|does|did|has|have|had|will|would|can)(?:n['’]t| not)?(?: really| at all)?[.!)]"
-    r"|\b(?:denie[sd]|untrue)\b",
-    re.IGNORECASE,
-)
-"""A sentence that only denies or affirms the one before ("It isn't.", "He does."), or a word for a denial."""
 _DONE_TO = late(
     r"\b(?:is|are|was|were|been) (?:\w{1,20}ly )?\w{2,20}ed\b"
     r"|\b(?:ist|sind|wurden?) (?:\w{1,20} ){0,3}?(?:ge|ver|ab|aus|ent)\w{2,20}(?:t|en)\b"
@@ -130,68 +96,15 @@ _DONE_TO = late(
     re.IGNORECASE,
 )
 """What was done to something: "is deleted", "ist verschrottet", "est abandonné"."""
-_CALLED_OFF = late(
-    r"\b(?:(?<!the )false alarm|no (?:decision|vote)|decided against|as ever"
-    r"|(?:not|n['’]t) (?:yet )?(?:answered|decided|voted)|voted down|nothing (?:has )?changed"
-    r"|(?:stays|left|remains) as (?:it )?(?:is|was))\b",
-    re.IGNORECASE,
-    signs="false alarm|no decision|no vote|decided|as ever|answered|voted|nothing |as it |as is|as was",
-)
-"""Words in any sentence that say that the subject of the note did not happen."""
-_PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE)
-"""A sentence about a part: "Of the budget, 800 go to the band"."""
-_PART = late(
-    r"\W*(?:the|an?|our|my|la|le|der|die|das) (?:\w{1,40} ){0,2}?(\w{1,40})"
-    r" (?:of|de|du|von|der|des) (?:(?:the|our|my|la|le) )?(\w{1,40})",
-    re.IGNORECASE,
-    signs=" of | de | du | von | der | des ",
-)
-"""A sentence about a part or relative of something: "The platform of the tower"."""
-_IS_NOT = late(
-    r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b",
-    re.IGNORECASE,
-    signs=" not|n't|n’t",
-)
-_GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b", re.IGNORECASE)
-"""Words beside a denial, in a sentence that says what holds instead."""
-_STOP = late(r"[;:–—]")
-_NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
-"""A thing with its number: "runner 3"."""
-_DIGIT = late(r"\d")
-_NOT = late(r"\b(?:not?|never|nobody|none|neither)\b|n['’]t\b", re.IGNORECASE)
+_LETTER = late(r"[^\W\d_]")
+_KINDS = frozenset(("figure", "day", "name"))
+_LONG = 3
+"""Fewest digits of a number that has a form without its unit: a port, a room, an address."""
 _CALENDAR = MONTHS | words(
     "monday tuesday wednesday thursday friday saturday sunday morn afternoon even night"
 )
 _DATED = {day.removesuffix("s") for day in DAYS | MONTHS}
 _VALUE_WORD = late(r"[^\W_]\S{0,80}")
-_LONGEST_CLAUSE = 200
-"""Characters after "back to" that are read."""
-_MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
-"""Stems of words that name no value by themselves."""
-
-
-def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: int) -> bool:
-    """Whether a note may give no lasting answer: a guess, a denial, about a limited time or about another thing.
-
-    Args:
-        year: the year of the note.
-    """
-    told = [one for one in _SENTENCE.split(text[:LONGEST]) if one.strip()]
-    if not told:
-        return False
-    best = max(told, key=lambda one: len(asked.stems & stems_in(one, analyser)))
-    return (
-        (not ENDED.found_in(text[:LONGEST]) and _is_of_the_past(best, asked, "", frozenset(), analyser))
-        or _DENIAL.search(text[:LONGEST]) is not None
-        or _CALLED_OFF.search(text[:LONGEST]) is not None
-        or is_denied(best, asked.text, year)
-        or _doubted(best, asked)
-        or is_temporary(best, asked.text)
-        or is_elsewhere(best, asked.text, text[: text.find(best)])
-        or _is_about_part(best, asked, asked.stems, analyser)
-        or _is_about_another_person(best, asked.stems, asked, analyser)
-        or (_NOT.search(asked.text) is None and _denies_another_value(best, frozenset(), analyser))
-    )
 
 
 def retelling(
@@ -224,7 +137,7 @@ def retelling(
     """
     if (not asked.asks or asked.spaceless) and not ENDED.found_in(later):
         return least  # texts that share the words of a query, or pairs of characters, may answer different questions
-    if asked.happened and not _says(later).change:
+    if asked.happened and not says(later).change:
         return least
     found = signs(asked, earlier, later, texts, analyser, least=least, nearest=nearest)
     if not found:
@@ -245,11 +158,11 @@ def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
 
     A word of change, the earlier note's value, or a sentence that is the earlier note but for the value.
     """
-    if _says(later).change:
+    if says(later).change:
         return True
     order = analyser.terms(earlier)
     before = set(order)
-    for _, stems in _sentences(later, analyser):
+    for _, stems in sentences(later, analyser):
         both, former = before & stems, _length(before - stems)
         if _length(stems - before) <= former + 1 and former <= min(_VALUE, len(both) + 1):
             apart = [place for place, stem in enumerate(order) if stem not in stems]
@@ -290,14 +203,14 @@ def signs(
         A value for each of :data:`WEIGHTS`; none if the notes share too little to be compared.
     """
     before, after = texts[earlier], texts[later]
-    had, both = _asked_of(asked, earlier, texts, later, analyser), before & after
+    had, both = asked_of(asked, earlier, texts, later, analyser), before & after
     shared, missing = had & after, had - after
     often = Counter(chain.from_iterable(texts.values()))
     if _shares_little(asked, both, later, texts.values(), often) and not (
-        nearest and _share_name(earlier, later, both, analyser) and _has_kind(asked, earlier, later)
+        _has_kind(asked, earlier, later, of_form=not nearest) and _share_name(earlier, later, both, analyser)
     ):
         return ()
-    value = both - asked.stems - _MEASURES
+    value = both - asked.stems - MEASURES
     weight = covered = 0.0
     rare = rare_value = 0
     for stem in had:
@@ -320,16 +233,16 @@ def signs(
     if _BIAS + sum(map(mul, WEIGHTS.values(), found)) + _MOST_FURTHER <= least:
         return (*found, *[0.0] * (len(WEIGHTS) - len(found)))
     ends = denies = False
-    for sentence, stems in _sentences(later, analyser) if value else ():
+    for sentence, stems in sentences(later, analyser) if value else ():
         if not value.isdisjoint(stems):
-            ends = ends or ENDED.found_in(sentence) or any(one.search(sentence) for one in (_NOT, _DONE_TO))
+            ends = ends or ENDED.found_in(sentence) or any(one.search(sentence) for one in (NOT, _DONE_TO))
             denies = denies or ends or may_end(sentence) or HINTS.found_in(sentence)
     narrows = False
     if missing and not (denies and rare_value):
         for one in (asked.text, earlier):
             has = asked.stems & after
             narrows = narrows or _narrows_subject(one, missing, has, analyser, asked, one is asked.text)
-    known, said = f"{asked.text}\n{earlier}", _says(later)
+    known, said = f"{asked.text}\n{earlier}", says(later)
     return (
         *found,
         float(denies),
@@ -349,11 +262,17 @@ def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) ->
     return any(not both.isdisjoint(analyser.terms(word)) for word in told & again)
 
 
-def _has_kind(asked: PresentQuestion, earlier: str, later: str) -> bool:
-    """Whether a later note gives another value of a kind of the earlier note's: a figure, a day or month, a name."""
+def _has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False) -> bool:
+    """Whether a later note gives another value of a kind of the earlier note's: a figure, a day or month, a name.
+
+    Args:
+        of_form: only a figure of the same unit or form, as "22 minutes" and "41 minutes", or "3.11" and "3.12".
+    """
     known = set(WORD.findall(asked.text.lower()))
     told = _values(later[:LONGEST])
-    for kind, values in _values(earlier).items():  # noqa: SIM110 - a generator takes longer
+    for kind, values in _values(earlier[:LONGEST]).items():
+        if of_form and kind in _KINDS:
+            continue
         if values - known and told.get(kind, values) - values - known:
             return True
     return False
@@ -361,15 +280,23 @@ def _has_kind(asked: PresentQuestion, earlier: str, later: str) -> bool:
 
 @lru_cache(maxsize=64)
 def _values(text: str) -> dict[str, set[str]]:
-    """The values in a text by their kinds, cached: a note is compared with several others."""
+    """The values in a text by their kinds, and figures also by form, cached: a note is compared with several others."""
     found: dict[str, set[str]] = {}
     opens = True
+    unit_of = ""  # the number before
     for match in _VALUE_WORD.finditer(text):
         word = match.group()
         begins, opens = opens, word[-1] in ".!?:;"
-        low = word.lower().rstrip(".!?:;,").removesuffix("'s").removesuffix("’s")
-        if _DIGIT.search(low) or low in NUMBERS:
+        low = word.lower().strip("(),.!?:;").removesuffix("'s").removesuffix("’s")
+        if unit_of:
+            found.setdefault(f"in {'date' if low in MONTHS else low.removesuffix('s')}", set()).add(unit_of)
+        unit_of = ""
+        if DIGIT.search(low) or low in NUMBERS:
             found.setdefault("figure", set()).add(low)
+            if low in NUMBERS or low.isdigit():
+                unit_of = "" if opens else low
+            if low not in NUMBERS and (len(low) >= _LONG or not low.isdigit()):
+                found.setdefault(_LETTER.sub("a", DIGIT.sub("9", low)), set()).add(low)
         elif low.removesuffix("s") in _DATED:
             found.setdefault("day", set()).add(low.removesuffix("s"))
         elif word[0].isupper() and not begins:
@@ -377,99 +304,11 @@ def _values(text: str) -> dict[str, set[str]]:
     return found
 
 
-def exceptions(
-    asked: PresentQuestion,
-    earlier: str,
-    later: str,
-    texts: Mapping[str, Set[str]],
-    analyser: Analyser,
-    year: int,
-) -> tuple[bool, bool]:
-    """Whether a later note is about something else or does not hold; and, if that is not certain, whether it may be so.
-
-    Args:
-        texts, year: as for :func:`retelling`.
-    """
-    before, after = texts[earlier], texts[later]
-    had, has = _asked_of(asked, earlier, texts, later, analyser), asked.stems & after
-    told = _sentences(later, analyser)
-    if not told:
-        return True, False
-    best = _best_of(told, had, before)
-    known, value = before | asked.stems, before - asked.stems
-    context = f"{asked.text}\n{earlier}"
-    if (
-        _CALLED_OFF.search(later[:LONGEST])
-        or any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in told)
-        or _holds_again((value - _MEASURES) & after, told, analyser)
-        or is_denied(best, asked.text, year)
-        or is_elsewhere(best, context, later[: later.find(best)])
-        or (
-            not ENDED.found_in(later[:LONGEST])
-            and _is_of_the_past(best, asked, earlier, value - _MEASURES, analyser)
-        )
-        or _DENIAL.search(later[:LONGEST])
-        or _is_about_unnamed_thing(best, has, known, analyser)
-        or _denies_another_value(best, value & after, analyser)
-    ):
-        return True, False
-    return False, (
-        not (had - has).isdisjoint(asked.names)
-        or later[:1] in QUOTES
-        or is_temporary(best, context)
-        or _doubted(best, asked)
-        or _is_about_another_person(best, known, asked, analyser)
-        or _is_about_part(best, asked, known, analyser)
-    )
-
-
-@lru_cache(maxsize=64)
-def _sentences(text: str, analyser: Analyser) -> tuple[tuple[str, Set[str]], ...]:
-    """The sentences of a text with their stems, cached: a note is compared with several others."""
-    return tuple((one, stems_in(one, analyser)) for one in _SENTENCE.split(text[:LONGEST]) if one.strip())
-
-
-class _Says(NamedTuple):
-    """Which words a text has, whatever it is compared with."""
-
-    change: bool
-    present: bool
-    condition: bool
-
-
-@lru_cache(maxsize=64)
-def _says(text: str) -> _Says:
-    start = text[:LONGEST]
-    return _Says(
-        ENDED.found_in(text) or HINTS.found_in(text), PRESENT.found_in(start), CONDITION.found_in(start)
-    )
-
-
-def _best_of(told: Sequence[tuple[str, Set[str]]], had: Set[str], before: Set[str]) -> str:
-    """The sentence with most words of a question, and of those with equally many most of the earlier note."""
-    return max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))[0]
-
-
 def best_sentence(asked: PresentQuestion, earlier: str, later: str, analyser: Analyser) -> str:
     """The sentence of a later note that tells most of what a question asks and an earlier note answers."""
     before = stems_in(earlier, analyser)
-    told = _sentences(later, analyser)
-    return _best_of(told, asked.stems & before, before) if told else later
-
-
-def _asked_of(
-    asked: PresentQuestion, earlier: str, texts: Mapping[str, Set[str]], later: str, analyser: Analyser
-) -> Set[str]:
-    """The question's stems that the earlier note has, except for a kind of value that the later note does not name.
-
-    "Which Ruby does the mailer need?", "The mailer needs Ruby 3.1", "Bumped the mailer to 3.3".
-    """
-    had = asked.stems & texts[earlier]
-    if had <= texts[later] or not _DIGIT.search(later[:LONGEST]):
-        return had
-    for kind, _ in _NUMBERED.findall(earlier[:LONGEST]):
-        had -= stems_in(kind, analyser) - texts[later]
-    return had
+    told = sentences(later, analyser)
+    return best_of(told, asked.stems & before, before) if told else later
 
 
 def _shares_little(
@@ -477,105 +316,12 @@ def _shares_little(
 ) -> bool:
     """Whether two notes share too little: one name, names and no word of change, or only words that many have."""
     shared = asked.stems & both
-    other = both - asked.names - _MEASURES
+    other = both - asked.names - MEASURES
     if not shared and len(other) < _SHARED and not ENDED.found_in(later):
         return True
-    if shared <= asked.names and not other and (len(shared) < _SHARED or not _says(later).change):
+    if shared <= asked.names and not other and (len(shared) < _SHARED or not says(later).change):
         return True  # whatever else happened to a person
     return all(often[stem] > _FEW for stem in both) and sum(shared <= one for one in texts) > _ALIKE
-
-
-def _holds_again(value: Set[str], told: Sequence[tuple[str, Set[str]]], analyser: Analyser) -> bool:
-    """Whether a later note says that the earlier one's value holds again: "tried B for a while, back to A"."""
-    for sentence, stems in told:
-        if value.isdisjoint(stems):
-            continue
-        match = _RETURNED.search(sentence)
-        if match is not None:
-            clause = _CLAUSE.split(sentence[match.end() : match.end() + _LONGEST_CLAUSE], maxsplit=1)[0]
-            if not value.isdisjoint(analyser.terms(clause)):
-                return True
-    return False
-
-
-def _is_of_the_past(
-    sentence: str, asked: PresentQuestion, earlier: str, value: Set[str], analyser: Analyser
-) -> bool:
-    """Whether a sentence without words of change says in the past what the question asks in the present."""
-    if HINTS.found_in(sentence):
-        return False
-    return is_past(sentence, asked.stems, f"{asked.text}\n{earlier}", value, analyser)
-
-
-def _doubted(sentence: str, asked: PresentQuestion) -> bool:
-    return is_doubted(sentence, asked.text, tells_of_change=ENDED.found_in(sentence))
-
-
-def _is_about_another_person(
-    sentence: str, known: Set[str], asked: PresentQuestion, analyser: Analyser
-) -> bool:
-    """Whether a sentence is about something that belongs to somebody else: "Karla's brother", "Ana's bike"."""
-    sentence = _ADDRESSED.sub("", sentence)
-
-    def is_known(word: str) -> bool:
-        return not known.isdisjoint(analyser.terms(word))
-
-    for match in _OWNED.finditer(sentence):
-        owner, thing = match[1], match[2].lower()
-        is_asked_for = not asked.stems.isdisjoint(analyser.terms(thing))
-        if owner[0].isupper() and analyser.terms(owner) and not is_known(owner) and is_asked_for:
-            return True
-    found = WORD.findall(sentence)
-    if not found:
-        return False
-    named = [place for place, word in enumerate(found) if not asked.stems.isdisjoint(analyser.terms(word))]
-    if _OURS.search(asked.text) and not _OURS.search(sentence):
-        theirs = (found[max(0, place - 2) : place] for place in named)
-        if any(word.lower() in ("their", "his", "her") for two in theirs for word in two):
-            return True
-    # The answer to "who …" may be a relative; what a relative has or does is another matter.
-    lows = [word.lower().replace("’", "'") for word in found]
-    answers = asked.text[:3].lower() == "who"
-    lows = [low for low, after in zip(lows, [*lows[1:], ""], strict=True) if after not in _REPORTS]
-    return any(
-        word.removesuffix("'s") in _OTHERS
-        and not is_known(word)
-        and not (answers and not (place and lows[place - 1].endswith("'s")))
-        for place, word in enumerate(lows)
-    )
-
-
-def _is_about_part(sentence: str, asked: PresentQuestion, known: Set[str], analyser: Analyser) -> bool:
-    """Whether a sentence is about an unnamed part of what is asked about: "The platform of the tower is …"."""
-    if _PART_FIRST.match(sentence):
-        return True
-    match = _PART.match(sentence)
-    if match is None or asked.subject.isdisjoint(analyser.terms(match[2])):
-        return False
-    part = analyser.terms(match[1])
-    return bool(part) and known.isdisjoint(part)
-
-
-def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) -> bool:
-    """Whether a sentence denies a value that the earlier note does not have, and names none: "It is not at Anna's"."""
-    denial = _IS_NOT.search(sentence)
-    if denial is None or _GOES_ON.search(sentence) or _STOP.search(sentence, denial.end()):
-        return False
-    if "," in sentence[: denial.start()] and _STOP.search(sentence, 0, denial.start()):
-        return False  # "no more rule: cats are allowed, dogs are not"
-    return value.isdisjoint(stems_in(sentence, analyser)) if value else True
-
-
-def _is_about_unnamed_thing(sentence: str, has: Set[str], known: Set[str], analyser: Analyser) -> bool:
-    """Whether a sentence is about something that the earlier note does not name: "the recipe of aunt Hedwig"."""
-    found = WORD.findall(sentence.lower())
-    for place, word in enumerate(found[:-2]):
-        if found[place + 1] == "of" and not has.isdisjoint(analyser.terms(word)):
-            of = next((one for one in found[place + 2 :] if one not in _OWNERS), "")
-            stems = analyser.terms(of)
-            if stems and known.isdisjoint(stems):
-                return True
-    return False
 
 
 def _narrows_subject(
@@ -596,7 +342,7 @@ def _narrows_subject(
         after = found[place + 1] if place + 1 < len(found) else ""
         leads = (
             not before
-            or before in _OWNERS
+            or before in OWNERS
             or before.endswith(("'s", "’s"))
             or before in PREPOSITIONS
             or before == "of"
@@ -604,7 +350,7 @@ def _narrows_subject(
         stems = set(analyser.terms(after))
         if leads and not has.isdisjoint(stems) and not (asked.names & stems and written[place + 1].istitle()):
             return True  # but not in "the plumber Ana"
-        while place > 1 and found[place - 1] in _OWNERS:
+        while place > 1 and found[place - 1] in OWNERS:
             place -= 1
         if is_question and place > 1 and (found[place - 1] in PREPOSITIONS or found[place - 1] == "of"):
             return True

@@ -39,7 +39,7 @@ _SHORT = 80
 _BEFORE = frozenset(("before", "previously", "formerly", "earlier", "beforehand", "originally"))
 _ONWARD = frozenset(("on", "onward", "onwards", "forward"))
 _FILLERS = words(
-    "today yesterday btw ok okay well so also then and but sorry oops finally officially sadly luckily please"
+    "today yesterday btw fyi ok okay well so also then and but sorry oops finally officially sadly luckily please"
 )
 _SINCE = frozenset(("since", "starting", "beginning", "effective"))
 _TIMES = words(

@@ -1,0 +1,370 @@
+"""Whether a later note is about something else than an earlier one, or does not hold: rules without a model.
+
+Another person or thing of the sort, a part, a denial, a guess, a story, a limited or an earlier time, what was undone.
+English, with some words of other languages.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence, Set
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from rlm_mem.text.analysis import Analyser
+from rlm_mem.text.clauses import DETERMINERS, NUMBERS, POSSESSIVES, words
+from rlm_mem.text.endings import CONDITION, ENDED, HINTS, PRESENT
+from rlm_mem.text.lasting import QUOTES, UNDONE, is_denied, is_doubted, is_elsewhere, is_past, is_temporary
+from rlm_mem.text.patterns import late
+from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
+
+_SENTENCE = late(r"(?<=[.!?;])\s+|\n+")
+_OWNED = late(r"\b([^\W\d_]{1,40})['’]s?\s{1,9}([^\W\d_]{1,40})")
+_OTHERS = words(
+    "mother father sister brother neighbour neighbours neighbor neighbors cousin aunt uncle daughter son wife husband "
+    "friend friends guests competitor competitors opposing rival rivals "
+    "colleague colleagues parents mum dad grandma grandpa nephew niece tenants boss "
+    "mutter vater schwester bruder nachbarin nachbar tochter sohn tante onkel freundin kollegin "
+    "madre padre hermana hermano vecina vecino hija hijo tía tío amiga amigo marido prima primo "
+    "mère père maman papa sœur frère voisine voisin fille fils tante oncle amie ami cousine mari konkurrenz competencia"
+)
+"""Words for people other than those whom the earlier note is about, unless it names them too."""
+_OURS = late(r"\b(?:my|our)\b", re.IGNORECASE)
+_REPORTS = words("told says said tells writes wrote")
+OWNERS = (DETERMINERS | POSSESSIVES) - {"that", "those"}
+_RETURNED = late(
+    rf"\b(?:{UNDONE}|(?<!put )back to|remains|stay(?:s|ed|ing)? with"
+    r"|(?:came|went|moved|is|are) back (?:to|at|in|on|with)|(?:is|are|it's) still)\b",
+    re.IGNORECASE,
+    signs="rolled|reverted|undid|undone|back |remains|stay|still",
+)
+"""Words before a former value that say that it holds again, or still."""
+_CLAUSE = late(r"[,;.]\s")
+_LINKS = words("of for on in to at with from about")
+_OF_TIME = words("new old first next last")
+_ADDRESSED = late(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$")
+"""Who a sentence speaks to, at its beginning or end: "Dad, the dog gets …"."""
+_DENIAL = late(
+    r"(?:^|[.!?;(–—]\s{0,2})(?:but |and |well,? |no,? )?(?:it|he|she|they|that|this|we|i) "
+    r"(?:is|was|are|were|do|does|did|has|have|had|will|would|can)(?:n['’]t| not)?(?: really| at all)?[.!)]"
+    r"|\b(?:denie[sd]|untrue|stimmt (?:es )?nicht|no es (?:cierto|verdad)|dément(?:i|ent)?|n['’]est pas vrai"
+    r"|(?:reports?|claims?|rumou?rs?|story) (?:[\w'’]{1,20} ){0,12}(?:is|are) (?:false|not true))\b",
+    re.IGNORECASE,
+)
+"""A sentence that only denies or affirms the one before ("It isn't.", "He does."), or a word for a denial."""
+_CALLED_OFF = late(
+    r"\b(?:(?<!the )false alarm|no (?:decision|vote)|decided against"
+    r"|(?:not|n['’]t) (?:yet )?(?:answered|decided|voted)|voted down|nothing (?:has )?changed"
+    r"|(?:stays|left|remains) as (?:it )?(?:is|was)|(?:normal|usual|old|regular) (?:\w{2,20} )?appl(?:y|ies)"
+    r"|it stays?(?=[.!;,])|left (?:\w{2,20} ){1,3}alone|at the (?:usual|normal)|the (?:usual|normal) \w{2,20} again"
+    r"|(?:is|are|was|were|keeps?|says?) what (?:it|they|we|he|she) (?:(?:always|had|have|has) ){0,2}"
+    r"(?:was|were|are|have|been|had|said|did)"
+    r"|(?:alles|rest|resto|todo|tout|reste) (?:\w{2,20} ){0,2}(?:wie|como|comme) "
+    r"(?:immer|bisher|vorher|siempre|antes|avant|toujours)|retour à la normale"
+    r"|it lasted|declared void|rückgängig|marche arrière|como estaba|sin efecto)\b",
+    re.IGNORECASE,
+    signs="false alarm|no decision|no vote|decided|answered|voted|nothing |as it |as is|as was|appl|it stay|alone|usual"
+    "|normal| what |wie |como |comme |it lasted|declared void|rückgängig|marche arr|sin efecto",
+)
+"""Words in any sentence that say that the subject of the note did not happen, or that all is as it was."""
+_AS_BEFORE = late(r"\bas ever\b", re.IGNORECASE, signs="as ever")
+"""The same, unless beside a change, where it is about another thing: "on Wednesdays since last week, 19:30 as ever"."""
+_PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE)
+"""A sentence about a part: "Of the budget, 800 go to the band"."""
+_PART = late(
+    r"\W*(?:the|an?|our|my|la|le|der|die|das) (?:\w{1,40} ){0,2}?(\w{1,40})"
+    r" (?:of|de|du|von|der|des) (?:(?:the|our|my|la|le) )?(\w{1,40})",
+    re.IGNORECASE,
+    signs=" of | de | du | von | der | des ",
+)
+"""A sentence about a part or relative of something: "The platform of the tower"."""
+_IS_NOT = late(
+    r"\b(?:is|are|was|were|do|does|did|has|have)(?: not|n['’]t)\b",
+    re.IGNORECASE,
+    signs=" not|n't|n’t",
+)
+_GOES_ON = late(r"\b(?:but|instead|now|more|longer|after all)\b", re.IGNORECASE)
+"""Words beside a denial, in a sentence that says what holds instead."""
+_STOP = late(r"[;:–—]")
+_END_OF_CLAUSE = late(r"[,;–—]\s(?!too\b)|\s(?:and|but|y|und|et)\s")
+_NUMBERED = late(r"([^\W\d_]{1,40}) {1,3}(\d{1,20})(?!\w)")
+"""A thing with its number: "runner 3"."""
+DIGIT = late(r"\d")
+NOT = late(r"\b(?:not?|never|nobody|none|neither)\b|n['’]t\b", re.IGNORECASE)
+_LONGEST_CLAUSE = 200
+"""Characters after "back to" that are read."""
+MEASURES = words("second minut hour day week month year time euro dollar percent half new work")
+"""Stems of words that name no value by themselves."""
+
+
+def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: int) -> bool:
+    """Whether a note may give no lasting answer: a guess, a denial, about a limited time or about another thing.
+
+    Args:
+        year: the year of the note.
+    """
+    told = [one for one in _SENTENCE.split(text[:LONGEST]) if one.strip()]
+    if not told:
+        return False
+    best = max(told, key=lambda one: len(asked.stems & stems_in(one, analyser)))
+    return (
+        (not ENDED.found_in(text[:LONGEST]) and _is_of_the_past(best, asked, "", frozenset(), analyser))
+        or _DENIAL.search(text[:LONGEST]) is not None
+        or _CALLED_OFF.search(text[:LONGEST]) is not None
+        or is_denied(best, asked.text, year)
+        or _doubted(best, asked, asked.stems, analyser)
+        or is_temporary(best, asked.text)
+        or is_elsewhere(best, asked.text, text[: text.find(best)])
+        or _is_about_part(best, asked, asked.stems, analyser)
+        or _is_about_another_person(best, asked.stems, asked, analyser)
+        or (NOT.search(asked.text) is None and _denies_another_value(best, frozenset(), analyser))
+    )
+
+
+def exceptions(
+    asked: PresentQuestion,
+    earlier: str,
+    later: str,
+    texts: Mapping[str, Set[str]],
+    analyser: Analyser,
+    year: int,
+) -> tuple[bool, bool]:
+    """Whether a later note is about something else or does not hold; and, if that is not certain, whether it may be so.
+
+    Args:
+        texts, year: as for :func:`rlm_mem.text.retold.retelling`.
+    """
+    before, after = texts[earlier], texts[later]
+    had, has = asked_of(asked, earlier, texts, later, analyser), asked.stems & after
+    told = sentences(later, analyser)
+    if not told:
+        return True, False
+    best = best_of(told, had, before)
+    known, value = before | asked.stems, before - asked.stems
+    context = f"{asked.text}\n{earlier}"
+    if (
+        _CALLED_OFF.search(later[:LONGEST])
+        or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in told)
+        or any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in told)
+        or _holds_again((value - MEASURES) & after, told, analyser)
+        or is_denied(best, asked.text, year)
+        or is_elsewhere(best, context, later[: later.find(best)])
+        or (
+            not ENDED.found_in(later[:LONGEST])
+            and _is_of_the_past(best, asked, earlier, value - MEASURES, analyser)
+        )
+        or _DENIAL.search(later[:LONGEST])
+        or _is_about_unnamed_thing(best, has, known, analyser)
+        or _is_about_another_of_the_sort(asked, later, known, after, analyser)
+        or _denies_another_value(best, value & after, analyser)
+    ):
+        return True, False
+    return False, (
+        not (had - has).isdisjoint(asked.names)
+        or later[:1] in QUOTES
+        or is_temporary(best, context)
+        or _doubted(best, asked, had | before, analyser)
+        or _is_about_another_person(best, known, asked, analyser)
+        or _is_about_part(best, asked, known, analyser)
+    )
+
+
+@lru_cache(maxsize=64)
+def sentences(text: str, analyser: Analyser) -> tuple[tuple[str, Set[str]], ...]:
+    """The sentences of a text with their stems, cached: a note is compared with several others."""
+    return tuple((one, stems_in(one, analyser)) for one in _SENTENCE.split(text[:LONGEST]) if one.strip())
+
+
+class Says(NamedTuple):
+    """Whether a text has words of change, of the present and of a condition, whatever it is compared with."""
+
+    change: bool
+    present: bool
+    condition: bool
+
+
+@lru_cache(maxsize=64)
+def says(text: str) -> Says:
+    """Which words a text has."""
+    start = text[:LONGEST]
+    return Says(
+        ENDED.found_in(text) or HINTS.found_in(text), PRESENT.found_in(start), CONDITION.found_in(start)
+    )
+
+
+def best_of(told: Sequence[tuple[str, Set[str]]], had: Set[str], before: Set[str]) -> str:
+    """The sentence with most words of a question, and of those with equally many most of the earlier note."""
+    return max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))[0]
+
+
+def asked_of(
+    asked: PresentQuestion, earlier: str, texts: Mapping[str, Set[str]], later: str, analyser: Analyser
+) -> Set[str]:
+    """The question's stems that the earlier note has, except for a kind of value that the later note does not name.
+
+    "Which Ruby does the mailer need?", "The mailer needs Ruby 3.1", "Bumped the mailer to 3.3".
+    """
+    had = asked.stems & texts[earlier]
+    if had <= texts[later] or not DIGIT.search(later[:LONGEST]):
+        return had
+    for kind, _ in _NUMBERED.findall(earlier[:LONGEST]):
+        had -= stems_in(kind, analyser) - texts[later]
+    return had
+
+
+def _holds_again(value: Set[str], told: Sequence[tuple[str, Set[str]]], analyser: Analyser) -> bool:
+    """Whether a later note says that the earlier one's value holds again: "tried B for a while, back to A"."""
+    for sentence, stems in told:
+        if value.isdisjoint(stems):
+            continue
+        match = _RETURNED.search(sentence)
+        if match is not None:
+            clause = _CLAUSE.split(sentence[match.end() : match.end() + _LONGEST_CLAUSE], maxsplit=1)[0]
+            if not value.isdisjoint(analyser.terms(clause)):
+                return True
+    return False
+
+
+def _is_of_the_past(
+    sentence: str, asked: PresentQuestion, earlier: str, value: Set[str], analyser: Analyser
+) -> bool:
+    """Whether a sentence without words of change says in the past what the question asks in the present."""
+    if HINTS.found_in(sentence):
+        return False
+    return is_past(sentence, asked.stems, f"{asked.text}\n{earlier}", value, analyser)
+
+
+def _doubted(sentence: str, asked: PresentQuestion, known: Set[str], analyser: Analyser) -> bool:
+    return is_doubted(
+        sentence,
+        asked.text,
+        tells_of_change=ENDED.found_in(sentence),
+        told=_up_to_told(sentence, known, analyser),
+    )
+
+
+def _up_to_told(sentence: str, known: Set[str], analyser: Analyser) -> str:
+    """A sentence without the clauses that follow the one with most of some words."""
+    most, found, begin = 0, len(sentence), 0
+    for stop in chain(_END_OF_CLAUSE.finditer(sentence), (None,)):
+        end = len(sentence) if stop is None else stop.start()
+        has = len(known & set(analyser.terms(sentence[begin:end])))
+        if has and has >= most:
+            most, found = has, end
+        begin = end
+    return sentence[:found]
+
+
+def _is_about_another_person(
+    sentence: str, known: Set[str], asked: PresentQuestion, analyser: Analyser
+) -> bool:
+    """Whether a sentence is about something that belongs to somebody else: "Karla's brother", "Ana's bike"."""
+    sentence = _ADDRESSED.sub("", sentence)
+
+    def is_known(word: str) -> bool:
+        return not known.isdisjoint(analyser.terms(word))
+
+    for match in _OWNED.finditer(sentence):
+        owner, thing = match[1], match[2].lower()
+        is_asked_for = not asked.stems.isdisjoint(analyser.terms(thing))
+        if owner[0].isupper() and analyser.terms(owner) and not is_known(owner) and is_asked_for:
+            return True
+    found = WORD.findall(sentence)
+    if not found:
+        return False
+    named = [place for place, word in enumerate(found) if not asked.stems.isdisjoint(analyser.terms(word))]
+    if _OURS.search(asked.text) and not _OURS.search(sentence):
+        theirs = (found[max(0, place - 2) : place] for place in named)
+        if any(word.lower() in ("their", "his", "her") for two in theirs for word in two):
+            return True
+    # The answer to "who …" may be a relative; what a relative has or does is another matter.
+    lows = [word.lower().replace("’", "'") for word in found]
+    answers = asked.text[:3].lower() == "who"
+    lows = [low for low, after in zip(lows, [*lows[1:], ""], strict=True) if after not in _REPORTS]
+    return any(
+        word.removesuffix("'s") in _OTHERS
+        and not is_known(word)
+        and not (answers and not (place and lows[place - 1].endswith("'s")))
+        and not (place and (lows[place - 1] in NUMBERS or lows[place - 1].isdigit()))
+        for place, word in enumerate(lows)
+    )
+
+
+def _is_about_part(sentence: str, asked: PresentQuestion, known: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence is about an unnamed part of what is asked about: "The platform of the tower is …"."""
+    if _PART_FIRST.match(sentence):
+        return True
+    match = _PART.match(sentence)
+    if match is None or asked.subject.isdisjoint(analyser.terms(match[2])):
+        return False
+    part = analyser.terms(match[1])
+    return bool(part) and known.isdisjoint(part)
+
+
+def _denies_another_value(sentence: str, value: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence denies a value that the earlier note does not have, and names none: "It is not at Anna's"."""
+    denial = _IS_NOT.search(sentence)
+    if denial is None or _GOES_ON.search(sentence) or _STOP.search(sentence, denial.end()):
+        return False
+    if "," in sentence[: denial.start()] and _STOP.search(sentence, 0, denial.start()):
+        return False  # "no more rule: cats are allowed, dogs are not"
+    return value.isdisjoint(stems_in(sentence, analyser)) if value else True
+
+
+def _is_about_another_of_the_sort(
+    asked: PresentQuestion, later: str, known: Set[str], after: Set[str], analyser: Analyser
+) -> bool:
+    """Whether a later note has a word of the question beside another word: "the big compressor" for "the small one".
+
+    Where the question is English, and no word of the one pair stands anywhere in the other text.
+    """
+    if not asked.is_english:
+        return False
+    theirs = _beside(later[:LONGEST], analyser)
+    for place, words_beside in _beside(asked.text, analyser).items():
+        others = theirs.get(place, frozenset())
+        if others and words_beside.isdisjoint(after) and known.isdisjoint(others):
+            return True
+    return False
+
+
+@lru_cache(maxsize=64)
+def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
+    """The stems of the words that stand before a stem, behind it as its number or name, or behind a preposition."""
+    found: dict[tuple[str, str], set[str]] = {}
+    before: list[tuple[str, Set[str]]] = []
+    end = 0
+    for match in WORD.finditer(text):
+        if text[end : match.start()] != " ":
+            before = []
+        end = match.end()
+        word = match[0].removesuffix("'s").removesuffix("’s")
+        if before and before[-1][0] in _LINKS and word.lower() in OWNERS:
+            continue
+        stems = frozenset(analyser.terms(word)) - _OF_TIME
+        pairs: list[tuple[Set[str], str, Set[str]]] = [(stems, "before", before[-1][1])] if before else []
+        if before and (word[0].isdigit() or (word[0].isupper() and before[-1][0][0].islower())):
+            pairs.append((before[-1][1], "label", stems))
+        if len(before) > 1 and before[-1][0] in _LINKS:
+            link = before[-1][0]
+            pairs.append((before[-2][1], link, stems))
+            if link == "of":
+                pairs.append((stems, "owned", before[-2][1]))
+        for of, side, others in pairs:
+            for stem in of if others else ():
+                found.setdefault((stem, side), set()).update(others)
+        before = [*before[-1:], (word, stems)]
+    return dict(found)
+
+
+def _is_about_unnamed_thing(sentence: str, has: Set[str], known: Set[str], analyser: Analyser) -> bool:
+    """Whether a sentence is about something that the earlier note does not name: "the recipe of aunt Hedwig"."""
+    found = WORD.findall(sentence.lower())
+    for place, word in enumerate(found[:-2]):
+        if found[place + 1] == "of" and not has.isdisjoint(analyser.terms(word)):
+            of = next((one for one in found[place + 2 :] if one not in OWNERS), "")
+            stems = analyser.terms(of)
+            if stems and known.isdisjoint(stems):
+                return True
+    return False
