@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -84,6 +85,35 @@ def test_a_store_that_stays_open_notices_within_a_second_what_others_do_to_its_f
         gone.unlink()
         until(lambda: sorted(store.list_chunks()) == sorted(["chunk-by-hand", kept.id]), "the removal")
         assert found("iron") == []
+
+
+@pytest.mark.parametrize("how", ["moved", "a file in its place"])
+def test_a_memory_that_is_moved_while_it_is_open_is_not_begun_anew(tmp_path: Path, how: str) -> None:
+    place, away = tmp_path / "brain", tmp_path / "elsewhere"
+    with Memory.open(place) as memory:
+        made = memory.remember("The ferry leaves at 6:10.").chunk_ids[0]
+        place.rename(away)
+        if how == "a file in its place":
+            place.write_text("")
+        for use in (
+            lambda: memory.search("ferry"),
+            lambda: memory.recall("When does the ferry leave?"),
+            lambda: memory.remember("Dana lives in Berlin."),
+            lambda: memory.get(made),
+            lambda: memory.delete(made),
+            lambda: memory.undo(),
+            lambda: memory.stats(),
+        ):
+            with pytest.raises(StorageError, match="was moved or deleted while it was open"):
+                use()
+        assert not place.is_dir()
+        if place.exists():
+            place.unlink()
+        away.rename(place)
+        memory.remember("Dana lives in Berlin.")
+        assert len(memory.list_chunks()) == 2
+        place.rename(away)
+    assert not place.exists()
 
 
 def test_a_look_waits_for_no_writer(base: Path) -> None:

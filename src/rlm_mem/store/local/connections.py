@@ -23,7 +23,7 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
-from rlm_mem.errors import CorruptStore, StoreClosed
+from rlm_mem.errors import CorruptStore, StorageError, StoreClosed
 from rlm_mem.store.core import files
 from rlm_mem.store.local import schema
 
@@ -174,6 +174,15 @@ class Connections:
         """The error for a use after the store was closed."""
         return StoreClosed(f"the store of {self.database.parent.parent} was closed", hint="open it again")
 
+    def check_there(self) -> None:
+        """Raise StorageError if the folder of the store is gone: making it anew would divide the memory in two."""
+        base = self.database.parent.parent
+        if not (self.database.parent.is_dir() or (base / "chunks").is_dir()):
+            raise StorageError(
+                f"{base} was moved or deleted while it was open",
+                hint="bring it back, or open the memory where it is now",
+            )
+
     def get(self) -> sqlite3.Connection:
         """The calling thread's connection."""
         if self.closed:
@@ -204,10 +213,12 @@ class Connections:
         try:
             status = os.stat(self.database)
             return status.st_ino == self._inode and status.st_size > 0
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
 
     def _connect(self) -> sqlite3.Connection:
+        if self._inode is not None:
+            self.check_there()
         if not self._read_only:
             files.make_folder(self.database.parent)  # the index may be deleted at any time, with its folder
         connection = schema.connect(self.database, wait_seconds=self._wait_seconds, read_only=self._read_only)
