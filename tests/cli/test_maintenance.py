@@ -43,9 +43,9 @@ def test_init_within_a_brain_completes_that_brain(run: Run, monkeypatch: pytest.
     with Memory.open("made") as memory:
         memory.remember("Something.")
     monkeypatch.chdir("made")
-    Path("memory/index/.gitignore").unlink()  # as an earlier version left it
+    Path("memory/.gitignore").unlink()  # as an earlier version left it
     assert not run("store", "init", "--json").json["created"]
-    assert Path("memory/index/.gitignore").exists() and not Path("brain").exists()
+    assert Path("memory/.gitignore").exists() and not Path("brain").exists()
 
 
 @pytest.mark.skipif(shutil.which("git") is None, reason="asks git")

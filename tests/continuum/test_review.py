@@ -11,7 +11,7 @@ from rlm_mem.continuum import Continuum
 from rlm_mem.continuum.review import Case
 from rlm_mem.errors import ConflictError, InvalidMemory, NotFoundError
 
-from .conftest import StillClock, learning, rewrite
+from .conftest import StillClock, by_hand, learning, rewrite
 
 CORE = {"usage_count": 100, "success_count": 99, "success_rate": 0.99, "confidence_score": 0.995}
 FAILING = {"usage_count": 100, "success_count": 80, "success_rate": 0.8}
@@ -155,3 +155,21 @@ def test_a_case_that_cannot_be_read_hides_no_other_one(continuum: Continuum) -> 
     assert all((one.file or "") in one.message and "later" not in one.remedy for one in found)
     continuum.review.approve(case.id, reviewer="mara", reason="it is proven")
     assert continuum.review.cases() == []
+
+
+@pytest.mark.parametrize("figures", [CORE, FAILING], ids=["promote", "retain"])
+def test_a_case_is_obsolete_while_its_memory_is_not_there(
+    continuum: Continuum, figures: dict[str, Any]
+) -> None:
+    case = queued(continuum, figures)
+    file = case.entry.partition("#")[0]
+    text = continuum.files.stored.read(file)
+    by_hand(continuum, file, None)
+    assert continuum.review.cases() == []
+    assert [one.id for one in continuum.review.cases("obsolete")] == [case.id]
+    for decide in (continuum.review.approve, continuum.review.reject, continuum.review.defer):
+        with pytest.raises(ConflictError, match=r"nothing to decide: .* is not there any more"):
+            decide(case.id, reviewer="Ana", reason="Yes.")
+    by_hand(continuum, file, text)
+    assert continuum.review.cases() == [case]
+    continuum.review.approve(case.id, reviewer="Ana", reason="Yes.")

@@ -11,6 +11,7 @@ from httpx import Response
 from starlette.testclient import TestClient
 
 from tests.server.api import BASE, client_of
+from tests.waiting import until
 
 PROBLEM = "application/problem+json"
 
@@ -309,3 +310,21 @@ def test_numbers_are_taken_as_json_knows_them(tmp_path: Path) -> None:
         refused(client.post("search", json={"query": "PostgreSQL", "limit": "5"}), 422)
         refused(client.post("search", json={"query": "PostgreSQL", "limit": 5.5}), 422)
         refused(client.get("chunks", params={"limit": "5.0"}), 422)
+
+
+def test_a_text_that_was_edited_by_hand_is_sent_again_and_not_overwritten(tmp_path: Path) -> None:
+    """The server has had the memory open all the time."""
+    with client_of(tmp_path / "brain") as client:
+        made = create(client)
+        path = f"chunks/{made['id']}"
+        file = next((tmp_path / "brain").rglob(f"{made['id']}.json"))
+        file.write_text(file.read_text().replace("chose", "refused"))
+        assert (
+            client.get(path, headers={"If-None-Match": '"1"'}).json()["content"] == "Ana refused PostgreSQL."
+        )
+        refused(client.patch(path, json={"content": "Other."}, headers={"If-Match": '"1"'}), 412)
+        tag = client.get(path).headers["ETag"]
+        until(lambda: client.post("search", json={"query": "refused"}).json()["items"], "the edit")
+        assert (
+            client.patch(path, json={"content": "Other."}, headers={"If-Match": tag}).headers["ETag"] == '"2"'
+        )

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from rlm_mem.mcp.clients import CLIENTS, client_named, json_with, toml_with
 from rlm_mem.mcp.commented_json import read_commented, rewritten, without_empty
+from rlm_mem.mcp.hook_clients import hook_client_named
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.local_only("about the settings of clients")
@@ -408,6 +409,54 @@ def test_settings_are_byte_for_byte_what_they_were_once_the_entry_is_removed(nam
         assert there.count(b"\n") == there.count(b"\r\n")
     assert run("install", name, "--remove").code == 0
     assert path.read_bytes() == before
+
+
+EMPTIED = {
+    "claude-code": '{"mcpServers": {}}',
+    "cursor": '{\n  "mcpServers": {\n  },\n  "a": 1\n}',
+    "gemini-cli": '{"hooks": {}, "mcpServers": { }}\n',
+    "zed": '// mine\n{"context_servers": {}}\n',
+    "codex": "[mcp_servers]\n\n\n# the end",
+}
+"""Settings with a table for servers and nothing in it."""
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["", "installed-twice"])
+@pytest.mark.parametrize("name", EMPTIED)
+def test_a_table_that_was_empty_before_is_there_again_once_the_entry_is_removed(
+    name: str, again: bool, run: Run
+) -> None:
+    path = client_named(name).user(Path.home(), os.environ)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(EMPTIED[name])
+    assert run("install", name).code == 0
+    if again:
+        assert run("install", name, "--read-only").code == 0
+    assert run("install", name, "--remove").code == 0
+    assert path.read_text() == EMPTIED[name]
+
+
+def test_the_hooks_of_a_client_are_removed_as_if_they_had_never_been_there(run: Run) -> None:
+    path = hook_client_named("gemini-cli").user(Path.home(), os.environ)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"hooks": {"SessionEnd": []}, "mcpServers": {}}')
+    assert run("install", "gemini-cli").code == 0
+    between = path.read_text()
+    assert run("install", "gemini-cli", "--hooks").code == 0
+    assert run("install", "gemini-cli", "--hooks", "--remove").code == 0
+    assert path.read_text() == between
+    assert run("install", "gemini-cli", "--remove").code == 0
+    assert path.read_text() == '{"hooks": {"SessionEnd": []}, "mcpServers": {}}'
+
+
+def test_what_was_changed_since_the_install_stays_when_the_entry_is_removed(run: Run) -> None:
+    path = client_named("cursor").user(Path.home(), os.environ)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text('{"mcpServers": {}}')
+    assert run("install", "cursor").code == 0
+    path.write_text("// mine\n" + path.read_text())
+    assert run("install", "cursor", "--remove").code == 0
+    assert path.read_text().startswith("// mine\n")
 
 
 def test_what_follows_our_table_of_codex_stays(run: Run) -> None:

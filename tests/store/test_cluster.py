@@ -96,6 +96,23 @@ def test_a_worker_that_is_away_is_asked_again_for_a_moment_and_then_told(
     assert not any(connection.closed for _, connection in pool._idle), "the connections are sound"
 
 
+def test_a_write_that_cannot_begin_since_a_server_is_away_says_that_nothing_was_changed(
+    store: ChunkStore, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pool = cast(PostgresBackend, store.backend).pool("default")
+    for state, kind in (("08006", ServerAway), ("57P01", StorageError)):
+        error = raised(dsn, state, REFUSED if kind is ServerAway else "terminating connection")
+
+        def away(work: object, *, keep: bool = False, error: Exception = error) -> None:
+            raise translated(error, pool.shown)  # type: ignore[arg-type]
+
+        with monkeypatch.context() as patched:
+            patched.setattr(pool, "persist", away)
+            with pytest.raises(kind, match=r"[^:]: nothing was changed$"):
+                store.create_chunk("The mast is of oak.")
+        assert store.list_chunks() == []
+
+
 class Killed:
     """A connection that is lost at COMMIT, before the server hears of it or after."""
 

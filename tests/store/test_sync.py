@@ -6,14 +6,18 @@ import json
 import logging
 import os
 import shutil
+import time
 from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check, repair
+from rlm_mem.store.local import local_index
+from tests.waiting import until
 
 pytestmark = pytest.mark.local_only("look at files")
 
@@ -29,16 +33,100 @@ def edit(path: Path, **changes: object) -> None:
     path.write_text(json.dumps(data, indent=2))
 
 
-def test_a_file_edited_while_closed_is_noticed_by_a_full_sync(base: Path) -> None:
+def test_a_file_edited_while_closed_is_noticed_at_opening(base: Path) -> None:
     with ChunkStore(base) as store:
         chunk = store.create_chunk("about apples", tags=["fruit"])
     edit(only_file(base), content="about pears, many more words now", tags=["pear"])
     with ChunkStore(base) as store:
-        report = store.sync(full=True)
-        assert [Path(path).stem for path in report.changed] == [chunk.id]
         assert store.list_chunks(tags=["fruit"]) == []
         assert store.list_chunks(tags=["pear"]) == [chunk.id]
         assert store.summaries([chunk.id])[0].tokens > chunk.tokens
+
+
+def test_of_many_files_edited_while_closed_a_full_sync_notices_each_and_looks_of_an_open_store_do_in_turn(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_index, "_LOOKED_AT", 2)
+    with ChunkStore(base) as store, store.batch():
+        ids = [store.create_chunk(f"about apple {number}").id for number in range(7)]
+    first, last = (next((base / "chunks").rglob(f"{one}.json")) for one in (ids[0], ids[-1]))
+    for path in (first, last):
+        edit(path, tags=["pear"])
+    with ChunkStore(base) as store:
+        assert store.list_chunks(tags=["pear"]) == [ids[-1]]  # opening looks at the latest
+        until(lambda: store.list_chunks(tags=["pear"]) == [ids[0], ids[-1]], "the first")
+        until(lambda: store.backend._edited_before is None, "a look at all")  # type: ignore[attr-defined]
+        edit(last, tags=["quince"])
+        edit(first, tags=["quince"])
+        assert [Path(path).stem for path in store.sync(full=True).changed] == [ids[0], ids[-1]]
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_store_that_stays_open_notices_within_a_second_what_others_do_to_its_files(
+    base: Path, tmp_path: Path, read_only: bool
+) -> None:
+    with ChunkStore(base) as store:
+        kept, removed = store.create_chunk("The mast is of oak."), store.create_chunk("The keel is of iron.")
+    path, gone = (next((base / "chunks").rglob(f"{one.id}.json")) for one in (kept, removed))
+    if read_only:  # without an index of its own it keeps one in memory
+        shutil.rmtree(base / "index")
+    with ChunkStore(base, read_only=read_only) as store:
+
+        def found(words: str) -> list[str]:
+            return [hit.chunk_id for hit in search(store, words)]
+
+        assert (found("oak"), found("iron")) == ([kept.id], [removed.id])
+        edit(path, content="The mast is of larch.")  # the time of the folder stays as it was
+        until(lambda: found("larch") == [kept.id], "the edit")
+        assert found("oak") == []
+        data = json.loads(path.read_bytes()) | {"id": "chunk-by-hand", "content": "The sail is of hemp."}
+        (path.parent / "chunk-by-hand.json").write_text(json.dumps(data))
+        until(lambda: found("hemp") == ["chunk-by-hand"], "the new file")
+        gone.unlink()
+        until(lambda: sorted(store.list_chunks()) == sorted(["chunk-by-hand", kept.id]), "the removal")
+        assert found("iron") == []
+
+
+@pytest.mark.parametrize("how", ["moved", "a file in its place"])
+def test_a_memory_that_is_moved_while_it_is_open_is_not_begun_anew(tmp_path: Path, how: str) -> None:
+    place, away = tmp_path / "brain", tmp_path / "elsewhere"
+    with Memory.open(place) as memory:
+        made = memory.remember("The ferry leaves at 6:10.").chunk_ids[0]
+        place.rename(away)
+        if how == "a file in its place":
+            place.write_text("")
+        for use in (
+            lambda: memory.search("ferry"),
+            lambda: memory.recall("When does the ferry leave?"),
+            lambda: memory.remember("Dana lives in Berlin."),
+            lambda: memory.get(made),
+            lambda: memory.delete(made),
+            lambda: memory.undo(),
+            lambda: memory.stats(),
+        ):
+            with pytest.raises(StorageError, match="was moved or deleted while it was open"):
+                use()
+        assert not place.is_dir()
+        if place.exists():
+            place.unlink()
+        away.rename(place)
+        memory.remember("Dana lives in Berlin.")
+        assert len(memory.list_chunks()) == 2
+        place.rename(away)
+    assert not place.exists()
+
+
+def test_a_look_waits_for_no_writer(base: Path) -> None:
+    with ChunkStore(base) as store, ChunkStore(base) as other:
+        store.create_chunk("The mast is of oak.")
+        edit(only_file(base), content="The mast is of larch.")
+        with other.batch():
+            other.create_chunk("The keel is of iron.")
+            started = time.monotonic()
+            store.backend.look()  # type: ignore[attr-defined]
+            assert search(store, "larch") == []
+            assert time.monotonic() - started < store.config.store.lock_wait_seconds / 2
+        until(lambda: search(store, "larch"), "the edit")
 
 
 def test_a_file_edited_while_open_is_read_as_it_is_and_indexed_on_the_way(base: Path) -> None:

@@ -141,7 +141,11 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
     if show:
         _show_entry(call, path, {"hooks": ours}, with_hooks("", client, ours, where=str(path)) or "")
         return
-    made = with_hooks(clients.read_text(path), client, None if remove else ours, where=str(path))
+
+    def edit(before: str, wanted: Mapping[str, object] | None) -> str | None:
+        return with_hooks(before, client, wanted, where=str(path))
+
+    made = clients.removal(path, edit, ours) if remove else edit(clients.read_text(path), ours)
     if not _write(call, path, made, f"hooks {'removed from' if remove else 'written to'}"):
         return
     if not remove:

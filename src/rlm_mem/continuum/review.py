@@ -183,8 +183,12 @@ class ReviewQueue:
         Args:
             there: the chunks of the case that can be read.
         """
-        if case.kind not in _PROPOSED:  # captures ask about all of their chunks, other kinds name none
-            left = not case.chunk_ids or any(one in there for one in case.chunk_ids)
+        if case.kind in ("promote", "retain"):
+            with suppress(InvalidMemory):  # it is there, and checks report it
+                return "" if self._files.get(case.entry) else f"{case.entry} is not there any more"
+            return ""
+        if case.kind not in _PROPOSED:  # captures ask about all of their chunks
+            left = any(one in there for one in case.chunk_ids)
             return "" if left else "none of its memories is there any more"
         analyser = get_analyser(self._store.config.search.language)
         for chunk_id, sentence in zip(case.chunk_ids, case.sentences, strict=False):

@@ -9,6 +9,8 @@ geminicli.com/docs/tools/mcp-server, docs.cline.bot/mcp.
 from __future__ import annotations
 
 import codecs
+import contextlib
+import glob
 import json
 import os
 import re
@@ -200,8 +202,33 @@ def write_with_backup(path: Path, text: str, now: datetime) -> Path | None:
     return backup
 
 
+_BACKUP = ".backup-"
+
+
+def removal(path: Path, edit: Callable[[str, Any], Edit], ours: Any) -> Edit:
+    """What a removal writes: the file as it was before the install, if nothing else was changed since.
+
+    Args:
+        edit: the text with this package's part, or (None) without it.
+        ours: the part that was installed.
+
+    Raises:
+        InvalidConfig: the file cannot be edited safely.
+    """
+    path, present = path.resolve(), read_text(path)
+    made = edit(present, None)
+    if made is None:
+        return None
+    for copy in sorted(path.parent.glob(f"{glob.escape(path.name)}{_BACKUP}*"), reverse=True):
+        former = read_text(copy)
+        with contextlib.suppress(InvalidConfig):  # a copy of something else
+            if edit(former, None) is None and edit(former, ours) == present:
+                return former
+    return made
+
+
 def _free_name(path: Path, now: datetime) -> Path:
-    stem = f"{path.name}.backup-{now:%Y%m%d-%H%M%S}"
+    stem = f"{path.name}{_BACKUP}{now:%Y%m%d-%H%M%S}"
     names = (path.with_name(stem if number == 0 else f"{stem}-{number}") for number in range(1000))
     return next(name for name in names if not name.exists())
 
@@ -434,5 +461,13 @@ def planned(client: Client, path: Path, entry: dict[str, Any] | None) -> Edit:
     Raises:
         InvalidConfig: the file cannot be edited safely.
     """
-    edit = toml_with if client.form == "toml" else json_with
-    return edit(read_text(path), client.table, ENTRY_NAME, entry, where=str(path))
+    change = toml_with if client.form == "toml" else json_with
+
+    def edit(text: str, wanted: dict[str, Any] | None) -> Edit:
+        return change(text, client.table, ENTRY_NAME, wanted, where=str(path))
+
+    text = read_text(path)
+    if entry is not None or edit(text, None) is None:
+        return edit(text, entry)
+    settings = tomllib.loads(text) if client.form == "toml" else read_commented(text)
+    return removal(path, edit, settings[client.table][ENTRY_NAME])

@@ -13,6 +13,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from rlm_mem.chunk import content_hash
 from rlm_mem.errors import NotFoundError, RlmMemError
 
 if TYPE_CHECKING:
@@ -27,10 +28,13 @@ class PreconditionFailed(RlmMemError):
 
 
 def etag(chunk: Chunk) -> str:
-    """The strong ETag of a chunk: its revision, which identifies the whole content, since read counts are not
-    part of it.
+    """The strong ETag of a chunk: its revision, and the hash of a text that was edited by hand, which has none.
+
+    Read counts are not part of it.
     """
-    return f'"{chunk.revision}"'
+    found = content_hash(chunk.content)
+    by_hand = "" if found == chunk.metadata.content_hash else f"-{found[:16]}"
+    return f'"{chunk.revision}{by_hand}"'
 
 
 def tags_in(header: str) -> list[str]:
@@ -64,7 +68,7 @@ def matched(context: Context, chunk_id: str, *, archived: bool = False) -> Itera
             raise NotFoundError(f"there is no chunk {chunk_id}")
         if "*" not in wanted and etag(chunk) not in wanted:
             raise PreconditionFailed(
-                f"{chunk_id} is at revision {chunk.revision} by now",
+                f"{chunk_id} is at revision {etag(chunk).strip(chr(34))} by now",
                 hint="read it again, and send the ETag that comes with it",
             )
         yield

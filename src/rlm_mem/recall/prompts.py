@@ -270,7 +270,6 @@ def build_opening(
     *,
     limit: int = 8,
     task: str = "",
-    figures: dict[str, Any] | None = None,
     outline: bool = False,
 ) -> Opening:
     """Gather the opening of a run: figures, and the best snippets for the raw question, each once.
@@ -280,7 +279,6 @@ def build_opening(
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
-        figures: a recent result of :func:`store_figures`; None: it is called.
         outline: whether it may be an outline, of some 4,500 to 6,500 characters with all else.
 
     Raises:
@@ -288,7 +286,7 @@ def build_opening(
     """
     users = users_of(store) if limit else ()
     wishes, more_wishes = _wishes(store, question, min(users)) if users else ((), 0)
-    told_of = store_figures(store) if figures is None else figures
+    told_of = store_figures(store)
     ordered = _ORDER.search(question) is not None
     if outline and users and (ordered or _SUMMARY.search(question)):
         account, more = _outline(store, question, ordered)

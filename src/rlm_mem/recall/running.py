@@ -7,7 +7,6 @@ replays all use it.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
@@ -24,7 +23,7 @@ from rlm_mem.models.base import LLM, Budget, Limits, Spent, is_llm, is_offline
 from rlm_mem.models.opening import adapt
 from rlm_mem.recall.loop import NOT_RUN, Loop, LoopResult, LoopStep, first_ids
 from rlm_mem.recall.model_calls import ModelCalls, StoppableModel, SubModel, in_parallel
-from rlm_mem.recall.prompts import Opening, build_opening, instructions, store_figures
+from rlm_mem.recall.prompts import Opening, build_opening, instructions
 from rlm_mem.recall.result_schema import ResultSchema
 from rlm_mem.recall.trajectory import RecordedLLM, TrajectoryRecorder, error_text, prune_trajectories
 from rlm_mem.recall.trust_remarks import UntrustedRemarks
@@ -41,8 +40,6 @@ _OFFLINE_SECONDS = 5.0
 """Least seconds that the offline model gets, even if a slow model has used up the time of the run."""
 SURE = 0.6
 """Confidence above which an answer counts as sure. After such an offline answer no model is asked to read."""
-_FIGURES_SECONDS = 5.0
-"""How old the figures of the store in an opening may be."""
 _MAX_QUERY = 10_000
 _REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd")
 """Budgets (``stopped_by``) after which the offline model takes over from a model with replies that did not run."""
@@ -144,7 +141,6 @@ class Runner:
         self.limits = check_kind(limits, Limits, "limits") if limits else limits_from(self.config.recall)
         self.functions = {} if functions is None else dict(check_mapping(functions, "functions"))
         self.engine = self.config.sandbox.engine if engine is None else check_kind(engine, str, "engine")
-        self._figures: tuple[float, dict[str, Any]] | None = None
 
     def run(
         self,
@@ -196,12 +192,9 @@ class Runner:
         return Run(loop, opening, first_ids(answering.evidence), budget.spent(), recorder)
 
     def opening(self, query: str, task: str = "", outline: bool = False) -> Opening:
-        """What the model sees first; figures of the store may be up to 5 seconds old, hits are always current."""
-        if self._figures is None or time.monotonic() - self._figures[0] > _FIGURES_SECONDS:
-            self._figures = (time.monotonic(), store_figures(self.view))
-        figures = dict(self._figures[1])
+        """What the model sees first."""
         return build_opening(
-            self.view, query, limit=self.config.recall.first_hits, task=task, figures=figures, outline=outline
+            self.view, query, limit=self.config.recall.first_hits, task=task, outline=outline
         )
 
     def recorder(self, query: str, operation: str, model: str, limits: Limits) -> TrajectoryRecorder:

@@ -1,11 +1,15 @@
-"""The audit log of a store folder: ``log/YYYY-MM.jsonl`` (docs/spec/store-layout.md, Audit log)."""
+"""The audit log of a store folder: ``log/YYYY-MM.jsonl``, and ``log/reads-YYYY-MM.jsonl`` of what changed nothing.
+
+The format is specified in docs/spec/store-layout.md, Audit log.
+"""
 
 from __future__ import annotations
 
 import fnmatch
 import os
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from heapq import merge
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +21,16 @@ from rlm_mem.store.core.brain_files import parse_event
 from rlm_mem.store.core.files import make_folder
 
 _audit_logger = logger("rlm_mem.audit")
+_READS = frozenset({"read", "recall", "reason", "session"})
+"""Operations that change no memory. Their lines have files of their own, which git ignores: else no commit could be
+checked out after a recall."""
+_MONTH = "????-??.jsonl"
 _TAIL_BYTES = 262_144
 """Size of the end of a month's file that ``latest`` reads: some thousand lines."""
 
 
 class EventLog:
-    """Appends and reads ``log/YYYY-MM.jsonl``.
+    """Appends and reads the audit log.
 
     After a jump of the clock back, lines go on in the newest file: the files hold them in the order they were written.
     A line is written with one ``write`` call on a file opened for appending, so lines of several processes do not
@@ -37,11 +45,14 @@ class EventLog:
 
         The operation itself is complete by then: an error would report a failure that did not happen.
         """
-        if events:
-            path, _, lines = self.prepared(events)
-            self.write(path, lines)
+        reads = [event for event in events if event.get("op") in _READS]
+        changes = [event for event in events if event.get("op") not in _READS]
+        for some, prefix in ((changes, ""), (reads, "reads-")):
+            if some:
+                path, _, lines = self.prepared(some, prefix)
+                self.write(path, lines)
 
-    def prepared(self, events: Sequence[dict[str, Any]]) -> tuple[str, int, bytes]:
+    def prepared(self, events: Sequence[dict[str, Any]], prefix: str = "") -> tuple[str, int, bytes]:
         """The path of the file that these events go to, its size, and their lines."""
         lines, name = bytearray(), ""
         for event in events:
@@ -49,10 +60,10 @@ class EventLog:
                 "%s %s", event.get("op"), event.get("chunk_id") or event.get("chunk_ids") or ""
             )
             lines += msgspec.json.encode(event) + b"\n"
-            name = max(name, f"{event['ts'][:7]}.jsonl")
+            name = max(name, f"{prefix}{event['ts'][:7]}.jsonl")
         try:
             present = os.listdir(self._folder)  # noqa: PTH208 - names alone, at every write
-            name = max([name, *fnmatch.filter(present, "????-??.jsonl")])
+            name = max([name, *fnmatch.filter(present, f"{prefix}{_MONTH}")])
             size = os.stat(f"{self._folder}/{name}").st_size
         except OSError:  # there is no such file yet, or writing to it will tell why not
             size = 0
@@ -103,10 +114,20 @@ class EventLog:
         namespace: str | None = None,
     ) -> Iterator[dict[str, Any]]:
         """Events in the order they were written; ``since`` is an ISO time or a prefix of one."""
-        if not self._folder.is_dir():
-            return
-        for path in sorted(self._folder.glob("????-??.jsonl")):
-            if since is not None and path.stem < since[:7]:
+        parts = [
+            self._read(self._months(prefix), since, op, chunk_id, namespace) for prefix in ("", "reads-")
+        ]
+        return merge(*parts, key=lambda event: str(event.get("ts", "")))
+
+    def _months(self, prefix: str = "") -> list[Path]:
+        return sorted(self._folder.glob(f"{prefix}{_MONTH}")) if self._folder.is_dir() else []
+
+    @staticmethod
+    def _read(
+        paths: Iterable[Path], since: str | None, op: str | None, chunk_id: str | None, namespace: str | None
+    ) -> Iterator[dict[str, Any]]:
+        for path in paths:
+            if since is not None and path.stem[-7:] < since[:7]:
                 continue
             with path.open("rb") as lines:
                 for line in lines:
@@ -130,7 +151,7 @@ class EventLog:
     ) -> int:
         """Replace the lines of a namespace for which ``rewrite`` returns an event; returns how many."""
         count = 0
-        for path in sorted(self._folder.glob("????-??.jsonl")) if self._folder.is_dir() else []:
+        for path in [*self._months(), *self._months("reads-")]:
             lines = path.read_bytes().splitlines(keepends=True)
             changed = False
             for place, line in enumerate(lines):
@@ -144,8 +165,15 @@ class EventLog:
 
     def latest(self, namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
         """The newest line of these operations at the end of the last two months' files; None if there is none."""
-        months = sorted(self._folder.glob("????-??.jsonl"), reverse=True)[:2] if self._folder.is_dir() else []
-        for path in months:
+        found = []
+        for prefix in ("reads-", "") if operations & _READS else ("",):
+            event = self._latest(self._months(prefix)[-2:], namespace, operations)
+            found += [event] if event is not None else []
+        return max(found, key=lambda event: str(event.get("ts", "")), default=None)
+
+    @staticmethod
+    def _latest(paths: Sequence[Path], namespace: str, operations: frozenset[str]) -> dict[str, Any] | None:
+        for path in reversed(paths):
             for line in reversed(_tail(path)):
                 event = parse_event(line)
                 if (

@@ -13,6 +13,7 @@ of an earlier boot means that the index cannot be trusted.
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sqlite3
 import threading
@@ -22,12 +23,13 @@ from functools import cache, wraps
 from pathlib import Path
 from typing import Concatenate, Literal, ParamSpec, Protocol, TypeVar
 
-from rlm_mem.errors import CorruptStore, StoreClosed
+from rlm_mem.errors import CorruptStore, StorageError, StoreClosed
 from rlm_mem.store.core import files
 from rlm_mem.store.local import schema
 
 _CLOSED = -1  # no inode
 _ATTEMPTS = 3
+_LOOK_SECONDS = 1.0
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -42,6 +44,10 @@ class DerivedIndex(Protocol):
 
     def sync(self) -> object:
         """Bring the index up to date with the files."""
+        ...
+
+    def look(self) -> None:
+        """Index what other programs changed in the files, as far as a quick look shows it."""
         ...
 
     def heal(self, error: Exception, known: int) -> bool:
@@ -93,7 +99,7 @@ class Connections:
         wait_seconds: how long a writer waits for the lock.
         read_only: open for reading only.
         index: the index behind the connections. Its ``sync`` is called when somebody has deleted or replaced the file
-            while the store is in use, to have the index rebuilt.
+            while the store is in use, to have the index rebuilt, and its ``look`` once a second while it is in use.
     """
 
     def __init__(
@@ -118,6 +124,7 @@ class Connections:
         self.closed = False
         self.generation = 0
         """Incremented each time a damaged index is set aside."""
+        self._look_at = math.inf
 
     def ask_again(
         self, ask: Callable[[], _T], error: sqlite3.Error | CorruptStore | DamagedSnapshot, known: int
@@ -152,14 +159,36 @@ class Connections:
         schema.migrate(self.in_memory)
         return self.in_memory
 
+    def looked(self) -> None:
+        """The files were looked at: have the index do it again in a second."""
+        self._look_at = time.monotonic() + _LOOK_SECONDS
+
+    def _look(self) -> None:
+        self._look_at = math.inf  # the look itself asks for a connection
+        try:
+            self._index.look()
+        finally:
+            self.looked()
+
     def was_closed(self) -> StoreClosed:
         """The error for a use after the store was closed."""
         return StoreClosed(f"the store of {self.database.parent.parent} was closed", hint="open it again")
+
+    def check_there(self) -> None:
+        """Raise StorageError if the folder of the store is gone: making it anew would divide the memory in two."""
+        base = self.database.parent.parent
+        if not (self.database.parent.is_dir() or (base / "chunks").is_dir()):
+            raise StorageError(
+                f"{base} was moved or deleted while it was open",
+                hint="bring it back, or open the memory where it is now",
+            )
 
     def get(self) -> sqlite3.Connection:
         """The calling thread's connection."""
         if self.closed:
             raise self.was_closed()
+        if time.monotonic() >= self._look_at:
+            self._look()
         if self.in_memory is not None:
             return self.in_memory
         if os.getpid() != self._pid:  # forked: connections must not be used here, not even closed
@@ -184,10 +213,12 @@ class Connections:
         try:
             status = os.stat(self.database)
             return status.st_ino == self._inode and status.st_size > 0
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return False
 
     def _connect(self) -> sqlite3.Connection:
+        if self._inode is not None:
+            self.check_there()
         if not self._read_only:
             files.make_folder(self.database.parent)  # the index may be deleted at any time, with its folder
         connection = schema.connect(self.database, wait_seconds=self._wait_seconds, read_only=self._read_only)

@@ -42,9 +42,12 @@ REDO_SUFFIX = ".redo"
 
 
 _FOR_GIT = (
-    ("index", ".gitignore", "# derived from the files of the chunks, and rebuilt from them\n*\n"),
     (
-        "log",
+        ".gitignore",
+        "# derived from the files of the chunks, unfinished, or written whenever somebody reads\n"
+        "/index/\n/.tmp/\n/trajectories/\n/log/reads-*.jsonl\n",
+    ),
+    (
         ".gitattributes",
         "# lines are only ever added: a merge keeps those of both sides\n*.jsonl merge=union\n",
     ),
@@ -118,9 +121,9 @@ class Layout:
         return os.path.relpath(path, self.base).replace(os.sep, "/")
 
     def prepare_for_git(self) -> None:
-        """Let git leave out the index and keep the lines of both audit logs in a merge, unless such files exist."""
-        for folder, name, content in _FOR_GIT:
-            path = self.base / folder / name
+        """Let git leave out what reading writes and keep the lines of both logs in a merge, unless such files exist."""
+        for name, content in _FOR_GIT:
+            path = self.base / name
             make_folder(path.parent)
             try:
                 with contextlib.suppress(FileExistsError), path.open("x", encoding="utf-8") as file:

@@ -73,7 +73,7 @@ class LocalBackend(LocalIndex):
         """Flush what is buffered and close every file."""
         if self._closed:
             return
-        if not self.read_only:
+        if not self.read_only and self.layout.base.is_dir():
             self.flush_reads(wait=True)
             self._settle_folder_times()
             if self._recorded_times:
@@ -337,10 +337,11 @@ class LocalBackend(LocalIndex):
 
         Raises:
             NamespaceError: the file system ignores case, and the folder is that of another namespace.
-            StoreClosed: the store was closed.
+            StoreClosed: the store was closed. StorageError: its folder was moved or deleted.
         """
         if self._connections.closed:
             raise self._connections.was_closed()
+        self._connections.check_there()
         if namespace not in self._apart:
             refuse_shared_folder(self.layout.base.parent, namespace)
             self._apart.add(namespace)

@@ -24,7 +24,13 @@ from rlm_mem.store.local.connections import Connections, DamagedSnapshot, Unsync
 from rlm_mem.store.local.folder import Layout, read_chunk_file
 from rlm_mem.store.local.queries import Queries, merge_is_due
 from rlm_mem.store.local.rows import ThreadRows
-from rlm_mem.store.local.sync import changed_folders, emptied, holds_nothing_of, sync_folders
+from rlm_mem.store.local.sync import (
+    changed_folders,
+    edited_in_place,
+    emptied,
+    holds_nothing_of,
+    sync_folders,
+)
 from rlm_mem.store.local.transaction import RACY_NS, Transaction
 from rlm_mem.text import ANALYSIS_VERSION
 
@@ -37,6 +43,7 @@ if TYPE_CHECKING:
 _logger = logger("rlm_mem.store")
 
 _NAMED = 3  # most unreadable files that opening names
+_LOOKED_AT = 500  # files that one look examines for edits in place
 
 
 class NamespacePostings:
@@ -134,6 +141,7 @@ class LocalIndex:
         self.queries = Queries(self._connections)
         """Queries that need only the index."""
         self._recorded_times: dict[str, int] = {}
+        self._edited_before: int | None = None  # where the next look for files edited in place goes on
         self._named_unreadable: set[str] = set()  # files that were logged: each read would log them again
         self._postings = NamespacePostings(
             self.layout.index / "postings", None if read_only else self._connections.another
@@ -150,8 +158,9 @@ class LocalIndex:
             raise StorageError(f"{self.layout.base} is a file: a store needs a folder")
         for folder in (self.layout.chunks, self.layout.index, self.layout.archive):
             files.make_folder(folder)
-        if not self.layout.database.exists():
-            self.layout.prepare_for_git()
+        if not (self.layout.base / ".gitignore").exists():
+            with contextlib.suppress(StorageError):  # nothing can be written here: the first write says so
+                self.layout.prepare_for_git()
         self._leave_untrusted()
         try:
             report = self.sync()
@@ -159,6 +168,8 @@ class LocalIndex:
             self._set_index_aside(error)
             report = self.sync()
         self._look_at_unreadable(report.unreadable)
+        self.look()
+        self._connections.looked()
 
     @healed
     def _look_at_unreadable(self, named: Sequence[str]) -> None:
@@ -193,6 +204,7 @@ class LocalIndex:
                 _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
         # No usable index of this version, or files newer than it: index the files in memory; nothing is written.
         self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
+        self._connections.looked()
 
     def _leave_untrusted(self) -> None:
         """Set the index aside if the system went down before all of it was synced."""
@@ -317,7 +329,7 @@ class LocalIndex:
                 found[path] = str(error)
         return sorted(found.items())
 
-    def _take_in_mended(self) -> list[str]:
+    def _take_in_mended(self, wait_seconds: float | None = None) -> list[str]:
         """Index unreadable files that were changed in place; returns those that are unreadable still."""
         if self.read_only:
             return []
@@ -328,7 +340,9 @@ class LocalIndex:
             if (files.signature(self.layout.absolute(path)) or files.NO_SIGNATURE)
             != files.Signature(*signature)
         }
-        return self.sync(folders=sorted(touched, reverse=True)).unreadable if touched else []
+        if not touched:
+            return []
+        return self.sync(folders=sorted(touched, reverse=True), wait_seconds=wait_seconds).unreadable
 
     # --- keeping the index in step with the files ------------------------------------------------------
 
@@ -343,35 +357,85 @@ class LocalIndex:
         with contextlib.suppress(StorageError):
             self.sync(folders=sorted(folders, reverse=True))
 
+    def look(self) -> None:
+        """Index what other programs changed in the files, as far as a quick look shows it.
+
+        It looks at the times of the folders, at the files that were unreadable, and at the next few hundred files, for
+        edits in place: what takes a millisecond or two at any size. While another process writes, nothing is done.
+        """
+        if self.read_only:
+            self._look_from_memory()
+            return
+        connection = self.connection
+        if connection.in_transaction:
+            return
+        try:
+            with schema.translated(self.layout.database):
+                edited, self._edited_before = edited_in_place(
+                    connection, self.layout, before=self._edited_before, most=_LOOKED_AT
+                )
+            self.sync(paths=edited, quick=True, wait_seconds=0)
+            self._take_in_mended(wait_seconds=0)
+        except (StorageError, OSError) as error:  # what follows meets the same error, if it lasts
+            _logger.info("changes from outside not looked for: %s", error)
+
+    def _look_from_memory(self) -> None:
+        """The same for an index in memory; one in a file that may not be written is left to the processes that may."""
+        connection = self._connections.in_memory
+        if connection is None:
+            return
+        with self._healing:
+            folders = changed_folders(connection, self.layout, racy=False)
+            edited, self._edited_before = edited_in_place(
+                connection, self.layout, before=self._edited_before, most=_LOOKED_AT
+            )
+            if folders or edited:
+                self._sync_locked(connection, folders, None, edited)
+
     def sync(
         self,
         *,
         full: bool = False,
         folders: list[str] | None = None,
+        paths: Sequence[str] = (),
+        quick: bool = False,
         progress: Progress | None = None,
         wait_seconds: float | None = None,
     ) -> SyncReport:
-        """Index changes made to the files by others; ``full`` looks at every file, not only in changed folders."""
+        """Index changes made to the files by others.
+
+        Args:
+            full: look at every file, not only in changed folders.
+            folders: look at these instead of looking for changed ones.
+            paths: also read these files, which were edited in place.
+            quick: leave out folders in which only a change in the same tick of the clock as ours can be hidden.
+            progress: called now and then with (files read, files to read).
+            wait_seconds: how long to wait for the write lock; None: as configured.
+        """
         if self.read_only:
             return SyncReport()
-        connection = self.connection
+        connection, given = self.connection, folders
         with schema.translated(self.layout.database):
             stale = schema.analysis_changed(connection, self._analysis_name())
             leftovers = self.layout.unfinished.is_dir() and any(self.layout.unfinished.iterdir())
-            if folders is None and not stale:
-                folders = changed_folders(connection, self.layout, full=full)
-            if not folders and not stale and not leftovers:
+            if given is None and not stale:
+                folders = changed_folders(connection, self.layout, full=full, racy=not quick)
+            if not folders and not paths and not stale and not leftovers:
                 return SyncReport()
             with self._index_transaction(connection, wait_seconds):
                 finished = redo.finish(self.layout) if leftovers else []
-                if finished:
-                    changed = changed_folders(connection, self.layout, full=full)
-                    folders = sorted({*(folders or []), *changed, *finished}, reverse=True)
+                if given is None:  # another process may have indexed its own write meanwhile
+                    changed = changed_folders(connection, self.layout, full=full, racy=not quick)
+                    folders = sorted({*changed, *finished}, reverse=True)
+                elif finished:
+                    folders = sorted(
+                        {*given, *changed_folders(connection, self.layout), *finished}, reverse=True
+                    )
                 stale = stale and schema.analysis_changed(connection, self._analysis_name())
                 if stale or holds_nothing_of(connection, self.layout):
                     report = self._reindex(connection, progress)
                 else:
-                    report = self._sync_locked(connection, folders or [], progress)
+                    report = self._sync_locked(connection, folders or [], progress, paths)
         if report:
             _logger.info(
                 "sync: %d added, %d changed, %d removed, %d unreadable",
@@ -402,6 +466,7 @@ class LocalIndex:
         connection: sqlite3.Connection,
         folders: list[str],
         progress: Progress | None,
+        paths: Sequence[str] = (),
         *,
         fresh: bool = False,
     ) -> SyncReport:
@@ -412,6 +477,7 @@ class LocalIndex:
             folders,
             language=self.config.search.language,
             progress=progress,
+            paths=paths,
             tidy=not self.read_only,
             fresh=fresh,
             processes=self.config.store.processes,

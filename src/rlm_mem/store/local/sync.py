@@ -10,7 +10,7 @@ import contextlib
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -36,6 +36,7 @@ _logger = logger("rlm_mem.store")
 
 
 _TELL = 20  # files between two calls of the progress callback
+_LAST = 2**63 - 1  # above the number of any chunk
 
 
 def changed_folders(
@@ -63,6 +64,33 @@ def changed_folders(
     return sorted(changed, reverse=True)
 
 
+def edited_in_place(
+    connection: sqlite3.Connection, layout: Layout, *, before: int | None, most: int
+) -> tuple[list[str], int | None]:
+    """The files of some chunks that are not as the index recorded them, and where to go on.
+
+    Args:
+        before: look at chunks with a lower number than this, the latest first; None: from the last one on.
+        most: how many to look at.
+
+    Returns:
+        The paths, and ``before`` of the next call: None after the first chunk of all.
+    """
+    rows = connection.execute(
+        "SELECT path, size, mtime_ns, inode, doc FROM chunks WHERE doc < ? ORDER BY doc DESC LIMIT ?",
+        (_LAST if before is None else before, most),
+    ).fetchall()
+    edited = []
+    for path, size, mtime_ns, inode, _ in rows:
+        try:
+            stat = os.stat(layout.place(path))
+        except OSError:  # moved or removed, which changes the time of its folder
+            continue
+        if (stat.st_size, stat.st_mtime_ns, stat.st_ino) != (size, mtime_ns, inode):
+            edited.append(path)
+    return edited, rows[-1][-1] if len(rows) == most else None
+
+
 def sync_folders(
     connection: sqlite3.Connection,
     layout: Layout,
@@ -71,6 +99,7 @@ def sync_folders(
     *,
     language: str,
     progress: Progress | None = None,
+    paths: Sequence[str] = (),
     tidy: bool = True,
     fresh: bool = False,
     processes: int = 0,
@@ -78,6 +107,7 @@ def sync_folders(
     """Bring the index up to date with ``folders``; the caller holds the write lock and commits.
 
     Args:
+        paths: files that were edited in place, to read beside those of the folders.
         language: of the analyser.
         progress: called now and then with (files read, files to read).
         tidy: also deal with the files of killed processes.
@@ -89,7 +119,7 @@ def sync_folders(
         _finish_interrupted(connection, layout)
     seen_at = {path: _mtime(layout, path) for path in folders}
     missing: list[ChunkRow] = []
-    todo: list[str] = []
+    todo = [path for path in paths if path.rpartition("/")[0] not in folders]
     for folder in folders:
         present = dict(_scan(layout, folder))
         recorded = _recorded(connection, folder)

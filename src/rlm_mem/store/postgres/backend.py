@@ -23,7 +23,7 @@ from rlm_mem.store.postgres.reads import ReadCounts
 from rlm_mem.store.postgres.routes import Routes
 from rlm_mem.store.postgres.rows import FIND
 from rlm_mem.store.postgres.schema import namespace_key
-from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction
+from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, unchanged
 from rlm_mem.telemetry import operation, waiting
 from rlm_mem.text import ANALYSIS_VERSION
 
@@ -146,8 +146,9 @@ class PostgresBackend:
             self._lock_too(outer, namespace)
             yield outer
             return
-        self._prepare(namespace)
-        current = self._begin(namespace)
+        with unchanged():
+            self._prepare(namespace)
+            current = self._begin(namespace)
         self._local.transaction = current
         reads = self._reads.of(namespace).take()
         try:

@@ -99,6 +99,7 @@ class PostgresTransaction:
 
         Raises:
             StoreLocked: another process holds the lock for too long. Moved: the namespace is elsewhere.
+            StorageError: the server cannot be reached.
         """
         until = time.monotonic() + self._lock_wait
         while True:
@@ -109,7 +110,7 @@ class PostgresTransaction:
                 self.rollback()
                 if time.monotonic() >= until:
                     raise StoreLocked(
-                        f"the namespace {namespace} is being moved to another server",
+                        f"the namespace {namespace} is being moved to another server: nothing was changed",
                         hint="retry in a moment",
                     ) from None
                 time.sleep(0.1)
@@ -361,8 +362,24 @@ class PostgresTransaction:
         except psycopg.Error as error:
             failure = translated(error, self.pool.shown)
             if (is_lost(error) or is_worker_lost(error)) and isinstance(failure, StorageError):
-                failure = type(failure)(f"{failure.message}: nothing was changed", hint=failure.hint)
+                failure = _said_unchanged(failure)
             raise failure from error
+
+
+@contextlib.contextmanager
+def unchanged() -> Iterator[None]:
+    """Errors of the store from inside also say that nothing was changed."""
+    try:
+        yield
+    except StorageError as error:
+        raise _said_unchanged(error) from error.__cause__
+
+
+def _said_unchanged(error: StorageError) -> StorageError:
+    said = "nothing was changed"
+    if said in error.message:
+        return error
+    return type(error)(f"{error.message}: {said}", hint=error.hint)
 
 
 class _BeingMoved(Exception):

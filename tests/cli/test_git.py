@@ -1,0 +1,136 @@
+"""The life of a memory under git: nothing that is read is in the way, and what was checked out is what is answered."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory
+
+pytestmark = [
+    pytest.mark.skipif(shutil.which("git") is None, reason="asks git"),
+    pytest.mark.local_only("look at files"),
+]
+
+Git = Callable[..., str]
+
+
+@pytest.fixture
+def git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Git:
+    for name in ("AUTHOR", "COMMITTER"):
+        monkeypatch.setenv(f"GIT_{name}_NAME", "Ana")
+        monkeypatch.setenv(f"GIT_{name}_EMAIL", "ana@example.org")
+    work = tmp_path / "work"
+    work.mkdir()
+
+    def run(*arguments: str, check: bool = True, cwd: Path = work) -> str:
+        ran = subprocess.run(["git", *arguments], cwd=cwd, check=check, capture_output=True, text=True)
+        return ran.stdout
+
+    run("init", "-q", "-b", "main")
+    return run
+
+
+def commit(git: Git, what: str) -> None:
+    git("add", "-A")
+    git("commit", "-q", "-m", what)
+
+
+def test_reading_leaves_nothing_to_commit_and_any_commit_can_be_checked_out(git: Git, tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "work" / "brain") as memory:
+        memory.remember("The ferry leaves at 6:10.")
+        commit(git, "one")
+        memory.remember("Correction: the ferry leaves at 6:40.")
+        commit(git, "two")
+        for _ in range(2):
+            assert memory.recall("When does the ferry leave?").content == "6:40"
+            memory.reason("When does the ferry leave?")
+            memory.search("ferry")
+        assert git("status", "--porcelain") == ""
+        assert [event.op for event in memory.events()][-4:] == ["recall", "reason"] * 2
+    git("checkout", "-q", "main~1")
+    with Memory.open(tmp_path / "work" / "brain") as memory:
+        assert memory.recall("When does the ferry leave?").content == "6:10"
+        assert memory.check() == []
+        git("checkout", "-q", "main")
+        assert memory.sync()
+        assert memory.recall("When does the ferry leave?").content == "6:40"
+        assert memory.check() == []
+    assert git("status", "--porcelain") == ""
+
+
+def test_branches_that_both_remembered_merge_and_a_clone_holds_all_of_it(git: Git, tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "work" / "brain") as memory:
+        shared = memory.remember("The keel is of oak.").chunk_ids[0]
+        gone = memory.remember("The anchor is of iron.").chunk_ids[0]
+        commit(git, "base")
+        git("checkout", "-q", "-b", "side")
+        memory.remember("The sail is of hemp.")
+        memory.update(shared, tags=["boat"])
+        commit(git, "side")
+        git("checkout", "-q", "main")
+        memory.sync()
+        memory.remember("The mast is of larch.")
+        memory.delete(gone)
+        commit(git, "main")
+        git("merge", "-q", "side", "-m", "both")
+        memory.sync()
+        texts = ["The keel is of oak.", "The mast is of larch.", "The sail is of hemp."]
+        assert sorted(chunk.content for chunk in memory.store.iter_chunks()) == texts
+        assert memory.check() == []
+        operations = sorted(event.op for event in memory.events())
+        assert operations == ["create"] * 4 + ["delete", "update"]
+        assert git("status", "--porcelain") == ""
+    git("clone", "-q", str(tmp_path / "work"), str(tmp_path / "elsewhere"))
+    with Memory.open(tmp_path / "elsewhere" / "brain") as memory:
+        assert sorted(chunk.content for chunk in memory.store.iter_chunks()) == texts
+        assert memory.list_chunks(tags=["boat"]) == [shared]
+        assert memory.list_chunks(archived=True) == [gone]
+        assert memory.check() == []
+    assert git("status", "--porcelain", cwd=tmp_path / "elsewhere") == ""
+
+
+def test_a_chunk_that_both_changed_is_a_conflict_that_hides_nothing_else(git: Git, tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "work" / "brain") as memory:
+        shared = memory.remember("The keel is of oak.").chunk_ids[0]
+        other = memory.remember("The sail is of hemp.").chunk_ids[0]
+        commit(git, "base")
+        git("checkout", "-q", "-b", "side")
+        memory.update(shared, content="The keel is of ash.")
+        commit(git, "side")
+        git("checkout", "-q", "main")
+        memory.sync()
+        memory.update(shared, content="The keel is of elm.")
+        commit(git, "main")
+        git("merge", "-q", "side", check=False)
+        memory.sync()
+        assert memory.list_chunks() == [other]
+        (finding,) = memory.check()
+        assert "marks of a merge conflict" in finding.message
+        git("checkout", "-q", "--theirs", "brain/memory/chunks")
+        commit(git, "merged")
+        memory.sync()
+        assert memory.store.get_chunk(shared).content == "The keel is of ash."  # type: ignore[union-attr]
+        assert memory.check() == []
+
+
+def test_a_revert_takes_back_what_the_commit_remembered(git: Git, tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "work" / "brain") as memory:
+        memory.remember("The keel is of oak.")
+        commit(git, "base")
+        memory.remember("The sail is of hemp.")
+        commit(git, "wrong")
+        memory.remember("The mast is of larch.")
+        commit(git, "right")
+        git("revert", "--no-edit", "HEAD~1")
+        memory.sync()
+        texts = [chunk.content for chunk in memory.store.iter_chunks()]
+        assert texts == ["The keel is of oak.", "The mast is of larch."]
+        assert git("status", "--porcelain") == ""
+        assert {finding.code for finding in memory.check()} == {"dangling-link"}  # "follows", of the last one
+        memory.repair(dry_run=False)
+        assert memory.check() == []
