@@ -402,7 +402,8 @@ def test_a_row_of_an_outline_has_a_short_turn_and_the_first_headings_of_the_repl
     with REPLSession(store) as session:
         rows = session.execute("outline('garden boards', chars=2000)")
         few = session.execute("outline('garden boards', limit=2)")
-    assert len(rows) >= 8 and max(len(row["text"]) for row in rows) <= 250
+    assert len(rows) >= 12 and max(len(row["text"]) for row in rows) <= 80
+    assert 80 < max(len(row["text"]) for row in few) <= 250, "few rows have more room"
     assert all("oak boards" in row["text"] and sum(map(len, row["points"])) <= 30 for row in rows)
     assert few[0]["points"] == ["Joint 0", "Sketch 0", "Measure 0"], "none begins with a time"
 
@@ -417,8 +418,8 @@ def test_an_outline_of_several_texts_gives_each_its_turns(store: ChunkStore) -> 
                 occurred_at=f"2026-05-{number % 7 + 1:02}T00:00:00Z",
             )
     with REPLSession(store) as session:
-        rows = session.execute("outline(['what I told Rosa of kettles', 'harbour walls'], chars=1000)")
-        assert 4 <= len(rows) <= 12
+        rows = session.execute("outline(['what I told Rosa of kettles', 'harbour walls'], chars=500)")
+        assert 4 <= len(rows) <= 16
         assert abs(sum("harbour" in row["text"] for row in rows) - len(rows) / 2) <= 1
 
 

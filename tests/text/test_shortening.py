@@ -19,6 +19,13 @@ _ASKED = [
 ]
 
 
+def test_a_clause_of_prose_comes_before_pasted_code() -> None:
+    shortener = Shortener(_ASKED, get_analyser())
+    text = "I refactored the parser, rows.append(parse(line)), total += rows[0].amount, can you help me with that?"
+    assert shortener.short(text, 30) == "refactored the parser"
+    assert "rows.append" in shortener.short("rows.append(parse(line)), total += rows[0].amount", 30)
+
+
 def test_rare_words_numbers_and_denials_stay_and_common_words_go() -> None:
     shortener = Shortener(_ASKED, get_analyser())
     short = [shortener.short(text, 50) for text in _ASKED]

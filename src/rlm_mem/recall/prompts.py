@@ -115,7 +115,7 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 """In a question for a summary or a development: no few excerpts answer it."""
-_ORDER_CHARS, _SUMMARY_CHARS = 4_050, 5_500
+_ORDER_CHARS, _SUMMARY_CHARS = 4_050, 6_000
 """Characters of the outline with which such a question opens."""
 _ADVICE_LINES = 50
 """Most segments of the user among which preferences and decisions are looked for."""
@@ -336,7 +336,8 @@ def build_opening(
 def _outline(store: ChunkStore, question: str, ordered: bool) -> tuple[tuple[dict[str, Any], ...], str]:
     """The outline of a question as hits, in order of time, and how to see what it leaves out."""
     functions = StoreFunctions(store, _not_noted)
-    rows = functions.outline(question, chars=_ORDER_CHARS if ordered else _SUMMARY_CHARS)
+    # What order the user asked for are things that the user brought up: without headings more of them have room.
+    rows = functions.outline(question, chars=_ORDER_CHARS if ordered else _SUMMARY_CHARS, points=not ordered)
     summaries = {one.id: one for one in store.summaries([row["chunk_id"] for row in rows])}
     hits: dict[str, dict[str, Any]] = {}
     for row in rows:

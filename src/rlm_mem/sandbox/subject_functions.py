@@ -31,10 +31,9 @@ from rlm_mem.text.shortening import Shortener
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-_ROW_CHARS, _FITTING_CHARS, _POINTS_CHARS = 150, 250, 30
-"""Most characters of a row of ``outline``: of a turn, of one that fits the query well, of the headings of the reply."""
-_FITTING = 0.75
-"""Where the query has no name, a turn fits it well from this share of the best one's weight on."""
+_LEAST_OF_ROW, _MOST_OF_ROW, _POINTS_CHARS = 80, 250, 30
+"""Most characters of a row of ``outline``: of a turn where many share the room, of one of few, of the headings of the
+reply. Many short rows tell more of what was said than a few long ones."""
 _MOST_PERIODS = 10
 """Most days that each have a share of an outline; of more, each third has one."""
 _ROW_HEAD = 6
@@ -112,8 +111,9 @@ class SubjectFunctions:
         )
         chunks = {line.chunk.id: line.chunk for line in told}
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
-        names = frozenset[str]().union(*map(shortener.names, about))
         top = max(weights, default=0.0) or 1.0
+        share = room // max(1, min(most, len(best))) - _ROW_HEAD - (_POINTS_CHARS if points else 0)
+        each = max(_LEAST_OF_ROW, min(_MOST_OF_ROW, share))
         chosen: dict[int, tuple[str, list[str]]] = {}
         listed: set[str] = set()
         for place in best[:most]:
@@ -123,9 +123,7 @@ class SubjectFunctions:
                 if title not in recurring and not timed(title, today)
             )
             headings = chosen_titles(list(islice(told_of, _MOST_POINTS)), _POINTS_CHARS) if points else []
-            words = lines[place].text
-            fits = shortener.has(words, names) if names else about and weights[place] >= _FITTING * top
-            text = shortener.short(words, _FITTING_CHARS if fits else _ROW_CHARS)
+            text = shortener.short(lines[place].text, each)
             size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
             room -= _ROW_HEAD + size + (0 if days[place] in listed else _DAY_CHARS)
             if chosen and room < 0:
