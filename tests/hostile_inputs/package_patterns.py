@@ -7,7 +7,7 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cache
 from pathlib import Path
@@ -32,8 +32,8 @@ class Found:
     methods: tuple[str, ...]
 
 
-def modules() -> Iterator[tuple[ModuleType, ast.Module]]:
-    """Every module of the package that can be imported here, with its syntax tree."""
+def modules() -> Iterator[tuple[ModuleType, list[ast.AST]]]:
+    """Every module of the package that can be imported here, with the nodes of its syntax tree, the root first."""
     for info in pkgutil.walk_packages([str(SOURCE)], "rlm_mem."):
         if info.name.endswith("__main__"):
             continue
@@ -45,14 +45,14 @@ def modules() -> Iterator[tuple[ModuleType, ast.Module]]:
             continue  # an adapter whose framework is not installed
         path = module.__file__
         if path is not None and path.endswith(".py"):
-            yield module, ast.parse(Path(path).read_text(encoding="utf-8"))
+            yield module, list(ast.walk(ast.parse(Path(path).read_text(encoding="utf-8"))))
 
 
 @cache
 def package_patterns() -> list[Found]:
     """Every pattern of the package, once each."""
     loaded = list(modules())
-    uses = {module.__name__: _uses(tree) for module, tree in loaded}
+    uses = {module.__name__: _uses(nodes) for module, nodes in loaded}
     shared: dict[str, set[str]] = {}
     for used in uses.values():
         for name, methods in used.items():
@@ -62,25 +62,25 @@ def package_patterns() -> list[Found]:
         for one in _of_module(module, uses[module.__name__], shared):
             found.setdefault((one.pattern, one.methods), one)
     values = {one.pattern for one in found.values()}
-    for module, tree in loaded:
-        for one in _of_source(module, tree):
+    for module, nodes in loaded:
+        for one in _of_source(module, nodes):
             if one.pattern not in values:
                 found.setdefault((one.pattern, one.methods), one)
     return list(found.values())
 
 
-def _uses(tree: ast.Module) -> dict[str, set[str]]:
+def _uses(nodes: Sequence[ast.AST]) -> dict[str, set[str]]:
     """What each name is used for: the methods called on it, and "any" where it is handed on."""
     called: dict[int, str] = {}
     used: dict[str, set[str]] = {}
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Attribute):
             called[id(_named(node.value))] = node.attr
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and len(node.args) > 1:
             # From a place in the text, perhaps from each: as good as a search.
             called[id(_named(node.func.value))] = "search" if node.func.attr in ANCHORED else node.func.attr
-    for node in ast.walk(tree):
+    for node in nodes:
         name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", None)
         if isinstance(name, str) and not isinstance(getattr(node, "ctx", None), ast.Store):
             used.setdefault(name, set()).add(called.get(id(node), "any"))
@@ -156,26 +156,37 @@ def _outside_functions(node: ast.AST) -> Iterator[ast.AST]:
         yield from _outside_functions(inner)
 
 
-def _of_source(module: ModuleType, tree: ast.Module) -> Iterator[Found]:
+def _evaluated_at_import(tree: ast.AST, names: Mapping[str, Any]) -> Iterator[int]:
+    """The ids of the nodes whose patterns are values of the module, or of a function that keeps them."""
+    for statement in ast.iter_child_nodes(tree):
+        if isinstance(statement, ast.FunctionDef) and _compiles_when_used(names.get(statement.name)):
+            yield from map(id, ast.walk(statement))
+        else:
+            yield from map(id, _outside_functions(statement))
+
+
+def _of_source(module: ModuleType, nodes: Sequence[ast.AST]) -> Iterator[Found]:
     """Patterns handed to `re` inside functions; those at module level are found as values."""
     aliases = {"re"} | {
         alias.asname or alias.name
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Import)
         for alias in node.names
         if alias.name == "re"
     }
     names = vars(module)
-    values = {id(inner) for statement in tree.body for inner in _outside_functions(statement)}
-    for statement in tree.body:
-        if isinstance(statement, ast.FunctionDef) and _compiles_when_used(names.get(statement.name)):
-            values |= {id(inner) for inner in ast.walk(statement)}
-    for node in ast.walk(tree):
-        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
-            continue
-        owner, method = node.func.value, node.func.attr
-        if not (isinstance(owner, ast.Name) and owner.id in aliases and method in METHODS | {"compile"}):
-            continue
+    calls = [
+        (node, node.func.attr)
+        for node in nodes
+        if isinstance(node, ast.Call)
+        and node.args
+        and isinstance(node.func, ast.Attribute)
+        and isinstance(node.func.value, ast.Name)
+        and node.func.value.id in aliases
+        and node.func.attr in METHODS | {"compile"}
+    ]
+    values = set(_evaluated_at_import(nodes[0], names)) if calls else set()
+    for node, method in calls:
         if method == "compile" and id(node) in values:
             continue  # found as a value
         for text in _texts(node.args[0], names):

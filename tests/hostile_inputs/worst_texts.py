@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import cache
 from itertools import permutations
 from re import _constants as op  # type: ignore[attr-defined]
 from re import _parser as parser  # type: ignore[attr-defined]
@@ -20,11 +21,17 @@ def worst_texts(pattern: str, flags: int) -> list[tuple[str, str, str]]:
     """Return (prefix, pump, tail) triples: the text of n characters is prefix + pump * k + tail."""
     tree = parser.parse(pattern, flags)
     classes = list(_classes(tree))
+
+    @cache
+    def taken_by(char: str) -> int:
+        return sum(_takes(code, argument, char) for code, argument in classes)
+
+    extra = "".join(dict.fromkeys(chr(argument) for code, argument in classes if code is op.LITERAL))
     pumps: dict[tuple[str, str, str], None] = {}
     steps = {(prefix, repr(body)): body for prefix, body in _steps(list(tree), ("",))}
     for (prefix, _), body in steps.items():
         prefix = prefix[-120:]
-        singles = _members(body, classes)
+        singles = sorted(_members(body, extra), key=taken_by, reverse=True)
         samples = _samples(body)
         for pump in dict.fromkeys((*singles[:5], *samples)):
             for tail in TAILS:
@@ -174,10 +181,9 @@ def _kinds(singles: list[str]) -> list[str]:
     return list(kept.values())[:5]
 
 
-def _members(body: list[Any], classes: list[tuple[Any, Any]]) -> list[str]:
-    """Characters that the repeated part begins with, those that many other classes of the pattern take first."""
+def _members(body: list[Any], extra: str) -> list[str]:
+    """Characters that the repeated part begins with, of those of the alphabet and of the pattern itself."""
     firsts: list[tuple[Any, Any]] = list(_firsts(body))
-    extra = "".join(dict.fromkeys(chr(a) for c, a in classes if c is op.LITERAL))
     found = [
         char
         for char in dict.fromkeys(ALPHABET + extra)
@@ -185,7 +191,7 @@ def _members(body: list[Any], classes: list[tuple[Any, Any]]) -> list[str]:
     ]
     if not found:
         found = [_piece(code, argument)[0] for code, argument in firsts][:1]
-    return sorted(found, key=lambda char: -sum(_takes(code, argument, char) for code, argument in classes))
+    return found
 
 
 def _firsts(body: Iterable[Any]) -> Iterator[tuple[Any, Any]]:
