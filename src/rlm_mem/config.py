@@ -561,9 +561,16 @@ def locate(
     named = path if path is not None else env.get("RLM_MEM_BRAIN") or None
     if named is not None:
         return checked_place(named)
-    start = cwd or Path.cwd()
+    return nearest_brain(Path("brain"), cwd or Path.cwd()) or user_data_brain(env)
+
+
+def nearest_brain(path: Path, start: Path, top: Path | None = None) -> Path | None:
+    """The brain at a relative path of a folder, or of the nearest above it (up to ``top``) that has one; None: there is
+    none.
+    """
     for folder in (start, *start.parents):
-        candidate = folder / "brain"
-        if _is_brain(candidate):
-            return candidate
-    return user_data_brain(env)
+        if _is_brain(folder / path):
+            return folder / path
+        if folder == top:
+            break
+    return None

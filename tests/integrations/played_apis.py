@@ -112,7 +112,7 @@ class PlayedApis:
         name, arguments = self.calls[done]
         offered = list(_offered(json.loads(body).get("tools") or []))
         for namespace, tool in offered:
-            if re.search(rf"rlm.mem_*{name}$", namespace + tool):
+            if re.search(rf"rlm.mem[_-]*{name}$", namespace + tool):
                 return Call(f"call_{done}", namespace, tool, arguments)
         if ("", _WAITS) in offered and waits < _WAITED:  # a client that asks before its servers have started
             takes(0.1)

@@ -145,14 +145,24 @@ def gemini_cli(apis: PlayedApis) -> Session:
     return command, environ
 
 
-CLIENTS = pytest.mark.parametrize(
-    ("client", "session"),
-    [("claude-code", claude_code), ("codex", codex), ("gemini-cli", gemini_cli)],
-    ids=["claude-code", "codex", "gemini-cli"],
-)
+def copilot_cli(apis: PlayedApis) -> Session:
+    environ = {
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_AUTO_UPDATE": "false",
+        "COPILOT_ALLOW_ALL": "true",
+        "COPILOT_PROVIDER_BASE_URL": apis.address,
+        "COPILOT_PROVIDER_TYPE": "anthropic",
+        "COPILOT_PROVIDER_API_KEY": "played",
+        "COPILOT_MODEL": "claude-sonnet-4.5",
+    }
+    return [program("copilot"), "-p", PROMPT], environ
 
 
-@CLIENTS
+WITH_HOOKS = [("claude-code", claude_code), ("codex", codex), ("gemini-cli", gemini_cli)]
+WITH_SERVER = [*WITH_HOOKS, ("copilot-cli", copilot_cli)]
+
+
+@pytest.mark.parametrize(("client", "session"), WITH_HOOKS)
 def test_the_hooks_of_a_client_tell_and_capture(
     client: str, session: Callable[[PlayedApis], Session], apis: PlayedApis, brain: Path, repository: Path
 ) -> None:
@@ -162,7 +172,7 @@ def test_the_hooks_of_a_client_tell_and_capture(
     check(brain, apis)
 
 
-@CLIENTS
+@pytest.mark.parametrize(("client", "session"), WITH_SERVER)
 def test_a_client_reads_the_person_and_its_project_and_writes_to_its_project(
     client: str, session: Callable[[PlayedApis], Session], apis: PlayedApis, brain: Path, tmp_path: Path
 ) -> None:

@@ -47,12 +47,13 @@ def entries(name: str) -> dict[str, Any]:
         ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers"),
         ("zed", ".config/zed/settings.json", "context_servers"),
         ("gemini-cli", ".gemini/settings.json", "mcpServers"),
+        ("copilot-cli", ".copilot/mcp-config.json", "mcpServers"),
         ("cline", ".cline/data/settings/cline_mcp_settings.json", "mcpServers"),
     ],
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="places differ by system")
 def test_each_client_has_the_file_that_it_documents(name: str, file: str, table: str) -> None:
-    assert len(NAMES) == 9
+    assert len(NAMES) == 10
     assert settings_file(name) == Path.home() / file
     assert client_named(name).table == table
 
@@ -87,7 +88,7 @@ def test_a_client_that_starts_in_the_project_serves_the_project(run: Run) -> Non
     for name in NAMES:
         assert run("install", "--client", name).code == 0
     served = {name for name in NAMES if "--project" in entries(name)["rlm-mem"]["args"]}
-    assert served == {"claude-code", "codex", "gemini-cli"}
+    assert served == {"claude-code", "codex", "gemini-cli", "copilot-cli"}
     for name in NAMES:
         client = client_named(name)
         if client.project:

@@ -193,6 +193,22 @@ def test_a_client_starts_the_server_in_a_repository(tmp_path: Path, monkeypatch:
     assert (found["hits"][0]["id"], found["hits"][0]["namespace"]) == (shared, "default")
     with Memory.open(brain, namespace=PROJECT) as memory:
         assert [memory.get(one).content for one in memory.list_chunks()] == [OWN]  # type: ignore[union-attr]
+
+    async def committed() -> None:
+        """As the settings of a project name a brain inside of it, which a session below finds, too."""
+        Memory.open(repository / "brain").close()
+        parameters = StdioServerParameters(
+            command=sys.executable,
+            args=["-m", "rlm_mem", "mcp", "--brain", "brain", "--project"],
+            cwd=repository / "src",
+        )
+        async with Client(stdio_client(parameters)) as client:
+            await client.call_tool("remember", {"text": OWN})
+
+    asyncio.run(committed())
+    assert not (repository / "src" / "brain").exists()
+    with Memory.open(repository / "brain", namespace=PROJECT) as memory:
+        assert [memory.get(one).content for one in memory.list_chunks()] == [OWN]  # type: ignore[union-attr]
     both = subprocess.run(
         [sys.executable, "-m", "rlm_mem", "mcp", "--project", "--namespace", "x"],
         capture_output=True, text=True, check=False,

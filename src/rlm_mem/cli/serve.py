@@ -14,7 +14,7 @@ from rlm_mem.capture.projects import project_of
 from rlm_mem.cli import options
 from rlm_mem.cli.call import Where
 from rlm_mem.cli.options import flag, option
-from rlm_mem.config import Config, locate
+from rlm_mem.config import Config, locate, nearest_brain
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.operations.context import Settings
 
@@ -80,7 +80,7 @@ def mcp(
 
 def _of_project(settings: Settings, folder: Path | None) -> Settings:
     """The settings with the project's namespace, and the configured one as the shared one; unchanged if the folder
-    belongs to no project.
+    belongs to no project. A relative path of the brain is that of a committed file, whose folder may be above this one.
     """
     if settings.namespace is not None:
         raise InputError("--project and --namespace name two namespaces", hint="give one of the two")
@@ -90,8 +90,11 @@ def _of_project(settings: Settings, folder: Path | None) -> Settings:
     project = project_of(folder or Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
     if project is None:
         return settings
-    shared = Config.load(locate(settings.brain)).store.namespace
-    return replace(settings, namespace=project.namespace, shared=shared)
+    brain = settings.brain
+    if isinstance(brain, Path) and not brain.is_absolute():
+        brain = nearest_brain(brain, Path.cwd(), project.root) or brain
+    shared = Config.load(locate(brain)).store.namespace
+    return replace(settings, brain=brain, namespace=project.namespace, shared=shared)
 
 
 def serve(

@@ -3,7 +3,7 @@
 File locations and formats follow the documentation of the clients: code.claude.com/docs/en/mcp,
 modelcontextprotocol.io (Claude Desktop), cursor.com/docs/mcp, code.visualstudio.com/docs,
 developers.openai.com/codex/mcp, zed.dev/docs/ai/mcp, docs.windsurf.com/windsurf/cascade/mcp,
-geminicli.com/docs/tools/mcp-server, docs.cline.bot/mcp.
+geminicli.com/docs/tools/mcp-server, docs.cline.bot/mcp; of GitHub Copilot's command, `copilot mcp --help`.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class Client:
     form: str = "json"
     folder: str = ""
     program: str = ""
-    fixed: Mapping[str, str] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     in_project: bool = False
     next_step: str = "Restart the client."
     after_removal: str = "A session that is open keeps the server until it ends."
@@ -370,6 +370,16 @@ CLIENTS: tuple[Client, ...] = (
         ".gemini/settings.json",
         "mcpServers",
         program="gemini",
+        in_project=True,
+        next_step="Start a new session in a folder that you trust; /mcp lists the servers.",
+    ),
+    Client(
+        "copilot-cli",
+        lambda home, env: Path(env.get("COPILOT_HOME") or home / ".copilot") / "mcp-config.json",
+        ".github/mcp.json",
+        "mcpServers",
+        program="copilot",
+        fixed={"type": "local", "tools": ["*"]},
         in_project=True,
         next_step="Start a new session in a folder that you trust; /mcp lists the servers.",
     ),
