@@ -45,13 +45,14 @@ FIND_FILES, FIND_FUNCTIONS = 31, 198
 ASK_FILES, ASK_FUNCTIONS = 35, 246
 """The same where the index is asked anew, because it was last asked more than two seconds ago."""
 
-RECALL_FILES = 53
+RECALL_FILES = 54
 RECALL_FUNCTIONS = 622
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a
 passage comes with the lines around it and what stands above it (`text.blocks`, `text.segments`); what a caller passes
 is checked (`arguments`);
-what a question about the present is (`text.present`) is apart from which notes answer it (`text.retold`), and a run
+what a question about the present is (`text.present`) is apart from which notes answer it (`text.retold`) and which are
+about something else (`text.apart`), and a run
 (`recall.running`) from the results made of it (`recall.recall`); one function reads files and signs them
 (`store.core.files`); of two notes on one subject each names the other (`search.marking`)."""
 
