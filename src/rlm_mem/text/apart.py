@@ -319,7 +319,7 @@ def _is_about_another_of_the_sort(
 
     Where the question is English, and no word of the one pair stands anywhere in the other text.
     """
-    if not asked.is_english:
+    if not asked.is_english or asked.stems <= after:
         return False
     theirs = _beside(later[:LONGEST], analyser)
     for place, words_beside in _beside(asked.text, analyser).items():
