@@ -558,10 +558,12 @@ def test_a_later_note_that_shares_one_name_may_answer_if_it_gives_a_figure_of_th
         ("When is lunch?", "Lunch is at noon.", "Lunch was moved to one. It lasted a week."),
         ("¿Cuándo abre el bar?", "El bar abre a las ocho.", "El bar abrió a las diez. Ya todo como siempre."),
         ("Who is the mayor?", "The mayor is Bo.", "Reports that the mayor is now Ada are false."),
-        # another thing of the sort: by a word before it, a preposition or what it belongs to
+        # another thing of the sort: by a word before it, a preposition, its name or number, its owner
         ("What oil does the small lathe need?", "The small lathe needs oil 32.", "The big lathe needs oil 68 now."),
         ("What does the course on bees cost?", "The course on bees costs 90.", "The course on moths costs 60 now."),
-        ("What are the legs of the desk?", "The legs of the desk are oak.", "The mock-up of the desk is pine now."),
+        ("Which handle does customer Ahl want?", "Customer Ahl wants brass.", "Customer Alm wants steel, not brass."),
+        ("Who's the head of class 7a?", "The head of class 7a is Bo.", "The head of class 7c is Ada now."),
+        ("Who is my dentist?", "Dr. Salm is my dentist.", "Otto's dentist is Dr. Unn now, Salm being too far."),
     ],
 )  # fmt: skip
 def test_a_story_an_old_plan_and_a_denial_tell_nothing_again(question: str, earlier: str, later: str) -> None:

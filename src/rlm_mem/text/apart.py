@@ -157,6 +157,7 @@ def exceptions(
         or _DENIAL.search(later[:LONGEST])
         or _is_about_unnamed_thing(best, has, known, analyser)
         or _is_about_another_of_the_sort(asked, later, known, after, analyser)
+        or (asked.is_english and _is_about_another_person(best, known, asked, analyser))
         or _denies_another_value(best, value & after, analyser)
     ):
         return True, False
@@ -319,7 +320,7 @@ def _is_about_another_of_the_sort(
 
     Where the question is English, and no word of the one pair stands anywhere in the other text.
     """
-    if not asked.is_english:
+    if not asked.is_english or asked.stems <= after:
         return False
     theirs = _beside(later[:LONGEST], analyser)
     for place, words_beside in _beside(asked.text, analyser).items():
@@ -334,26 +335,25 @@ def _beside(text: str, analyser: Analyser) -> dict[tuple[str, str], Set[str]]:
     """The stems of the words that stand before a stem, behind it as its number or name, or behind a preposition."""
     found: dict[tuple[str, str], set[str]] = {}
     before: list[tuple[str, Set[str]]] = []
-    end = 0
+    end, is_noun = 0, False
     for match in WORD.finditer(text):
-        if text[end : match.start()] != " ":
+        begins = text[end : match.start()] != " "
+        if begins:
             before = []
         end = match.end()
         word = match[0].removesuffix("'s").removesuffix("’s")
         if before and before[-1][0] in _LINKS and word.lower() in OWNERS:
             continue
-        stems = frozenset(analyser.terms(word)) - _OF_TIME
+        stems = frozenset(analyser.terms(word)[:1]) - _OF_TIME  # of "7a" not also "7"
         pairs: list[tuple[Set[str], str, Set[str]]] = [(stems, "before", before[-1][1])] if before else []
-        if before and (word[0].isdigit() or (word[0].isupper() and before[-1][0][0].islower())):
+        if before and (word[0].isdigit() or (word[0].isupper() and is_noun)):
             pairs.append((before[-1][1], "label", stems))
         if len(before) > 1 and before[-1][0] in _LINKS:
-            link = before[-1][0]
-            pairs.append((before[-2][1], link, stems))
-            if link == "of":
-                pairs.append((stems, "owned", before[-2][1]))
+            pairs.append((before[-2][1], before[-1][0], stems))
         for of, side, others in pairs:
             for stem in of if others else ():
                 found.setdefault((stem, side), set()).update(others)
+        is_noun = begins or word[0].islower()
         before = [*before[-1:], (word, stems)]
     return dict(found)
 

@@ -18,6 +18,7 @@ LONGEST = 2_000
 WORD = late(r"[^\W_]+(?:['’.:/-][^\W_]+)*")
 """A word, also with an apostrophe, a point or a colon within: "don't", "3.12", "9:30"."""
 _DIGIT = late(r"\d")
+_PLAIN = late(r"[^\W_]+")
 ROLES = words("user human assistant agent system model bot ai me")
 """Labels of speakers that are no names."""
 _OF_THE_PAST = late(
@@ -100,7 +101,7 @@ class PresentQuestion(Struct, frozen=True):
             frozenset(analyser.terms(" ".join(subject))),
             asks,
             _HAPPENED.search(text) is not None,
-            not german and not _INTERROGATIVES.isdisjoint(WORD.findall(text.lower())[:3]),
+            not german and not _INTERROGATIVES.isdisjoint(_PLAIN.findall(text.lower())[:3]),
             not text.isascii() and SPACELESS.search(text) is not None,
         )
 

@@ -207,7 +207,9 @@ def signs(
     shared, missing = had & after, had - after
     often = Counter(chain.from_iterable(texts.values()))
     if _shares_little(asked, both, later, texts.values(), often) and not (
-        _has_kind(asked, earlier, later, of_form=not nearest) and _share_name(earlier, later, both, analyser)
+        (nearest or not asked.names.isdisjoint(both))
+        and _has_kind(asked, earlier, later, of_form=not nearest)
+        and _share_name(earlier, later, both, analyser)
     ):
         return ()
     value = both - asked.stems - MEASURES
