@@ -117,6 +117,23 @@ def test_a_memory_that_is_moved_while_it_is_open_is_not_begun_anew(tmp_path: Pat
     assert not place.exists()
 
 
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not keep when the entry of a folder was changed")
+def test_an_old_copy_that_is_unpacked_over_a_newer_memory_hides_none_of_its_files(
+    base: Path, tmp_path: Path
+) -> None:
+    """The copy brings its index, and gives the folders the times that this index recorded."""
+    with ChunkStore(base) as store:
+        old = store.create_chunk("The mast is of oak.")
+    shutil.copytree(base, tmp_path / "copy")
+    with ChunkStore(base) as store:
+        new = store.create_chunk("The keel is of iron.")
+    shutil.copytree(tmp_path / "copy", base, dirs_exist_ok=True)
+    with ChunkStore(base) as store:
+        assert sorted(store.list_chunks()) == sorted([old.id, new.id])
+        assert [hit.chunk_id for hit in search(store, "keel")] == [new.id]
+        assert check(store) == []
+
+
 def test_a_look_waits_for_no_writer(base: Path) -> None:
     with ChunkStore(base) as store, ChunkStore(base) as other:
         store.create_chunk("The mast is of oak.")
