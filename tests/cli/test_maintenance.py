@@ -194,3 +194,16 @@ def test_a_memory_that_cannot_be_written_can_be_looked_at(
     refused = run("delete", notes["tea"])
     assert refused.code == 1
     assert "read-only" in refused.err
+    refused = run("sync")  # the index cannot be brought up to date, so nothing may be said of it
+    assert (refused.code, "nothing was taken in" in refused.err) == (1, True)
+
+
+@pytest.mark.local_only("look at files")
+def test_a_memory_that_cannot_be_written_is_searched_as_its_files_are_now(
+    run: Run, notes: Notes, memory: Memory, brain: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.close()
+    file = chunk_file(brain, notes["tea"])
+    file.write_text(file.read_text(encoding="utf-8").replace("tea", "cocoa"), encoding="utf-8")
+    monkeypatch.setattr("os.access", lambda *_: False)
+    assert notes["tea"] in run("search", "cocoa").out

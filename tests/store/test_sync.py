@@ -13,6 +13,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.errors import InvalidChunk, StorageError
+from rlm_mem.interchange.export import export_store
 from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check, repair
@@ -114,6 +115,23 @@ def test_a_memory_that_is_moved_while_it_is_open_is_not_begun_anew(tmp_path: Pat
         assert len(memory.list_chunks()) == 2
         place.rename(away)
     assert not place.exists()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not keep when the entry of a folder was changed")
+def test_an_old_copy_that_is_unpacked_over_a_newer_memory_hides_none_of_its_files(
+    base: Path, tmp_path: Path
+) -> None:
+    """The copy brings its index, and gives the folders the times that this index recorded."""
+    with ChunkStore(base) as store:
+        old = store.create_chunk("The mast is of oak.")
+    shutil.copytree(base, tmp_path / "copy")
+    with ChunkStore(base) as store:
+        new = store.create_chunk("The keel is of iron.")
+    shutil.copytree(tmp_path / "copy", base, dirs_exist_ok=True)
+    with ChunkStore(base) as store:
+        assert sorted(store.list_chunks()) == sorted([old.id, new.id])
+        assert [hit.chunk_id for hit in search(store, "keel")] == [new.id]
+        assert check(store) == []
 
 
 def test_a_look_waits_for_no_writer(base: Path) -> None:
@@ -262,6 +280,35 @@ def test_each_opening_names_unreadable_files_and_takes_in_one_mended_in_place(
     assert paths[0].parent.stat().st_mtime_ns == before
     assert not any(ids[0] in one for one in told())
     assert kept[-1] is not None and kept[-2] is None
+
+
+@pytest.mark.parametrize(
+    "where", ["memory/chunks", "memory/chunks/MONTH", "memory/archive", "system", "workspace"]
+)
+def test_a_name_that_is_not_unicode_is_left_out_and_blocks_nothing(
+    tmp_path: Path, where: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        made = memory.remember("The ferry leaves at 6:10.").chunk_ids
+    month = only_file_folder(tmp_path / "brain" / "memory").name
+    folder = tmp_path / "brain" / where.replace("MONTH", month)
+    folder.mkdir(parents=True, exist_ok=True)
+    stray = os.fsencode(folder) + (b"/\xfc" if where == "memory/chunks" else b"/\xfcber.json")
+    try:
+        Path(os.fsdecode(stray)).mkdir() if where == "memory/chunks" else Path(os.fsdecode(stray)).touch()
+    except OSError:
+        pytest.skip("the file system takes no such name")
+    with Memory.open(tmp_path / "brain") as memory:
+        assert [hit.chunk_id for hit in memory.search("ferry")] == made
+        assert memory.recall("When does the ferry leave?").content == "6:10"
+        memory.remember("Dana lives in Berlin.")
+        memory.store.backend.back_up(memory.store, tmp_path / "all.tar.gz")
+        export_store(memory.store, tmp_path / "all.zip")
+        named = [finding.message for finding in memory.check()]
+    assert "its name is not Unicode text; rename it" in caplog.text
+    if where.startswith("memory"):
+        assert len(named) == 1 and named[0].endswith(": the name is not Unicode text: rename it")
+    assert Path(os.fsdecode(stray)).exists()
 
 
 def test_a_value_that_cannot_be_kept_hides_its_file_and_no_other(base: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import shutil
 import subprocess
 import sys
@@ -9,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from rlm_mem.errors import StoreReadOnly
+from rlm_mem.errors import StoreFull, StoreReadOnly
 from rlm_mem.memory import Memory
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local.local_backend import LocalBackend
@@ -93,4 +95,18 @@ def test_others_write_and_search_meanwhile(brain: Path) -> None:
 
 def test_a_store_opened_for_reading_is_left_alone(brain: Path) -> None:
     with Memory.open(brain, read_only=True) as memory, pytest.raises(StoreReadOnly):
+        vacuum_folder(backend_of(memory))
+
+
+def test_a_full_disk_is_named_and_nothing_is_lost(brain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with Memory.open(brain) as memory:
+        made = memory.remember("The mast is of oak.").chunk_ids
+        with monkeypatch.context() as patched:
+            patched.setattr("rlm_mem.store.local.postings.save_snapshot", full)
+            with pytest.raises(StoreFull, match="the disk is full"):
+                vacuum_folder(backend_of(memory))
+        assert [hit.chunk_id for hit in memory.search("oak")] == made
         vacuum_folder(backend_of(memory))

@@ -14,6 +14,7 @@ from rlm_mem.cli.call import Call, shown_place
 from rlm_mem.cli.options import argument, flag
 from rlm_mem.cli.settings import settings_file
 from rlm_mem.cli.terminal import amount, indented, plain, print_json, screen, text
+from rlm_mem.errors import StoreReadOnly
 from rlm_mem.ingest.noise import noisy_links, prune_links
 from rlm_mem.persona.library import Library
 from rlm_mem.store.core.findings import Finding
@@ -156,6 +157,11 @@ def sync(
 ) -> None:
     """Take in what was edited by hand, by git or by another program."""
     with call.open() as memory:
+        if memory.store.backend.read_only:
+            raise StoreReadOnly(
+                f"{call.place} cannot be written: nothing was taken in",
+                hint="check the folder's permissions, and how its disk is mounted",
+            )
         report = memory.sync(full=full)
     if call.json:
         print_json(report)

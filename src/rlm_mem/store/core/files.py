@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NoReturn
 from msgspec import Struct
 
 from rlm_mem.errors import StorageError, StoreFull, StoreReadOnly
+from rlm_mem.lazy import logger
 
 if TYPE_CHECKING:
     from _typeshed import StrPath
@@ -26,6 +27,8 @@ _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_HARD_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES}
 # Above this many files one whole-filesystem sync is cheaper than one fsync each (measured: 4 ms a file).
 _MANY = 4
+_logger = logger("rlm_mem.store")
+_left_out: set[str] = set()  # paths that were logged: each look at their folder would log them again
 # Names of temporary files are never used again: they have the process, a word of this run, and a number.
 _RUN, _NUMBERS = os.urandom(4).hex(), count()
 
@@ -55,9 +58,24 @@ def signature(path: StrPath) -> Signature | None:
     return Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
+def is_unicode(path: StrPath) -> bool:
+    """Whether a path is Unicode text. Another one, as old archives leave, cannot be recorded: it is logged."""
+    name = os.fspath(path)
+    if name.isascii():
+        return True
+    try:
+        name.encode("utf-8")
+    except UnicodeEncodeError:
+        if name not in _left_out:
+            _left_out.add(name)
+            _logger.error("%a is left out: its name is not Unicode text; rename it", os.fsencode(name))
+        return False
+    return True
+
+
 def is_json_file(entry: os.DirEntry[str]) -> bool:
     """Whether an entry of a folder is a visible file ``*.json``, or cannot be looked at."""
-    if not entry.name.endswith(".json") or entry.name.startswith("."):
+    if not entry.name.endswith(".json") or entry.name.startswith(".") or not is_unicode(entry.path):
         return False
     try:
         return entry.is_file()
@@ -93,7 +111,7 @@ def names_below(
     """
     try:
         with os.scandir(folder) as opened:
-            entries = [entry for entry in opened if not entry.name.startswith(".")]
+            entries = [entry for entry in opened if not entry.name.startswith(".") and is_unicode(entry.path)]
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:

@@ -135,7 +135,11 @@ class Layout:
         """Relative paths of the existing folders of chunk files."""
         found = []
         if self.chunks.is_dir():
-            found += [f"chunks/{entry.name}" for entry in sorted(self.chunks.iterdir()) if entry.is_dir()]
+            found += [
+                f"chunks/{entry.name}"
+                for entry in sorted(self.chunks.iterdir())
+                if entry.is_dir() and files.is_unicode(entry)
+            ]
         if self.archive.is_dir():
             found.append("archive")
         return found

@@ -89,6 +89,7 @@ def _findings(
     total = sum(1 for _ in _listed(layout)) + sum(1 for _ in _version_files(versions))
     of_chunks = examined(str(layout.base), chain(_listed(layout), _version_files(versions)), total,
                          processes=store.config.store.processes)  # fmt: skip
+    yield from _unnamed(layout)
     damaged_versions: list[Finding] = []
     unknown: dict[str, str] = {}
     replacements = Replacements()
@@ -134,6 +135,15 @@ def _listed(layout: Layout) -> Iterator[str]:
             names = sorted(entry.name for entry in entries if files.is_json_file(entry))
         for name in names:
             yield f"{folder}/{name}"
+
+
+def _unnamed(layout: Layout) -> Iterator[Finding]:
+    """Files and folders among the chunks whose names are not Unicode text: nothing reads them."""
+    for folder in (layout.chunks, *map(layout.absolute, layout.folders())):
+        for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names alone
+            if not name.isascii() and not files.is_unicode(folder / name):
+                shown = layout.relative(folder / ascii(os.fsencode(name))[2:-1])
+                yield Finding("unreadable-file", f"{shown}: the name is not Unicode text: rename it", shown)
 
 
 def _version_files(folder: Path) -> Iterator[str]:

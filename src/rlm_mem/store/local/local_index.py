@@ -196,8 +196,9 @@ class LocalIndex:
             try:
                 connection = self.connection
                 version = connection.execute("PRAGMA user_version").fetchone()[0]
-                if version == schema.INDEX_VERSION and not changed_folders(
-                    connection, self.layout, racy=False
+                if version == schema.INDEX_VERSION and not (
+                    changed_folders(connection, self.layout, racy=False, copied=False)
+                    or edited_in_place(connection, self.layout, before=None, most=_LOOKED_AT)[0]
                 ):
                     return
             except (sqlite3.Error, StorageError) as error:

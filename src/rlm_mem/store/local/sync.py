@@ -40,26 +40,39 @@ _LAST = 2**63 - 1  # above the number of any chunk
 
 
 def changed_folders(
-    connection: sqlite3.Connection, layout: Layout, *, full: bool = False, racy: bool = True
+    connection: sqlite3.Connection,
+    layout: Layout,
+    *,
+    full: bool = False,
+    racy: bool = True,
+    copied: bool = True,
 ) -> list[str]:
     """Folders that may hold unnoticed changes, newest first.
 
     Args:
         full: return every folder.
         racy: also return folders whose time was too recent, when it was recorded, to rule out a later change.
+        copied: also return folders whose time was set, as a copy or an unpacked archive does: files of the index
+            and of the folder may be of different moments.
     """
     known = {
         row[0]: (row[1], row[2]) for row in connection.execute("SELECT path, mtime_ns, seen_ns FROM folders")
     }
     changed = [path for path in known if not layout.absolute(path).is_dir()]
     for path in layout.folders():
-        record = known.get(path)
         try:
-            mtime = layout.absolute(path).stat().st_mtime_ns
+            stat = layout.absolute(path).stat()
         except FileNotFoundError:
             continue
-        # A time that was recent when it was recorded may hide a later change in the same tick of the clock.
-        if full or record is None or record[0] != mtime or (racy and record[1] - mtime < RACY_NS):
+        mtime, seen = known.get(path, (None, 0))
+        # A time that was recent when it was recorded may hide a later change in the same tick of the clock. The time
+        # of the last change of the folder's own entry (on Windows: that it was made) cannot be set.
+        if (
+            full
+            or mtime != stat.st_mtime_ns
+            or (racy and seen - mtime < RACY_NS)
+            or (copied and stat.st_ctime_ns > max(seen, mtime + RACY_NS))
+        ):
             changed.append(path)
     return sorted(changed, reverse=True)
 

@@ -38,14 +38,17 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
         if progress is not None:
             progress(done, steps)
 
-    with schema.translated(index.layout.database):
-        for done, (name, _) in enumerate(namespaces, 1):
-            index.postings(name).merge(connection)
-            tell(done)
-        _remove_unused(index)
-        tell(steps - 2)
-        connection.execute("VACUUM")
-        tell(steps - 1)
+    try:
+        with schema.translated(index.layout.database):
+            for done, (name, _) in enumerate(namespaces, 1):
+                index.postings(name).merge(connection)
+                tell(done)
+            _remove_unused(index)
+            tell(steps - 2)
+            connection.execute("VACUUM")
+            tell(steps - 1)
+    except OSError as error:
+        files.translate(error, str(index.layout.index))
     tell(steps)
     result.after = _sizes(index.layout.index)
     return result
