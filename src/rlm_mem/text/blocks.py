@@ -45,7 +45,6 @@ class Block(Struct, frozen=True, gc=False):
 
 
 _LINE = late(r"[^\r\n]+")
-_LINE_BREAK = late(r"[\r\n]")
 _HEADING = late(r"#{1,6}\s+\S|\*\*[^*]{1,80}\*\*:?\Z")
 _UNDERLINE = late(r"(?:=+|-{3,})\Z")
 _RULE = late(r"(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,})\Z")
@@ -596,7 +595,7 @@ def units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
 @lru_cache(maxsize=512)
 def _units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
     """Cached for the last paragraphs: cutting, type detection, the index and the statements read each in turn."""
-    if not _LINE_BREAK.search(text, start, end):
+    if text.find("\n", start, end) < 0 and text.find("\r", start, end) < 0:
         return tuple(sentences(text, start, end))
     lines = [
         span for match in _LINE.finditer(text, start, end) if (span := _trim(text, *match.span())) is not None
