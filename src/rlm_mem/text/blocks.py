@@ -356,6 +356,7 @@ _LABELS = _words(
     https ftp file
     """
 )
+_NO_NAMES = _LABELS - ROLES
 # "Step 2", "Figure 3", "Option B": a counted label; "Speaker 2" and "User 1" stay names.
 _COUNTER = late(r"(?:\d{1,4}|[A-Za-z]|[IVX]{1,5})\Z")
 _PARTICLES = _words(
@@ -397,6 +398,8 @@ def speaker_of(line: str) -> SpeakerLabel | None:
     """The label that opens `line` (no leading space; its first `MAX_LABEL` characters suffice), or None."""
     head = line[:MAX_LABEL]
     if ":" not in head and "：" not in head and not head.startswith(("<", "[", "(")):
+        return None
+    if head.partition(" ")[0].rstrip(":：").lower() in _NO_NAMES:
         return None
     stamped = head[0].isdecimal() or "[" in head or "(" in head
     match = _LABEL.match(head) if stamped else _LABEL_WITHOUT_STAMP.match(head)
