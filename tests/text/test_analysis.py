@@ -165,5 +165,5 @@ def test_repeated_leading_text_is_not_indexed_twice() -> None:
 )
 def test_words_found_by_splitting_are_those_of_the_patterns(text: str) -> None:
     """Of most texts the words are found without the patterns, which define what a word is."""
-    assert analysis.words_in(text) == [word for word, _, _ in analysis.words(text)]
+    assert list(analysis.words_in(text)) == [word for word, _, _ in analysis.words(text)]
     assert clauses.token_texts(text) == clauses._TOKEN.findall(text)

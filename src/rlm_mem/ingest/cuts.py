@@ -180,12 +180,14 @@ def _inside(text: str, block: Block, costs: CutCosts) -> list[tuple[int, int, fl
         return _code_lines(text, start, end, costs)
     if kind in (structure.HEADING, structure.RULE, structure.ROW, structure.HEADER):
         return [(start, end, 0.0)]
-    inner = {
-        structure.TURN: costs.sentence_in_turn,
-        structure.ITEM: costs.sentence_in_item,
-        structure.DEFINITION: costs.sentence_in_item,
-    }.get(kind, costs.sentence)
+    inner = costs.sentence
+    if kind in _LISTED:
+        inner = costs.sentence_in_item
+    elif kind == structure.TURN:
+        inner = costs.sentence_in_turn
     spans = units(text, start, end)
+    if len(spans) == 1:
+        return [(start, spans[0][1], inner)]
     # An item keeps its indentation, which `units` leaves out.
     return [(start if number == 0 else first, last, inner) for number, (first, last) in enumerate(spans)]
 

@@ -87,9 +87,7 @@ SPACELESS = late(
 )
 """A run of letters of scripts without spaces between words, and of Hangul, which are indexed as pairs of characters."""
 
-_QUOTE_MARK = re.compile("[\"“”«»„'`*]")
-"""Every quotation has one of these."""
-
+_OTHER_QUOTES = frozenset("“”«»„")  # beside those of ASCII
 _CASELESS_CUES = (
     (cues.DURATION, DURATION),
     (cues.NUMERAL, NUMBER),
@@ -148,26 +146,34 @@ _HINTS = {
 }
 
 
-_BitPatterns = tuple[tuple[re.Pattern[str], int], ...]
+_Cue = tuple[re.Pattern[str], int, bool]
+"""A pattern, its bit, and whether it depends on case."""
 
 
 @cache
-def _cues(ascii_only: bool) -> tuple[re.Pattern[str], _BitPatterns, _BitPatterns]:
-    """The patterns of `segment_flags`: times, cues of any case with their bits, and cues that depend on case.
+def _cues(ascii_only: bool) -> tuple[re.Pattern[str], Sequence[_Cue]]:
+    """The patterns of `segment_flags`: times, and cues.
 
     They are compiled when first used: a search without changes to index needs none of them. Those
     for ASCII search in lowered text, because comparing case costs several times more.
     """
     flags = re.ASCII if ascii_only else re.IGNORECASE
-    return (
-        re.compile(cues.TIME, flags),
-        tuple((re.compile(pattern, flags), bit) for pattern, bit in _CASELESS_CUES),
-        tuple((re.compile(pattern), bit) for pattern, bit in _CASED_CUES),
-    )
+    found = [(re.compile(pattern, flags), bit, False) for pattern, bit in _CASELESS_CUES]
+    found += [(re.compile(pattern), bit, True) for pattern, bit in _CASED_CUES]
+    return re.compile(cues.TIME, flags), found
+
+
+@lru_cache(maxsize=4096)
+def _possible_cues(hints: int, ascii_only: bool) -> Sequence[_Cue]:
+    """Those of the cues that a text with these hints may have: most sentences have none of most."""
+    return [one for one in _cues(ascii_only)[1] if hints & one[1]]
 
 
 #: Words and stems cached per language: names and hashes are unbounded; common words are soon cached again.
 _MAX_KNOWN = 100_000
+
+#: Characters of the longest sentence that is read for statements, and that :func:`plain_words` is used for.
+LONGEST = 400
 
 #: Cue patterns look at no more than this many characters of a segment, so that one giant line stays cheap.
 _CUE_WINDOW = 4000
@@ -248,6 +254,8 @@ def _hints_of(word: str) -> int:
         return _hints_of_digits(word)
     table, bits = _hint_table(), 0
     low = word.lower()
+    if low[:3] not in table and len(low) > 2 and low.isalpha():
+        return 0  # most words
     for part in (low,) if low.isalnum() else _HINT_PARTS.split(low):
         if part.isdigit():
             bits |= _hints_of_digits(part)
@@ -273,18 +281,17 @@ def segment_flags(text: str, words: Sequence[str] | None = None) -> int:
     words = words_in(window) if words is None else words
     if "`" in window or not window.isascii():
         window = _plain(window)
-    stripped = text.rstrip().rstrip("\"”')]*_ ")
     flags = 0
-    if stripped.endswith(("?", "？", "؟", "⁇")):
-        flags |= IS_QUESTION
-    if "?" in window or "？" in window or "؟" in window:
-        flags |= HAS_QUESTION
+    if "?" in text or not text.isascii():
+        if text.rstrip().rstrip("\"”')]*_ ").endswith(("?", "？", "؟", "⁇")):
+            flags |= IS_QUESTION
+        if "?" in window or "？" in window or "؟" in window:
+            flags |= HAS_QUESTION
     ascii_only = window.isascii()
-    time, caseless, cased = _cues(ascii_only)
     lowered = window.lower()
     uncased = lowered if ascii_only else window
     hints = ~_DIGITS
-    if ascii_only or all(map(str.isascii, words)):  # most sentences have none of most cues
+    if ascii_only or all(map(str.isascii, words)):
         hints = reduce(or_, map(_hints, words), QUOTES)
         if hints & _DIGITS:
             flags |= NUMBER
@@ -293,17 +300,15 @@ def segment_flags(text: str, words: Sequence[str] | None = None) -> int:
             hints |= CAPITALS
         if not hints & (CAPITALS | _SITES):
             hints &= ~PLACE_CUE
-    if _QUOTE_MARK.search(window) is None:
-        hints &= ~QUOTES
-    if hints & _CUE_BITS:
-        for pattern, bit in caseless:
-            if hints & bit and pattern.search(uncased):
-                flags |= bit
-        for pattern, bit in cased:
-            if hints & bit and pattern.search(window):
-                flags |= bit
-    times = len(time.findall(uncased)) if hints & _TIMES else 0
-    return flags | min(3, times) << _TIME_SHIFT
+    has_mark = '"' in window or "'" in window or "`" in window or "*" in window
+    if not has_mark and (ascii_only or _OTHER_QUOTES.isdisjoint(window)):
+        hints &= ~QUOTES  # every quotation has one of these marks
+    for pattern, bit, is_cased in _possible_cues(hints & _CUE_BITS, ascii_only):
+        if pattern.search(window if is_cased else uncased):
+            flags |= bit
+    if hints & _TIMES:
+        flags |= min(3, len(_cues(ascii_only)[0].findall(uncased))) << _TIME_SHIFT
+    return flags
 
 
 @cache
@@ -343,10 +348,21 @@ def fold(text: str) -> str:
     return normalise_unicode("NFC", "".join(kept)).casefold()
 
 
-def words_in(text: str) -> list[str]:
+@lru_cache(maxsize=512)
+def plain_words(sentence: str) -> tuple[str, ...]:
+    """The words of a sentence that has only ASCII words, with stops at its end alone; of any other sentence none.
+
+    Most sentences are such, and splitting them at space takes a fourth of the time that a pattern takes. Cached: type
+    detection, the statements and the index read each sentence in turn, and look the same words up.
+    """
+    found = tuple(sentence.rstrip(".!?").split()) if sentence.isascii() else ()
+    return found if "".join(found).isalnum() else ()
+
+
+def words_in(text: str) -> Sequence[str]:
     """The raw words of `text` in order, as of `words`."""
-    # Most sentences have only ASCII words, and no punctuation but commas and a stop: splitting them at space takes a
-    # fourth of the time that the pattern takes.
+    if len(text) <= LONGEST and (plain := plain_words(text)):
+        return plain
     found = text.rstrip(".!?").replace(", ", " ").split()
     return found if text.isascii() and "".join(found).isalnum() else _WORD.findall(_plain(text))
 

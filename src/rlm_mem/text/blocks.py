@@ -45,7 +45,6 @@ class Block(Struct, frozen=True, gc=False):
 
 
 _LINE = late(r"[^\r\n]+")
-_LINE_BREAK = late(r"[\r\n]")
 _HEADING = late(r"#{1,6}\s+\S|\*\*[^*]{1,80}\*\*:?\Z")
 _UNDERLINE = late(r"(?:=+|-{3,})\Z")
 _RULE = late(r"(?:(?:-\s*){3,}|(?:\*\s*){3,}|(?:_\s*){3,}|={3,})\Z")
@@ -357,6 +356,7 @@ _LABELS = _words(
     https ftp file
     """
 )
+_NO_NAMES = _LABELS - ROLES
 # "Step 2", "Figure 3", "Option B": a counted label; "Speaker 2" and "User 1" stay names.
 _COUNTER = late(r"(?:\d{1,4}|[A-Za-z]|[IVX]{1,5})\Z")
 _PARTICLES = _words(
@@ -398,6 +398,8 @@ def speaker_of(line: str) -> SpeakerLabel | None:
     """The label that opens `line` (no leading space; its first `MAX_LABEL` characters suffice), or None."""
     head = line[:MAX_LABEL]
     if ":" not in head and "：" not in head and not head.startswith(("<", "[", "(")):
+        return None
+    if head.partition(" ")[0].rstrip(":：").lower() in _NO_NAMES:
         return None
     stamped = head[0].isdecimal() or "[" in head or "(" in head
     match = _LABEL.match(head) if stamped else _LABEL_WITHOUT_STAMP.match(head)
@@ -596,7 +598,7 @@ def units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
 @lru_cache(maxsize=512)
 def _units(text: str, start: int, end: int) -> Sequence[tuple[int, int]]:
     """Cached for the last paragraphs: cutting, type detection, the index and the statements read each in turn."""
-    if not _LINE_BREAK.search(text, start, end):
+    if text.find("\n", start, end) < 0 and text.find("\r", start, end) < 0:
         return tuple(sentences(text, start, end))
     lines = [
         span for match in _LINE.finditer(text, start, end) if (span := _trim(text, *match.span())) is not None

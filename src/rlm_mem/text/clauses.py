@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from msgspec import Struct, field
 
+from rlm_mem.text.analysis import LONGEST, plain_words
 from rlm_mem.text.irregular import irregular_pasts
 from rlm_mem.text.patterns import late
 
@@ -192,7 +193,9 @@ _FORMS = BE.keys() | CHANGES | REPLACES | ENDS | _CHOSEN.keys() | words("used ha
 @lru_cache(maxsize=_WORDS)
 def may_be_verb(low: str) -> bool:
     """Whether a word may be a verb for :func:`verb_of`, unless it follows a denial."""
-    return low in _FORMS or bool(family_of(low)) or (low[-1] == "s" and len(low) > 3 and low.isalpha())
+    if low in _FORMS or low in _STATES:
+        return True
+    return low[-1] in "sg" and (bool(family_of(low)) or (low[-1] == "s" and len(low) > 3 and low.isalpha()))
 
 
 def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
@@ -458,10 +461,8 @@ _BARE = words("house home flat jobs schools banks teams doctors desks offices pl
 
 def token_texts(text: str) -> list[str]:
     """The words and stops of a sentence."""
-    whole = text.rstrip(".!?")
-    found = whole.split()  # takes a third of the time of the pattern, and is enough for most sentences
-    is_plain = text.isascii() and "".join(found).isalnum()
-    return found + list(text[len(whole) :]) if is_plain else _TOKEN.findall(text)
+    found = plain_words(text) if len(text) <= LONGEST else ()
+    return [*found, *text[len(text.rstrip(".!?")) :]] if found else _TOKEN.findall(text)
 
 
 def tokens_of(text: str, found: Sequence[str] | None = None) -> list[Token]:

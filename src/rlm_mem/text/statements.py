@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from rlm_mem.text.analysis import Known, fold
+from rlm_mem.text.analysis import LONGEST, Known, fold
 from rlm_mem.text.blocks import CODE, ITEM, Said, blocks, said_in, units
 from rlm_mem.text.changing import CALLED_OFF, SentenceReader
 from rlm_mem.text.clauses import (
@@ -76,7 +76,6 @@ from rlm_mem.text.wording import (
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-LONGEST = 400  # characters; a longer sentence is not read
 _FRAGMENT = (
     8  # words of the longest verbless phrase that a pronoun may refer to: "New code of the gate: it is …"
 )
@@ -168,9 +167,10 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 def _may_state(found: Sequence[str]) -> bool:
     """Whether a sentence has a word that may be a verb; without one it only names something."""
-    if _STATES in map(_sign_of, found):
+    signs = set(map(_sign_of, found))
+    if _STATES in signs:
         return True
-    return _SPEAKS in map(_sign_of, found) and any(
+    return _SPEAKS in signs and any(
         before in _SPEAKING and one.isalpha() and one not in PASTS and not one.endswith(("ed", "ing"))
         for before, one in pairwise(map(_low, found))
     )
@@ -223,7 +223,8 @@ class _Reader(SentenceReader):
             tokens, before = without_aside(tokens)
             made = self._field(tokens, news)
         unsure = bool(tokens) and (tokens[0].low in UNSURE or tokens[0].low == "had")
-        unsure = unsure or (not QUOTES.isdisjoint(self.text) and is_quoted(self.text))
+        if not unsure and ('"' in self.text or not (self.text.isascii() or QUOTES.isdisjoint(self.text))):
+            unsure = is_quoted(self.text)
         for clause in () if made else clauses_of(tokens):
             some = self._clause(clause, news, unsure)
             made += some
