@@ -169,7 +169,7 @@ def test_without_a_sign_of_change_both_notes_are_the_answer(memory: Memory) -> N
 @pytest.mark.parametrize(
     ("question", "earlier", "later"),
     [
-        ("When is the Okonkwo wedding?", "Order for the Okonkwo wedding: 18 April, 140 gluten-free rolls, deposit 150 paid.",
+        ("When is the Okonkwo wedding?", "Order for the Okonkwo wedding: 18 April, 140 gluten-free rolls, 150 paid.",
          "Gluten-free rolls are baked on Mondays only, in the small oven."),
         ("When does the harbour choir meet?", "The harbour choir meets on 28 May. Bring chairs, the hall has 12.",
          "Plot 27 is ours, number 28 has the old man with the 12 chairs."),

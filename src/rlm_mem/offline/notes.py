@@ -46,6 +46,8 @@ _UNSAID = 0.6
 More counts as sure. Of 57 such answers from five sets of notes, words were missing from 3 of the 6 wrong and 4 of the
 51 right ones.
 """
+_ONE_OF_SEVERAL = 0.1
+"""Subtracted from the confidence if the sentence has several parts of the kind asked for: five in six are right."""
 _MIN_FIT = 0.5
 _EXACT_FIT = 0.9
 _WHAT_IS = re.compile(
@@ -187,6 +189,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     else:
         confidence = 0.47 + 0.25 * certain
     confidence -= 0.12 * (runner_up and not question.many)
+    confidence -= _ONE_OF_SEVERAL * (not best.piece.alone)
     if unsaid:
         confidence = min(confidence, _UNSAID)
     exact = best.piece.fit >= _EXACT_FIT
@@ -265,7 +268,19 @@ def matched_share(question: Question, passage: Passage) -> float:
     )
 
 
-def read_note(question: Question, passage: Passage) -> str | None:
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The part of a note that is of the kind asked for, and what share of the question its sentence matches.
+
+    ``alone``: the note has no other part of this kind.
+    """
+
+    text: str
+    share: float
+    alone: bool
+
+
+def read_note(question: Question, passage: Passage) -> Told | None:
     """The part of a passage that is of the kind asked for, from its sentence that matches most of the question."""
     wanted = wanted_words(question)
     parts = [
@@ -280,8 +295,9 @@ def read_note(question: Question, passage: Passage) -> str | None:
     ]
     if not fitting:
         return None
-    _, line, part = max(fitting, key=lambda one: one[0])
-    return part.text if question.kind == "why" else whole_value(question, line.sentence.text, part.text)
+    share, line, part = max(fitting, key=lambda one: one[0])
+    whole = part.text if question.kind == "why" else whole_value(question, line.sentence.text, part.text)
+    return Told(whole, share, part.alone and len(fitting) == 1)
 
 
 def _name_stems(question: Question) -> list[str]:
@@ -376,6 +392,7 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
     names = set(_name_stems(question))
     if (
         _about_possession(question, line)
+        or _about_other_owner(question, line)
         or _about_variant(question, line)
         or is_about_other_figure(question, line.passage, line.sentence)
     ):
@@ -472,6 +489,17 @@ def _about_possession(question: Question, line: _Line) -> bool:
         if not any(degree(term, nearby, "") for term in question.terms if term != stem):
             return True
     return False
+
+
+def _about_other_owner(question: Question, line: _Line) -> bool:
+    """Whether a sentence is about that thing of somebody else: "Ana's thesis" where the question is about Ben's."""
+    asked = [(stem_of(one["owner"]), stem_of(one["noun"])) for one in _POSSESSED.finditer(question.text)]
+    owned = list(_POSSESSED.finditer(line.sentence.text)) if asked else []
+    return any(
+        owner not in line.sentence.stems
+        and any(noun in (stem_of(one["noun"]), stem_of(one["next"] or "")) for one in owned)
+        for owner, noun in asked
+    )
 
 
 def _about_variant(question: Question, line: _Line) -> bool:

@@ -222,7 +222,7 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
         nearest = one.chunk_id == known
         again = _odds(home, one, notes, odds, nearest=nearest)
         if again > odds and (
-            again > SURE or _may_change(home, one, notes) and _is_on_subject(reading, one, notes)
+            again > SURE or (_may_change(home, one, notes) and _is_on_subject(reading, one, notes))
         ):
             found, odds = one, again
             if nearest:
@@ -237,8 +237,8 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
 
 
 def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:
-    """Whether a later note has what the question is about, as far as the answer's note has it, or half of the words that
-    this has of the question, or a word of the answer besides figures. Another number or name is not enough.
+    """Whether a later note has what the question is about, or half of its words, as far as the answer's note has them,
+    or a word of the answer besides figures. Another number or name of that note is not enough.
     """
     asked, terms = notes.asked, notes.analyser.terms
     before, again = (frozenset(terms(f"{one.author} {one.text}")) for one in (reading.passages[0], later))
