@@ -64,6 +64,15 @@ def test_what_the_nearest_memory_tells_once_answers_if_it_matches_much_of_the_qu
     assert ask(tmp_path / "two", question, f"{note} Ulla Berg wants 9000 by 2 May.").content is None
 
 
+def test_a_denial_in_the_nearest_memory_answers_no(tmp_path: Path) -> None:
+    question = "Does the Tidemark app let me work on Finnish forms?"
+    result = ask(tmp_path / "one", question, "Tidemark app: Finnish forms were asked for but declined.")
+    assert str(result.content).startswith("No: ") and result.confidence == 0.5
+    assert ask(tmp_path / "two", question, "Tidemark app: Finnish forms were asked for.").content is None
+    negative = "Does the Tidemark app not let me work on Finnish forms?"
+    assert ask(tmp_path / "three", negative, "Tidemark app: Finnish forms declined.").content is None
+
+
 def test_a_day_before_its_memory_is_not_when_something_will_happen(tmp_path: Path) -> None:
     note = "The tide meters have a wrong clock since the update on 6 November 2025."
     with Memory.open(tmp_path / "brain", llm="offline") as memory:

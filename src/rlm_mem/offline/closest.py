@@ -95,9 +95,9 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
 def told_by_nearest(question: Question, passages: Sequence[Passage]) -> Reading | None:
     """What the nearest memory tells, if it is nearer than others by far: a reason, a duration, its only figure.
 
-    Also anything else that it tells but once, in a sentence that matches much of the question.
+    Also anything else that it tells but once, and "no", in a sentence that matches much of the question.
     """
-    if question.kind in ("yes_no", "choice") or is_foreign(question.text):
+    if question.kind == "choice" or is_foreign(question.text):
         return None
     current = [one for one in passages if one.current]
     nearness = _nearness(question, current)

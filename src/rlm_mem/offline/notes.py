@@ -281,13 +281,21 @@ class Told:
 
 
 def read_note(question: Question, passage: Passage) -> Told | None:
-    """The part of a passage that is of the kind asked for, from its sentence that matches most of the question."""
+    """The part of a passage that is of the kind asked for, from its sentence that matches most of the question.
+
+    For yes or no: "No" with that sentence if it denies something, and the question does not.
+    """
     wanted = wanted_words(question)
     parts = [
         (_matched_share(question, wanted, one), one, _answer(question, one, wanted))
         for one in _lines(passage)
         if not is_about_other_figure(question, passage, one.sentence)
     ]
+    if question.kind == "yes_no":
+        share, line, _ = max(parts, key=lambda one: one[0], default=(0.0, None, None))
+        if line is None or not _denies(line.sentence.text) or _denies(question.text):
+            return None
+        return Told(f"No: {trimmed(line.sentence.text)}", share, alone=True)
     fitting = [
         (share, line, part)
         for share, line, part in parts
@@ -575,6 +583,11 @@ def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece 
     return piece(question, line.sentence, line.passage.at)
 
 
+def _denies(text: str) -> bool:
+    """Whether a text says that something is not so, is forbidden or has ended."""
+    return bool(_NEGATED.search(text)) or bool(_FORBIDDEN.search(text))
+
+
 def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
     """ "Yes" or "No", with the sentence that says so; None unless it matches every word of the question."""
     text = line.sentence.text
@@ -586,11 +599,10 @@ def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Pie
     about = [term for term in heavy if term not in names] or heavy
     clauses = [one for one in re.split(r"[,;:]\s|\s(?:and|but)\s", text) if one.strip()]
     clause = max(clauses, key=lambda one: sum(degree(t, Sentence(one, 0).stems, one) for t in about))
-    negative = bool(_NEGATED.search(clause)) or bool(_FORBIDDEN.search(clause))
+    negative = _denies(clause)
     rejected = _REJECTED.search(text)
     if rejected is not None:
         late = Sentence(rejected[1], 0).stems
         negative = negative or any(term in late for term in about)
-    asks_not = bool(_NEGATED.search(question.text)) or bool(_FORBIDDEN.search(question.text))
-    word = "No" if negative != asks_not else "Yes"
+    word = "No" if negative != _denies(question.text) else "Yes"
     return Piece(f"{word}: {text}", 0.5)

@@ -411,8 +411,8 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         found = [one for one in found if not _BEHIND.search(_before(text, one[0]))]
         found = [one for one in found if not _ACTED_ON.search(_before(text, one[0]))]
     by = [one for one in found if _DONE_BY.search(_before(text, one[0]))]
-    named = _enumerated(text, by if active and by else found, found)
-    nearest = _nearest(question, sentence, named)
+    listed = _enumerated(text, by if active and by else found, found)
+    nearest = _nearest(question, sentence, listed)
     return nearest if is_name or nearest is None else replace(nearest, fit=0.8)
 
 
