@@ -41,6 +41,49 @@ def test_a_reason_a_duration_or_an_only_figure_of_the_nearest_memory_answers(
     assert result.confidence <= 0.85
 
 
+@pytest.mark.parametrize(
+    ("question", "note", "answer"),
+    [
+        (
+            "Who stands in for Petra during her months in Oslo?",
+            "Petra spends her months in Oslo from autumn, her deputy will be Yannick Prien.",
+            "Yannick Prien",
+        ),
+        (
+            "On which port can the tide gauge be reached in the lab?",
+            "In the lab the tide gauge answers on 8471.",
+            "8471",
+        ),
+    ],
+)
+def test_what_the_nearest_memory_tells_once_answers_if_it_matches_much_of_the_question(
+    tmp_path: Path, question: str, note: str, answer: str
+) -> None:
+    result = ask(tmp_path / "one", question, note)
+    assert answer in str(result.content) and result.confidence == 0.5
+    assert ask(tmp_path / "two", question, f"{note} Ulla Berg wants 9000 by 2 May.").content is None
+
+
+def test_a_denial_in_the_nearest_memory_answers_no(tmp_path: Path) -> None:
+    question = "Does the Tidemark app let me work on Finnish forms?"
+    result = ask(tmp_path / "one", question, "Tidemark app: Finnish forms were asked for but declined.")
+    assert str(result.content).startswith("No: ") and result.confidence == 0.5
+    assert ask(tmp_path / "two", question, "Tidemark app: Finnish forms were asked for.").content is None
+    negative = "Does the Tidemark app not let me work on Finnish forms?"
+    assert ask(tmp_path / "three", negative, "Tidemark app: Finnish forms declined.").content is None
+
+
+def test_a_day_before_its_memory_is_not_when_something_will_happen(tmp_path: Path) -> None:
+    note = "The tide meters have a wrong clock since the update on 6 November 2025."
+    with Memory.open(tmp_path / "brain", llm="offline") as memory:
+        for one in _OTHERS:
+            memory.remember(one)
+        memory.remember(note, occurred_at="2026-02-01")
+        assert (
+            memory.recall("When will the vendor repair the tide meters with the wrong clock?").content is None
+        )
+
+
 def test_such_an_answer_is_unsure_and_not_given_beside_a_memory_that_is_as_near(tmp_path: Path) -> None:
     question = "Why did the vendor Tidemark walk away from us?"
     note = "Tidemark cancelled in April because the Polish tax form was missing."

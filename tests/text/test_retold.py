@@ -166,6 +166,24 @@ def test_without_a_sign_of_change_both_notes_are_the_answer(memory: Memory) -> N
     )
 
 
+@pytest.mark.parametrize(
+    ("question", "earlier", "later"),
+    [
+        ("When is the Okonkwo wedding?", "Order for the Okonkwo wedding: 18 April, 140 gluten-free rolls, 150 paid.",
+         "Gluten-free rolls are baked on Mondays only, in the small oven."),
+        ("When does the harbour choir meet?", "The harbour choir meets on 28 May. Bring chairs, the hall has 12.",
+         "Plot 27 is ours, number 28 has the old man with the 12 chairs."),
+    ],
+)  # fmt: skip
+def test_a_later_note_that_only_shares_a_number_or_another_word_is_not_given_beside_the_answer(
+    memory: Memory, question: str, earlier: str, later: str
+) -> None:
+    memory.remember(earlier, occurred_at="2025-02-01")
+    memory.remember(later, occurred_at="2025-09-01")
+    result = memory.recall(question)
+    assert result.content in ("18 April", "28 May") and result.confidence > 0.6
+
+
 def test_two_notes_in_another_language_are_weighed_by_their_days(memory: Memory) -> None:
     memory.remember("Der Hausmeister heißt Herr Lutz.", occurred_at="2025-02-01")
     memory.remember("Der Hausmeister heißt jetzt Herr Falk.", occurred_at="2025-09-01")

@@ -290,7 +290,7 @@ def may_be_person(sentence: Sentence, number: int) -> bool:
     if low in NO_PERSON or low in FUNCTION_WORDS:
         return False
     first = number
-    while first and words[first - 1].text[:1].isupper() and not words[first - 1].closes:
+    while first and _is_capital(words[first - 1]) and not words[first - 1].closes:
         first -= 1  # "in New York": the preposition is before the first word of the name
     before = words[first - 1].low if first and not words[first - 1].closes else ""
     if before in _LEADS_TO_PLACE or before == "the":
@@ -299,6 +299,11 @@ def may_be_person(sentence: Sentence, number: int) -> bool:
         return True
     after = words[1]
     return low != word.low or after.text[:1].isupper() or after.low in AUXILIARIES or _is_verb(after)
+
+
+def _is_capital(word: Word) -> bool:
+    """Whether a word may be part of a name: it has a capital, and is no "The" or "In" that opens a sentence."""
+    return word.text[:1].isupper() and word.low not in FUNCTION_WORDS
 
 
 def _is_verb(word: Word) -> bool:

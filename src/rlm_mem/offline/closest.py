@@ -19,6 +19,7 @@ from rlm_mem.offline.passages import Passage, Reading, heading_stems
 from rlm_mem.offline.pieces import piece, reason_after
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import PARTS
+from rlm_mem.text.dates import find_dates
 
 _MOST = 5
 """Number of closest memories that are returned if no passage clearly answers."""
@@ -57,10 +58,13 @@ _TOLD_ONCE = frozenset(("why", "how_long"))
 So is its figure, if it has only one. Days, places and names of the nearest memory are as often others than those asked
 for.
 """
+_MUCH = 0.45
+"""The least share of the question that a sentence matches which tells anything else."""
 _BY_FAR = 1.0
 """By how much a memory must come nearer than any other for that."""
 _UNSURE, _TOLD = 0.5, 0.7
 """Confidence in such an answer, and how likely the passages have one. Six in seven were right, on six sets."""
+_AHEAD = re.compile(r"\b(?:when|date|day) will\b", re.IGNORECASE)
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{3,40}+(?:[/._][^\W\d_]{2,40}+)++")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
@@ -89,8 +93,11 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
 
 
 def told_by_nearest(question: Question, passages: Sequence[Passage]) -> Reading | None:
-    """The reason, the duration or the only figure that the nearest memory gives, if it is nearer than others by far."""
-    if question.kind not in (*_TOLD_ONCE, "how_many") or is_foreign(question.text):
+    """What the nearest memory tells, if it is nearer than others by far: a reason, a duration, its only figure.
+
+    Also anything else that it tells but once, and "no", in a sentence that matches much of the question.
+    """
+    if question.kind == "choice" or is_foreign(question.text):
         return None
     current = [one for one in passages if one.current]
     nearness = _nearness(question, current)
@@ -101,10 +108,19 @@ def told_by_nearest(question: Question, passages: Sequence[Passage]) -> Reading 
     others = (nearness[i] for i in order if current[i].chunk_id != first.chunk_id)
     if nearness[order[0]] - max(others, default=0.0) < _BY_FAR:
         return None
-    if question.kind == "how_many" and len(NUMBER.findall(first.text)) != 1:
+    told = read_note(question, first)
+    if told is None or (_AHEAD.search(question.text) and _is_over(told.text, first)):
         return None
-    answer = read_note(question, first)
-    return None if answer is None else Reading(answer, (first,), _TOLD, _UNSURE)
+    once = question.kind == "how_many" and len(NUMBER.findall(first.text)) == 1
+    if not (question.kind in _TOLD_ONCE or once or (told.alone and told.share >= _MUCH)):
+        return None
+    return Reading(told.text, (first,), _TOLD, _UNSURE)
+
+
+def _is_over(text: str, passage: Passage) -> bool:
+    """Whether a text names a day before that of its passage."""
+    days = find_dates(text, passage.at) if passage.at is not None else []
+    return bool(days) and passage.at is not None and days[-1].last < passage.at.date()
 
 
 def _with_sequels(passages: Sequence[Passage], nearness: Sequence[float]) -> list[float]:

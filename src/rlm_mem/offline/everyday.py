@@ -58,8 +58,6 @@ vegetarian vegan meat
 diet vegetarian vegan eat gluten halal kosher
 drink coffee tea
 ride bike bicycle motorcycle horse
-play instrument
-instrument play
 teach teacher
 write writer author
 take drink eat
@@ -122,7 +120,7 @@ relative family: brother sister mother father uncle aunt cousin
 weekday day: monday tuesday wednesday thursday friday saturday sunday
 job profession occupation: nurse teacher engineer doctor baker plumber designer lawyer pilot carpenter
 """
-_UNIT = r"\d[\d.,:]*"
+_UNIT = r"\d(?:[\d.,:]*\d)?"
 _MANY = (
     r"(?:one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|eighteen|"
     r"twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety|hundred|thousand|dozen)"

@@ -9,7 +9,7 @@ from rlm_mem.offline.candidates import Candidate
 from rlm_mem.offline.everyday import stem_of, value_pattern
 from rlm_mem.offline.passages import Sentence
 from rlm_mem.offline.phrases import LOOSE, PLACE, ROLE, TITLED
-from rlm_mem.offline.pieces import MEASURED, PAST, is_named_figure, piece, reason_after
+from rlm_mem.offline.pieces import MEASURED, MONEY, PAST, is_named_figure, piece, reason_after
 from rlm_mem.offline.question import Question
 from rlm_mem.text.dates import find_dates
 
@@ -34,12 +34,6 @@ _ADDRESS = re.compile(
     r"(?:(?P<noun>phone|telephone|mobile|e-?mail|mail)\W(?:number|address)|(?P<url>url|website)\b)",
     re.IGNORECASE,
 )
-_MONEY = re.compile(
-    r"[$€£¥₹]\s?\d|\d\s?(?:[$€£¥₹]|[kKmM]?\s?(?:euros?|dollars?|pounds?|cents?|pence|francs?|yen|rupees?|crowns?|[A-Z]{3})\b)"
-    r"|\b(?:free|nothing|(?:hundred|thousand|million|\w+) (?:euros?|dollars?|pounds?|cents?))\b",
-)
-
-
 _ANY_DAY = date(2000, 1, 1)
 """For dates without a year."""
 
@@ -58,7 +52,7 @@ def has_form(question: Question, text: str) -> bool:
     if _PORT.search(question.text):
         return any(0 < int(one) < 65_536 for one in _PORT_NUMBER.findall(text)[:20])
     if _PRICE.search(question.text):
-        return bool(_MONEY.search(text))
+        return bool(MONEY.search(text))
     asked = _ADDRESS.search(question.text)
     if asked is not None:
         pattern = value_pattern(stem_of(asked["noun"] or asked["url"]))

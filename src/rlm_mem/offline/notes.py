@@ -46,6 +46,8 @@ _UNSAID = 0.6
 More counts as sure. Of 57 such answers from five sets of notes, words were missing from 3 of the 6 wrong and 4 of the
 51 right ones.
 """
+_ONE_OF_SEVERAL = 0.1
+"""Subtracted from the confidence if the sentence has several parts of the kind asked for: five in six are right."""
 _MIN_FIT = 0.5
 _EXACT_FIT = 0.9
 _WHAT_IS = re.compile(
@@ -187,6 +189,7 @@ def read_notes(question: Question, passages: Sequence[Passage]) -> Reading:
     else:
         confidence = 0.47 + 0.25 * certain
     confidence -= 0.12 * (runner_up and not question.many)
+    confidence -= _ONE_OF_SEVERAL * (not best.piece.alone)
     if unsaid:
         confidence = min(confidence, _UNSAID)
     exact = best.piece.fit >= _EXACT_FIT
@@ -265,14 +268,34 @@ def matched_share(question: Question, passage: Passage) -> float:
     )
 
 
-def read_note(question: Question, passage: Passage) -> str | None:
-    """The part of a passage that is of the kind asked for, from its sentence that matches most of the question."""
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The part of a note that is of the kind asked for, and what share of the question its sentence matches.
+
+    ``alone``: the note has no other part of this kind.
+    """
+
+    text: str
+    share: float
+    alone: bool
+
+
+def read_note(question: Question, passage: Passage) -> Told | None:
+    """The part of a passage that is of the kind asked for, from its sentence that matches most of the question.
+
+    For yes or no: "No" with that sentence if it denies something, and the question does not.
+    """
     wanted = wanted_words(question)
     parts = [
         (_matched_share(question, wanted, one), one, _answer(question, one, wanted))
         for one in _lines(passage)
         if not is_about_other_figure(question, passage, one.sentence)
     ]
+    if question.kind == "yes_no":
+        share, line, _ = max(parts, key=lambda one: one[0], default=(0.0, None, None))
+        if line is None or not _denies(line.sentence.text) or _denies(question.text):
+            return None
+        return Told(f"No: {trimmed(line.sentence.text)}", share, alone=True)
     fitting = [
         (share, line, part)
         for share, line, part in parts
@@ -280,8 +303,9 @@ def read_note(question: Question, passage: Passage) -> str | None:
     ]
     if not fitting:
         return None
-    _, line, part = max(fitting, key=lambda one: one[0])
-    return part.text if question.kind == "why" else whole_value(question, line.sentence.text, part.text)
+    share, line, part = max(fitting, key=lambda one: one[0])
+    whole = part.text if question.kind == "why" else whole_value(question, line.sentence.text, part.text)
+    return Told(whole, share, part.alone and len(fitting) == 1)
 
 
 def _name_stems(question: Question) -> list[str]:
@@ -376,6 +400,7 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
     names = set(_name_stems(question))
     if (
         _about_possession(question, line)
+        or _about_other_owner(question, line)
         or _about_variant(question, line)
         or is_about_other_figure(question, line.passage, line.sentence)
     ):
@@ -474,6 +499,17 @@ def _about_possession(question: Question, line: _Line) -> bool:
     return False
 
 
+def _about_other_owner(question: Question, line: _Line) -> bool:
+    """Whether a sentence is about that thing of somebody else: "Ana's thesis" where the question is about Ben's."""
+    asked = [(stem_of(one["owner"]), stem_of(one["noun"])) for one in _POSSESSED.finditer(question.text)]
+    owned = list(_POSSESSED.finditer(line.sentence.text)) if asked else []
+    return any(
+        owner not in line.sentence.stems
+        and any(noun in (stem_of(one["noun"]), stem_of(one["next"] or "")) for one in owned)
+        for owner, noun in asked
+    )
+
+
 def _about_variant(question: Question, line: _Line) -> bool:
     """Whether a sentence is about another variant of the thing asked about ("staging database" for "production")."""
     for kind, head in itertools.pairwise(Sentence(question.text, 0).words):
@@ -547,6 +583,11 @@ def _answer(question: Question, line: _Line, wanted: dict[str, float]) -> Piece 
     return piece(question, line.sentence, line.passage.at)
 
 
+def _denies(text: str) -> bool:
+    """Whether a text says that something is not so, is forbidden or has ended."""
+    return bool(_NEGATED.search(text)) or bool(_FORBIDDEN.search(text))
+
+
 def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Piece | None:
     """ "Yes" or "No", with the sentence that says so; None unless it matches every word of the question."""
     text = line.sentence.text
@@ -558,11 +599,10 @@ def _yes_or_no(question: Question, line: _Line, wanted: dict[str, float]) -> Pie
     about = [term for term in heavy if term not in names] or heavy
     clauses = [one for one in re.split(r"[,;:]\s|\s(?:and|but)\s", text) if one.strip()]
     clause = max(clauses, key=lambda one: sum(degree(t, Sentence(one, 0).stems, one) for t in about))
-    negative = bool(_NEGATED.search(clause)) or bool(_FORBIDDEN.search(clause))
+    negative = _denies(clause)
     rejected = _REJECTED.search(text)
     if rejected is not None:
         late = Sentence(rejected[1], 0).stems
         negative = negative or any(term in late for term in about)
-    asks_not = bool(_NEGATED.search(question.text)) or bool(_FORBIDDEN.search(question.text))
-    word = "No" if negative != asks_not else "Yes"
+    word = "No" if negative != _denies(question.text) else "Yes"
     return Piece(f"{word}: {text}", 0.5)

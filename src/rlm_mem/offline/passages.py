@@ -11,7 +11,8 @@ from rlm_mem.text.analysis import PARTS, get_analyser
 
 _WORD = re.compile(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
 _SENTENCE = re.compile(
-    r"[^.!?\n]*(?:(?:[.!?](?=\w)|(?:(?<=\b(?:Mr|Ms|Dr|St))|(?<=\bMrs)|(?<=\bProf)|(?<=\b[A-HJ-Z])(?=.[ ][A-Z]))\.)"
+    r"[^.!?\n]*(?:(?:[.!?](?=\w)|(?:(?<=\b(?:Mr|Ms|Dr|St))|(?<=\bMrs)|(?<=\bProf)|(?<=\b[A-HJ-Z])(?=.[ ][A-Z])"
+    r"|(?<=\b[Nn][or])(?=.[ ]\d))\.)"
     r"[^.!?\n]*)*"
     r"(?:[.!?]+[\"”')\]]*|\n|$)"
 )

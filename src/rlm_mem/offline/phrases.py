@@ -83,7 +83,8 @@ OFTEN = _compiled(
     rf"|\w+\s+times\s+(?:an?|per)\s+\w+|{_REGULAR}|on {_DAY})\b"
 )
 LASTS = _compiled(
-    rf"\b{_NUMBER}[\s-]++(?:and a half\s+)?{_UNIT}\b(?:[\s-]old)?|\b\d+(?:ms|s|min|h)\b|\bsince\s+[\w ]{{3,20}}"
+    rf"\b\d+\s?h\s?\d+(?:\s?min(?:utes)?)?\b|\b{_NUMBER}[\s-]++(?:and a half\s+)?{_UNIT}\b(?:[\s-]old)?"
+    r"|\b\d+(?:ms|s|min|h)\b|\bsince\s+[\w ]{3,20}"
 )
 AGED = _compiled(
     r"\b(?:is|was|turned|turns|turning|aged?|age of)\s+(\w+(?:-\w+)?)\b(?!\s?[%°€$£]|[.,]\d|\s(?:percent|euros?"
@@ -93,7 +94,7 @@ _BESIDE = _any(
     "in at on under behind near beside inside above below next_to from into opposite outside between to across off "
     "along with onto beneath"
 )
-PLACE = _compiled(rf"\b{_BESIDE}\s+(?=[\w/`~\"'])")
+PLACE = _compiled(rf"(?<![\w-]){_BESIDE}\s+(?=[\w/`~\"'])")
 PATH = _compiled(r"(?<!\w)(?:~|\.)?/[\w./-]+|\bhttps?://\S+")
 _KIN = _any("son* daughter* wife husband kid* child children friend* partner")
 NOT_PLACES = _compiled(
@@ -134,9 +135,11 @@ BECAUSE = tuple(
     _compiled(pattern)
     for pattern in (
         r"\b(?:because|due to|owing to|thanks to|on account of|given that|as a result of|caused by)\b.*",
+        r"\b(?:reason|cause|rationale|why)(?: (?:is|was)\b|\s?[:=–—]).*",
         rf"\b(?:so that|in order to|so as to|to (?={_PURPOSE}\b)).*",
         rf"\bsince\b(?!\s+(?:\d|{_MONTH}\b|{_DAY}|{_SEASON}\b|last|then|yesterday)).*",
         r"(?<=[\w,])\s+as\s+(?:it|he|she|they|we|the|its|his|her|their|our|there|this|that|no|most|all)\b.*",
+        r"(?<=\w,)\s+as\s(?!well\b|soon\b|usual\b|of\b|in\b|on\b|at\b|for\b|to\b|per\b|before\b|ever\b|an?\b)\S.*",
     )
 )
 """Reasons, the plainest first."""
@@ -145,6 +148,8 @@ SO = _compiled(
     # The lookahead checks once, at the start, that the text is one line.
     r"^(?=.+$)(.{8,}?)[,;]?(?<!\s)\s++(?:so|therefore|hence|which is why|that is why)\s++(?!that\b)(.+)"
 )
+SPLIT = _compiled(r"^(?P<what>(?:[^\s:]+\s+){3,30}?[^\s:]+?)(?::\s+|\s[–—-]\s)(?P<why>\S+\s+\S.*)")
+"""A sentence with a colon or dash behind its first words, four at least: "We dropped the free tier: support load"."""
 LOOSE = _compiled(r"\b(?:after|when|for|by|with|from)\s+\S.*")
 REASON_FOLLOWS = _compiled(
     r"^(?:(?:the\s+)?(?:main\s+)?(?:reason|cause|motivation|rationale|why)|because|its?|that|this|they|he|she|we"

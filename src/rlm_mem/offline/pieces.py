@@ -6,7 +6,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from rlm_mem.offline.candidates import may_be_person
@@ -28,6 +28,7 @@ from rlm_mem.offline.phrases import (
     REASON_FOLLOWS,
     ROLE,
     SO,
+    SPLIT,
     TIME,
     TITLED,
     word_set,
@@ -59,16 +60,22 @@ PAST = re.compile(
 _SUPPOSED = re.compile(r"\b(?:if|unless|would|should)\b", re.IGNORECASE)
 _TIMES_ASKED = frozenset({stem_of("times")})
 _BEHIND = re.compile(r"\b(?:in|on|at|to|from|with|via|into|since|until|till|during)$")
+_ACTED_ON = re.compile(r"\b(?!(?:is|was|has|as|thus|called|named|titled)$)[a-z]{2,20}(?:ed|[^s\W]s)$")
+"""A verb before a name that is then its object: "runs Debian"."""
 _DONE_BY = re.compile(r"(?:ed|en|wn|de|ld|nd|un) by$")
 _PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """An answer and its fit: 1 for a part of exactly the kind asked for, 0 for a whole sentence."""
+    """An answer and its fit: 1 for a part of exactly the kind asked for, 0 for a whole sentence.
+
+    ``alone``: the sentence has no other part of this kind.
+    """
 
     text: str
     fit: float
+    alone: bool = True
 
 
 def trimmed(text: str) -> str:
@@ -93,11 +100,8 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
     if kind == "when" or re.search(r"\bwhat time\b|\bbirthday\b|\bdeadline\b", question.text, re.IGNORECASE):
         return _time(question, sentence, said)
     if kind == "how_long":
-        return _nearest(
-            question,
-            sentence,
-            [(m.start(), m.group()) for m in LASTS.finditer(text) if not _echo(question, m.group())],
-        )
+        lasting = [(m.start(), m.group()) for m in LASTS.finditer(text) if not _echo(question, m.group())]
+        return _nearest(question, sentence, _of_subject(question, sentence, lasting))
     if kind == "how_many":
         return _figure(question, sentence)
     if kind == "who":
@@ -108,9 +112,11 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
         return _option(question, text)
     for term in question.terms:
         pattern = value_pattern(term)
-        value = pattern.search(text) if pattern else None
-        if value:
-            return Piece(value.group().rstrip(".,;"), 1.0)
+        values = (
+            [(one.start(), one.group().rstrip(".,;")) for one in pattern.finditer(text)] if pattern else []
+        )
+        if values:
+            return _nearest(question, sentence, _of_subject(question, sentence, values))
     if kind == "name":
         named = re.search(
             r"\b(?:named|called|nicknamed|known as|name is|names? (?:are|was)|titled)\s+(.+)", text
@@ -142,12 +148,52 @@ def _near(question: Question, sentence: Sentence) -> list[int]:
     ]
 
 
+_IDENTIFIER = re.compile(
+    r"(?=.{0,60}[^\W\d_])\w{1,40}(?:[-_./]\w{1,40}){1,5}+|[^\W\d_]{1,20}\d\w{0,20}|[^\W\d_a-z]\w*"
+)
+"""A name or an identifier: "Ana", "label-svc", "kite-02"."""
+
+
+def _of_subject(
+    question: Question, sentence: Sentence, found: list[tuple[int, str]]
+) -> list[tuple[int, str]]:
+    """Those of several parts that follow a name of the question: "main-api is on 9229, label-svc on 9231".
+
+    All if there are none.
+    """
+    asked = {word.low.removesuffix("'s") for word in Sentence(question.text, 0).words}
+    names = [
+        (word.start, word.low.removesuffix("'s") in asked)
+        for word in sentence.words[1:]
+        if word.text != "I" and _IDENTIFIER.fullmatch(word.text)
+    ]
+    own = [
+        one
+        for one in found
+        if next((is_asked for start, is_asked in reversed(names) if start < one[0]), False)
+    ]
+    return own or found
+
+
 def _nearest(question: Question, sentence: Sentence, found: list[tuple[int, str]]) -> Piece | None:
+    """The one of several parts that is nearest to a word of the question."""
     if not found:
         return None
     places = _near(question, sentence) or [0]
-    _, text = min(found, key=lambda one: min(abs(one[0] - place) for place in places))
-    return Piece(text.strip(" .,;"), 1.0)
+    _, text = min(found, key=lambda one: min(_distance(sentence.text, one[0], place) for place in places))
+    return Piece(text.strip(" .,;"), 1.0, len({one for _, one in found}) == 1)
+
+
+_APART = 40
+"""Characters that a comma or semicolon between two places counts as."""
+
+
+def _distance(text: str, one: int, other: int) -> int:
+    """The distance of two places, longer if a comma or semicolon is between them: in "early 140, late 190" the later
+    figure belongs to "late".
+    """
+    between = text[min(one, other) : max(one, other)]
+    return len(between) + _APART * (", " in between or "; " in between)
 
 
 def _age(text: str) -> Piece | None:
@@ -188,14 +234,14 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
     at = re.search(rf"\b{order.group()}\b", text, re.IGNORECASE) if order else None
     if at is not None:  # "every month; the next one is on 3 May"
         phrases = [one for one in phrases if one[0] + len(one[1]) >= at.start()][:1] or phrases
-    found = _nearest(question, sentence, phrases)
+    found = _nearest(question, sentence, _of_subject(question, sentence, phrases))
     if found is None:
         condition = CONDITION.search(text)
         return Piece(_to_stop(condition.group()), 0.6) if condition and condition.start() else None
     plain = re.sub(
         r"^(?:on|in|at|and|about|the)\s++(?=\d|[A-Z])|(?<!\s)\s++(?:at|of|in|and|to)$", "", found.text
     )
-    return Piece(plain.strip(), 1.0)
+    return replace(found, text=plain.strip())
 
 
 def _figure(question: Question, sentence: Sentence) -> Piece | None:
@@ -203,17 +249,25 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
     found = []
     mass = _HOW_MUCH.match(question.text)
     measured = MEASURED.search(question.text)
-    money = bool(re.search(r"\bhow much\b|\bprice\b|\bcost\b", question.text, re.IGNORECASE))
-    for match in NUMBER.finditer(text):
+    price = bool(_PRICE_ASKED.search(question.text))
+    amount = price or re.search(r"\bhow much\b", question.text, re.IGNORECASE) is not None
+    times = [match.span() for match in TIME.finditer(text)]
+    figures = [
+        match
+        for match in NUMBER.finditer(text)
+        if not any(start <= match.start() < end for start, end in times)
+        and not is_named_figure(question, match.group())
+    ]
+    for match in figures:
         unit = _UNIT.match(text, match.end())
         word = unit[1].lower() if unit else ""
-        if is_named_figure(question, match.group()) or _counts_other(question, text, match.end()):
+        if _counts_other(question, text, match.end()):
             continue
         whole = match.group() + (unit.group() if unit and word not in FUNCTION_WORDS else "")
         counted = any(stem_of(word) == term for term in question.terms) if word else False
         if _TIMES_COUNTED.search(question.text) and _OF_TIME.match(word):
             continue
-        if money and word in word_set("years year months days hours minutes weeks"):
+        if amount and word in word_set("years year months days hours minutes weeks"):
             continue
         if mass and _amount_of(mass["noun"], text, match.end()):
             return Piece(whole.strip(), 1.0)
@@ -222,13 +276,41 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
         if re.fullmatch(r"(?:19|20)\d\d", match.group()) and not counted:
             continue  # a year is not a count
         found.append((not counted, match.start(), whole.strip()))
+    if amount:  # an amount goes before "20 of them" and "lot 88213", and a price is no other amount
+        amounts = [one for one in found if (MONEY if price else _AMOUNT).search(one[2])]
+        found = amounts or [one for one in found if not (price and _AMOUNT.search(one[2]))]
     if not found:
         return None
     if any(not far for far, *_ in found):
-        return Piece(min(found)[2], 1.0)
-    return _nearest(question, sentence, [(place, whole) for _, place, whole in found])
+        _, place, whole = min(found)
+        needed = next((one for one in figures if _is_done(question, text, one.end())), None)
+        if needed is not None:
+            return Piece(needed.group(), 1.0)
+        part = next((one for one in figures if _OF_THEM.fullmatch(text, one.end(), place)), None)
+        return Piece(part.group() if part else whole, 1.0, len(figures) == 1)
+    own = _of_subject(question, sentence, [(place, whole) for _, place, whole in found])
+    nearest = _nearest(question, sentence, own)
+    fit = 0.8 if price and nearest and not MONEY.search(nearest.text) else 1.0
+    return nearest and replace(nearest, fit=fit, alone=len(figures) == 1)
 
 
+def _is_done(question: Question, text: str, end: int) -> bool:
+    """Whether the verb of a "how many …" follows a figure that ends here: "5 shares, 3 needed"."""
+    behind, asked = _UNIT.match(text, end), _HOW_MANY.search(question.text)
+    verbs = {word.stem for word in Sentence(question.text[asked.end() :], 0).words} if asked else set()
+    return behind is not None and behind[1].lower() not in FUNCTION_WORDS and stem_of(behind[1]) in verbs
+
+
+MONEY = re.compile(
+    r"[$€£¥₹]\s?\d|\d\s?(?:[$€£¥₹]|[kKmM]?\s?(?:kr|euros?|dollars?|pounds?|cents?|pence|francs?|yen|rupees?|crowns?|[A-Z]{3})\b)"
+    r"|\b(?:free|nothing|(?:hundred|thousand|million|\w+) (?:euros?|dollars?|pounds?|cents?))\b",
+)
+"""An amount of money."""
+_PRICE_ASKED = re.compile(r"\b(?:prices?|costs?|pay(?:s|ing)?|paid|charged?|rent|fee)\b", re.IGNORECASE)
+_AMOUNT = re.compile(r"[$€£¥%]|\d\s?[^\W\d_]")
+"""A figure with a currency or a unit."""
+_OF_THEM = re.compile(r" (?:out )?of (?:the |our |its |these |those )?")
+"""Between a number and the number that it is a part of: "two of the five"."""
 _HOW_MUCH = re.compile(
     r"\W*how much (?!is\b|are\b|do\b|does\b|did\b|was\b|were\b)(?P<noun>\w+)", re.IGNORECASE
 )
@@ -301,16 +383,24 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
             and w.lower() not in FUNCTION_WORDS
             and not re.search(r"\w[A-Z]{2}|\d", w)
         ]
-        if not kept or any(stem_of(word) in asked or stem_of(word) in question.terms for word in kept):
+        within = match.start() and text[match.start() - 1].isalnum()  # "OS" of "iOS"
+        if (
+            within
+            or not kept
+            or any(stem_of(word) in asked or stem_of(word) in question.terms for word in kept)
+        ):
             continue
         place = text.find(" ".join(kept), match.start())
         number = next((n for n, word in enumerate(sentence.words) if word.start >= place), None)
         if number is not None and not (
-            may_be_person(sentence, number) or _does_it(question, sentence, number)
+            may_be_person(sentence, number)
+            or _does_it(question, sentence, number)
+            or (_FAMILY.fullmatch(kept[-1]) and text[:place].endswith(" the "))
         ):
             continue
         found.append((place, " ".join(kept)))
-    if not found:
+    is_name = bool(found)
+    if not is_name:
         found = [(m.start(), m.group()) for m in ROLE.finditer(text) if not _echo(question, m.group())]
     active = re.match(
         r"\W*who(?:se)?\s+(?!is\b|are\b|was\b|were\b|did\b|do\b|does\b|\w+ be\b)",
@@ -319,10 +409,15 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
     )
     if active:  # the subject of an action does not follow "in" or "from"
         found = [one for one in found if not _BEHIND.search(_before(text, one[0]))]
+        found = [one for one in found if not _ACTED_ON.search(_before(text, one[0]))]
     by = [one for one in found if _DONE_BY.search(_before(text, one[0]))]
-    return _nearest(question, sentence, _enumerated(text, by if active and by else found, found))
+    listed = _enumerated(text, by if active and by else found, found)
+    nearest = _nearest(question, sentence, listed)
+    return nearest if is_name or nearest is None else replace(nearest, fit=0.8)
 
 
+_FAMILY = re.compile(r"[^\W\d_a-z][^\W\d_]{2,30}(?<![su])s")
+"""What follows "the" may be a family: "the Okonkwos"."""
 _LISTED = re.compile(r"\s?,\s(?:and\s)?|\s(?:and|&)\s")
 
 
@@ -465,9 +560,12 @@ def reason_after(question: Question, sentence: Sentence, following: Sequence[str
     result = SO.match(text)
     if result and any(degree(term, Sentence(result[2], 0).stems, "") >= 0.9 for term in question.terms):
         return Piece(trimmed(result[1]), 0.9)
+    split = SPLIT.match(text)
+    if split and any(degree(term, Sentence(split["what"], 0).stems, "") >= 0.9 for term in question.strong):
+        return Piece(trimmed(split["why"]), 0.9)
     if following and REASON_FOLLOWS.match(following[0]) and not _restates(question, following[0]):
         inner = next((m for p in BECAUSE if (m := p.search(following[0]))), None)
-        return Piece(trimmed(inner.group().strip() if inner else following[0]), 0.7)
+        return Piece(trimmed(inner.group().strip() if inner else following[0]), 0.9 if inner else 0.7)
     loose = LOOSE.search(text)
     if (
         loose

@@ -18,7 +18,10 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         (
             "how_many",
             r"\bhow (?:many|much|often|high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b"
-            r"|\bwhat (?:number of|percentage|share|score|price)\b",
+            r"|\b(?:what|which) (?:\w+ )?(?:number of|percentage|share|score|price|amount|sum|rent|fee|temperature"
+            r"|pressure|height|depth|width|length|weight|speed|distance|dose|capacity|volume)\b"
+            r"|^\W*what(?: (?:do|does|did|will|would|has|have|is|are|was|were)|['’]s)\b[^?.]{0,100}"
+            r"\b(?:costs?|pay|paying|paid|charged?|rent|fee)\b",
         ),
         (
             "when",

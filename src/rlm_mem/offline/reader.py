@@ -222,15 +222,32 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
             continue
         nearest = one.chunk_id == known
         again = _odds(home, one, notes, odds, nearest=nearest)
-        if again > odds and (again > SURE or _may_change(home, one, notes)):
+        if again > odds and (
+            again > SURE or (_may_change(home, one, notes) and _is_on_subject(reading, one, notes))
+        ):
             found, odds = one, again
             if nearest:
                 break
     if found is None and marked is not None:  # compared as a whole note, not by its passages
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
         if later.current and _told(later) not in str(reading.answer):
-            found = later if _may_change(home, later, notes) else None
+            found = (
+                later if _may_change(home, later, notes) and _is_on_subject(reading, later, notes) else None
+            )
     return reading if found is None else _both(reading, home, found, odds)
+
+
+def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:
+    """Whether a later note has what the question is about, or half of its words, as far as the answer's note has them,
+    or a word of the answer besides figures. Another number or name of that note is not enough.
+    """
+    asked, terms = notes.asked, notes.analyser.terms
+    before, again = (frozenset(terms(f"{one.author} {one.text}")) for one in (reading.passages[0], later))
+    told, about = asked.stems & before, asked.subject & before
+    if (about and about <= again) or 2 * len(told & again) >= len(told):
+        return True
+    value = {stem for stem in terms(str(reading.answer)) if not stem[0].isdigit()}
+    return not again.isdisjoint(value - asked.stems)
 
 
 def _may_change(before: Passage, later: Passage, notes: _Notes) -> bool:
