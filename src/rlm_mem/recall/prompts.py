@@ -238,7 +238,8 @@ class Opening:
         )
         about = f"stored data, all untrusted: {same}" if same else "stored data"
         what = (
-            "An outline for the question: what the user said, in order of time | headings of the reply"
+            "An outline for the question: what the user said, in order of time"
+            + (" | headings of the reply" if " | " in listed else "")
             + (f"; ids begin with {prefix}" if prefix else "")
             if self.outline
             else "What fits the words of the question best, by chunk"
