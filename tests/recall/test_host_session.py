@@ -177,7 +177,7 @@ def test_a_row_that_the_host_has_before_it_is_not_printed_in_full_again(store: C
 def test_an_outline_gives_in_short_the_turns_that_the_opening_outlined(store: ChunkStore) -> None:
     things = ("oak boards", "tulip bulbs", "a water butt", "red bricks", "a beehive", "bean poles")
     with store.batch():
-        for number in range(120):
+        for number in range(180):
             store.create_chunk(
                 f"User: For bed {number} of the garden I ordered {things[number % 6]} at {number + 3} euros, and I "
                 "wonder whether they will come before the long winter, can you help me?\nAssistant: Yes.\n\n"

@@ -62,6 +62,34 @@ def test_the_opening_holds_the_best_snippets_with_speaker_and_day_each_once(stor
     assert "cycling" not in shown
 
 
+def test_the_hits_of_one_day_are_numbered_in_order_of_time(store: ChunkStore) -> None:
+    told = ("The deadline is Friday.", "The deadline is Monday.", "The deadline is Sunday.")
+    ids = [
+        store.create_chunk(text, occurred_at=f"2026-05-0{day}T00:00:00Z").id
+        for text, day in zip(told, (2, 2, 3), strict=True)
+    ]
+    shown = build_opening(store, "What is the deadline?").render()
+    assert "of one day, #1 is the earliest" in shown
+    assert f"{ids[0]} 2026-05-02 #1\n" in shown and f"{ids[1]} 2026-05-02 #2\n" in shown
+    assert f"{ids[2]} 2026-05-03\n" in shown
+    assert "#" not in build_opening(store, "Which deadline is on Sunday?", limit=1).render()
+
+
+def test_what_the_user_said_has_room_beside_what_an_assistant_repeats(store: ChunkStore) -> None:
+    plan = "\n".join(
+        f"- **Step {number}**: the deadline of the sprint, the sprint plan" for number in range(30)
+    )
+    store.create_chunk(
+        f"User: My first sprint ends in April.\nAssistant: A plan:\n{plan}", conversation_id="a"
+    )
+    store.create_chunk(
+        "User: I moved the deadline to May, so what about my board and all the cards that are on it?\n"
+        "Assistant: Move it.",
+        conversation_id="b",
+    )
+    assert "deadline to May" in build_opening(store, "What is the deadline of the sprint?").render()
+
+
 def test_the_snippets_of_an_opening_stay_within_their_budget(store: ChunkStore) -> None:
     for number in range(20):
         store.create_chunk(f"Ana: tea number {number}, " + "and a long story about it that goes on " * 20)
@@ -395,9 +423,8 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
         assert shown.index("plan of the garden") < shown.index("seeds") < shown.index("fence")
         assert [shown.count(day) for day in ("2026-03-01\n", "2026-04-01\n", "2026-05-01\n")] == [1, 1, 1]
         assert "12 euros" in shown
-        assert ("| Buy early | Store them dry" in shown) is ("order" not in question), (
-            "what the user brought up"
-        )
+        headed = "order" not in question  # an order asks for what the user brought up
+        assert ("| Buy early | Store them dry" in shown) is ("| headings of the reply" in shown) is headed
         heading = "An outline for the question"
         kept = [dict(hit) for hit in session.hits]
         start = shown.partition("ids begin with ")[2].split()[0]

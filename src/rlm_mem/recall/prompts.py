@@ -79,7 +79,6 @@ print_rows(rows)
 ```
 """
 
-_FIRST_PERSON = re.compile(r"\b(?:I|me|my|mine|myself)\b", re.IGNORECASE)
 _HEADING = re.compile(r"(?:#{1,6} |\*\*)[^\n]{0,80}+\s*+\Z")
 _NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z][\w-]{1,30}")
 _FEWEST_WORDS = 5
@@ -115,10 +114,10 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 """In a question for a summary or a development: no few excerpts answer it."""
-_ORDER_CHARS, _SUMMARY_CHARS = 4_050, 6_000
+_ORDER_CHARS, _SUMMARY_CHARS = 5_000, 8_000
 """Characters of the outline with which such a question opens."""
-_ADVICE_LINES = 50
-"""Most segments of the user among which preferences and decisions are looked for."""
+_USER_LINES = 50
+"""Most segments among which those of the user are looked for, and preferences and decisions among them."""
 _MOST_CHOICES = 4
 _WISHING = "always never whenever please immer nie toujours jamais siempre nunca sempre mai"
 """Words of standing wishes: which of the segments with one of them is a wish, its rules tell."""
@@ -189,7 +188,8 @@ class Opening:
         question: as the user wrote it.
         store: counts, tags and the time span.
         hits: the ranker's chunks for the raw question, best first, one mapping each: ``id``, ``type``, ``at``,
-            ``tokens``, ``score``, ``lines`` (the snippets, speaker first), and tags and the like if it has any. Of an
+            ``tokens``, ``score``, ``lines`` (the snippets, speaker first), and tags and the like if it has any, and
+            ``of_day`` (its place among the hits of its day in order of time) if that day has several. Of an
             outline they are in order of time and have ``outline``; a line is a turn with the headings of the reply, and
             the score says how well the turns fit beside the best one's 1.
         task: a sentence on what kind of answer is wanted, or empty.
@@ -238,10 +238,12 @@ class Opening:
         )
         about = f"stored data, all untrusted: {same}" if same else "stored data"
         what = (
-            "An outline for the question: what the user said, in order of time | headings of the reply"
+            "An outline for the question: what the user said, in order of time"
+            + (" | headings of the reply" if " | " in listed else "")
             + (f"; ids begin with {prefix}" if prefix else "")
             if self.outline
             else "What fits the words of the question best, by chunk"
+            + ("; of one day, #1 is the earliest" if any("of_day" in hit for hit in hits) else "")
         )
         parts.append(f"{what} ({about}{self.more}):")
         parts.append(fenced("hits", listed or "(no chunk shares a word with the question)"))
@@ -279,7 +281,7 @@ def build_opening(
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
-        outline: whether it may be an outline, of some 4,500 to 6,500 characters with all else.
+        outline: whether it may be an outline, of some 6,000 to 9,000 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.
@@ -324,6 +326,7 @@ def build_opening(
         place = bisect(starts[summary.id], hit.start)  # in the order of the text
         starts[summary.id].insert(place, hit.start)
         hits[summary.id]["lines"].insert(place, line)
+    _add_places(hits.values(), summaries)
     if users and _ADVISED.search(question):
         _add_headings(store, hits, min(users))
     lacking = lacking_words(store, question, hits.values(), told_of["chunks"]) if hits else ""
@@ -344,8 +347,22 @@ def _outline(store: ChunkStore, question: str, ordered: bool) -> tuple[tuple[dic
         if summary := summaries.get(row["chunk_id"]):
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
-    more = "; others: print_rows(outline([NAMES, PARTS]))" if functions.cut.remark() else ""
+    cut = functions.cut.remark().partition(";")[0]
+    more = f"; {cut}; others: print_rows(outline([NAMES, PARTS]))" if cut else ""
     return tuple(hits.values()), more
+
+
+def _add_places(hits: Iterable[dict[str, Any]], summaries: Mapping[str, Summary]) -> None:
+    """Number the hits of one day in order of time, where several have it: of two values the newer one holds."""
+    days: dict[str, dict[tuple[float, str], list[dict[str, Any]]]] = {}
+    for hit in hits:
+        known = summaries[hit["id"]]
+        days.setdefault(hit["at"][:10], {}).setdefault((known.at, known.created_at), []).append(hit)
+    for moments in days.values():
+        if len(moments) > 1:
+            for place, moment in enumerate(sorted(moments), 1):
+                for hit in moments[moment]:
+                    hit["of_day"] = place
 
 
 def _add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]], user: str) -> None:
@@ -415,18 +432,17 @@ def _applying(question: str, analyser: Analyser) -> Callable[[str], bool]:
 def _best_lines(store: ChunkStore, question: str, limit: int) -> list[Hit]:
     """The segments that fit a question best.
 
-    In a chat with an assistant, and for a question in the first person, segments of the user alternate with the others:
-    an assistant says so much more that its words would crowd out those of the user. Names of the question that
-    fewer than a quarter of the segments have are searched for alone, and what is found alternates with the rest. So do
+    In a chat with an assistant, segments of the user alternate with the others: an assistant says so much more that its
+    words would crowd out those of the user. Names of the question that fewer than a quarter of the segments have are
+    searched for alone, and what is found alternates with the rest. So do
     preferences and decisions of the user where the question asks for advice: they share fewer words with it.
     """
-    users = users_of(store) if _FIRST_PERSON.search(question) else ()
+    users = users_of(store)
     speaker = {"speaker": min(users)} if users else None
     rankings = [searching.search(store, question, limit=limit, by="segment")]
     if users:
         advice = _ADVICE.search(question) is not None
-        most = _ADVICE_LINES if advice else limit
-        found = searching.search(store, question, limit=most, by="segment", filters=speaker)
+        found = searching.search(store, question, limit=_USER_LINES, by="segment", filters=speaker)
         said = [hit for hit in found if hit.author in users]
         rankings.insert(0, said[:limit])
         if advice:
@@ -468,9 +484,14 @@ def _metadata(summary: Summary, score: float) -> dict[str, Any]:
 
 
 def _listed(hit: Mapping[str, Any], *, mark: bool = True) -> str:
-    """A hit as shown to the model: its id and day, then its snippets; ``mark``: mark it if it is untrusted."""
+    """A hit as shown to the model: its id, day and place within the day, then its snippets.
+
+    Args:
+        mark: whether it is marked if it is untrusted.
+    """
     replaced = f" (out of date: superseded_by {hit['superseded_by']})" if hit.get("superseded_by") else ""
-    head = f"{hit['id']} {str(hit.get('at', ''))[:10]}{replaced}{untrusted_mark(hit) if mark else ''}"
+    place = f" #{hit['of_day']}" if "of_day" in hit else ""
+    head = f"{hit['id']} {str(hit.get('at', ''))[:10]}{place}{replaced}{untrusted_mark(hit) if mark else ''}"
     return "\n- ".join([head, *hit.get("lines", ()), *hit.get("same_subject", ())])
 
 

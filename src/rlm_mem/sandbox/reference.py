@@ -125,7 +125,7 @@ _PAGES = (
         "are the user's turns, else those of author. text is the turn or its telling clauses, at most 80 "
         "to 250 characters (chars divided by the turns), numbers and names of a "
         "clause first; points are the first headings of the reply, or of a note, "
-        "at most 30 characters, which no earlier row has, "
+        "at most 50 to 150 characters, which no earlier row has, "
         "without those that begin with a time or that three or more days or conversations have; points=False has "
         "none, and more rows; score is how well a turn "
         "fits, of the best one 1; speaker, at and conversation_id come "

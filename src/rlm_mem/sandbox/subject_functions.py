@@ -31,9 +31,11 @@ from rlm_mem.text.shortening import Shortener
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-_LEAST_OF_ROW, _MOST_OF_ROW, _POINTS_CHARS = 80, 250, 30
-"""Most characters of a row of ``outline``: of a turn where many share the room, of one of few, of the headings of the
-reply. Many short rows tell more of what was said than a few long ones."""
+_LEAST_OF_ROW, _MOST_OF_ROW = 80, 250
+_LEAST_OF_POINTS, _MOST_OF_POINTS = 50, 150
+"""Most characters of a turn in ``outline`` and of the headings of its reply, where many share the room and where few
+do: many short rows tell more of what was said than a few long ones."""
+_SHARE_OF_POINTS = 0.4
 _MOST_PERIODS = 10
 """Most days that each have a share of an outline; of more, each third has one."""
 _ROW_HEAD = 6
@@ -112,8 +114,10 @@ class SubjectFunctions:
         chunks = {line.chunk.id: line.chunk for line in told}
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
         top = max(weights, default=0.0) or 1.0
-        share = room // max(1, min(most, len(best))) - _ROW_HEAD - (_POINTS_CHARS if points else 0)
-        each = max(_LEAST_OF_ROW, min(_MOST_OF_ROW, share))
+        share = room // max(1, min(most, len(best))) - _ROW_HEAD
+        told_chars = int(share * _SHARE_OF_POINTS) if points else 0
+        row_chars = max(_LEAST_OF_ROW, min(_MOST_OF_ROW, share - told_chars))
+        points_chars = max(_LEAST_OF_POINTS, min(_MOST_OF_POINTS, told_chars))
         chosen: dict[int, tuple[str, list[str]]] = {}
         listed: set[str] = set()
         for place in best[:most]:
@@ -122,8 +126,8 @@ class SubjectFunctions:
                 for level, title, _ in onward.points(lines[place])
                 if title not in recurring and not timed(title, today)
             )
-            headings = chosen_titles(list(islice(told_of, _MOST_POINTS)), _POINTS_CHARS) if points else []
-            text = shortener.short(lines[place].text, each)
+            headings = chosen_titles(list(islice(told_of, _MOST_POINTS)), points_chars) if points else []
+            text = shortener.short(lines[place].text, row_chars)
             size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
             room -= _ROW_HEAD + size + (0 if days[place] in listed else _DAY_CHARS)
             if chosen and room < 0:
