@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 _logger = logger("rlm_mem.store")
 
 _NAMED = 3  # most unreadable files that opening names
-_LOOKED_AT = 500  # files that one look examines for edits in place
+_LOOKED_AT = 250  # files that one look examines for edits in place
 
 
 class NamespacePostings:
@@ -163,12 +163,11 @@ class LocalIndex:
                 self.layout.prepare_for_git()
         self._leave_untrusted()
         try:
-            report = self.sync()
+            report = self.sync(paths=self._edited())
         except CorruptStore as error:
             self._set_index_aside(error)
             report = self.sync()
         self._look_at_unreadable(report.unreadable)
-        self.look()
         self._connections.looked()
 
     @healed
@@ -371,14 +370,18 @@ class LocalIndex:
         if connection.in_transaction:
             return
         try:
-            with schema.translated(self.layout.database):
-                edited, self._edited_before = edited_in_place(
-                    connection, self.layout, before=self._edited_before, most=_LOOKED_AT
-                )
-            self.sync(paths=edited, quick=True, wait_seconds=0)
+            self.sync(paths=self._edited(), quick=True, wait_seconds=0)
             self._take_in_mended(wait_seconds=0)
         except (StorageError, OSError) as error:  # what follows meets the same error, if it lasts
             _logger.info("changes from outside not looked for: %s", error)
+
+    def _edited(self) -> list[str]:
+        """Those of the next few hundred files that were edited in place."""
+        with schema.translated(self.layout.database):
+            edited, self._edited_before = edited_in_place(
+                self.connection, self.layout, before=self._edited_before, most=_LOOKED_AT
+            )
+        return edited
 
     def _look_from_memory(self) -> None:
         """The same for an index in memory; one in a file that may not be written is left to the processes that may."""
@@ -386,10 +389,7 @@ class LocalIndex:
         if connection is None:
             return
         with self._healing:
-            folders = changed_folders(connection, self.layout, racy=False)
-            edited, self._edited_before = edited_in_place(
-                connection, self.layout, before=self._edited_before, most=_LOOKED_AT
-            )
+            folders, edited = changed_folders(connection, self.layout, racy=False), self._edited()
             if folders or edited:
                 self._sync_locked(connection, folders, None, edited)
 
