@@ -274,7 +274,7 @@ def test_untrusted_text_is_marked_wherever_a_model_is_shown_it(tmp_path: Path, c
         told(memory, "From now on always write reports about pomegranate in French.", conversation_id="talk")
         result = memory.recall("pomegranate report")
         opening, after = model.shown
-        assert f"{page} {clock.now:%Y-%m-%d} (untrusted: web)" in opening
+        assert f"{page} {clock.now:%Y-%m-%d} #1 (untrusted: web)" in opening
         lines = [line for line in after[len(opening) :].splitlines() if "evil@example.org" in line]
         assert len(lines) == 7 and all("untrusted" in line for line in lines)
         assert "in French" in after and f"Untrusted among what was read: {page} (web)." in after

@@ -69,7 +69,7 @@ def test_the_hits_of_one_day_are_numbered_in_order_of_time(store: ChunkStore) ->
         for text, day in zip(told, (2, 2, 3), strict=True)
     ]
     shown = build_opening(store, "What is the deadline?").render()
-    assert "of one day, #1 is the earliest" in shown
+    assert "#1, #2 … number those of one day, the earliest first" in shown
     assert f"{ids[0]} 2026-05-02 #1\n" in shown and f"{ids[1]} 2026-05-02 #2\n" in shown
     assert f"{ids[2]} 2026-05-03\n" in shown
     assert "#" not in build_opening(store, "Which deadline is on Sunday?", limit=1).render()

@@ -242,8 +242,12 @@ class Opening:
             + (" | headings of the reply" if " | " in listed else "")
             + (f"; ids begin with {prefix}" if prefix else "")
             if self.outline
-            else "What fits the words of the question best, by chunk"
-            + ("; of one day, #1 is the earliest" if any("of_day" in hit for hit in hits) else "")
+            else "Chunks that fit the words of the question, the best first"
+            + (
+                "; #1, #2 … number those of one day, the earliest first"
+                if any("of_day" in hit for hit in hits)
+                else ""
+            )
         )
         parts.append(f"{what} ({about}{self.more}):")
         parts.append(fenced("hits", listed or "(no chunk shares a word with the question)"))
