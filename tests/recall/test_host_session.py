@@ -177,17 +177,17 @@ def test_a_row_that_the_host_has_before_it_is_not_printed_in_full_again(store: C
 def test_an_outline_gives_in_short_the_turns_that_the_opening_outlined(store: ChunkStore) -> None:
     things = ("oak boards", "tulip bulbs", "a water butt", "red bricks", "a beehive", "bean poles")
     with store.batch():
-        for number in range(180):
+        for number in range(60):
             store.create_chunk(
                 f"User: For bed {number} of the garden I ordered {things[number % 6]} at {number + 3} euros, and I "
                 "wonder whether they will come before the long winter, can you help me?\nAssistant: Yes.\n\n"
-                f"### Frost cover {chr(97 + number % 26) * (3 + number // 26)}\n\nFine.",
+                f"### Frost cover {chr(97 + number % 26) * 5}\n\nFine.",
                 conversation_id=f"talk-{number}",
                 occurred_at=f"2026-05-{number % 6 + 1:02}T00:00:00Z",
             )
     with recall_session(store, "Can you summarise my plans for the garden?") as session:
-        outlined = sum(len(hit["lines"]) for hit in session.hits if hit["at"] >= "2026-05-04")
-        rows = session.execute("print_rows(outline('plans for the garden', '2026-05-04', chars=7500))").output
+        outlined = sum(len(hit["lines"]) for hit in session.hits)
+        rows = session.execute("print_rows(outline('plans for the garden', chars=7500))").output
         assert outlined * 0.7 <= rows.count("… (above)") <= outlined
         assert not any(line.count(" | ") for line in rows.splitlines() if "(above)" in line), "headings, too"
         whole = [line for line in rows.splitlines() if line.startswith("[") and "(above)" not in line]

@@ -422,9 +422,7 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
         shown = session.opening
         assert shown.index("plan of the garden") < shown.index("seeds") < shown.index("fence")
         assert [shown.count(day) for day in ("2026-03-01\n", "2026-04-01\n", "2026-05-01\n")] == [1, 1, 1]
-        assert "12 euros" in shown
-        headed = "order" not in question  # an order asks for what the user brought up
-        assert ("| Buy early | Store them dry" in shown) is ("| headings of the reply" in shown) is headed
+        assert "12 euros" in shown and "| Buy early | Store them dry" in shown
         heading = "An outline for the question"
         kept = [dict(hit) for hit in session.hits]
         start = shown.partition("ids begin with ")[2].split()[0]

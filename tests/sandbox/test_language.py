@@ -305,7 +305,7 @@ def test_an_imported_chat_keeps_its_speakers_wishes_and_outline(store: ChunkStor
         )
         first, second = session.execute("outline('garlic month', end='2026-05-31')")
         assert (first["date"], first["text"]) == ("2026-05-01", "How do I grow garlic?")
-        assert first["points"] == [f"Step {number}" for number in range(6)]
+        assert first["points"] == [f"Step {number}" for number in range(5)]
         assert (second["speaker"], second["points"]) == ("User", []), "what an earlier line has is left out"
         assert [one["date"] for one in session.execute("outline(start='2026-05-02', end='2026-05-02')")] == [
             "2026-05-02"
@@ -402,10 +402,9 @@ def test_a_row_of_an_outline_has_a_short_turn_and_the_first_headings_of_the_repl
     with REPLSession(store) as session:
         rows = session.execute("outline('garden boards', chars=2000)")
         few = session.execute("outline('garden boards', limit=2)")
-    assert len(rows) >= 12 and max(len(row["text"]) for row in rows) <= 80
-    assert 80 < max(len(row["text"]) for row in few) <= 250, "few rows have more room"
-    assert all("oak boards" in row["text"] and sum(map(len, row["points"])) <= 50 for row in rows)
-    assert few[0]["points"] == ["Joint 0", "Sketch 0", "Measure 0", "Order 0"], "none begins with a time"
+    assert len(rows) >= 8 and max(len(row["text"]) for row in rows) <= 250
+    assert all("oak boards" in row["text"] and sum(map(len, row["points"])) <= 30 for row in rows)
+    assert few[0]["points"] == ["Joint 0", "Sketch 0", "Measure 0"], "none begins with a time"
 
 
 def test_an_outline_of_several_texts_gives_each_its_turns(store: ChunkStore) -> None:
@@ -418,8 +417,8 @@ def test_an_outline_of_several_texts_gives_each_its_turns(store: ChunkStore) -> 
                 occurred_at=f"2026-05-{number % 7 + 1:02}T00:00:00Z",
             )
     with REPLSession(store) as session:
-        rows = session.execute("outline(['what I told Rosa of kettles', 'harbour walls'], chars=500)")
-        assert 4 <= len(rows) <= 16
+        rows = session.execute("outline(['what I told Rosa of kettles', 'harbour walls'], chars=1000)")
+        assert 4 <= len(rows) <= 12
         assert abs(sum("harbour" in row["text"] for row in rows) - len(rows) / 2) <= 1
 
 

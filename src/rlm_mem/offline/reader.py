@@ -238,16 +238,13 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
 
 
 def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:
-    """Whether a later note has what the question is about, or half of its words, as far as the answer's note has them,
-    or a word of the answer besides figures. Another number or name of that note is not enough.
+    """Whether a later note has a word of the question that the answer's note has, too, or a word of the answer besides
+    figures. Another number or name of that note is not enough.
     """
     asked, terms = notes.asked, notes.analyser.terms
     before, again = (frozenset(terms(f"{one.author} {one.text}")) for one in (reading.passages[0], later))
-    told, about = asked.stems & before, asked.subject & before
-    if (about and about <= again) or 2 * len(told & again) >= len(told):
-        return True
     value = {stem for stem in terms(str(reading.answer)) if not stem[0].isdigit()}
-    return not again.isdisjoint(value - asked.stems)
+    return not again.isdisjoint((asked.stems & before) | (value - asked.stems))
 
 
 def _may_change(before: Passage, later: Passage, notes: _Notes) -> bool:

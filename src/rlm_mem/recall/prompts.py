@@ -114,7 +114,7 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 """In a question for a summary or a development: no few excerpts answer it."""
-_ORDER_CHARS, _SUMMARY_CHARS = 5_000, 8_000
+_ORDER_CHARS, _SUMMARY_CHARS = 4_050, 5_500
 """Characters of the outline with which such a question opens."""
 _USER_LINES = 50
 """Most segments among which those of the user are looked for, and preferences and decisions among them."""
@@ -285,7 +285,7 @@ def build_opening(
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
-        outline: whether it may be an outline, of some 6,000 to 9,000 characters with all else.
+        outline: whether it may be an outline, of some 4,500 to 6,500 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.
@@ -343,16 +343,14 @@ def build_opening(
 def _outline(store: ChunkStore, question: str, ordered: bool) -> tuple[tuple[dict[str, Any], ...], str]:
     """The outline of a question as hits, in order of time, and how to see what it leaves out."""
     functions = StoreFunctions(store, _not_noted)
-    # What order the user asked for are things that the user brought up: without headings more of them have room.
-    rows = functions.outline(question, chars=_ORDER_CHARS if ordered else _SUMMARY_CHARS, points=not ordered)
+    rows = functions.outline(question, chars=_ORDER_CHARS if ordered else _SUMMARY_CHARS)
     summaries = {one.id: one for one in store.summaries([row["chunk_id"] for row in rows])}
     hits: dict[str, dict[str, Any]] = {}
     for row in rows:
         if summary := summaries.get(row["chunk_id"]):
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
-    cut = functions.cut.remark().partition(";")[0]
-    more = f"; {cut}; others: print_rows(outline([NAMES, PARTS]))" if cut else ""
+    more = "; others: print_rows(outline([NAMES, PARTS]))" if functions.cut.remark() else ""
     return tuple(hits.values()), more
 
 

@@ -31,11 +31,10 @@ from rlm_mem.text.shortening import Shortener
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-_LEAST_OF_ROW, _MOST_OF_ROW = 80, 250
-_LEAST_OF_POINTS, _MOST_OF_POINTS = 50, 150
-"""Most characters of a turn in ``outline`` and of the headings of its reply, where many share the room and where few
-do: many short rows tell more of what was said than a few long ones."""
-_SHARE_OF_POINTS = 0.4
+_ROW_CHARS, _FITTING_CHARS, _POINTS_CHARS = 150, 250, 30
+"""Most characters of a row of ``outline``: of a turn, of one that fits the query well, of the headings of the reply."""
+_FITTING = 0.75
+"""Where the query has no name, a turn fits it well from this share of the best one's weight on."""
 _MOST_PERIODS = 10
 """Most days that each have a share of an outline; of more, each third has one."""
 _ROW_HEAD = 6
@@ -113,11 +112,8 @@ class SubjectFunctions:
         )
         chunks = {line.chunk.id: line.chunk for line in told}
         recurring = recurring_titles((chunk, titles(chunk.content)) for chunk in chunks.values())
+        names = frozenset[str]().union(*map(shortener.names, about))
         top = max(weights, default=0.0) or 1.0
-        share = room // max(1, min(most, len(best))) - _ROW_HEAD
-        told_chars = int(share * _SHARE_OF_POINTS) if points else 0
-        row_chars = max(_LEAST_OF_ROW, min(_MOST_OF_ROW, share - told_chars))
-        points_chars = max(_LEAST_OF_POINTS, min(_MOST_OF_POINTS, told_chars))
         chosen: dict[int, tuple[str, list[str]]] = {}
         listed: set[str] = set()
         for place in best[:most]:
@@ -126,8 +122,10 @@ class SubjectFunctions:
                 for level, title, _ in onward.points(lines[place])
                 if title not in recurring and not timed(title, today)
             )
-            headings = chosen_titles(list(islice(told_of, _MOST_POINTS)), points_chars) if points else []
-            text = shortener.short(lines[place].text, row_chars)
+            headings = chosen_titles(list(islice(told_of, _MOST_POINTS)), _POINTS_CHARS) if points else []
+            words = lines[place].text
+            fits = shortener.has(words, names) if names else about and weights[place] >= _FITTING * top
+            text = shortener.short(words, _FITTING_CHARS if fits else _ROW_CHARS)
             size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
             room -= _ROW_HEAD + size + (0 if days[place] in listed else _DAY_CHARS)
             if chosen and room < 0:
