@@ -26,6 +26,13 @@ _SPREAD = (
 )
 _VERSION = "SELECT coalesce(max(version), 0) FROM rlm_mem.migrations"
 _ATTEMPTS = 20  # when other programs make the same tables at the same moment
+# How PostgreSQL tells that, depending on how far the other program is. A table also makes a type of its name.
+_MADE_ALREADY = (
+    errors.UniqueViolation,
+    errors.DuplicateTable,
+    errors.DuplicateSchema,
+    errors.DuplicateObject,
+)
 
 
 def opened(dsn: str, config: Config, *, read_only: bool = False) -> Pool:
@@ -69,7 +76,7 @@ def _prepare(
         try:
             _migrate(connection, place, wait_seconds)
             return
-        except (errors.UniqueViolation, errors.DuplicateTable, errors.DuplicateSchema):
+        except _MADE_ALREADY:
             # Another program is making the same tables: they will be there in a moment.
             connection.execute("ROLLBACK")
             time.sleep(0.05 * (attempt + 1))
