@@ -222,19 +222,20 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
             continue
         nearest = one.chunk_id == known
         again = _odds(home, one, notes, odds, nearest=nearest)
-        if again > odds and (
-            again > SURE or (_may_change(home, one, notes) and _is_on_subject(reading, one, notes))
-        ):
+        if again > odds and (again > SURE or _may_be_given(reading, one, notes)):
             found, odds = one, again
             if nearest:
                 break
     if found is None and marked is not None:  # compared as a whole note, not by its passages
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
         if later.current and _told(later) not in str(reading.answer):
-            found = (
-                later if _may_change(home, later, notes) and _is_on_subject(reading, later, notes) else None
-            )
+            found = later if _may_be_given(reading, later, notes) else None
     return reading if found is None else _both(reading, home, found, odds)
+
+
+def _may_be_given(reading: Reading, later: Passage, notes: _Notes) -> bool:
+    """Whether a later note may change what the answer's note says, and is on its subject."""
+    return _may_change(reading.passages[0], later, notes) and _is_on_subject(reading, later, notes)
 
 
 def _is_on_subject(reading: Reading, later: Passage, notes: _Notes) -> bool:

@@ -161,7 +161,8 @@ class Finder:
         self._proposals, self.cases, self.replaced = [], [], []
         backend = self._store.backend
         if index is not None and index is not self._filling:
-            self._outdate(index)  # others may have written since the filling before
+            self._others = index.others
+            self._outdate()  # others may have written since the filling before
         self._filling = index
         if self._source_in_transaction:
             self._source = None
@@ -207,7 +208,8 @@ class Finder:
         self._former = former
         if self._filling is not None:
             if self._filling.others != self._others:
-                self._outdate(self._filling)
+                self._others = self._filling.others
+                self._outdate()
                 self._look(self._begun)
         elif not self._store.backend.is_far:
             if self._version() != self._looked_at:
@@ -274,9 +276,9 @@ class Finder:
         backend = self._store.backend
         return _UNKNOWN if backend.is_far else backend.version(self._store.namespace)
 
-    def _outdate(self, index: KeptIndex) -> None:
-        """Forget what was known of the store, since others have written."""
-        self._others, self._is_outdated = index.others, True
+    def _outdate(self) -> None:
+        """Forget what was known of the store; the next look of a filling counts the terms anew."""
+        self._is_outdated = True
         self._forget()
 
     def _forget(self) -> None:
@@ -312,8 +314,7 @@ class Finder:
             return []
         earlier = self._earlier(statements, chunk, self._analyser) if statements else []
         if self._kept >= (2 * _KEPT_FILLING if self._filling is not None else _KEPT):
-            self._is_outdated = True
-            self._forget()
+            self._outdate()
         self._kept += 1
         if self._filling is None:
             self._keep_text(chunk)
