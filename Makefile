@@ -47,7 +47,7 @@ test-integrations: $(VENV)/.installed-dev ## the adapters, each against the real
 
 test-clients: $(VENV)/.installed-dev ## hooks and server, used by real coding agents (needs npm)
 	$(PIP) install --quiet "claude-agent-sdk>=0.2,<0.3"
-	npm install --silent --prefix build/clients @openai/codex @google/gemini-cli @github/copilot
+	npm install --silent --prefix build/clients @openai/codex @google/gemini-cli @github/copilot @qwen-code/qwen-code opencode-ai
 	$(BIN)/python -m pytest tests/integrations/test_coding_agents.py $(ARGS)
 
 check: $(VENV)/.installed-dev ## format, lint and types

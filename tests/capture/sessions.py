@@ -101,6 +101,20 @@ def cursor(said: Iterable[Said]) -> list[dict[str, Any]]:
     ]
 
 
+def qwen(said: Iterable[Said]) -> list[dict[str, Any]]:
+    """A transcript of Qwen Code, with what it records of itself."""
+    lines: list[dict[str, Any]] = [{"type": "system", "provenance": "system", "subtype": "ui_telemetry"}]
+    for number, (who, text) in enumerate(said):
+        role, parts = (
+            ("user", []) if who == "user" else ("model", [{"text": "We decided to think.", "thought": True}])
+        )
+        message = {"role": role, "parts": [*parts, {"text": text}]}
+        lines.append(
+            {"type": who, "timestamp": AT.format(number % 60), "sessionId": "s-1", "message": message}
+        )
+    return lines
+
+
 def gemini(said: Iterable[Said]) -> dict[str, Any]:
     """A session of Gemini CLI: one JSON object. Context of hooks is before the prompt, in the same text."""
     told = "<hook_context>We decided to keep what was told.</hook_context>\n\n"
@@ -120,7 +134,9 @@ def written(path: Path, client: str, said: Iterable[Said]) -> Path:
     if client == "gemini-cli":
         path.write_text(json.dumps(gemini(said), indent=2), encoding="utf-8")
     else:
-        lines = {"claude-code": claude_code, "codex": codex, "cursor": cursor}[client](said)
+        lines = {"claude-code": claude_code, "codex": codex, "cursor": cursor, "qwen-code": qwen}[client](
+            said
+        )
         path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
     return path
 
@@ -154,6 +170,13 @@ _INPUTS: dict[str, dict[str, dict[str, Any]]] = {
         "stop": {"hook_event_name": "AfterAgent", "prompt": "x", "prompt_response": "y", "stop_hook_active": False},
         "pre-compact": {"hook_event_name": "PreCompress", "trigger": "auto"},
         "session-end": {"hook_event_name": "SessionEnd", "reason": "exit"},
+    },
+    "qwen-code": {
+        "session-start": {"hook_event_name": "SessionStart", "source": "startup", "permission_mode": "default"},
+        "user-prompt": {"hook_event_name": "UserPromptSubmit", "prompt": "x"},
+        "stop": {"hook_event_name": "Stop", "stop_hook_active": True, "last_assistant_message": "y"},
+        "pre-compact": {"hook_event_name": "PreCompact", "trigger": "auto"},
+        "session-end": {"hook_event_name": "SessionEnd", "reason": "prompt_input_exit"},
     },
 }  # fmt: skip
 

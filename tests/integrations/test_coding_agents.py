@@ -78,7 +78,7 @@ def ran(repository: Path, command: list[str], environ: dict[str, str]) -> None:
     done = subprocess.run(
         command,
         cwd=repository,
-        env={**os.environ, **environ},
+        env={**os.environ, "PWD": str(repository), **environ},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -158,8 +158,41 @@ def copilot_cli(apis: PlayedApis) -> Session:
     return [program("copilot"), "-p", PROMPT], environ
 
 
-WITH_HOOKS = [("claude-code", claude_code), ("codex", codex), ("gemini-cli", gemini_cli)]
-WITH_SERVER = [*WITH_HOOKS, ("copilot-cli", copilot_cli)]
+def qwen_code(apis: PlayedApis) -> Session:
+    settings = Path.home() / ".qwen" / "settings.json"
+    settings.parent.mkdir()
+    chosen: dict[str, Any] = {
+        "security": {"auth": {"selectedType": "anthropic"}},
+        "privacy": {"usageStatisticsEnabled": False},
+        "tools": {"toolSearch": {"enabled": False}},  # every tool is offered at once
+    }
+    settings.write_text(json.dumps(chosen, indent=2))
+    environ = {
+        "ANTHROPIC_API_KEY": "played",
+        "ANTHROPIC_BASE_URL": apis.address,
+        "ANTHROPIC_MODEL": "claude-sonnet-4.5",
+    }
+    return [program("qwen"), "--approval-mode", "yolo", "-p", PROMPT], environ
+
+
+def opencode(apis: PlayedApis) -> Session:
+    settings = Path.home() / ".config" / "opencode" / "opencode.json"
+    settings.parent.mkdir(parents=True)
+    provider = {"options": {"baseURL": f"{apis.address}/v1", "apiKey": "played"}}
+    chosen: dict[str, Any] = {
+        "model": "anthropic/claude-sonnet-4-5",
+        "provider": {"anthropic": provider},
+        "autoupdate": False,
+        "permission": "allow",
+    }
+    settings.write_text(json.dumps(chosen, indent=2))
+    return [program("opencode"), "run", PROMPT], {"OPENCODE_DISABLE_MODELS_FETCH": "true"}
+
+
+WITH_HOOKS = [
+    ("claude-code", claude_code), ("codex", codex), ("gemini-cli", gemini_cli), ("qwen-code", qwen_code),
+]  # fmt: skip
+WITH_SERVER = [*WITH_HOOKS, ("copilot-cli", copilot_cli), ("opencode", opencode)]
 
 
 @pytest.mark.parametrize(("client", "session"), WITH_HOOKS)
@@ -253,7 +286,7 @@ def test_a_client_that_lists_its_servers_finds_the_memory_connected(
     listed = subprocess.run(
         [found, "mcp", "list"],
         cwd=repository,
-        env={**os.environ, **environ},
+        env={**os.environ, "PWD": str(repository), **environ},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

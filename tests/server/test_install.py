@@ -36,6 +36,12 @@ def entries(name: str) -> dict[str, Any]:
     return dict(read.get(client.table, {}))
 
 
+def command_of(entry: dict[str, Any]) -> list[str]:
+    """Program and arguments of an entry, which OpenCode has in one list."""
+    command = entry["command"]
+    return command if isinstance(command, list) else [command, *entry["args"]]
+
+
 @pytest.mark.parametrize(
     ("name", "file", "table"),
     [
@@ -47,13 +53,15 @@ def entries(name: str) -> dict[str, Any]:
         ("windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers"),
         ("zed", ".config/zed/settings.json", "context_servers"),
         ("gemini-cli", ".gemini/settings.json", "mcpServers"),
+        ("qwen-code", ".qwen/settings.json", "mcpServers"),
+        ("opencode", ".config/opencode/opencode.json", "mcp"),
         ("copilot-cli", ".copilot/mcp-config.json", "mcpServers"),
         ("cline", ".cline/data/settings/cline_mcp_settings.json", "mcpServers"),
     ],
 )
 @pytest.mark.skipif(sys.platform != "linux", reason="places differ by system")
 def test_each_client_has_the_file_that_it_documents(name: str, file: str, table: str) -> None:
-    assert len(NAMES) == 10
+    assert len(NAMES) == 12
     assert settings_file(name) == Path.home() / file
     assert client_named(name).table == table
 
@@ -76,10 +84,10 @@ def test_an_older_cline_keeps_its_servers_within_vs_code(run: Run) -> None:
 def test_the_entry_starts_this_server_on_this_brain(name: str, run: Run, brain: Path) -> None:
     ran = run("install", "--client", name, "--namespace", "agent/me", "--tools", "all")
     assert ran.code == 0, ran.err
-    entry = entries(name)["rlm-mem"]
-    assert Path(entry["command"]).is_absolute()
+    command = command_of(entries(name)["rlm-mem"])
+    assert Path(command[0]).is_absolute()
     tail = ["mcp", "--brain", str(brain), "--namespace", "agent/me", "--tools", "all"]
-    assert entry["args"][-len(tail) :] == tail
+    assert command[-len(tail) :] == tail
     assert str(settings_file(name)) in ran.out
     assert f"memory: {brain}\n" in ran.out
 
@@ -87,12 +95,14 @@ def test_the_entry_starts_this_server_on_this_brain(name: str, run: Run, brain: 
 def test_a_client_that_starts_in_the_project_serves_the_project(run: Run) -> None:
     for name in NAMES:
         assert run("install", "--client", name).code == 0
-    served = {name for name in NAMES if "--project" in entries(name)["rlm-mem"]["args"]}
-    assert served == {"claude-code", "codex", "gemini-cli", "copilot-cli"}
+    served = {name for name in NAMES if "--project" in command_of(entries(name)["rlm-mem"])}
+    assert served == {"claude-code", "codex", "gemini-cli", "qwen-code", "opencode", "copilot-cli"}
     for name in NAMES:
         client = client_named(name)
         if client.project:
-            printed = run("install", "--client", name, "--project", "--print", "--json").json["entry"]["args"]
+            printed = command_of(
+                run("install", "--client", name, "--project", "--print", "--json").json["entry"]
+            )
             named = ["--folder", "${workspaceFolder}"] if name in ("cursor", "vscode") else []
             assert printed[printed.index("--project") :] == ["--project", *named]
 
@@ -176,10 +186,11 @@ def test_settings_of_a_project_hold_no_path_of_one_machine(
     for personal in (str(tmp_path), "ada", str(Path.home()), str(Path(sys.executable).parent)):
         assert personal not in written
     entry = (tomllib if name == "codex" else json).loads(written)[client_named(name).table]["rlm-mem"]
-    assert entry["command"] == "rlm-mem"
-    assert ("--brain" in entry["args"]) == (where == "inside")
+    command = command_of(entry)
+    assert command[0] == "rlm-mem"
+    assert ("--brain" in command) == (where == "inside")
     if where == "inside":
-        assert entry["args"][entry["args"].index("--brain") + 1] == client_named(name).folder + "brain"
+        assert command[command.index("--brain") + 1] == client_named(name).folder + "brain"
     if where == "outside":
         for elsewhere in (str(tmp_path / "other"), "postgresql://ada:secret@db/brain"):
             refused = run("install", "--client", name, "--project", "--brain", elsewhere)

@@ -1,8 +1,8 @@
 """The messages of a session, read from the transcripts that coding agents write.
 
-Claude Code, Codex and Cursor write JSON lines, Gemini CLI lines or one JSON object. Tool calls, their output, reasoning
-and what the client itself inserts are left out. A transcript is untrusted: lines that are huge, broken, half written or
-nested too deeply are skipped.
+Claude Code, Codex, Cursor and Qwen Code write JSON lines, Gemini CLI lines or one JSON object. Tool calls, their
+output, reasoning and what the client itself inserts are left out. A transcript is untrusted: lines that are huge,
+broken, half written or nested too deeply are skipped.
 """
 
 from __future__ import annotations
@@ -122,7 +122,8 @@ def _messages_of(entry: dict[str, Any]) -> Iterator[SessionMessage]:
     if entry.get("isMeta") or entry.get("isSidechain") or entry.get("isCompactSummary"):
         return
     at = entry.get("timestamp")
-    # Codex wraps what it records; Claude Code and Cursor put a message into an entry; Gemini CLI records it bare.
+    # Codex wraps what it records; Claude Code, Cursor and Qwen Code put a message into an entry; Gemini CLI records it
+    # bare. The text is its content, for Qwen Code its parts.
     inner = entry.get("payload")
     if isinstance(inner, dict):
         who = inner.get("role") if inner.get("type") == "message" else inner.get("type")
@@ -134,7 +135,8 @@ def _messages_of(entry: dict[str, Any]) -> Iterator[SessionMessage]:
     speaker = _SPEAKERS.get(who) if isinstance(who, str) else None
     if speaker is None:
         return
-    text = _text(inner.get("content") if "content" in inner else inner.get("message")).strip()
+    content = next((inner[key] for key in ("content", "parts", "message") if key in inner), None)
+    text = _text(content).strip()
     if text.startswith("<user_query>"):  # Cursor
         text = text.removeprefix("<user_query>").partition("</user_query>")[0].strip()
     if text.startswith("<hook_context>"):  # Gemini CLI puts what hooks added before the prompt

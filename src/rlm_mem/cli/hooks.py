@@ -18,7 +18,7 @@ from rlm_mem.errors import ConflictError, InputError
 from rlm_mem.mcp.hook_clients import SECONDS, doubled_by_cursor, hook_client_named
 from rlm_mem.mcp.hooks import MOST_EVENT, carry_out, event_from, guarded
 
-Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor or gemini-cli.")]
+Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor, gemini-cli or qwen-code.")]
 
 
 def session_start(call: Where, client: Client = "claude-code") -> None:

@@ -3,7 +3,8 @@
 File locations and formats follow the documentation of the clients: code.claude.com/docs/en/mcp,
 modelcontextprotocol.io (Claude Desktop), cursor.com/docs/mcp, code.visualstudio.com/docs,
 developers.openai.com/codex/mcp, zed.dev/docs/ai/mcp, docs.windsurf.com/windsurf/cascade/mcp,
-geminicli.com/docs/tools/mcp-server, docs.cline.bot/mcp; of GitHub Copilot's command, `copilot mcp --help`.
+geminicli.com/docs/tools/mcp-server, docs.cline.bot/mcp, qwenlm.github.io/qwen-code-docs, opencode.ai/docs/mcp-servers;
+of GitHub Copilot's command, `copilot mcp --help`.
 """
 
 from __future__ import annotations
@@ -251,6 +252,7 @@ class Client:
         folder: how an entry writes the project's folder, with a trailing slash; empty: paths are relative to it.
         program: the client's own command.
         fixed: fields of every entry besides the command.
+        one_list: whether an entry has command and arguments in one list.
         in_project: whether the client starts servers of the user's settings in the project's folder as well.
         next_step: what the user has to do after the installation.
         after_removal: the same after the entry was removed.
@@ -264,6 +266,7 @@ class Client:
     folder: str = ""
     program: str = ""
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    one_list: bool = False
     in_project: bool = False
     next_step: str = "Restart the client."
     after_removal: str = "A session that is open keeps the server until it ends."
@@ -300,6 +303,13 @@ def _cline(home: Path, environ: Mapping[str, str]) -> Path:
     shared = Path(environ.get("CLINE_DIR") or home / ".cline") / "data" / file
     own = _application("Code/User/globalStorage/saoudrizwan.claude-dev", str(file))(home, environ)
     return own if own.exists() and not shared.exists() else shared
+
+
+def _opencode(home: Path, environ: Mapping[str, str]) -> Path:
+    """OpenCode's settings file, which may have comments."""
+    folder = Path(environ.get("XDG_CONFIG_HOME") or home / ".config") / "opencode"
+    commented = folder / "opencode.jsonc"
+    return commented if commented.exists() else folder / "opencode.json"
 
 
 CLIENTS: tuple[Client, ...] = (
@@ -372,6 +382,26 @@ CLIENTS: tuple[Client, ...] = (
         program="gemini",
         in_project=True,
         next_step="Start a new session in a folder that you trust; /mcp lists the servers.",
+    ),
+    Client(
+        "qwen-code",
+        lambda home, env: Path(env.get("QWEN_HOME") or home / ".qwen") / "settings.json",
+        ".qwen/settings.json",
+        "mcpServers",
+        program="qwen",
+        in_project=True,
+        next_step="Start a new session; /mcp lists the servers.",
+    ),
+    Client(
+        "opencode",
+        _opencode,
+        "opencode.json",
+        "mcp",
+        program="opencode",
+        fixed={"type": "local", "enabled": True},
+        one_list=True,
+        in_project=True,
+        next_step="Start a new session; `opencode mcp list` shows the servers.",
     ),
     Client(
         "copilot-cli",
@@ -462,6 +492,8 @@ def entry_of(client: Client, command: list[str]) -> dict[str, Any]:
     """The server's entry in the client's configuration; settings are passed as arguments, since some clients drop the
     environment.
     """
+    if client.one_list:
+        return {**client.fixed, "command": command}
     return {**client.fixed, "command": command[0], "args": command[1:]}
 
 

@@ -2,7 +2,7 @@
 
 The formats follow the documentation of the clients: Claude Code (https://docs.claude.com/en/docs/claude-code/hooks),
 Codex (https://developers.openai.com/codex/hooks), Cursor (https://cursor.com/docs/agent/hooks), Gemini CLI
-(https://geminicli.com/docs/hooks/reference).
+(https://geminicli.com/docs/hooks/reference), Qwen Code (https://qwenlm.github.io/qwen-code-docs).
 """
 
 from __future__ import annotations
@@ -66,28 +66,25 @@ def _folder_of(variable: str, folder: str, file: str) -> Place:
     return place
 
 
+#: The events of Claude Code, which others took over.
+_EVENTS = {
+    "session-start": "SessionStart",
+    "user-prompt": "UserPromptSubmit",
+    "stop": "Stop",
+    "pre-compact": "PreCompact",
+    "session-end": "SessionEnd",
+}
+
 HOOK_CLIENTS: tuple[HookClient, ...] = (
     HookClient(
         "claude-code",
-        {
-            "session-start": "SessionStart",
-            "user-prompt": "UserPromptSubmit",
-            "stop": "Stop",
-            "pre-compact": "PreCompact",
-            "session-end": "SessionEnd",
-        },
+        _EVENTS,
         _folder_of("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
         ".claude/settings.json",
     ),
     HookClient(
         "codex",
-        {
-            "session-start": "SessionStart",
-            "user-prompt": "UserPromptSubmit",
-            "stop": "Stop",
-            "pre-compact": "PreCompact",
-            "session-end": "SessionEnd",
-        },
+        _EVENTS,
         _folder_of("CODEX_HOME", ".codex", "hooks.json"),
         ".codex/hooks.json",
         most={"session-end": 3},
@@ -117,6 +114,13 @@ HOOK_CLIENTS: tuple[HookClient, ...] = (
         lambda home, env: Path(env.get("GEMINI_CLI_HOME") or home) / ".gemini" / "settings.json",
         ".gemini/settings.json",
         milliseconds=True,
+    ),
+    HookClient(
+        "qwen-code",
+        _EVENTS,
+        _folder_of("QWEN_HOME", ".qwen", "settings.json"),
+        ".qwen/settings.json",
+        milliseconds=True,  # later versions take seconds, and values from 1,000 on as milliseconds
     ),
 )
 

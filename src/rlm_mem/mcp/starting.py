@@ -103,13 +103,13 @@ def entry_in(client: Client, file: Path, folder: Path) -> ServerEntry | None:
     entry = servers.get(ENTRY_NAME) if isinstance(servers, dict) else None
     if entry is None:
         return None
-    command, arguments, environ = (
-        (entry.get("command"), entry.get("args", []), entry.get("env") or {})
-        if isinstance(entry, dict)
-        else (None, [], {})
-    )
-    words = [command, *arguments] if isinstance(arguments, list) else [None]
-    if not isinstance(environ, dict) or not all(
+    entry = entry if isinstance(entry, dict) else {}
+    words = entry.get("command")
+    environ = entry.get("environment" if client.one_list else "env") or {}
+    if not client.one_list:
+        arguments = entry.get("args", [])
+        words = [words, *arguments] if isinstance(arguments, list) else None
+    if not (isinstance(words, list) and words and isinstance(environ, dict)) or not all(
         isinstance(word, str) for word in (*words, *environ.values())
     ):
         raise ValueError(f"{client.table}.{ENTRY_NAME} in {file} names no command with arguments")
