@@ -303,9 +303,11 @@ def test_wishes_that_do_not_apply_are_only_counted(store: ChunkStore) -> None:
                 f"User: Always give exact figures, with a source for each of them, when I ask about {thing}."
             )
             store.create_chunk(f"{text}\nAssistant: Yes.")
-    shown = build_opening(store, "Who told me of the garden?").render()
+    shown = build_opening(store, "Describe the garden.").render()
     assert "<wishes>" not in shown and "exact figures" not in shown.partition("</hits>")[2]
-    assert "Standing wishes of the user, for some answers: 5, see instructions()." in shown
+    counted = "Standing wishes of the user, for some answers: 5, see instructions()."
+    assert counted in shown
+    assert counted not in build_opening(store, "Who told me of the garden?").render(), "asks for one fact"
     assert "about boats" in build_opening(store, "Which boats are there?").render().partition("<wishes>")[2]
 
 
@@ -429,6 +431,31 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
         assert all(f"\n- {hit['id'].removeprefix(start)}: " in shown for hit in kept), "ids in short"
         assert heading in shown and heading in Opening(question, {}, tuple(kept)).render(), "as exported"
         assert session.finish("a plan, seeds, a fence", [hit["id"] for hit in session.hits]).chunk_ids
+
+
+@pytest.mark.parametrize(
+    ("question", "told"),
+    [
+        ("Can you summarise my plans for the garden?", "done, decided and advised"),
+        ("In which order did I bring up the garden? List it in order.", "as many items as asked"),
+        ("How many days passed between the plan of the garden and the fence?", "give both dates"),
+        ("Which seeds of the garden cost 12 euros?", None),
+    ],
+)
+def test_a_session_by_hand_says_what_answers_to_some_questions_often_lack(
+    store: ChunkStore, question: str, told: str | None
+) -> None:
+    chat_of_a_garden(store)
+    form = {"type": "string"}
+    with recall_session(store, question) as session, recall_session(store, question, result=form) as formed:
+        shown = session.opening.partition("</hits>")[2]
+        assert told is None or told in shown
+        assert told is not None or not any(
+            one in shown for one in ("items as asked", "advised", "both dates")
+        )
+        assert "JSON Schema" not in shown and "JSON Schema" in formed.opening
+        assert told is None or told in formed.opening
+    assert told is None or told not in build_opening(store, question).render()
 
 
 @pytest.mark.parametrize(

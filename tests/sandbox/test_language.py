@@ -496,7 +496,7 @@ def test_an_outline_of_a_broad_subject_is_spread_over_its_days(store: ChunkStore
     shown = [int(row["date"][-2:]) for row in rows]
     assert {shown.count(day) for day in told} <= {len(rows) // 5, len(rows) // 5 + 1}, "a share for each day"
     parts = [int(row["points"][0].partition("-")[2]) for row in rows if row["date"] == "2026-05-01"]
-    assert parts[0] < 4 and parts[-1] > 11, "from all over a day"
+    assert parts[0] == 0 and parts[-1] < 8, "a day begins with what it is about"
     assert {title for row in rows for title in row["points"]} <= {
         f"Point {day}-{turn}" for day, number in told.items() for turn in range(number)
     }, "a heading of the replies of several days is left out"
@@ -928,6 +928,30 @@ def test_long_lists_have_short_rows_headings_without_times_and_bounded_whole_tur
         assert (
             len(session.execute("turns(author='User', whole=True, limit=1, chars=20000)")[0]["reply"]) > 2_000
         )
+
+
+def test_an_outline_of_a_single_long_day_reaches_its_end(store: ChunkStore) -> None:
+    with store.batch():
+        for turn in range(150):
+            store.create_chunk(
+                f"User: About my kite, part {turn}.\nAssistant: Gladly.",
+                conversation_id=f"talk-{turn}",
+                occurred_at="2026-05-01T00:00:00Z",
+            )
+    with REPLSession(store) as session:
+        rows = session.execute("outline('my kite', chars=1000)")
+    parts = [int(row["text"].rstrip(".").rpartition(" ")[2]) for row in rows]
+    assert len(parts) < 40 and parts[0] == 0 and any(60 <= one < 80 for one in parts) and parts[-1] >= 120
+
+
+def test_what_goes_on_with_a_turn_is_no_row_of_an_outline_beside_its_beginning(store: ChunkStore) -> None:
+    code = "\n".join(f"kite_{number} = Kite(length={number}, colour='red')" for number in range(300))
+    text = f"User: What is wrong with my kite?\n\n```python\n{code}\n```\nAssistant: Nothing."
+    assert len(remember(store, text, conversation_id="kite", source="import").chunk_ids) > 2
+    store.create_chunk("User: Thanks.\nAssistant: Gladly.", conversation_id="thanks")
+    with REPLSession(store) as session:
+        rows = session.execute("outline('my kite', chars=5000)")
+    assert len(rows) == 1 and "wrong with my kite" in rows[0]["text"]
 
 
 def test_turns_with_a_name_of_the_query_are_outlined_nearly_whole(store: ChunkStore) -> None:

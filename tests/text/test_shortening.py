@@ -71,6 +71,8 @@ def test_numbers_dates_and_names_of_a_clause_that_is_cut_stay() -> None:
     )
     short = Shortener([said, *_ASKED], get_analyser()).short(said, 80)
     assert short == "talked further grants mentioned several … $7,500 … May 25 … Rosa Lind"
+    dated = Shortener([said, *_ASKED], get_analyser()).short(said.replace("May 25", "May 25, 2026,"), 80)
+    assert "May 25, 2026" in dated
     money = "Somebody said something of it, and my own uncle paid $40 on 3 June, after a long quarrel over all of that"
     assert "$40 on 3 June" in Shortener([money, *_ASKED], get_analyser()).short(money, 45)
 

@@ -1,4 +1,4 @@
-"""How an opening lists an outline by day and the wishes of the user, which hits come last, and what no hit has."""
+"""How an opening lists an outline and wishes, numbers the hits of a day and puts some last, and what no hit has."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ from rlm_mem.text.dates import find_dates
 if TYPE_CHECKING:
     from rlm_mem.search import Hit
     from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.records import Summary
 
 _ECHO_SHARE = 0.4
 """An assistant's line is a repetition if the user's lines in the chunk have at least this share of its terms."""
@@ -126,3 +127,16 @@ def echoes_last(store: ChunkStore, hits: list[Hit]) -> list[Hit]:
         return len(said) >= _ECHO_TERMS and len(said & asked[hit.chunk_id]) >= _ECHO_SHARE * len(said)
 
     return sorted(hits, key=echoes)
+
+
+def add_places(hits: Iterable[dict[str, Any]], summaries: Mapping[str, Summary]) -> None:
+    """Number the hits of one day in order of time, where several have it: of two values the newer one holds."""
+    days: dict[str, dict[tuple[float, str], list[dict[str, Any]]]] = {}
+    for hit in hits:
+        known = summaries[hit["id"]]
+        days.setdefault(hit["at"][:10], {}).setdefault((known.at, known.created_at), []).append(hit)
+    for moments in days.values():
+        if len(moments) > 1:
+            for place, moment in enumerate(sorted(moments), 1):
+                for hit in moments[moment]:
+                    hit["of_day"] = place

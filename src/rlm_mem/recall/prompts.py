@@ -23,6 +23,7 @@ from rlm_mem.models.base import Message, breaking
 from rlm_mem.recall.counted import counted_otherwise, counts_listed
 from rlm_mem.recall.listing import (
     WORD,
+    add_places,
     by_day,
     code_last,
     common_prefix,
@@ -114,8 +115,18 @@ _SUMMARY = re.compile(
     re.IGNORECASE,
 )
 """In a question for a summary or a development: no few excerpts answer it."""
-_ORDER_CHARS, _SUMMARY_CHARS = 4_050, 5_500
+_ORDER_CHARS, _SUMMARY_CHARS = 3_900, 5_250
 """Characters of the outline with which such a question opens."""
+_ORDER_TASK = (
+    "Answer with as many items as asked, from the first day to the last, each where it first came up, named by its "
+    "subject and particulars (who, which tool, figures)."
+)
+_SUMMARY_TASK = (
+    "Tell from the first day to the last what was done, decided and advised about the subject, with names and figures. "
+    "Headings of replies: print_rows(turns(chunks=[WHOLE IDS], points=True))."
+)
+_DURATION_TASK = "For a time between two dates, give both dates, too."
+"""What the opening of a session by hand says of the answer to such questions: what answers often lack."""
 _USER_LINES = 50
 """Most segments among which those of the user are looked for, and preferences and decisions among them."""
 _MOST_CHOICES = 4
@@ -192,7 +203,7 @@ class Opening:
             ``of_day`` (its place among the hits of its day in order of time) if that day has several. Of an
             outline they are in order of time and have ``outline``; a line is a turn with the headings of the reply, and
             the score says how well the turns fit beside the best one's 1.
-        task: a sentence on what kind of answer is wanted, or empty.
+        task: what kind of answer is wanted, or empty.
         wishes: standing wishes of the user that may apply, of the same shape as hits; left out in a small window.
         more_wishes: how many others there are.
         more: how to see what an outline leaves out.
@@ -297,7 +308,8 @@ def build_opening(
     if outline and users and (ordered or _SUMMARY.search(question)):
         account, more = _outline(store, question, ordered)
         if account:
-            return Opening(question, told_of, account, task, wishes, more_wishes, more)
+            wanted = _ORDER_TASK if ordered else _SUMMARY_TASK
+            return Opening(question, told_of, account, f"{wanted}\n{task}".strip(), wishes, more_wishes, more)
     found = _best_lines(store, question, 3 * limit) if limit else []
     ids = dict.fromkeys(map(attrgetter("chunk_id"), found))
     summaries = {one.id: one for one in store.summaries(list(ids))}
@@ -330,11 +342,13 @@ def build_opening(
         place = bisect(starts[summary.id], hit.start)  # in the order of the text
         starts[summary.id].insert(place, hit.start)
         hits[summary.id]["lines"].insert(place, line)
-    _add_places(hits.values(), summaries)
+    add_places(hits.values(), summaries)
     if users and _ADVISED.search(question):
         _add_headings(store, hits, min(users))
     lacking = lacking_words(store, question, hits.values(), told_of["chunks"]) if hits else ""
     counts = counted_otherwise(store, question, told_of["chunks"]) if outline and users else ()
+    if outline and users and question_kind(question) == "how_long":
+        task = f"{_DURATION_TASK}\n{task}".strip()
     return Opening(
         question, told_of, tuple(hits.values()), task, wishes, more_wishes, lacking=lacking, counts=counts
     )
@@ -350,21 +364,12 @@ def _outline(store: ChunkStore, question: str, ordered: bool) -> tuple[tuple[dic
         if summary := summaries.get(row["chunk_id"]):
             hit = hits.setdefault(summary.id, _metadata(summary, row["score"]) | {"outline": True})
             hit["lines"].append(" | ".join([row["text"], *row["points"]]))
-    more = "; others: print_rows(outline([NAMES, PARTS]))" if functions.cut.remark() else ""
+    more = (
+        "; others: print_rows(outline([NAMES, PARTS], chars=3000, points=False))"
+        if functions.cut.remark()
+        else ""
+    )
     return tuple(hits.values()), more
-
-
-def _add_places(hits: Iterable[dict[str, Any]], summaries: Mapping[str, Summary]) -> None:
-    """Number the hits of one day in order of time, where several have it: of two values the newer one holds."""
-    days: dict[str, dict[tuple[float, str], list[dict[str, Any]]]] = {}
-    for hit in hits:
-        known = summaries[hit["id"]]
-        days.setdefault(hit["at"][:10], {}).setdefault((known.at, known.created_at), []).append(hit)
-    for moments in days.values():
-        if len(moments) > 1:
-            for place, moment in enumerate(sorted(moments), 1):
-                for hit in moments[moment]:
-                    hit["of_day"] = place
 
 
 def _add_headings(store: ChunkStore, hits: dict[str, dict[str, Any]], user: str) -> None:
@@ -384,6 +389,7 @@ def _not_noted(_: str) -> None:
 def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str, Any], ...], int]:
     """The standing wishes of the user in a chat with an assistant that may apply, and the number of the others.
 
+    For a question for one fact to which none applies, the others are not counted.
     They are found by the words that such wishes begin with, so some may be missing; ``instructions`` finds all.
     """
     found: dict[str, Hit] = {}
@@ -406,7 +412,8 @@ def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str
         for wish, hit in first.items()
         if hit.chunk_id in summaries
     )
-    return shown, len(found) - len(shown)
+    told = shown or question_kind(question) not in _FACTS
+    return shown, len(found) - len(shown) if told else 0
 
 
 def _applying(question: str, analyser: Analyser) -> Callable[[str], bool]:

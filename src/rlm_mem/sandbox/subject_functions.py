@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice, zip_longest
+from operator import mul
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
@@ -54,6 +55,9 @@ _NEARLY = 0.05
 """Turns whose weights differ by less than this share of the best one's count as equal: they are spread over time."""
 _NEW = 0.33
 """Turns of which less than this share is new in their conversation follow up on a reply: others come first."""
+_LATER, _SITTING = 0.6, 60
+"""The share of its weight that a turn to an assistant at the end of a day has lost, since later ones go on with what
+earlier ones began; a longer day counts as several of so many turns."""
 _COMPARED_CHARS = 1_500
 """Characters of each line that are compared."""
 _STATEMENTS = 80
@@ -90,19 +94,21 @@ class SubjectFunctions:
         users = frozenset[str]() if who else users_of(self._store)
         onward = Onward(self._lines)
         told = list(self._told(about, day("start", start, today), day("end", end, today, last=True)))
-        lines = [
+        own_lines = (
             line
             for line in told
             if (line.speaker in users if users else who is None or is_speaker(line.speaker, who))
-        ]
+        )
+        lines = list(_beginnings(own_lines) if users else own_lines)
         shortener = Shortener([line.text for line in lines], analyser)
         days = [line.at[:10] for line in lines]
+        early = _early(days) if users else [1.0] * len(days)
         follow_ups = _follow_ups(told, lines, shortener)
         rankings: list[list[int]] = []
         weights = [0.0] * len(lines)
         for one in about or [""]:
             own = [shortener.share(line.text, one) if one else shortener.content(line.text) for line in lines]
-            ranked = sorted(_best_of_each_day(days, own), key=follow_ups.__contains__)
+            ranked = sorted(_best_of_each_day(days, list(map(mul, own, early))), key=follow_ups.__contains__)
             tiers = _named_first(ranked, told, lines, one, shortener)
             rankings.append([place for tier in tiers for place in _by_period(tier, days)])
             weights = list(map(max, weights, own))
@@ -377,6 +383,27 @@ def _follow_ups(told: list[Line], lines: list[Line], shortener: Shortener) -> se
             following.add(place)
         said[talk].update(shortener.terms(line.text))
     return following
+
+
+def _beginnings(lines: Iterable[Line]) -> Iterator[Line]:
+    """The lines without those that go on with a turn cut into several chunks, such as its code, after its beginning."""
+    begun: set[str | None] = set()
+    for line in lines:
+        talk = line.chunk.metadata.conversation_id
+        if line.labelled:
+            begun.add(talk)
+        if line.labelled or talk not in begun:
+            yield line
+
+
+def _early(days: list[str]) -> list[float]:
+    """Factors for the lines by their place in their day, 1 for the first: a day begins with what it is about."""
+    number, before = Counter(days), Counter[str]()
+    factors = []
+    for at in days:
+        factors.append(1 - _LATER * (before[at] % _SITTING) / min(number[at], _SITTING))
+        before[at] += 1
+    return factors
 
 
 def _best_of_each_day(days: list[str], weights: list[float]) -> list[int]:
