@@ -66,28 +66,24 @@ def _folder_of(variable: str, folder: str, file: str) -> Place:
     return place
 
 
+_CLAUDE_EVENTS = {
+    "session-start": "SessionStart",
+    "user-prompt": "UserPromptSubmit",
+    "stop": "Stop",
+    "pre-compact": "PreCompact",
+    "session-end": "SessionEnd",
+}
+
 HOOK_CLIENTS: tuple[HookClient, ...] = (
     HookClient(
         "claude-code",
-        {
-            "session-start": "SessionStart",
-            "user-prompt": "UserPromptSubmit",
-            "stop": "Stop",
-            "pre-compact": "PreCompact",
-            "session-end": "SessionEnd",
-        },
+        _CLAUDE_EVENTS,
         _folder_of("CLAUDE_CONFIG_DIR", ".claude", "settings.json"),
         ".claude/settings.json",
     ),
     HookClient(
         "codex",
-        {
-            "session-start": "SessionStart",
-            "user-prompt": "UserPromptSubmit",
-            "stop": "Stop",
-            "pre-compact": "PreCompact",
-            "session-end": "SessionEnd",
-        },
+        _CLAUDE_EVENTS,
         _folder_of("CODEX_HOME", ".codex", "hooks.json"),
         ".codex/hooks.json",
         most={"session-end": 3},
