@@ -161,7 +161,7 @@ def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
     editor = _yaml(header)
     loaded = _load(editor, header.replace("\r\n", "\n"), where)
     if loaded is None:
-        return render({name: value for name, value in changes.items() if value is not None})
+        return render(changes)
     if not isinstance(loaded, MutableMapping):
         raise InvalidMemory(f"{where}: the front matter is not a table of fields")
     for name, value in changes.items():
