@@ -153,26 +153,6 @@ def make_folder(path: Path) -> None:
         translate(error, str(path))
 
 
-def put(path: StrPath, data: bytes, how: int, mode: int = 0o644) -> None:
-    """Write ``data`` to a file, made together with its folder if missing; not yet synced.
-
-    Args:
-        how: further flags of the file, such as ``os.O_EXCL``.
-    """
-    flags = os.O_WRONLY | os.O_CREAT | how | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        descriptor = os.open(path, flags, mode)
-    except FileNotFoundError:
-        make_folder(Path(path).parent)
-        descriptor = os.open(path, flags, mode)
-    try:
-        view = memoryview(data)
-        while view:
-            view = view[os.write(descriptor, view) :]
-    finally:
-        os.close(descriptor)
-
-
 def write_temp(
     folder: StrPath, name: str, data: bytes, mode: int = 0o644, *, target: StrPath | None = None
 ) -> str:
@@ -182,8 +162,19 @@ def write_temp(
         target: the file that it will be, in messages.
     """
     temp = f"{folder}{os.sep}{name}.{os.getpid()}.{_RUN}{next(_NUMBERS):x}.tmp"
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
     try:
-        put(temp, data, os.O_EXCL, mode)
+        try:
+            descriptor = os.open(temp, flags, mode)
+        except FileNotFoundError:
+            make_folder(Path(folder))
+            descriptor = os.open(temp, flags, mode)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+        finally:
+            os.close(descriptor)
     except OSError as error:
         with contextlib.suppress(OSError):  # where nothing can be written, nothing can be removed either
             remove(temp)

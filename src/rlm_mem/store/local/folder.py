@@ -470,7 +470,7 @@ class LocalBrainFiles:
             transaction.write_file(target, data)
             return True
         try:
-            files.put(target, data, os.O_EXCL)
+            self._add(target, data, os.O_EXCL)
         except FileExistsError:
             return False
         except OSError as error:
@@ -485,9 +485,24 @@ class LocalBrainFiles:
             transaction.append_file(target, data)
             return
         try:
-            files.put(target, data, os.O_APPEND)
+            self._add(target, data, os.O_APPEND)
         except OSError as error:
             files.translate(error, str(target))
+
+    @staticmethod
+    def _add(target: Path, data: bytes, how: int) -> None:
+        flags = os.O_WRONLY | os.O_CREAT | how | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        try:
+            descriptor = os.open(target, flags, 0o644)
+        except FileNotFoundError:
+            files.make_folder(target.parent)
+            descriptor = os.open(target, flags, 0o644)
+        try:
+            view = memoryview(data)
+            while view:
+                view = view[os.write(descriptor, view) :]
+        finally:
+            os.close(descriptor)
 
     def remove(self, name: str) -> bool:
         """Remove a file, and the month's folder of trajectories if it is empty then."""
