@@ -164,30 +164,12 @@ class _Method(Protocol[P, R_co]):
     """A method that type checkers bind to its object."""
 
     @overload
-    def __get__(self, instance: None, owner: type) -> Callable[..., Coroutine[Any, Any, R_co]]: ...
+    def __get__(self, instance: None, owner: type) -> Callable[..., R_co]: ...
     @overload
-    def __get__(self, instance: object, owner: type) -> Callable[P, Coroutine[Any, Any, R_co]]: ...
+    def __get__(self, instance: object, owner: type) -> Callable[P, R_co]: ...
 
 
-class _Listing(Protocol[P, R_co]):
-    """A method that yields items."""
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Callable[..., AsyncIterator[R_co]]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Callable[P, AsyncIterator[R_co]]: ...
-
-
-class _Run(Protocol[P, R]):
-    """A method that starts a run."""
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Callable[..., RunStream[R]]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Callable[P, RunStream[R]]: ...
-
-
-def _threaded(method: Callable[Concatenate[T, P], R]) -> _Method[P, R]:
+def _threaded(method: Callable[Concatenate[T, P], R]) -> _Method[P, Coroutine[Any, Any, R]]:
     """The method, carried out in a worker thread."""
     carried_out = _reporting(method)
 
@@ -195,10 +177,10 @@ def _threaded(method: Callable[Concatenate[T, P], R]) -> _Method[P, R]:
     async def call(self: _OnThreads[T], *args: P.args, **keywords: P.kwargs) -> R:
         return await self._threads.run(carried_out, self._wrapped, *args, **keywords)
 
-    return cast("_Method[P, R]", call)
+    return cast("_Method[P, Coroutine[Any, Any, R]]", call)
 
 
-def _listing(method: Callable[Concatenate[T, P], Iterator[R]]) -> _Listing[P, R]:
+def _listing(method: Callable[Concatenate[T, P], Iterator[R]]) -> _Method[P, AsyncIterator[R]]:
     """The method as an asynchronous iterator; all of its reads happen in one thread."""
 
     @wraps(method)
@@ -212,10 +194,10 @@ def _listing(method: Callable[Concatenate[T, P], Iterator[R]]) -> _Listing[P, R]
         finally:
             await thread.close()
 
-    return cast("_Listing[P, R]", call)
+    return cast("_Method[P, AsyncIterator[R]]", call)
 
 
-def _streamed(method: Callable[Concatenate[T, P], R]) -> _Run[P, R]:
+def _streamed(method: Callable[Concatenate[T, P], R]) -> _Method[P, RunStream[R]]:
     """The method as a stream of its steps."""
 
     @wraps(method)
@@ -233,7 +215,7 @@ def _streamed(method: Callable[Concatenate[T, P], R]) -> _Run[P, R]:
 
         return RunStream(begin)
 
-    return cast("_Run[P, R]", call)
+    return cast("_Method[P, RunStream[R]]", call)
 
 
 class RunStream(Generic[R]):
@@ -381,16 +363,9 @@ class _Opening(Generic[R]):
         await cast("AsyncMemory | AsyncRecallSession", self._opened).close()
 
 
-class _Opens(Protocol[P, R]):
-    """A method that opens something."""
-
-    @overload
-    def __get__(self, instance: None, owner: type) -> Callable[P, _Opening[R]]: ...
-    @overload
-    def __get__(self, instance: object, owner: type) -> Callable[P, _Opening[R]]: ...
-
-
-def _opens_session(method: Callable[Concatenate[Memory, P], RecallSession]) -> _Opens[P, AsyncRecallSession]:
+def _opens_session(
+    method: Callable[Concatenate[Memory, P], RecallSession],
+) -> _Method[P, _Opening[AsyncRecallSession]]:
     @wraps(method)
     def call(self: AsyncMemory, *args: P.args, **keywords: P.kwargs) -> _Opening[AsyncRecallSession]:
         async def begin() -> AsyncRecallSession:
@@ -399,7 +374,7 @@ def _opens_session(method: Callable[Concatenate[Memory, P], RecallSession]) -> _
 
         return _Opening(begin)
 
-    return cast("_Opens[P, AsyncRecallSession]", call)
+    return cast("_Method[P, _Opening[AsyncRecallSession]]", call)
 
 
 def _opens_memory(method: Callable[P, Memory]) -> Callable[P, _Opening[AsyncMemory]]:

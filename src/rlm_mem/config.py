@@ -512,15 +512,7 @@ def _check(value: Any, hint: Any, where: str) -> Any:
         value = float(value)
     if kind is tuple and isinstance(value, list):
         value = tuple(value)
-    if kind is bool:
-        fits = isinstance(value, bool)
-    elif kind in (int, float):
-        fits = isinstance(value, kind) and not isinstance(value, bool)
-    elif kind in (str, dict, tuple):
-        fits = isinstance(value, kind)
-    else:
-        fits = any(isinstance(value, option) for option in get_args(hint))
-    if not fits:
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise InvalidConfig(f"{where} must be of type {getattr(kind, '__name__', kind)}, not {value!r:.60}")
     for bound in bounds:
         if isinstance(bound, _Range) and not bound.low <= value <= bound.high:

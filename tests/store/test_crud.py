@@ -188,6 +188,8 @@ def test_soft_delete_moves_to_the_archive_and_restore_brings_it_back_unchanged(
     )
     assert store.list_chunks(archived=True) == store.list_chunks(archived=True, tags=["a"]) == [chunk.id]
     assert store.list_chunks(archived=True, tags=["b"]) == []
+    assert store.list_chunks(archived=True, tags=["a"], origin=chunk.metadata.origin) == [chunk.id]
+    assert store.list_chunks(archived=True, tags=["a"], origin="web") == []
     assert list(stored(base)) == [f"archive/{chunk.id}.json"]
     assert store.delete_chunk(chunk.id) is False
     restored = store.restore_chunk(chunk.id)

@@ -12,9 +12,8 @@ from pathlib import Path
 import pytest
 
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.circles import find_cycle
 from rlm_mem.store.core.findings import CODES
-from rlm_mem.store.core.integrity import check, repair
+from rlm_mem.store.core.integrity import check, circular_links, repair
 
 pytestmark = pytest.mark.local_only("look at files")
 
@@ -202,11 +201,12 @@ def test_a_sound_store_after_every_kind_of_write_has_no_findings(base: Path) -> 
         assert check(store) == []
 
 
-def test_a_circle_is_found_whatever_its_length_and_chains_are_not_circles() -> None:
-    chain = {str(number): [str(number + 1)] for number in range(5000)}
-    assert find_cycle(chain) is None
-    chain["5000"] = ["2500"]
-    circle = find_cycle(chain)
-    assert circle is not None
-    assert len(circle) == 2501
-    assert find_cycle({"a": ["b", "c"], "b": ["d"], "c": ["d"], "d": []}) is None
+def test_a_circle_is_found_and_neither_a_chain_nor_two_ways_to_one_chunk_are_circles() -> None:
+    chain = [(str(number), str(number + 1)) for number in range(5000)]
+    assert not list(circular_links("follows", chain))
+    (found,) = circular_links("follows", [*chain, ("5000", "4950")])
+    assert (str(found.chunk_id), str(found.target_id)) in {
+        (after, before) for before, after in [*chain, ("5000", "4950")]
+    }
+    assert found.message.count(" → ") == 51
+    assert not list(circular_links("follows", [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]))

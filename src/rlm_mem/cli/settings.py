@@ -11,10 +11,11 @@ from rlm_mem.chunk import check_namespace
 from rlm_mem.cli.call import BrainCall, shown_place
 from rlm_mem.cli.options import argument
 from rlm_mem.cli.terminal import FOLDED, note, print_json, screen, table, text
-from rlm_mem.cli.toml_lines import read_text, toml_with_value
+from rlm_mem.cli.toml_lines import toml_with_value
 from rlm_mem.config import Config, parse_setting
 from rlm_mem.errors import InputError, InvalidConfig, ModelUnavailable, NotFoundError
 from rlm_mem.ingest.chunking import analyse
+from rlm_mem.mcp.clients import read_text
 from rlm_mem.models import get_llm
 from rlm_mem.store.core.files import write_atomic
 from rlm_mem.text.analysis import get_analyser

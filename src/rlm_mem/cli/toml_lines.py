@@ -5,27 +5,11 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from pathlib import Path
 from typing import Any
 
-from rlm_mem.errors import InvalidConfig, StorageError
+from rlm_mem.errors import InvalidConfig
 
 _HEADER = re.compile(r"\s*\[")
-
-
-def read_text(path: Path) -> str:
-    """The content of a file; empty when there is none.
-
-    Raises:
-        StorageError: it cannot be read as text.
-    """
-    try:
-        with path.open(encoding="utf-8", newline="") as file:
-            return file.read()
-    except FileNotFoundError:
-        return ""
-    except (OSError, UnicodeDecodeError) as error:
-        raise StorageError(f"{path} cannot be read: {error}") from None
 
 
 def toml_with_value(text: str, section: str, name: str, value: Any, *, where: str) -> str:

@@ -242,17 +242,23 @@ class Changes:
             else:
                 chunk_id = places.mirror_id(self._store.namespace, edit.file, edit.block)
                 if chunk_id not in kept:
-                    self._mirror.retire(chunk_id)
+                    self._store.delete_chunk(chunk_id)
         for chunk_id, by in change.superseded.items():
-            self._mirror.supersede(chunk_id, by, change.at)
+            # A memory that was merged into another: search ranks its mirror below its successor.
+            self._mark(chunk_id, {"superseded_by": by, "valid_to": change.at})
         for chunk_id in change.retired:
-            self._mirror.retire(chunk_id)
+            self._store.delete_chunk(chunk_id)
         for chunk_id, fields in change.marks.items():
-            self._mirror.mark(chunk_id, fields)
+            self._mark(chunk_id, fields)
         for chunk_id in change.archived:
             self._store.delete_chunk(chunk_id)
         for chunk_id in change.restored:
             self._store.restore_chunk(chunk_id)
+
+    def _mark(self, chunk_id: str, fields: dict[str, Any]) -> None:
+        """Set fields of a chunk's metadata (None removes one)."""
+        if self._store.exists(chunk_id):
+            self._store.update_chunk(chunk_id, metadata=fields)
 
     # --- the journal -------------------------------------------------------------------------------------------------
 

@@ -32,7 +32,7 @@ from rlm_mem.continuum.rules import (
     unmet,
 )
 from rlm_mem.continuum.runs import ExecutionRecord, read_run, write_run
-from rlm_mem.continuum.schema import FIELD_ORDER, TIERS, stamp, tier_fields
+from rlm_mem.continuum.schema import TIERS, stamp, tier_fields
 from rlm_mem.continuum.traces import chunk_meta, goal_signature
 from rlm_mem.errors import InvalidMemory, ModelError
 from rlm_mem.results import Progress
@@ -185,9 +185,7 @@ class MemoryConsolidationAgent:
             version += 1
         body = self._with_generalisation(write_run(run), [log.key for log in logs], report)
         fields["version"] = version
-        return places.trace_file(name, version), new_text(
-            {key: fields[key] for key in (*FIELD_ORDER, *fields) if fields.get(key) is not None}, body
-        )
+        return places.trace_file(name, version), new_text(fields, body)
 
     def _extended(self, trace: TieredMemory, logs: Sequence[TieredMemory], now: str) -> Edit:
         """The edit that adds the uses of further logs to a trace; its steps stay as they are."""
@@ -255,8 +253,8 @@ class MemoryConsolidationAgent:
         file = places.MEMORY_LOG if cross_project else places.LEARNINGS
         block = self._continuum.traces.free_block(file, places.slug(title))
         key = f"{file}#{block}"
-        fields = {name: value for name, value in fields.items() if value not in (None, [], {})}
-        fields |= {
+        fields = {
+            **fields,
             "id": block,
             "learning_source": "consolidation",
             "cross_project_validated": cross_project,
@@ -265,12 +263,11 @@ class MemoryConsolidationAgent:
         }
         component = self._continuum.traces.free_block(places.LIBRARY, block)
         shown: dict[str, Any] = {
-            name: fields[name]
+            name: fields.get(name)
             for name in (
                 "memory_frequency", "volatility", "update_trigger", "retention_policy", "confidence_score",
                 "created_at", "goal_signature", "task_type", "learning_source", "cross_project_validated",
             )
-            if name in fields
         }  # fmt: skip
         card = f"# {title}\n\nReusable component; the whole of it, and its record, is {key}.\n\n"
         namespace = self._continuum.store.namespace

@@ -87,7 +87,7 @@ class InvalidEntry:
 
 
 def new_text(fields: dict[str, Any], body: str) -> str:
-    """The text of a new memory."""
+    """The text of a new memory; empty fields are left out."""
     return f"---\n{render(fields, FIELD_ORDER)}---\n{guarded(body)}"
 
 

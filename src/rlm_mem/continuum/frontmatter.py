@@ -25,11 +25,6 @@ _FENCE = re.compile(r"---[ \t]*\r?\n?\Z")
 _OPENS = re.compile(
     r"(?:memory_frequency|volatility|update_trigger|retention_policy|confidence_score)[ \t]*:"
 )
-_LINE = re.compile(r"([A-Za-z_]\w*):(?: ++(.*))?\Z")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d+)?\Z")
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*\Z")
-_CONSTANTS = {"true": True, "false": False, "null": None, "True": True, "False": False}
-_NOT_WORDS = {"true", "false", "null", "yes", "no", "on", "off", "y", "n"}
 
 
 @dataclass(frozen=True)
@@ -94,7 +89,7 @@ def parse_yaml(header: str, where: str) -> dict[str, Any]:
     """The fields of front matter as plain data; raises InvalidMemory naming the file."""
     if len(header) > _MAX_CHARS:
         raise InvalidMemory(f"{where}: the front matter is longer than {_MAX_CHARS:,} characters")
-    quick = _quick(header)
+    quick = yaml.quick_fields(header)
     if quick is not None:
         return quick
     loaded = _load(_yaml(header), header, where)
@@ -102,33 +97,6 @@ def parse_yaml(header: str, where: str) -> dict[str, Any]:
         return yaml.plain_fields(loaded, _MAX_NODES)
     except yaml.BadYaml as error:
         raise InvalidMemory(f"{where}: the front matter {error}") from None
-
-
-def _quick(header: str) -> dict[str, Any] | None:
-    """Read the simple lines that this package writes; None if a line has another form and needs the YAML library.
-
-    The YAML library needs milliseconds where this needs microseconds, and thousands of memories are read at once.
-    """
-    found: dict[str, Any] = {}
-    for line in header.splitlines():
-        match = _LINE.match(line)
-        if match is None or match[1] in found:
-            return None
-        value = (match[2] or "").strip()
-        if value[:1] in ('"', "[", "{"):
-            try:
-                found[match[1]] = json.loads(value)
-            except (ValueError, RecursionError):
-                return None
-        elif _NUMBER.match(value):
-            found[match[1]] = float(value) if "." in value else int(value)
-        elif value in _CONSTANTS:
-            found[match[1]] = _CONSTANTS[value]
-        elif _WORD.match(value) and value.lower() not in _NOT_WORDS:
-            found[match[1]] = value
-        else:
-            return None
-    return found
 
 
 def _yaml(header: str) -> YAML:
@@ -168,7 +136,7 @@ def _scalar(value: Any) -> str:
     if isinstance(value, float):
         digits = f"{value:.6f}".rstrip("0")
         return digits + "0" if digits.endswith(".") else digits
-    if isinstance(value, str) and _WORD.match(value) and value.lower() not in _NOT_WORDS:
+    if isinstance(value, str) and yaml.PLAIN_WORD.match(value):
         return value
     # JSON is YAML, but characters that YAML reads as line breaks need an escape.
     text = json.dumps(value, ensure_ascii=False)
@@ -193,7 +161,7 @@ def edited(header: str, changes: Mapping[str, Any], where: str) -> str:
     editor = _yaml(header)
     loaded = _load(editor, header.replace("\r\n", "\n"), where)
     if loaded is None:
-        return render({name: value for name, value in changes.items() if value is not None})
+        return render(changes)
     if not isinstance(loaded, MutableMapping):
         raise InvalidMemory(f"{where}: the front matter is not a table of fields")
     for name, value in changes.items():
@@ -225,6 +193,6 @@ def _flow(value: Any, *, top: bool = False) -> Any:
         sequence = CommentedSeq([_flow(item) for item in value])
         sequence.fa.set_flow_style()
         return sequence
-    if isinstance(value, str) and not (top and _WORD.match(value) and value.lower() not in _NOT_WORDS):
+    if isinstance(value, str) and not (top and yaml.PLAIN_WORD.match(value)):
         return DoubleQuotedScalarString(value)
     return round(value, 6) if isinstance(value, float) else value

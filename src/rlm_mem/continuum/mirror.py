@@ -114,20 +114,6 @@ class Mirror:
             chunk_id=entry.chunk_id,
         )
 
-    def supersede(self, chunk_id: str, by: str, at: str) -> None:
-        """Mark the mirror of a memory that was merged into another: search ranks it below its successor."""
-        if self._store.exists(chunk_id):
-            self._store.update_chunk(chunk_id, metadata={"superseded_by": by, "valid_to": at})
-
-    def retire(self, chunk_id: str) -> None:
-        """Archive the mirror of an archived memory."""
-        self._store.delete_chunk(chunk_id)
-
-    def mark(self, chunk_id: str, fields: dict[str, Any]) -> None:
-        """Set fields of a plain chunk's metadata (None removes one)."""
-        if self._store.exists(chunk_id):
-            self._store.update_chunk(chunk_id, metadata=fields)
-
     def ids(self) -> list[str]:
         """Ids of all active mirrors, from the index alone."""
         tags = [f"{TIER_TAG}{name}" for name in TIERS]

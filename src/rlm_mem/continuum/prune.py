@@ -112,7 +112,7 @@ class Pruner:
             "demoted_from": entry.file,
         }
         file = self._continuum.traces.free_interaction(clock)
-        text = new_text({name: value for name, value in fields.items() if value is not None}, entry.body)
+        text = new_text(fields, entry.body)
         return self._changes.draft(
             "demote", entry.key, reason, [self._changes.added(file, text), self._changes.removed(entry)],
             tier_from="mid", tier_to="high", keep=True, details={"to": file},

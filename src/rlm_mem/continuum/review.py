@@ -582,7 +582,7 @@ class ReviewQueue:
             places.LIBRARY, entry.block or "core"
         )
         text = new_text(
-            {**{key: value for key, value in fields.items() if value is not None}, "id": name},
+            {**fields, "id": name},
             entry.body.rstrip("\n") + "\n\n",
         )
         edit = (
@@ -603,7 +603,7 @@ class ReviewQueue:
         number = 2
         while self._files.exists(file):
             file, number = places.pattern_file(f"{name}_{number}"), number + 1
-        text = new_text({key: value for key, value in fields.items() if value is not None}, entry.body)
+        text = new_text(fields, entry.body)
         edits = [self._changes.added(file, text), self._changes.removed(entry)]
         component = self.component(entry.key)
         if component is not None:

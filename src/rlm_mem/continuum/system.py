@@ -236,7 +236,7 @@ class Continuum:
                 del known[file]
             for chunk_id in self._orphans(known):
                 if self.mirror.file_of(chunk_id) not in broken:
-                    self.mirror.retire(chunk_id)
+                    self.store.delete_chunk(chunk_id)
         self.files.stored.write(_SYNC_STATE, msgspec.json.encode(known), durable=False)
         return len(changed) + len(gone)
 

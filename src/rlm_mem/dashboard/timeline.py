@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from rlm_mem.chunk.types import amount
 from rlm_mem.dashboard.charts import Bar, bars
 from rlm_mem.dashboard.memories import Row, rows_of
-from rlm_mem.dashboard.words import address, day, some
+from rlm_mem.dashboard.words import address, day
 from rlm_mem.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,8 +80,9 @@ def density(memory: Memory) -> Markup:
     values = []
     for label, begin, end in spans:
         number = len(memory.list_chunks(start_date=begin.isoformat(), end_date=end.isoformat()))
-        amount = some(number, "memory", "memories")
-        values.append(Bar(label, number, amount, address("/timeline", since=begin, until=end)))
+        values.append(
+            Bar(label, number, amount(number, "memory"), address("/timeline", since=begin, until=end))
+        )
     return bars(values, title=f"Memories from {first} to {last}")
 
 

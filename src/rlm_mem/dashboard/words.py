@@ -14,6 +14,7 @@ from urllib.parse import quote, urlencode
 from markupsafe import Markup, escape
 
 from rlm_mem.chunk import LINK_TYPES
+from rlm_mem.chunk.types import amount
 from rlm_mem.text.analysis import get_analyser
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")
@@ -60,11 +61,6 @@ def when(value: object, precision: str = "minute") -> Markup:
 def count(value: object) -> str:
     """`12,345`; a dash for other values."""
     return f"{value:,}" if isinstance(value, int | float) else "–"
-
-
-def some(value: int, one: str, many: str = "") -> str:
-    """`1 memory`, `1,204 memories`."""
-    return f"{value:,} {one if value == 1 else many or one + 's'}"
 
 
 def money(value: Decimal | float | None) -> str:
@@ -167,7 +163,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "when": when,
     "title": title,
     "count": count,
-    "some": some,
+    "some": amount,
     "money": money,
     "seconds": seconds,
     "share": share,

@@ -25,7 +25,7 @@ from rlm_mem.operations.changes import kept_alive
 from rlm_mem.operations.fitting import fitted
 from rlm_mem.operations.moving import MOST_UPLOAD_BYTES, ExportQuery, Imported, ImportQuery, import_file
 from rlm_mem.operations.operation import EVENT_STREAM
-from rlm_mem.operations.problems import Problem, Refused
+from rlm_mem.operations.problems import Refused
 from rlm_mem.operations.shapes import answer_of
 
 if TYPE_CHECKING:
@@ -141,7 +141,8 @@ async def _ask(exchange: Exchange, operation: RunKind) -> Response:
     if not await finished(run, exchange.request):
         raise ClientDisconnect
     if run.result is None:
-        raise Refused(Problem(**{**(run.error or {}), "errors": []}))
+        assert run.error is not None, "it has ended"
+        raise Refused(run.error)
     return _json(fitted(answer_of(run.result), given.max_tokens))
 
 

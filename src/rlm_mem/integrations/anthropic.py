@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
 
 from anthropic.lib.tools import BetaAbstractMemoryTool, BetaAsyncAbstractMemoryTool, ToolError
 from anthropic.types import beta
@@ -19,6 +21,8 @@ Rename = beta.BetaMemoryTool20250818RenameCommand
 StrReplace = beta.BetaMemoryTool20250818StrReplaceCommand
 View = beta.BetaMemoryTool20250818ViewCommand
 
+P = ParamSpec("P")
+
 _ROOT = "/memories"
 _MOST_LINES = 999_999
 _LEVELS = 2
@@ -27,14 +31,46 @@ _AROUND = 2
 """Lines that are shown around a change."""
 
 
-class _Files:
-    """The commands: text files are records, folders are their paths. A folder exists while it contains a file."""
+def _in_transaction(
+    command: Callable[Concatenate[MemoryTool, P], str],
+) -> Callable[Concatenate[MemoryTool, P], str]:
+    """Run a command in a transaction; errors become text for the model."""
+
+    @wraps(command)
+    def run(self: MemoryTool, /, *args: P.args, **keywords: P.kwargs) -> str:
+        try:
+            with self._memory.batch():
+                return command(self, *args, **keywords)
+        except RlmMemError as error:
+            raise ToolError(str(error)) from error
+
+    return run
+
+
+class MemoryTool(BetaAbstractMemoryTool):
+    """Claude's memory tool over a brain: its files are memories that search and recall find, too.
+
+    Example::
+
+        with Memory.open("brain") as memory:
+            runner = client.beta.messages.tool_runner(model=…, messages=…, tools=[MemoryTool(memory)])
+
+    Text files are records, folders are their paths; a folder exists while it contains a file. No command touches the
+    file system. Each runs in a transaction; a file's former texts stay in its history until it is deleted. Keys and
+    passwords are redacted as in any memory, unless ``secrets.action`` is ``keep``.
+
+    Args:
+        memory: an open memory, which the caller closes.
+    """
 
     def __init__(self, memory: Memory) -> None:
+        super().__init__()
         self._memory = memory
         self._records = Records(memory, "anthropic")
 
+    @_in_transaction
     def view(self, command: View) -> str:
+        """A file with numbered lines, or the listing of a folder."""
         path = _path(command.path)
         file = self._file(path)
         if file is None:
@@ -71,7 +107,9 @@ class _Files:
         header = f"Here're the files and directories up to 2 levels deep in {shown}, excluding hidden items:"
         return "\n".join([header, *lines])
 
+    @_in_transaction
     def create(self, command: Create) -> str:
+        """Write a new file."""
         path = _path(command.path)
         if self._taken(path):
             raise ToolError(f"File {command.path} already exists")
@@ -79,7 +117,9 @@ class _Files:
         self._write(path, command.file_text)
         return f"File created successfully at: {command.path}"
 
+    @_in_transaction
     def str_replace(self, command: StrReplace) -> str:
+        """Replace a text that occurs once in a file."""
         path, text = self._existing(command.path)
         old, new = command.old_str, command.new_str or ""
         count = text.count(old) if old else 0
@@ -103,7 +143,9 @@ class _Files:
         shown = _numbered(lines, max(1, changed - _AROUND), min(len(lines), changed + _AROUND))
         return f"The memory file has been edited. Here is the snippet showing the change (with line numbers):\n{shown}"
 
+    @_in_transaction
     def insert(self, command: Insert) -> str:
+        """Insert text after a line."""
         path, text = self._existing(command.path)
         lines = text.split("\n")
         if lines[-1] == "":
@@ -117,7 +159,9 @@ class _Files:
         self._write(path, "\n".join(lines) + "\n")
         return f"The file {command.path} has been edited."
 
+    @_in_transaction
     def delete(self, command: Delete) -> str:
+        """Delete a file, or a folder with its contents."""
         path = _path(command.path)
         if not path:
             raise ToolError("Cannot delete the /memories directory itself")
@@ -128,7 +172,9 @@ class _Files:
             self._records.delete(file.path, file.name)
         return f"Successfully deleted {command.path}"
 
+    @_in_transaction
     def rename(self, command: Rename) -> str:
+        """Rename or move a file or a folder."""
         old, new = _path(command.old_path), _path(command.new_path)
         if not old:
             raise ToolError("Cannot rename the /memories directory itself")
@@ -145,18 +191,12 @@ class _Files:
             self._write((*new, *(*file.path, file.name)[len(old) :]), _text(file))
         return f"Successfully renamed {command.old_path} to {command.new_path}"
 
-    def clear(self) -> str:
+    @_in_transaction
+    def clear_all_memory(self) -> str:
+        """Delete every file of the tool; other memories stay."""
         for file in list(self._records.below(())):
             self._records.delete(file.path, file.name)
         return "All memory cleared"
-
-    def carry_out(self, act: Callable[[], str]) -> str:
-        """Run one command in a transaction; errors become text for the model."""
-        try:
-            with self._memory.batch():
-                return act()
-        except RlmMemError as error:
-            raise ToolError(str(error)) from error
 
     def _file(self, path: tuple[str, ...]) -> Record | None:
         return self._records.get(path[:-1], path[-1]) if path else None
@@ -212,54 +252,6 @@ def _size(count: int) -> str:
     return f"{size:.0f}{unit}" if size == int(size) else f"{size:.1f}{unit}"
 
 
-class MemoryTool(BetaAbstractMemoryTool):
-    """Claude's memory tool over a brain: its files are memories that search and recall find, too.
-
-    Example::
-
-        with Memory.open("brain") as memory:
-            runner = client.beta.messages.tool_runner(model=…, messages=…, tools=[MemoryTool(memory)])
-
-    No command touches the file system. Each runs in a transaction; a file's former texts stay in its history until
-    it is deleted. Keys and passwords are redacted as in any memory, unless ``secrets.action`` is ``keep``.
-
-    Args:
-        memory: an open memory, which the caller closes.
-    """
-
-    def __init__(self, memory: Memory) -> None:
-        super().__init__()
-        self._files = _Files(memory)
-
-    def view(self, command: View) -> str:
-        """A file with numbered lines, or the listing of a folder."""
-        return self._files.carry_out(lambda: self._files.view(command))
-
-    def create(self, command: Create) -> str:
-        """Write a new file."""
-        return self._files.carry_out(lambda: self._files.create(command))
-
-    def str_replace(self, command: StrReplace) -> str:
-        """Replace a text that occurs once in a file."""
-        return self._files.carry_out(lambda: self._files.str_replace(command))
-
-    def insert(self, command: Insert) -> str:
-        """Insert text after a line."""
-        return self._files.carry_out(lambda: self._files.insert(command))
-
-    def delete(self, command: Delete) -> str:
-        """Delete a file, or a folder with its contents."""
-        return self._files.carry_out(lambda: self._files.delete(command))
-
-    def rename(self, command: Rename) -> str:
-        """Rename or move a file or a folder."""
-        return self._files.carry_out(lambda: self._files.rename(command))
-
-    def clear_all_memory(self) -> str:
-        """Delete every file of the tool; other memories stay."""
-        return self._files.carry_out(self._files.clear)
-
-
 class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     """The same for ``AsyncAnthropic``; commands run in worker threads.
 
@@ -270,35 +262,32 @@ class AsyncMemoryTool(BetaAsyncAbstractMemoryTool):
     def __init__(self, memory: AsyncMemory) -> None:
         super().__init__()
         self._memory = memory
-        self._files = _Files(memory.memory)
-
-    async def _carry_out(self, act: Callable[[], str]) -> str:
-        return await self._memory.run(lambda _: self._files.carry_out(act))
+        self._tool = MemoryTool(memory.memory)
 
     async def view(self, command: View) -> str:
         """A file with numbered lines, or the listing of a folder."""
-        return await self._carry_out(lambda: self._files.view(command))
+        return await self._memory.run(lambda _: self._tool.view(command))
 
     async def create(self, command: Create) -> str:
         """Write a new file."""
-        return await self._carry_out(lambda: self._files.create(command))
+        return await self._memory.run(lambda _: self._tool.create(command))
 
     async def str_replace(self, command: StrReplace) -> str:
         """Replace a text that occurs once in a file."""
-        return await self._carry_out(lambda: self._files.str_replace(command))
+        return await self._memory.run(lambda _: self._tool.str_replace(command))
 
     async def insert(self, command: Insert) -> str:
         """Insert text after a line."""
-        return await self._carry_out(lambda: self._files.insert(command))
+        return await self._memory.run(lambda _: self._tool.insert(command))
 
     async def delete(self, command: Delete) -> str:
         """Delete a file, or a folder with its contents."""
-        return await self._carry_out(lambda: self._files.delete(command))
+        return await self._memory.run(lambda _: self._tool.delete(command))
 
     async def rename(self, command: Rename) -> str:
         """Rename or move a file or a folder."""
-        return await self._carry_out(lambda: self._files.rename(command))
+        return await self._memory.run(lambda _: self._tool.rename(command))
 
     async def clear_all_memory(self) -> str:
         """Delete every file of the tool; other memories stay."""
-        return await self._carry_out(self._files.clear)
+        return await self._memory.run(lambda _: self._tool.clear_all_memory())

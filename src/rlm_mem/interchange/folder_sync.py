@@ -579,14 +579,8 @@ class FolderSync:
             tags=text.tags,
             title=text.title,
         )
-        counts = (
-            "chunks_created",
-            "chunks_updated",
-            "chunks_superseded",
-            "chunks_archived",
-            "chunks_restored",
-        )
-        return made, any(before[name] != getattr(self.report, name) for name in counts)
+        counted = (name for name in before if name.startswith("chunks_"))
+        return made, any(before[name] != getattr(self.report, name) for name in counted)
 
     def _update_place(self, chunk: Chunk, text: DocumentText, number: int, former: FileEntry | None) -> None:
         """Update the place of a chunk whose text is unchanged."""

@@ -13,8 +13,6 @@ from rlm_mem.text import yaml
 _MAX_CHARS = 4_000_000
 _MAX_NODES = 200_000
 
-_FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: (.*))?\Z", re.DOTALL)
-_LIST_ITEM = re.compile(r"  - (.*)\Z", re.DOTALL)
 # Words that every YAML reader parses as text.
 _PLAIN = re.compile(
     r"(?!(?:true|false|null|yes|no|on|off|y|n)\Z)[A-Za-z][A-Za-z0-9_-]*(?:/[A-Za-z0-9_-]+)*\Z", re.IGNORECASE
@@ -71,7 +69,7 @@ def read_frontmatter(header: str) -> dict[str, Any]:
     """The fields as plain data (times as ISO text); raises InvalidChunk with the reason and line."""
     if len(header) > _MAX_CHARS:
         raise InvalidChunk(f"the front matter is longer than {_MAX_CHARS:,} characters")
-    quick = _quick(header)
+    quick = yaml.quick_fields(header)
     if quick is not None:
         return quick
     try:
@@ -79,47 +77,3 @@ def read_frontmatter(header: str) -> dict[str, Any]:
         return {} if loaded is None else yaml.plain_fields(loaded, _MAX_NODES)
     except yaml.BadYaml as error:
         raise InvalidChunk(f"the frontmatter {error}") from None
-
-
-def _quick(header: str) -> dict[str, Any] | None:
-    """Read the lines that this package writes; None if a line has another form.
-
-    The YAML library needs milliseconds where this needs microseconds, and stores have many thousand files.
-    """
-    found: dict[str, Any] = {}
-    into: list[Any] | None = None
-    for line in header.split("\n"):
-        if not line:
-            continue
-        item = _LIST_ITEM.match(line)
-        try:
-            if item and into is not None:
-                into.append(_quick_value(item[1]))
-                continue
-            named = _FIELD.match(line)
-            if named is None or named[1] in found:
-                return None
-            if named[2] is None:
-                into = found[named[1]] = []
-            else:
-                into = None
-                found[named[1]] = _quick_value(named[2])
-        except (ValueError, RecursionError):
-            return None
-    return (
-        None if any(value == [] and f"{name}: []" not in header for name, value in found.items()) else found
-    )
-
-
-def _quick_value(text: str) -> Any:
-    if _PLAIN.match(text):
-        return text
-    if text[:1] == "[" and text[-1:] == "]" and '"' not in text and "{" not in text:
-        words = text[1:-1].split(", ") if len(text) > 2 else []
-        if all(_PLAIN.match(word) for word in words):
-            return words
-    return json.loads(text, parse_constant=_refuse)
-
-
-def _refuse(name: str) -> Any:
-    raise ValueError(name)

@@ -325,14 +325,12 @@ def limits_of(memory: Memory, wanted: Budgets) -> Limits | None:
 def run_out(run: LiveRun) -> RunOut:
     """A run as a response."""
     answer = None if run.result is None else answer_of(run.result)
-    problem = None if run.error is None else Problem(**{**run.error, "errors": []})
     return shaped(
         RunOut,
         run,
         turns=sum(one.kind == "step" for one in list(run.events)),
         result=answer if isinstance(answer, RecallAnswer) else None,
         conclusion=answer if isinstance(answer, Conclusion) else None,
-        error=problem,
     )
 
 

@@ -18,7 +18,7 @@ import msgspec
 
 from rlm_mem.errors import ConflictError, NotFoundError, RlmMemError, SessionCancelled
 from rlm_mem.operations.context import CallCancelled, OpenMemory, storable
-from rlm_mem.operations.problems import problem_of
+from rlm_mem.operations.problems import Problem, problem_of
 from rlm_mem.sandbox.engine import Stop, stopped_by
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class LiveRun:
         self.events: list[RunEvent] = []
         self.result: RecallResult | ReasoningResult | None = None
         self.failure: BaseException | None = None
-        self.error: dict[str, Any] | None = None
+        self.error: Problem | None = None
         self._guard = threading.Lock()
         self._given_up = Stop()
         self._ended = threading.Event()
@@ -203,8 +203,8 @@ class LiveRun:
         if failure is None and self.result is not None:
             self._add("result", msgspec.to_builtins(answer_of(self.result)), last=True)
         else:
-            self.error = msgspec.to_builtins(problem_of(failure or RuntimeError("ended without a result")))
-            self._add("error", self.error, last=True)
+            self.error = problem_of(failure or RuntimeError("ended without a result"))
+            self._add("error", msgspec.to_builtins(self.error), last=True)
 
 
 class RunRegistry:

@@ -136,9 +136,7 @@ def verify(
     try:
         notes = Bundle.from_bytes(bundle) if isinstance(bundle, bytes) else bundle
         if notes is not None:
-            check_kind(notes, Bundle, "bundle")
-        if notes is not None:
-            checks += _bundle(found, notes)
+            checks += _bundle(found, check_kind(notes, Bundle, "bundle"))
     except Altered as error:
         return _verdict([*checks, PartCheck("bundle", "altered", str(error))], found, signer)
     chunks = [] if store is None else _chunks(found, store)

@@ -198,10 +198,6 @@ class Rewriter(ast.NodeTransformer):
         tail = result if isinstance(result, list) else [] if result is None else [result]
         return [*mine, *tail]
 
-    def visit_While(self, node: ast.While) -> ast.AST:
-        # The condition is evaluated in each iteration; it may call a function hoisted before the loop.
-        return self.generic_visit(node)
-
     def visit_Import(self, node: ast.Import) -> ast.AST | list[ast.stmt]:
         return self._imports(node, rewrite_import(node))
 
@@ -277,15 +273,15 @@ class Rewriter(ast.NodeTransformer):
                     self._use("namedtuple")
                 return replaced
             node = replaced
-        self._nested += 1
-        self.generic_visit(node)
-        self._nested -= 1
-        return node
+        return self._inner(node)
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         if yields(node):
             self.changed = True
             make_eager(node)
+        return self._function(node)
+
+    def _function(self, node: ast.AST) -> ast.AST:
         outer, self._nested = self._nested, 0
         self._functions += 1
         self.generic_visit(node)
@@ -293,13 +289,7 @@ class Rewriter(ast.NodeTransformer):
         self._nested = outer
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        outer, self._nested = self._nested, 0
-        self._functions += 1
-        self.generic_visit(node)
-        self._functions -= 1
-        self._nested = outer
-        return node
+    visit_AsyncFunctionDef = _function
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
         self.generic_visit(node)
@@ -329,26 +319,13 @@ class Rewriter(ast.NodeTransformer):
 
     # Expressions.
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return self._inner(node)
-
-    def visit_ListComp(self, node: ast.ListComp) -> ast.AST:
-        return self._inner(node)
-
-    def visit_SetComp(self, node: ast.SetComp) -> ast.AST:
-        return self._inner(node)
-
-    def visit_DictComp(self, node: ast.DictComp) -> ast.AST:
-        return self._inner(node)
-
-    def visit_GeneratorExp(self, node: ast.GeneratorExp) -> ast.AST:
-        return self._inner(node)
-
     def _inner(self, node: ast.AST) -> ast.AST:
         self._nested += 1
         self.generic_visit(node)
         self._nested -= 1
         return node
+
+    visit_Lambda = visit_ListComp = visit_SetComp = visit_DictComp = visit_GeneratorExp = _inner
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
         self.generic_visit(node)

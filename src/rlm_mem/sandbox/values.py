@@ -108,10 +108,7 @@ class _Copier:
             if value.bit_length() > self._bounds.digits * 3.33:
                 raise TooLarge(f"the number has more than {self._bounds.digits:,} digits")
             return value
-        if kind is str:
-            self._charge(len(value))
-            return value
-        if kind is Described:
+        if kind is str or kind is Described:
             self._charge(len(value))
             return value
         if kind is bytes or kind is bytearray:
@@ -123,7 +120,7 @@ class _Copier:
 
     def _container(self, value: Any, kind: type, depth: int) -> Any:
         copy = self.copy
-        if kind is list:
+        if isinstance(value, list):
             self._room(len(value))
             return [copy(item, depth) for item in value]
         if isinstance(value, tuple):
@@ -141,9 +138,6 @@ class _Copier:
         if kind is set or kind is frozenset:
             self._room(len(value))
             return {self._keys.admit(copy(item, depth)) for item in value}
-        if isinstance(value, list):
-            self._room(len(value))
-            return [copy(item, depth) for item in value]
         if isinstance(value, Decimal):
             self._charge(len(value.as_tuple().digits))
             return value
@@ -205,13 +199,11 @@ def _preview(value: Any, room: int, depth: int, parts: list[str]) -> int:
         return put(repr(value if len(value) <= room + 1 else value[: room + 1]))
     if isinstance(value, bytes | bytearray):
         return put(repr(bytes(value[: room + 1])))
-    if isinstance(value, bool) or value is None:
+    if isinstance(value, bool | float) or value is None:
         return put(repr(value))
     if isinstance(value, int):
         if value.bit_length() > 3_000:
             return put(f"<int of about {int(value.bit_length() * math.log10(2)):,} digits>")
-        return put(repr(value))
-    if isinstance(value, float):
         return put(repr(value))
     if depth > 6:
         return put("…")

@@ -66,23 +66,31 @@ class KeyLimit:
         Raises:
             ValueError: it cannot be a key, or too many keys of this value are neither text nor small integers.
         """
+        if not self.fits(key):
+            raise self._error("keys and members of sets are text, numbers, dates, or short tuples of those")
+        return key
+
+    def fits(self, key: Any) -> bool:
+        """Whether it can be a key; counted if it is neither text nor a small integer.
+
+        Raises:
+            ValueError: there are too many such keys.
+        """
         kind = type(key)
         if kind is str or kind is bytes or key is None or kind is bool:
-            return key
+            return True
         if kind is int and -self.SMALL < key < self.SMALL:
-            return key
-        parts = key if kind is tuple else (key,)
-        if len(parts) > self.MAX_TUPLE_PARTS or not all(
-            part is None or type(part) in _SCALARS for part in parts
-        ):
-            raise self._error("keys and members of sets are text, numbers, dates, or short tuples of those")
+            return True
         self._left -= 1
         if self._left < 0:
             raise self._error(
                 f"the value has more than {self.MAX_OTHER_KEYS:,} keys or members that are neither text nor small "
                 "integers; use text keys, or pass on a list"
             )
-        return key
+        parts = key if kind is tuple else (key,)
+        return len(parts) <= self.MAX_TUPLE_PARTS and all(
+            part is None or type(part) in _SCALARS for part in parts
+        )
 
 
 def frame_header(kind: int, request: int, length: int) -> bytes:
@@ -108,28 +116,14 @@ class _Writer:
         self.nodes = max_nodes
         self.bytes = max_bytes
         self.strict = strict
-        self.other_keys = KeyLimit.MAX_OTHER_KEYS
+        self.keys = KeyLimit()
 
     def key(self, key: Any, depth: int) -> None:
         """Write a key or member in a form that the reader admits."""
-        if type(key) is int:
-            odd = not -KeyLimit.SMALL < key < KeyLimit.SMALL
-        else:
-            odd = not (key is None or isinstance(key, str | bytes | bool))
-        if odd:
-            self.other_keys -= 1
-            if self.other_keys < 0:
-                raise Malformed(
-                    f"the value has more than {KeyLimit.MAX_OTHER_KEYS:,} keys or members that are neither text nor "
-                    "small integers; use text keys, or pass on a list"
-                )
-            parts = key if type(key) is tuple else (key,)
-            if len(parts) > KeyLimit.MAX_TUPLE_PARTS or not all(
-                part is None or type(part) in _SCALARS for part in parts
-            ):
-                if self.strict:
-                    raise Malformed("no plain data")
-                key = _shown(key, 200)
+        if not isinstance(key, str | bytes) and not self.keys.fits(key):
+            if self.strict:
+                raise Malformed("no plain data")
+            key = _shown(key, 200)
         self.value(key, depth)
 
     def put(self, tag: bytes, data: bytes) -> None:

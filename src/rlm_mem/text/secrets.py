@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, get_args
@@ -200,10 +201,7 @@ class Screened(Struct, frozen=True):
 
     def counts(self) -> dict[str, int]:
         """How many secrets each rule found."""
-        counted: dict[str, int] = {}
-        for one in self.found:
-            counted[one.rule] = counted.get(one.rule, 0) + 1
-        return counted
+        return dict(Counter(one.rule for one in self.found))
 
     def report(self) -> SecretsFound:
         """The summary for the caller."""

@@ -64,29 +64,3 @@ def _shown(closed_at: str, came_from: Mapping[str, str]) -> str:
     if len(trail) > _SHOWN:
         trail[_SHOWN // 2 : -_SHOWN // 2] = [f"{len(trail) - _SHOWN} more"]
     return " → ".join(trail)
-
-
-def find_cycle(graph: dict[str, list[str]]) -> list[str] | None:
-    """One circle of a directed graph, or None; linear in nodes and edges, no recursion."""
-    done: set[str] = set()
-    for start in graph:
-        if start in done:
-            continue
-        trail: list[str] = [start]
-        on_trail = {start}
-        stack = [iter(graph[start])]
-        while stack:
-            for target in stack[-1]:
-                if target in on_trail:
-                    return trail[trail.index(target) :]
-                if target not in done and target in graph:
-                    trail.append(target)
-                    on_trail.add(target)
-                    stack.append(iter(graph[target]))
-                    break
-            else:
-                stack.pop()
-                finished = trail.pop()
-                on_trail.discard(finished)
-                done.add(finished)
-    return None

@@ -7,6 +7,7 @@ backend (``Backend.check``, ``Backend.mend``).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING
 
 from rlm_mem.arguments import check_flag, check_function
@@ -15,6 +16,7 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.lazy import logger
 from rlm_mem.record import FrozenRecord
 from rlm_mem.results import Progress
+from rlm_mem.store.core.circles import MAX_CYCLE_DEPTH
 from rlm_mem.store.core.findings import CODES, Finding
 from rlm_mem.store.core.succession import successions
 from rlm_mem.telemetry import observed
@@ -217,6 +219,50 @@ def wrong_replacement(newer: Chunk | None, older: Chunk | None, path: str | None
         yield Finding(_AGREE, f"{newer.id} supersedes {older.id}, which does not name it", *where)
     elif is_linked and by != newer.id:
         yield Finding("replaced-twice", f"{newer.id} supersedes {older.id}, which names {by}", *where)
+
+
+def wrong_links(
+    store: ChunkStore,
+    chunk_id: str,
+    path: str | None,
+    links: Iterable[tuple[str, str]],
+    superseded_by: str | None,
+    exists: Callable[[str], bool],
+) -> Iterator[Finding]:
+    """Findings about the links of one chunk and the chunk that replaced it.
+
+    Args:
+        links: targets and types.
+        exists: whether there is a chunk of this id.
+    """
+    for target_id, kind in links:
+        where = (path, chunk_id, target_id, kind)
+        if kind not in store.types.link_types:
+            yield Finding("unknown-link-type", f"{chunk_id}: link type {kind!r:.60}", *where)
+        if target_id == chunk_id:
+            yield Finding("self-link", f"{chunk_id} links to itself ({kind})", *where)
+        elif not exists(target_id):
+            yield Finding("dangling-link", f"{chunk_id}: {kind} → {target_id}, which is not there", *where)
+    if superseded_by == chunk_id:
+        message = f"{chunk_id} is superseded by itself"
+        yield Finding("self-link", message, path, chunk_id, chunk_id, SUPERSEDES)
+    elif superseded_by is not None and not exists(superseded_by):
+        message = f"{chunk_id}: superseded by {superseded_by}"
+        yield Finding("dangling-superseded", message, path, chunk_id, superseded_by)
+
+
+def circular_links(kind: str, links: Iterable[tuple[str, str]]) -> Iterator[Finding]:
+    """A finding about a circle of the links of one type, given as sources and targets."""
+    graph = TopologicalSorter[str]()
+    for source, target in links:
+        graph.add(source, target)
+    try:
+        graph.prepare()
+    except CycleError as error:
+        circle: list[str] = error.args[1][::-1]  # each links to the next, the last is the first again
+        if len(circle) - 1 <= MAX_CYCLE_DEPTH:
+            message = f"{kind} goes in a circle: {' → '.join(circle)}"
+            yield Finding("circular-links", message, None, circle[0], circle[-2], kind)
 
 
 def wrong_fields(store: ChunkStore, chunk: Chunk, path: str | None) -> Iterator[Finding]:

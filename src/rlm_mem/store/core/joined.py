@@ -126,25 +126,18 @@ class JoinedStore(ChunkStore):
         }
         wanted: dict[str, Any] = {"conversation_id": conversation_id, "start": start_date, "end": end_date}
         wanted |= {"tags": tags, "chunk_type": chunk_type, **filters}
-        places = self._places(None if limit is None else limit + offset, wanted)
-        return [place[0] for place in islice(places, offset, None if limit is None else offset + limit)]
+        places = self.places(None if limit is None else limit + offset, **wanted)
+        return [place[0] for place in places[offset:]]
 
-    def list_page(
-        self, limit: int, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
-    ) -> tuple[list[str], tuple[float, int] | None]:
-        """A page of list_chunks, and the place to give as ``after`` for the next one (None: this was the last)."""
+    def places(
+        self, limit: int | None, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
+    ) -> list[tuple[str, float, int]]:
+        """Ids of both namespaces, each with its place; archived ones only of its own."""
         if filters.get("archived"):
-            return super().list_page(limit, after=after, **filters)
-        places = list(islice(self._places(limit + 1, dict(filters), after), limit + 1))
-        here = places[:limit]
-        return [place[0] for place in here], here[-1][1:] if here and len(places) > limit else None
-
-    def _places(
-        self, limit: int | None, filters: dict[str, Any], after: tuple[float, int] | None = None
-    ) -> Iterator[tuple[str, float, int]]:
-        newest_first = bool(filters.get("newest_first"))
+            return super().places(limit, after=after, **filters)
         found = (part.places(limit, after=after, **filters) for part in self._parts)
-        return merge(*found, key=lambda place: place[1:], reverse=newest_first)
+        newest_first = bool(filters.get("newest_first"))
+        return list(islice(merge(*found, key=lambda place: place[1:], reverse=newest_first), limit))
 
     def iter_chunks(
         self,

@@ -373,10 +373,7 @@ class ChunkReader:
 
     def _archived_with_tags(self, namespace: str, wanted: ListFilter) -> list[str]:
         # Tags of archived chunks are not in the index (they must not be counted), so the chunks are read.
-        everything = ListFilter(
-            wanted.conversation_id, wanted.start, wanted.end, (), (), wanted.chunk_type, True,
-            None, 0, wanted.newest_first,
-        )  # fmt: skip
+        everything = structs.replace(wanted, tags=(), any_tags=(), limit=None, offset=0)
         found = []
         ids = self.backend.queries.list_ids(namespace, everything)
         for chunk_id, chunk in self._in_lots(namespace, ids):

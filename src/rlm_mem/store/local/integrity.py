@@ -10,14 +10,16 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import MERGE_CONFLICT, NEWER_VERSION, SUPERSEDES, decode_chunk, is_chunk_id
+from rlm_mem.chunk import MERGE_CONFLICT, NEWER_VERSION, decode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.circles import MAX_CYCLE_DEPTH, ORDERED_LINKS, find_cycle
+from rlm_mem.store.core.circles import ORDERED_LINKS
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,
+    circular_links,
+    wrong_links,
     wrong_replacement,
     wrong_values,
 )
@@ -229,33 +231,21 @@ def _links(
         (doc,),
     ).fetchall()
     targets = {row[0]: row[2] for row in indexed}
-    for target_id, kind in found.links:
-        where = (path, chunk_id, target_id, kind)
-        if kind not in store.types.link_types:
-            yield Finding("unknown-link-type", f"{chunk_id}: link type {kind!r:.60}", *where)
-        if target_id == chunk_id:
-            yield Finding("self-link", f"{chunk_id} links to itself ({kind})", *where)
-            continue
+
+    def exists(target_id: str) -> bool:
         if target_id not in targets:
             target = find_row(connection, target_id)
             targets[target_id] = None if target is None else target.ns
-        if targets[target_id] is None:
-            if any(
-                (folder / f"{target_id}.json").exists() for folder in map(layout.absolute, layout.folders())
-            ):
-                continue  # its file is there and does not validate, which is a finding of its own
-            yield Finding("dangling-link", f"{chunk_id}: {kind} → {target_id}, which is not there", *where)
-        elif targets[target_id] != ns:
-            yield Finding("namespace-crossing-link", f"{chunk_id}: {kind} → {target_id}", *where)
-    successor = found.superseded_by
-    if successor == chunk_id:
-        yield Finding(
-            "self-link", f"{chunk_id} is superseded by itself", path, chunk_id, chunk_id, SUPERSEDES
+        # A file that is there and does not validate is a finding of its own.
+        return targets[target_id] is not None or any(
+            (folder / f"{target_id}.json").exists() for folder in map(layout.absolute, layout.folders())
         )
-    elif successor is not None and find_row(connection, successor) is None:
-        yield Finding(
-            "dangling-superseded", f"{chunk_id}: superseded by {successor}", path, chunk_id, successor
-        )
+
+    yield from wrong_links(store, chunk_id, path, found.links, found.superseded_by, exists)
+    for target_id, kind in found.links:
+        if target_id != chunk_id and targets.get(target_id) not in (None, ns):
+            message = f"{chunk_id}: {kind} → {target_id}"
+            yield Finding("namespace-crossing-link", message, path, chunk_id, target_id, kind)
     # Bidirectional consistency: incoming links exist only in the index, made from the files' outgoing ones.
     if [row[:2] for row in indexed] != found.links:
         yield Finding(
@@ -271,18 +261,11 @@ def _cycles(connection: sqlite3.Connection) -> Iterator[Finding]:
         f" WHERE l.type IN ({marks}) AND (d.at, d.doc) >= (s.at, s.doc)",
         ORDERED_LINKS,
     ).fetchall():
-        graph: dict[str, list[str]] = {}
-        for source, target in connection.execute(
+        links = connection.execute(
             "SELECT c.id, l.dst_id FROM links l JOIN chunks c USING(doc) WHERE l.type = ? AND c.status = 0",
             (kind,),
-        ):
-            graph.setdefault(source, []).append(target)
-        circle = find_cycle(graph)
-        if circle and len(circle) <= MAX_CYCLE_DEPTH:
-            shown = " → ".join([*circle, circle[0]])
-            yield Finding(
-                "circular-links", f"{kind} goes in a circle: {shown}", None, circle[0], circle[-1], kind
-            )
+        )
+        yield from circular_links(kind, links)
 
 
 def _leftovers(folder: Path) -> Iterator[Finding]:

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from rlm_mem.chunk import NEWER_VERSION, SUPERSEDES, Chunk, decode_chunk
+from rlm_mem.chunk import NEWER_VERSION, Chunk, decode_chunk
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.results import Progress
-from rlm_mem.store.core.circles import MAX_CYCLE_DEPTH, ORDERED_LINKS, find_cycle
+from rlm_mem.store.core.circles import ORDERED_LINKS
 from rlm_mem.store.core.findings import Finding
 from rlm_mem.store.core.integrity import (
     Replacements,
+    circular_links,
     wrong_fields,
+    wrong_links,
     wrong_replacement,
 )
 from rlm_mem.store.core.records import ACTIVE, entry_of
@@ -185,42 +187,19 @@ def _links(store: ChunkStore, rows: Rows, ns: int, sound: list[tuple[Chunk, int]
     for chunk, status in sound:
         if status != ACTIVE:  # its link targets are checked when it is restored
             continue
-        for link in chunk.links:
-            where = (None, chunk.id, link.target_id, link.type)
-            if link.type not in store.types.link_types:
-                yield Finding("unknown-link-type", f"{chunk.id}: link type {link.type!r:.60}", *where)
-            if link.target_id == chunk.id:
-                yield Finding("self-link", f"{chunk.id} links to itself ({link.type})", *where)
-            elif link.target_id not in known:
-                yield Finding(
-                    "dangling-link", f"{chunk.id}: {link.type} → {link.target_id}, which is not there", *where
-                )
+        links = [(link.target_id, link.type) for link in chunk.links]
         successor = chunk.metadata.superseded_by
-        if successor == chunk.id:
-            yield Finding(
-                "self-link", f"{chunk.id} is superseded by itself", None, chunk.id, chunk.id, SUPERSEDES
-            )
-        elif successor is not None and successor not in known:
-            yield Finding(
-                "dangling-superseded", f"{chunk.id}: superseded by {successor}", None, chunk.id, successor
-            )
+        yield from wrong_links(store, chunk.id, None, links, successor, known.__contains__)
 
 
 def _cycles(rows: Rows, ns: int) -> Iterator[Finding]:
     for kind in ORDERED_LINKS:
-        graph: dict[str, list[str]] = {}
-        for source, target in rows(
+        links = rows(
             "SELECT c.id, l.dst_id FROM rlm_mem.links l JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = l.doc"
             " WHERE l.ns = %s AND l.type = %s AND c.status = 0",
             (ns, ns, kind),
-        ):
-            graph.setdefault(source, []).append(target)
-        circle = find_cycle(graph)
-        if circle and len(circle) <= MAX_CYCLE_DEPTH:
-            shown = " → ".join([*circle, circle[0]])
-            yield Finding(
-                "circular-links", f"{kind} goes in a circle: {shown}", None, circle[0], circle[-1], kind
-            )
+        )
+        yield from circular_links(kind, links)
 
 
 # --- counts and rows without an owner ----------------------------------------------------------------------

@@ -42,6 +42,7 @@ _LINKS = {
     " WHERE l.ns = %s AND l.dst_id = %s",
 }
 _STRONGEST = " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT %s::bigint"
+_SHOWN = "{0}.trust <> 'quarantined' AND ({0}.expires_at IS NULL OR {0}.expires_at > %s)"
 _CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = %s)"
 
 
@@ -134,15 +135,17 @@ class PostgresQueries:
         if wanted.conversation_id is not None:
             where.append(f"c.conversation = {_CONVERSATION}")
             values += [ns, plain(wanted.conversation_id)]
-        if wanted.start is not None:
-            where.append(f"{at} >= %s")
-            values.append(wanted.start)
-        if wanted.end is not None:
-            where.append(f"{at} < %s")
-            values.append(wanted.end)
-        if wanted.chunk_type is not None:
-            where.append("c.type = %s")
-            values.append(plain(wanted.chunk_type))
+        kind = None if wanted.chunk_type is None else plain(wanted.chunk_type)
+        for condition, value in (
+            (f"{at} >= %s", wanted.start),
+            (f"{at} < %s", wanted.end),
+            ("c.type = %s", kind),
+            (_SHOWN.format("c"), wanted.shown_at),
+            ("c.expires_at <= %s", wanted.expired_at),
+        ):
+            if value is not None:
+                where.append(condition)
+                values.append(value)
         if wanted.held_at is not None:
             seconds, text = wanted.held_at
             where.append(
@@ -154,12 +157,6 @@ class PostgresQueries:
             if names:
                 where.append(f"{column} = ANY(%s::text[])")
                 values.append(list(names))
-        if wanted.shown_at is not None:
-            where.append("c.trust <> 'quarantined' AND (c.expires_at IS NULL OR c.expires_at > %s)")
-            values.append(wanted.shown_at)
-        if wanted.expired_at is not None:
-            where.append("c.expires_at <= %s")
-            values.append(wanted.expired_at)
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (%s, %s)")
             values += wanted.after
@@ -173,8 +170,7 @@ class PostgresQueries:
         return self._rows(
             namespace,
             f"SELECT p.id, p.at, p.doc FROM (SELECT c.* {page}) p WHERE p.conversation IS NULL AND p.origin = %s"
-            " AND p.source = %s AND p.trust <> 'quarantined' AND (p.expires_at IS NULL OR p.expires_at > %s)"
-            f" ORDER BY p.at {way}, p.doc {way}",
+            f" AND p.source = %s AND {_SHOWN.format('p')} ORDER BY p.at {way}, p.doc {way}",
             (*values, plain(origin), plain(own), shown_at),
         )
 
