@@ -104,6 +104,23 @@ def test_a_backup_holds_no_key_no_index_and_leaves_nothing_behind(brain: Path, t
     assert not list(brain.glob(f"{backup_module.STAGING}*"))
 
 
+def test_a_backup_names_what_it_leaves_out_and_is_restored_without_it(brain: Path, tmp_path: Path) -> None:
+    first, second, *_ = sorted((brain / "memory" / "chunks").rglob("*.json"))
+    os.replace(first, tmp_path / "elsewhere.json")
+    first.symlink_to(tmp_path / "elsewhere.json")
+    os.replace(second, second.with_name("with\\backslash.json"))
+    (brain / "personalities" / "other.md").symlink_to(brain / "personalities" / "mine.md")
+    (brain / "personalities" / os.fsdecode(b"caf\xe9.md")).write_text("# Mine\n")
+    file = tmp_path / "backup.tar.gz"
+    with Memory.open(brain) as memory:
+        made = back_up(memory.store, file)
+    month = first.parent.relative_to(brain)
+    expected = [f"{month}/with\\backslash.json", "personalities/caf\\xe9.md", "personalities/other.md"]
+    assert made.left_out == expected
+    assert read_backup(file).left_out == expected
+    assert restore_folder(file, tmp_path / "again").chunks == made.chunks == 12
+
+
 def test_access_counts_travel_with_the_backup(brain: Path, tmp_path: Path) -> None:
     with Memory.open(brain) as memory:
         read = memory.list_chunks()[0]

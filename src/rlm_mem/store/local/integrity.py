@@ -142,7 +142,7 @@ def _unnamed(layout: Layout) -> Iterator[Finding]:
     for folder in (layout.chunks, *map(layout.absolute, layout.folders())):
         for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names alone
             if not name.isascii() and not files.is_unicode(folder / name):
-                shown = layout.relative(folder / ascii(os.fsencode(name))[2:-1])
+                shown = layout.relative(folder / files.shown_name(name))
                 yield Finding("unreadable-file", f"{shown}: the name is not Unicode text: rename it", shown)
 
 
