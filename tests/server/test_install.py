@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlm_mem.mcp import clients
 from rlm_mem.mcp.clients import CLIENTS, client_named, json_with, toml_with
 from rlm_mem.mcp.commented_json import read_commented, rewritten, without_empty
 from rlm_mem.mcp.hook_clients import hook_client_named
@@ -448,6 +449,18 @@ def test_the_hooks_of_a_client_are_removed_as_if_they_had_never_been_there(run: 
     assert path.read_text() == between
     assert run("install", "gemini-cli", "--remove").code == 0
     assert path.read_text() == '{"hooks": {"SessionEnd": []}, "mcpServers": {}}'
+
+
+@pytest.mark.parametrize("what", [["cursor"], ["cursor", "--hooks"]])
+def test_a_removal_decides_by_one_reading_of_the_file(
+    what: list[str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("install", *what).code == 0
+    read: list[Path] = []
+    read_text = clients.read_text
+    monkeypatch.setattr(clients, "read_text", lambda path: read.append(path) or read_text(path))
+    assert run("install", *what, "--remove").code == 0
+    assert len(read) == len(set(read)) == 1
 
 
 def test_what_was_changed_since_the_install_stays_when_the_entry_is_removed(run: Run) -> None:

@@ -145,7 +145,8 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
     def edit(before: str, wanted: Mapping[str, object] | None) -> str | None:
         return with_hooks(before, client, wanted, where=str(path))
 
-    made = clients.removal(path, edit, ours) if remove else edit(clients.read_text(path), ours)
+    present = clients.read_text(path)
+    made = clients.removal(path, present, edit, ours) if remove else edit(present, ours)
     if not _write(call, path, made, f"hooks {'removed from' if remove else 'written to'}"):
         return
     if not remove:
