@@ -132,7 +132,13 @@ def sync_folders(
         _finish_interrupted(connection, layout)
     seen_at = {path: _mtime(layout, path) for path in folders}
     missing: list[ChunkRow] = []
-    todo = [path for path in paths if path.rpartition("/")[0] not in folders]
+    todo = []
+    for path in paths:
+        row = row_at_path(connection, path)  # by now, another process may have indexed its own write
+        if path.rpartition("/")[0] not in folders and (
+            row is None or row.signature != files.signature(layout.absolute(path))
+        ):
+            todo.append(path)
     for folder in folders:
         present = dict(_scan(layout, folder))
         recorded = _recorded(connection, folder)
