@@ -79,6 +79,7 @@ __all__ = [
     "check_namespace",
     "check_strength",
     "check_tags",
+    "normal_tag",
     "check_time",
     "check_text",
     "content_hash",
@@ -559,7 +560,7 @@ def check_text(value: object, what: str, *, max_length: int = 1000) -> str:
 
 
 def check_tags(value: object) -> list[str]:
-    """Return the tags, stripped, in order, without repeats; a single text is one tag. Raises InvalidChunk."""
+    """Return the tags, stripped, in NFC, in order, without repeats; a single text is one tag. Raises InvalidChunk."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -568,10 +569,16 @@ def check_tags(value: object) -> list[str]:
         raise InvalidChunk(f"tags must be a list of words, not {shown(value)}")
     tags: dict[str, None] = {}
     for tag in value:
+        tag = normal_tag(tag) if isinstance(tag, str) else tag
         tags[check_text(tag, "tag", max_length=MAX_TAG_LENGTH).strip()] = None
     if len(tags) > MAX_TAGS:
         raise InvalidChunk(f"{len(tags)} tags are too many: at most {MAX_TAGS}")
     return list(tags)
+
+
+def normal_tag(tag: str) -> str:
+    """A tag in the form in which it is stored and looked up: Unicode NFC, so that "é" has one form."""
+    return normalise_unicode("NFC", tag)
 
 
 def check_confidence(value: object, what: str = "confidence") -> float:

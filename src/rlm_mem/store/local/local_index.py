@@ -301,7 +301,7 @@ class LocalIndex:
 
     @healed
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """The result of ``ask``, which is called again if the index turns out to be damaged, or behind the files read."""
+        """The result of ``ask``, called again if the index turns out to be damaged, or behind a file that was read."""
         known = self._thread.caught_up
         result = ask()
         return result if self._thread.caught_up == known else ask()
