@@ -237,7 +237,7 @@ def _adopt(
     if entry is not None:
         twin = find_row(connection, entry.id)
         if twin is not None and twin.path != path and layout.absolute(twin.path).exists():
-            problem = f"{path}: the chunk {entry.id} is also in {twin.path}"
+            problem = f"the chunk {entry.id} is also in {twin.path}"
         former = former or twin
     elif problem is None:
         return  # gone since the folder was listed
