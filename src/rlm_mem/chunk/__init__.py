@@ -79,7 +79,6 @@ __all__ = [
     "check_namespace",
     "check_strength",
     "check_tags",
-    "normal_tag",
     "check_time",
     "check_text",
     "content_hash",
@@ -569,16 +568,11 @@ def check_tags(value: object) -> list[str]:
         raise InvalidChunk(f"tags must be a list of words, not {shown(value)}")
     tags: dict[str, None] = {}
     for tag in value:
-        tag = normal_tag(tag) if isinstance(tag, str) else tag
+        tag = normalise_unicode("NFC", tag) if isinstance(tag, str) else tag
         tags[check_text(tag, "tag", max_length=MAX_TAG_LENGTH).strip()] = None
     if len(tags) > MAX_TAGS:
         raise InvalidChunk(f"{len(tags)} tags are too many: at most {MAX_TAGS}")
     return list(tags)
-
-
-def normal_tag(tag: str) -> str:
-    """A tag in the form in which it is stored and looked up: Unicode NFC, so that "é" has one form."""
-    return normalise_unicode("NFC", tag)
 
 
 def check_confidence(value: object, what: str = "confidence") -> float:

@@ -21,7 +21,7 @@ from rlm_mem.chunk import (
     check_chunk_ids,
     check_namespace,
     format_time,
-    normal_tag,
+    normalise_unicode,
 )
 from rlm_mem.chunk.types import hidden, wanted_origins, wanted_trust
 from rlm_mem.config import Config
@@ -606,7 +606,7 @@ def _tags(value: object, what: str) -> tuple[str, ...]:
         value = (value,)
     if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(item, str) for item in value):
         raise InvalidQuery(f"{what} must be a list of words, not {value!r:.60}")
-    return tuple(dict.fromkeys(normal_tag(check_words(item, what)) for item in value))
+    return tuple(dict.fromkeys(normalise_unicode("NFC", check_words(item, what)) for item in value))
 
 
 def _list_filter(limit: Any, offset: Any, **filters: Unpack[Listing]) -> ListFilter:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlm_mem.chunk import normal_tag
+from rlm_mem.chunk import normalise_unicode
 from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnly
 
 # Link targets and types are long and would be repeated in many rows, so these refer to them by number.
@@ -262,7 +263,7 @@ def migrate(connection: sqlite3.Connection) -> bool:
             raise newer_version(version)
         if version == 1:
             raise CorruptStore("the index is older than the first release", hint="run: rlm-mem store rebuild")
-        connection.create_function("normal_tag", 1, normal_tag, deterministic=True)
+        connection.create_function("normal_tag", 1, partial(normalise_unicode, "NFC"), deterministic=True)
         for script in MIGRATIONS[version - 2 :] if version else (_TABLES,):
             for statement in _statements(script):
                 connection.execute(statement)
