@@ -143,8 +143,7 @@ def search(
 
 def _elsewhere(memory: Memory) -> str:
     """Where the memories are, if there are none in this namespace but in others: its name may be a wrong one."""
-    stats = memory.stats()
-    if stats.chunk_count or stats.archived_count:
+    if memory.stats().chunk_count:
         return ""
     try:
         found = memory.store.namespaces()

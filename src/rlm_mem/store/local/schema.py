@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from rlm_mem.chunk import normalise_unicode
-from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnly
+from rlm_mem.errors import CorruptStore, StorageError, StoreFull, StoreLocked, StoreReadOnly
 
 # Link targets and types are long and would be repeated in many rows, so these refer to them by number.
 _LINKS = """
@@ -356,6 +356,10 @@ def sqlite_error(error: sqlite3.Error, what: str) -> StorageError:
         return StoreReadOnly(
             f"{what} cannot be opened for writing: {text}", hint="check the folder's permissions"
         )
-    if "disk is full" in text or "disk I/O" in text:
+    if "disk is full" in text:
+        return StoreFull(
+            f"the disk is full: {what} was not written: nothing was changed", hint="free some space and retry"
+        )
+    if "disk I/O" in text:
         return StorageError(f"{what}: {text}: nothing was changed", hint="free some space and retry")
     return StorageError(f"{what}: {text}")
