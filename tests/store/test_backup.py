@@ -121,6 +121,19 @@ def test_a_backup_names_what_it_leaves_out_and_is_restored_without_it(brain: Pat
     assert restore_folder(file, tmp_path / "again").chunks == made.chunks == 12
 
 
+def test_what_a_killed_backup_or_restore_left_is_removed_by_the_next_one(brain: Path, tmp_path: Path) -> None:
+    file = backed_up(brain, tmp_path / "b.tar.gz")
+    left = [brain / ".backup-0a0a0a0a", tmp_path / ".again.restoring-0b0b0b0b"]
+    with files.workplace(tmp_path, ".again.restoring-") as used:  # by a process that is alive
+        for folder in (*left, used):
+            (folder / "memory").mkdir(parents=True)
+            os.utime(folder, (1, 1))
+        restore_folder(file, tmp_path / "again")
+        assert used.is_dir()
+    backed_up(brain, tmp_path / "c.tar.gz")
+    assert not any(folder.exists() for folder in (*left, used))
+
+
 def test_access_counts_travel_with_the_backup(brain: Path, tmp_path: Path) -> None:
     with Memory.open(brain) as memory:
         read = memory.list_chunks()[0]

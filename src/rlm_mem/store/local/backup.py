@@ -8,10 +8,7 @@ the write lock, which is held no longer than that. The links are packed after th
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -77,7 +74,7 @@ def back_up_folder(
             hint="give the folder that contains memory/",
         )
     brain = index.layout.base.parent
-    with _links(brain) as staging:
+    with files.workplace(brain, STAGING) as staging:
         stage = _Stage(index, brain, staging, target)
         stage.everything()
         stage.catch_up()
@@ -100,16 +97,6 @@ def back_up_folder(
                 if progress is not None and (done % 100 == 0 or done == len(staged)):
                     progress(done, len(staged))
     return read_backup(target)
-
-
-@contextmanager
-def _links(brain: Path) -> Iterator[Path]:
-    folder = brain / f"{STAGING}{secrets.token_hex(4)}"
-    try:
-        files.make_folder(folder)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Stage:
