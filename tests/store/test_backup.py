@@ -20,6 +20,7 @@ from rlm_mem.store.backup import back_up
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import read_backup
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.core.workplace import workplace
 from rlm_mem.store.local import backup as backup_module
 from rlm_mem.store.local.restore import restore_folder
 
@@ -124,7 +125,7 @@ def test_a_backup_names_what_it_leaves_out_and_is_restored_without_it(brain: Pat
 def test_what_a_killed_backup_or_restore_left_is_removed_by_the_next_one(brain: Path, tmp_path: Path) -> None:
     file = backed_up(brain, tmp_path / "b.tar.gz")
     left = [brain / ".backup-0a0a0a0a", tmp_path / ".again.restoring-0b0b0b0b"]
-    with files.workplace(tmp_path, ".again.restoring-") as used:  # by a process that is alive
+    with workplace(tmp_path, ".again.restoring-") as used:  # by a process that is alive
         for folder in (*left, used):
             (folder / "memory").mkdir(parents=True)
             os.utime(folder, (1, 1))

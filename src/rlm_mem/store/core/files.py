@@ -7,11 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import glob
 import os
-import shutil
 import sys
-import time
 from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 from pathlib import Path
@@ -30,7 +27,6 @@ _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_HARD_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES}
 # Above this many files one whole-filesystem sync is cheaper than one fsync each (measured: 4 ms a file).
 _MANY = 4
-_SETTLED = 60.0  # seconds after which a folder without a lock has been left by a killed process
 _logger = logger("rlm_mem.store")
 _left_out: set[str] = set()  # paths that were logged: each look at their folder would log them again
 # Names of temporary files are never used again: they have the process, a word of this run, and a number.
@@ -169,44 +165,6 @@ def make_folder(path: Path) -> None:
         raise StorageError(f"no folder can be made at {path}", hint="name another place") from error
     except OSError as error:
         translate(error, str(path))
-
-
-def _locked(folder: Path) -> int | None:
-    """A descriptor that holds the lock on a folder; None where it is in use, or cannot be locked on this system."""
-    try:
-        import fcntl
-    except ImportError:
-        return None
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(handle)
-        return None
-    return handle
-
-
-@contextlib.contextmanager
-def workplace(parent: Path, prefix: str) -> Iterator[Path]:
-    """A folder to prepare something in, removed at the end unless it was renamed; those of killed processes go first.
-
-    A process holds a lock on its folder, which the system gives up when the process ends, however it ends.
-    """
-    for left in parent.glob(f"{glob.escape(prefix)}*"):
-        with contextlib.suppress(OSError):
-            # A younger one may not be locked yet.
-            if left.stat().st_mtime < time.time() - _SETTLED and (handle := _locked(left)) is not None:
-                shutil.rmtree(left, ignore_errors=True)
-                os.close(handle)
-    folder = parent / f"{prefix}{os.urandom(4).hex()}"
-    make_folder(folder)
-    handle = _locked(folder)
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        if handle is not None:
-            os.close(handle)
 
 
 def write_temp(

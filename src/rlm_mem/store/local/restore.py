@@ -18,6 +18,7 @@ from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
+from rlm_mem.store.core.workplace import workplace
 
 _BLOCK = 1 << 20
 
@@ -57,7 +58,7 @@ def restore_folder(
             hint="restore into another folder, or say --replace: what is there is kept under another name",
         )
     files.make_folder(brain.parent)
-    with files.workplace(brain.parent, f".{brain.name}.restoring-") as fresh:
+    with workplace(brain.parent, f".{brain.name}.restoring-") as fresh:
         info = _unpacked(backup, fresh, progress)
         chunks, unreadable = _indexed(fresh, progress)
         if chunks + unreadable < info.chunks:
