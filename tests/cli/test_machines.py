@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -89,3 +90,15 @@ def test_a_namespace_moves_between_databases(run: Run, databases: Databases) -> 
 def test_contradictory_arguments_are_refused(run: Run, arguments: tuple[str, ...], says: str) -> None:
     refused = run(*arguments)
     assert refused.code == 2 and says in refused.err
+
+
+@pytest.mark.local_only("about an extra that is missing")
+def test_several_databases_need_an_extra_which_the_error_names(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in sys.modules if name.startswith(("rlm_mem.store.postgres", "psycopg"))]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    ran = run("shards", "list")
+    assert ran.code == 1
+    assert "needs the extra `postgres`" in ran.err and "pip install 'rlm-mem[postgres]'" in ran.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from rlm_mem import Memory
@@ -160,6 +162,28 @@ def test_search_refuses_an_unknown_unit(run: Run, notes: Notes) -> None:
 def test_an_empty_result_is_not_a_failure(run: Run, notes: Notes) -> None:
     ran = run("search", "xylophone")
     assert (ran.code, ran.out.strip()) == (0, "nothing found")
+
+
+@pytest.mark.parametrize("command", [("list",), ("search", "tea")])
+def test_an_empty_namespace_names_those_with_memories(
+    run: Run, notes: Notes, command: tuple[str, ...]
+) -> None:
+    said = run(*command, "--namespace", "defualt").out
+    assert f"the namespace defualt is empty; memories are in: default ({len(notes)})" in said
+    assert run(*command, "--namespace", "defualt", "--json").json == []
+    assert "memories are in" not in run("list", "--tag", "nowhere").out
+
+
+def test_a_day_that_does_not_exist_is_named_with_its_option(run: Run, notes: Notes) -> None:
+    ran = run("search", "tea", "--since", "2026-13-01")
+    assert (ran.code, "--since '2026-13-01' is not a date" in ran.err) == (2, True)
+
+
+def test_a_file_in_place_of_a_brain_is_told_from_none(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    for command in ("list", "remember"):
+        ran = run(command, *["x"][: command == "remember"], "--brain", str(tmp_path / "notes.txt"))
+        assert (ran.code, "is a file: a memory is a folder" in ran.err) == (2, True)
 
 
 def test_an_empty_query_is_bad_input(run: Run, notes: Notes) -> None:

@@ -21,8 +21,8 @@ _TABLE = re.compile(rf"rlm_mem\.({'|'.join(TABLES)}|§)|§name")
 _VOLATILE = re.compile(
     r"\b(now|\w*_timestamp|nextval|random|gen_random_uuid|timeofday)\b\s*\(?", re.IGNORECASE
 )
-#: What asks every server on purpose: the listing of namespaces, and the directory of databases.
-_EVERYWHERE = {"_COUNTED", "_COUNTED_APART", "shards", "Routes.namespaces"}
+#: What concerns every namespace on purpose: their listing, the directory of databases, and a migration of rows.
+_EVERYWHERE = {"_COUNTED", "_COUNTED_APART", "_NORMAL_TAGS", "shards", "Routes.namespaces"}
 #: Of the server, not of its tables: sizes and kinds of tables, and their maintenance and making.
 _ABOUT_TABLES = re.compile(r"^\s*(VACUUM|ANALYZE|LOCK TABLE|CREATE|ALTER)\b")
 

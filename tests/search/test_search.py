@@ -171,6 +171,23 @@ def test_by_segment_gives_single_turns_and_by_conversation_one_chunk_each(
     assert len(named) == len(set(named))
 
 
+def test_segments_of_a_speaker_are_those_of_that_speaker_also_where_one_succeeds(store: ChunkStore) -> None:
+    older = store.create_chunk(
+        "Ann: The ferry leaves at six.\nBen: The ferry is never on time.", conversation_id="a"
+    )
+    newer = store.create_chunk("Ben: The ferry leaves at seven now.\nAnn: Good to know.", conversation_id="b")
+    store.supersede(older.id, newer.id)
+
+    def said(by: str, speaker: str) -> list[tuple[str, str | None]]:
+        hits = search(store, "When does the ferry leave?", by=by, filters={"speaker": speaker})
+        return [(hit.chunk_id, hit.author) for hit in hits]
+
+    assert said("segment", "ann") == [(newer.id, "Ann"), (older.id, "Ann")]
+    assert said("segment", " BEN ") == [(newer.id, "Ben"), (older.id, "Ben")]
+    assert [chunk_id for chunk_id, _ in said("chunk", "Ann")] == [newer.id, older.id]
+    assert said("segment", "Cem") == []
+
+
 def test_the_limit_is_kept_and_more_is_a_continuation(store: ChunkStore) -> None:
     with store.batch():
         for number in range(40):

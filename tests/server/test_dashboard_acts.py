@@ -76,6 +76,26 @@ def test_a_page_says_what_became_of_what_was_remembered(site: Site) -> None:
     assert "Remembered. What looks like a key or password was replaced in it." in hidden
 
 
+def test_a_memory_of_a_project_is_moved_to_the_shared_namespace(place: Path | str) -> None:
+    project = "project/github.com/acme/ledger"
+    for confined in (project, None):  # a server of one namespace, and one on which the project is chosen
+        with opened(place, namespace=confined) as site:
+            if confined is None:
+                site.memory.store.confined_to(project, actor=None).create_chunk("Tabs, not spaces.")
+                site.post("/namespaces", namespace=project)
+                (one,) = site.memory.store.confined_to(project, actor=None).list_chunks()
+            else:
+                (one,) = site.memory.remember("Always answer in English.").chunk_ids
+            page = site.get(f"/memories/{one}")
+            assert next(a["value"] for tag, a in tags_of(page) if tag == "option") == "default"
+            site.post(f"/memories/{one}", 403, do="move", namespace="agent/other")
+            page = site.post(f"/memories/{one}", do="move", namespace="default")
+            assert "Moved: it is in the other namespace now, and archived here." in page
+    with opened(place) as site:
+        texts = [chunk.content for chunk in site.memory.store.iter_chunks()]
+        assert texts == ["Always answer in English.", "Tabs, not spaces."]
+
+
 def test_a_confidence_that_is_no_number_is_refused_in_words(site: Site, one: str) -> None:
     form = fields_of(site.get(f"/memories/{one}/edit"))
     for wrong in ("sure", "nan", "7", "-1"):

@@ -135,8 +135,12 @@ def test_hooks_that_are_whole_old_or_without_their_command_are_told_apart(
 @pytest.mark.usefixtures("no_engines")
 @pytest.mark.parametrize("enabled", [True, False])
 def test_the_plugin_of_claude_code_is_known_and_hooks_beside_it_are_too_many(
-    enabled: bool, run: Run, memory: Memory
+    enabled: bool, run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    asked: list[bool] = []
+    has_plugin = doctor._has_plugin
+    monkeypatch.setattr(doctor, "_has_plugin", lambda *given: asked.append(True) or has_plugin(*given))
+
     def told() -> dict[str, tuple[str, str | None]]:
         return {
             one["subject"]: (one["state"], one["remedy"])
@@ -150,7 +154,9 @@ def test_the_plugin_of_claude_code_is_known_and_hooks_beside_it_are_too_many(
     assert told() == {"client claude-code": ("ok", None if enabled else "rlm-mem install claude-code")}
     run("install", "claude-code", "--hooks")
     remedy = "rlm-mem install claude-code --hooks --remove"
+    asked.clear()
     assert told()["hooks claude-code"] == (("warning", remedy) if enabled else ("ok", None))
+    assert len(asked) == 1
 
 
 @pytest.mark.local_only("look at files")

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlm_mem.mcp import clients
 from rlm_mem.mcp.clients import CLIENTS, client_named, json_with, toml_with
 from rlm_mem.mcp.commented_json import read_commented, rewritten, without_empty
 from rlm_mem.mcp.hook_clients import hook_client_named
@@ -207,9 +208,9 @@ def test_a_command_that_is_not_on_the_path_is_said(run: Run, monkeypatch: pytest
 def test_without_a_client_the_clients_and_the_commands_are_listed(run: Run) -> None:
     settings_file("cursor").parent.mkdir(parents=True)
     ran = run("install")
-    assert ran.code == 2 and "--client" in ran.err
+    assert ran.code == 2 and "rlm-mem install NAME" in ran.err
     for name in NAMES:
-        assert f"rlm-mem install --client {name}" in ran.out
+        assert f"rlm-mem install {name}" in ran.out
     listed = run("install", "--json")
     assert {one["client"]: one["found"] for one in listed.json}["cursor"] is True
     assert not any(settings_file(name).exists() for name in NAMES)
@@ -459,6 +460,18 @@ def test_the_hooks_of_a_client_are_removed_as_if_they_had_never_been_there(run: 
     assert path.read_text() == between
     assert run("install", "gemini-cli", "--remove").code == 0
     assert path.read_text() == '{"hooks": {"SessionEnd": []}, "mcpServers": {}}'
+
+
+@pytest.mark.parametrize("what", [["cursor"], ["cursor", "--hooks"]])
+def test_a_removal_decides_by_one_reading_of_the_file(
+    what: list[str], run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run("install", *what).code == 0
+    read: list[Path] = []
+    read_text = clients.read_text
+    monkeypatch.setattr(clients, "read_text", lambda path: read.append(path) or read_text(path))
+    assert run("install", *what, "--remove").code == 0
+    assert len(read) == len(set(read)) == 1
 
 
 def test_what_was_changed_since_the_install_stays_when_the_entry_is_removed(run: Run) -> None:

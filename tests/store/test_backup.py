@@ -20,6 +20,7 @@ from rlm_mem.store.backup import back_up
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import read_backup
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.core.workplace import workplace
 from rlm_mem.store.local import backup as backup_module
 from rlm_mem.store.local.restore import restore_folder
 
@@ -102,6 +103,36 @@ def test_a_backup_holds_no_key_no_index_and_leaves_nothing_behind(brain: Path, t
         assert b"ghp_" not in config.read()
     assert not [name for name in names if "/index/" in name or "/.tmp" in name or "/.backup" in name]
     assert not list(brain.glob(f"{backup_module.STAGING}*"))
+
+
+def test_a_backup_names_what_it_leaves_out_and_is_restored_without_it(brain: Path, tmp_path: Path) -> None:
+    first, second, *_ = sorted((brain / "memory" / "chunks").rglob("*.json"))
+    os.replace(first, tmp_path / "elsewhere.json")
+    first.symlink_to(tmp_path / "elsewhere.json")
+    os.replace(second, second.with_name("with\\backslash.json"))
+    (brain / "personalities" / "other.md").symlink_to(brain / "personalities" / "mine.md")
+    (brain / "personalities" / os.fsdecode(b"caf\xe9.md")).write_text("# Mine\n")
+    file = tmp_path / "backup.tar.gz"
+    with Memory.open(brain) as memory:
+        made = back_up(memory.store, file)
+    month = first.parent.relative_to(brain)
+    expected = [f"{month}/with\\backslash.json", "personalities/caf\\xe9.md", "personalities/other.md"]
+    assert made.left_out == expected
+    assert read_backup(file).left_out == expected
+    assert restore_folder(file, tmp_path / "again").chunks == made.chunks == 12
+
+
+def test_what_a_killed_backup_or_restore_left_is_removed_by_the_next_one(brain: Path, tmp_path: Path) -> None:
+    file = backed_up(brain, tmp_path / "b.tar.gz")
+    left = [brain / ".backup-0a0a0a0a", tmp_path / ".again.restoring-0b0b0b0b"]
+    with workplace(tmp_path, ".again.restoring-") as used:  # by a process that is alive
+        for folder in (*left, used):
+            (folder / "memory").mkdir(parents=True)
+            os.utime(folder, (1, 1))
+        restore_folder(file, tmp_path / "again")
+        assert used.is_dir()
+    backed_up(brain, tmp_path / "c.tar.gz")
+    assert not any(folder.exists() for folder in (*left, used))
 
 
 def test_access_counts_travel_with_the_backup(brain: Path, tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ import pytest
 from msgspec import structs
 
 from rlm_mem.errors import ConflictError, InputError, InvalidChunkId, InvalidLink, NamespaceError
+from rlm_mem.search import search
 from rlm_mem.store.core.chunk_store import ChunkStore, init_storage
 from rlm_mem.store.core.integrity import check
 from rlm_mem.store.local import local_backend
@@ -142,6 +143,21 @@ def test_ids_outside_the_whitelist_are_refused_everywhere(
         with pytest.raises(InvalidChunkId):
             store.create_chunk("text", chunk_id=bad)  # type: ignore[arg-type]
     assert stored(base) == before
+
+
+def test_the_two_forms_of_an_accented_letter_are_one_tag(store: ChunkStore) -> None:
+    composed, decomposed = "café", "cafe\u0301"
+    first = store.create_chunk("Dana likes the one at the harbour.", tags=[decomposed, composed])
+    second = store.create_chunk("Ben likes the one at the station.", tags=["tea"])
+    store.update_chunk(second.id, tags=[decomposed])
+    assert store.get_many([first.id])[first.id].tags == [composed]
+    assert store.get_stats()["tags"] == 1
+    for form in (composed, decomposed):
+        assert store.list_chunks(tags=form) == [first.id, second.id]
+        assert store.list_chunks(any_tags=[form, "x"]) == [first.id, second.id]
+        hits = search(store, "likes the one", filters={"tags_all": form})
+        assert {hit.chunk_id for hit in hits} == {first.id, second.id}
+    assert store.list_chunks(tags="Café") == []
 
 
 def test_update_merges_metadata_and_replaces_tags_and_links(store: ChunkStore, clock: Clock) -> None:

@@ -43,6 +43,21 @@ def edit(path: Path, **fields: object) -> None:
     path.write_text(json.dumps(raw))
 
 
+# --- a disk that is full ----------------------------------------------------------------------------------------
+
+
+def test_a_disk_that_is_full_for_the_index_is_the_same_error_as_for_a_file(base: Path) -> None:
+    with ChunkStore(base) as store:
+        kept = [store.create_chunk(f"Note {number} of the yard.").id for number in range(20)]
+        connection = store.backend.connection  # type: ignore[attr-defined]
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count={pages}")
+        with pytest.raises(StoreFull, match=r"the disk is full: .* was not written: nothing was changed"):
+            store.create_chunk("word " * 20_000)
+        assert store.list_chunks() == kept
+        assert check(store) == []
+
+
 # --- rows that wait for the end of a batch ----------------------------------------------------------------------
 
 

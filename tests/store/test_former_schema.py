@@ -67,3 +67,30 @@ def test_a_database_of_version_0_1_0_is_brought_up_to_date_and_loses_nothing(dat
             assert memory.check() == []
     finally:
         databases.drop(name)
+
+
+def test_tags_in_another_unicode_form_are_one_tag_after_a_migration(databases: Databases) -> None:
+    name = databases.make()
+    dsn = databases.server.dsn(name)
+    try:
+        with Memory.open(dsn) as memory:
+            first = memory.remember("The ferry leaves at six.", tags=["café", "boat"]).chunk_ids[0]
+            second = memory.remember("The kiosk opens at seven.", tags=["café"]).chunk_ids[0]
+        with psycopg.connect(dsn) as connection:  # as schema 2 had it
+            connection.execute(
+                "UPDATE rlm_mem.tags SET tag = %s WHERE tag = 'café' AND (ns, doc) IN"
+                " (SELECT ns, doc FROM rlm_mem.chunks WHERE id = %s)",
+                ("cafe\u0301", first),
+            )
+            connection.execute("UPDATE rlm_mem.tag_totals SET chunks = 1 WHERE tag = 'café'")
+            connection.execute(
+                "INSERT INTO rlm_mem.tag_totals SELECT ns, %s, 1 FROM rlm_mem.tag_totals WHERE tag = 'café'",
+                ("cafe\u0301",),
+            )
+            connection.execute("DELETE FROM rlm_mem.migrations WHERE version > 2")
+        with Memory.open(dsn) as memory:
+            assert memory.tags() == [("café", 2), ("boat", 1)]
+            assert set(memory.list_chunks(tags="cafe\u0301")) == {first, second}
+            assert memory.check() == []
+    finally:
+        databases.drop(name)

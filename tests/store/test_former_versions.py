@@ -130,3 +130,33 @@ def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused_before_it_
     with pytest.raises(CorruptStore, match="unpacks to more"):
         bring_back(bomb, tmp_path / "brain")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bomb.tar.gz"]
+
+
+def test_tags_in_another_unicode_form_are_one_tag_after_an_upgrade(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        first = memory.remember("The ferry leaves at six.", tags=["café", "boat"]).chunk_ids[0]
+        second = memory.remember("The kiosk opens at seven.", tags=["café"]).chunk_ids[0]
+    file = next((tmp_path / "brain" / "memory" / "chunks").rglob(f"{first}.json"))
+    written = file.read_text(encoding="utf-8").replace("café", "cafe\u0301")
+    index = sqlite3.connect(tmp_path / "brain" / "memory" / "index" / "index.sqlite")
+    with contextlib.closing(index), index:  # as version 5 had it
+        file.write_text(written, encoding="utf-8")
+        stat = file.stat()
+        index.execute(
+            "UPDATE chunks SET size = ?, mtime_ns = ?, inode = ? WHERE id = ?",
+            (stat.st_size, stat.st_mtime_ns, stat.st_ino, first),
+        )
+        index.execute(
+            "UPDATE tags SET tag = ? WHERE tag = 'café' AND doc = (SELECT doc FROM chunks WHERE id = ?)",
+            ("cafe\u0301", first),
+        )
+        index.execute("UPDATE tag_totals SET chunks = 1 WHERE tag = 'café'")
+        index.execute(
+            "INSERT INTO tag_totals SELECT ns, ?, 1 FROM tag_totals WHERE tag = 'café'", ("cafe\u0301",)
+        )
+        index.execute("PRAGMA user_version=5")
+    with Memory.open(tmp_path / "brain") as memory:
+        assert memory.tags() == [("café", 2), ("boat", 1)]
+        assert set(memory.list_chunks(tags="cafe\u0301")) == {first, second}
+        assert memory.check() == []
+    assert file.read_text(encoding="utf-8") == written, "a file is written when its memory changes"

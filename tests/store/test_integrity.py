@@ -210,3 +210,28 @@ def test_a_circle_is_found_and_neither_a_chain_nor_two_ways_to_one_chunk_are_cir
     }
     assert found.message.count(" → ") == 51
     assert not list(circular_links("follows", [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]))
+
+
+def test_a_renamed_file_gets_its_name_back_with_its_links_and_a_copy_is_told_from_it(base: Path) -> None:
+    with ChunkStore(base) as store:
+        first = store.create_chunk("The ferry leaves at six.").id
+        second = store.create_chunk("It leaves from pier four.").id
+        store.add_link(second, first, "supports")
+    path_of(base, first).rename(path_of(base, first).with_name("ferry.json"))
+    copy = path_of(base, second).with_name("copy of pier.json")
+    copy.write_bytes(path_of(base, second).read_bytes())
+    with ChunkStore(base) as store:
+        found = {finding.code: finding for finding in check(store)}
+        assert set(found) == {"misnamed-file", "duplicate-id"}
+        assert (
+            f"it holds the chunk {first}, and a file is named after its chunk"
+            in found["misnamed-file"].message
+        )
+        assert f"which is used, and in chunks/{copy.parent.name}/{copy.name}" in found["duplicate-id"].message
+        repair(store, dry_run=False)
+        assert [
+            one.target_id for one in store.get_many([second])[second].links if one.type == "supports"
+        ] == [first]
+        assert [finding.code for finding in check(store)] == ["duplicate-id"]
+        copy.unlink()
+        assert check(store) == []

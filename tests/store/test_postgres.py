@@ -677,6 +677,7 @@ def test_errors_are_one_sentence_without_the_password(
         f"postgresql://{USER}:{secret}@127.0.0.1:1/brain": "there is no PostgreSQL server at",
         f"postgresql://{USER}:{secret}@127.0.0.1:{port}/{guarded}": "password authentication failed",
         f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/nothing": 'database "nothing" does not exist',
+        f"postgresql://nobody@127.0.0.1:{port}/nothing": 'role "nobody" does not exist create it (createuser NAME)',
         f"postgresql://{USER}:{secret}@127.0.0.1:port/brain": "",
         f"postgresql://{USER}:{secret}@127.0.0.1:{port}/brain?colour=red&password={secret}": "not a valid DSN",
     }

@@ -14,7 +14,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.errors import InvalidChunk, StorageError
 from rlm_mem.interchange.export import export_store
-from rlm_mem.search import search
+from rlm_mem.search import passages, search
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check, repair
 from rlm_mem.store.local import local_index
@@ -155,6 +155,29 @@ def test_a_file_edited_while_open_is_read_as_it_is_and_indexed_on_the_way(base: 
         assert read is not None
         assert read.content == "after"
         assert store.list_chunks(tags=["new"]) == [chunk.id]
+
+
+def test_a_hit_that_was_edited_since_is_searched_again_as_it_is_now(
+    base: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(local_index, "_LOOKED_AT", 1)  # a memory larger than one look
+    with ChunkStore(base) as store:
+        first = store.create_chunk("The mast is of larch. Its height is nine metres.")
+        second = store.create_chunk("The keel is of larch, too.")
+        for number in range(5):
+            store.create_chunk(f"Note {number} of the yard.")
+        assert {hit.chunk_id for hit in search(store, "larch")} == {first.id, second.id}
+        edit(
+            next((base / "chunks").rglob(f"{first.id}.json")),
+            content="Nobody remembers of which wood it was made. The mast, that is, which was nine metres high.",
+        )
+        assert [hit.snippet for hit in search(store, "larch")] == ["The keel is of larch, too."]
+        edit(
+            next((base / "chunks").rglob(f"{second.id}.json")),
+            content="Long ago this yard built boats. Its keel is of larch and of oak.",
+        )
+        (hit,) = passages(store, "larch").hits
+        assert hit.snippet == "Long ago this yard built boats. Its keel is of larch and of oak."
 
 
 def test_a_title_or_an_archived_text_that_is_edited_by_hand_is_searched_as_it_is_now(base: Path) -> None:

@@ -559,7 +559,7 @@ def check_text(value: object, what: str, *, max_length: int = 1000) -> str:
 
 
 def check_tags(value: object) -> list[str]:
-    """Return the tags, stripped, in order, without repeats; a single text is one tag. Raises InvalidChunk."""
+    """Return the tags, stripped, in NFC, in order, without repeats; a single text is one tag. Raises InvalidChunk."""
     if value is None:
         return []
     if isinstance(value, str):
@@ -568,6 +568,7 @@ def check_tags(value: object) -> list[str]:
         raise InvalidChunk(f"tags must be a list of words, not {shown(value)}")
     tags: dict[str, None] = {}
     for tag in value:
+        tag = normalise_unicode("NFC", tag) if isinstance(tag, str) else tag
         tags[check_text(tag, "tag", max_length=MAX_TAG_LENGTH).strip()] = None
     if len(tags) > MAX_TAGS:
         raise InvalidChunk(f"{len(tags)} tags are too many: at most {MAX_TAGS}")

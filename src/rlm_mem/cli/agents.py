@@ -145,7 +145,8 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
     def edit(before: str, wanted: Mapping[str, object] | None) -> str | None:
         return with_hooks(before, client, wanted, where=str(path))
 
-    made = clients.removal(path, edit, ours) if remove else edit(clients.read_text(path), ours)
+    present = clients.read_text(path)
+    made = clients.removal(path, present, edit, ours) if remove else edit(present, ours)
     if not _write(call, path, made, f"hooks {'removed from' if remove else 'written to'}"):
         return
     if not remove:
@@ -165,11 +166,11 @@ def _chosen_client(as_json: bool) -> clients.Client:
     else:
         rows = table(*(("",) if asks else ()), "client", "found", "command")
         for number, (name, found) in enumerate(here.items(), 1):
-            cells = [name, "yes" if found else "no", f"rlm-mem install --client {name}"]
+            cells = [name, "yes" if found else "no", f"rlm-mem install {name}"]
             rows.add_row(*map(text, [str(number), *cells] if asks else cells))
         screen().print(rows)
     if not asks:
-        raise InputError("into which client?", hint="name one with --client NAME")
+        raise InputError("into which client?", hint="name one: rlm-mem install NAME")
     first = next((number for number, found in enumerate(here.values(), 1) if found), None)
     chosen = typer.prompt("into which one (number or name)", default=first, type=str).strip()
     names = list(here)

@@ -14,6 +14,9 @@ from rlm_mem.store.backup import back_up, bring_back
 from rlm_mem.store.backup import vacuum as give_back
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
 
+_NAMED = 10
+"""Most names of what a backup left out that are shown."""
+
 
 def backup(
     call: Call,
@@ -40,7 +43,8 @@ def backup(
     target = file or Path(f"{name or 'memory'}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
     with call.working("packing", "files") as (memory, update):
         info = back_up(memory.store, target, only=call.namespace, progress=update)
-    _show(target, info, "holds everything", call.json)
+    but = " but what is named below" if info.left_out else ""
+    _show(target, info, f"holds everything{but}", call.json)
 
 
 def _show(file: Path, info: BackupInfo, said: str, as_json: bool) -> None:
@@ -48,7 +52,7 @@ def _show(file: Path, info: BackupInfo, said: str, as_json: bool) -> None:
     if as_json:
         print_json({"file": str(file), "size": size, **vars(info)})
         return
-    screen().print(text(f"{file} {said}", "green"))
+    screen().print(text(f"{file} {said}", "yellow" if info.left_out else "green"), soft_wrap=True)
     screen().print(
         pairs(
             [
@@ -59,6 +63,18 @@ def _show(file: Path, info: BackupInfo, said: str, as_json: bool) -> None:
             ]
         )
     )
+    for name in info.left_out[:_NAMED]:
+        screen().print(text(f"left out: {name}", "yellow"), soft_wrap=True)
+    if info.left_out:
+        more = len(info.left_out) - _NAMED
+        screen().print(
+            text(
+                f"{f'and {more:,} more; ' if more > 0 else ''}links, and names that are not Unicode text or have a "
+                "backslash or a control character, cannot be in a backup: rename them, or put the file itself "
+                "in place of a link",
+                "yellow",
+            )
+        )
 
 
 def restore(

@@ -19,7 +19,7 @@ from rlm_mem.cli import options
 from rlm_mem.cli.terminal import print_json, progress, screen, text
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
-from rlm_mem.errors import NotFoundError
+from rlm_mem.errors import InputError, NotFoundError
 
 
 @dataclass(frozen=True)
@@ -65,6 +65,10 @@ class Where:
         place = self.place
         named: dict[str, Any] = {"actor": "cli"}
         if isinstance(place, Path):
+            if place.is_file():
+                raise InputError(
+                    f"{place} is a file: a memory is a folder", hint="--brain PATH names the folder"
+                )
             if not create and not (place / "memory").is_dir():
                 raise NotFoundError(
                     f"there is no memory at {place}",

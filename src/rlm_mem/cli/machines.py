@@ -13,6 +13,7 @@ from rlm_mem.cli.call import BrainCall, Call, JsonCall, shown_place
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import RIGHT, amount, indented, print_json, progress, screen, table, text
 from rlm_mem.errors import InputError
+from rlm_mem.store.core.backends import extra_postgres
 from rlm_mem.store.core.copying import CopyReport, Difference, compare, copy_namespace
 
 Target = Annotated[str, argument("TARGET", "A brain folder, made if it is missing, or a DSN.")]
@@ -98,7 +99,8 @@ def _show(namespace: str, report: CopyReport | None, differences: list[Differenc
 
 def _databases() -> ModuleType:
     """The module for several databases; it needs the extra ``postgres``, which `copy` between folders does not."""
-    from rlm_mem.store.postgres import shards
+    with extra_postgres("a memory on several databases"):
+        from rlm_mem.store.postgres import shards
 
     return shards
 

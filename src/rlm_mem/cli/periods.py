@@ -30,7 +30,7 @@ def day_of(given: str, option: str, today: date) -> str:
         InvalidQuery: no date, or more than one.
     """
     words = " ".join(given[: _MAX_CHARS + 1].split())
-    if _STAMP.fullmatch(words):
+    if _STAMP.fullmatch(words) and _exists(words):
         return given.strip()
     ago = _AGO.fullmatch(words)
     # `find_dates` reads "3 weeks ago" as the week around that day, and needs a word before a weekday or month.
@@ -46,6 +46,14 @@ def day_of(given: str, option: str, today: date) -> str:
             hint="use YYYY-MM-DD, yesterday, last week, 3 days ago, or a month such as May 2026",
         )
     return (found.last if option in ("--until", "--as-of") and not ago else found.first).isoformat()
+
+
+def _exists(stamp: str) -> bool:
+    try:
+        datetime.fromisoformat(stamp)
+    except ValueError:
+        return False
+    return True
 
 
 def _whole(words: str, today: date) -> DateMention | None:

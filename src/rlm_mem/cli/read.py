@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import rlm_mem
 from rlm_mem.chunk import from_epoch
@@ -29,7 +29,11 @@ from rlm_mem.cli.terminal import (
 )
 from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
 
+if TYPE_CHECKING:
+    from rlm_mem.memory import Memory
+
 LINKS = 8  # most links shown below a chunk; rlm-mem link list shows all
+_NAMED = 5  # most namespaces named where one is empty
 PARTS = 8  # most parts of a score shown, strongest first; --json has all
 
 
@@ -101,12 +105,15 @@ def search(
             and not call.json
             and bool(memory.search(words, limit=1, as_of=as_of))
         )
+        elsewhere = "" if hits or is_filtered_out or call.json else _elsewhere(memory)
     if call.json:
         print_json(hits)
         return
     console = screen()
     if not hits:
         console.print(text("nothing found with these filters" if is_filtered_out else "nothing found", "dim"))
+    if elsewhere:
+        console.print(text(elsewhere, "dim"), soft_wrap=True)
     for hit in hits:
         outside = f"{hit.trust} ({hit.origin})" if hit.trust == "untrusted" else None
         about = [hit.type, day(hit.at), outside, hit.author, hit.conversation_id]  # the last may be cut
@@ -132,6 +139,19 @@ def search(
                 f"{name}\u00a0{value:+.2f}" for name, value in strongest[:PARTS] if abs(value) >= 0.005
             )
             console.print(indented(named_parts, 8, "dim"))
+
+
+def _elsewhere(memory: Memory) -> str:
+    """Where the memories are, if there are none in this namespace but in others: its name may be a wrong one."""
+    if memory.stats().chunk_count:
+        return ""
+    try:
+        found = memory.store.namespaces()
+    except ServerAway as error:
+        found = error.namespaces
+    most = sorted((one for one in found if one[1]), key=lambda one: -one[1])[:_NAMED]
+    named = ", ".join(f"{name} ({count:,})" for name, count in most)
+    return f"the namespace {memory.store.namespace} is empty; memories are in: {named}" if named else ""
 
 
 def show(
@@ -234,12 +254,15 @@ def list_(
             )
         )
         held = memory.stats().chunk_count if not (chunks or archived or call.json) else 0
+        elsewhere = "" if chunks or call.json else _elsewhere(memory)
     if call.json:
         print_json([chunk.to_dict() for chunk in chunks])
         return
     console = screen()
     if not chunks:
         console.print(text(f"none of {amount(held, 'chunk')} fits" if held else "nothing here", "dim"))
+        if elsewhere:
+            console.print(text(elsewhere, "dim"), soft_wrap=True)
         return
     if console.width < _NARROW:
         for chunk in chunks:

@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from rlm_mem import recall
+from rlm_mem.capture.moving import move_chunks
 from rlm_mem.chunk import MANUAL_LINK_TYPES
 from rlm_mem.dashboard.diffs import changed_fields, changed_links, word_diff
 from rlm_mem.dashboard.markdown import render
 from rlm_mem.dashboard.memories import tags_of
 from rlm_mem.dashboard.words import address, day, deed, first_line, origin, plain_fields, title, without_marks
-from rlm_mem.errors import ConflictError, InputError, NotFoundError
+from rlm_mem.errors import ConflictError, InputError, NamespaceError, NotFoundError
 from rlm_mem.store.core.records import standing
 
 if TYPE_CHECKING:
@@ -80,6 +81,7 @@ def memory_page(visit: Visit) -> Response:
     before, after = ([], []) if archived else memory.store.neighbours(chunk_id, 1, 1)
     near = memory.store.get_many([*before, *after])
     stands = standing(chunk)
+    editable = not (archived or visit.read_only or stands["tier"])
     links, more_links = _links(memory, chunk, archived=archived)
     return visit.answer(
         "memory.html",
@@ -99,7 +101,8 @@ def memory_page(visit: Visit) -> Response:
         successor=_brief(memory, chunk.metadata.superseded_by),
         replaced=[brief for one in chunk.replaces if (brief := _brief(memory, one))],
         link_types=list(memory.store.types.link_types),
-        editable=not (archived or visit.read_only or stands["tier"]),
+        editable=editable,
+        elsewhere=visit.other_namespaces() if editable else [],
         back=visit.came_from(),
         here=address("/memories", chunk_id, view="source" if source else ""),
         live="memories",
@@ -263,6 +266,8 @@ _ACTS: Mapping[str, tuple[str, str]] = {
 def act(visit: Visit) -> Response:
     """Run one of the small forms on the page of a memory."""
     chunk_id, what = visit.part("chunk_id"), visit.text("do", 40)
+    if what == "move":
+        return _move(visit, chunk_id)
     if what not in _ACTS:
         raise InputError("the form names no known action")
     name, notice = _ACTS[what]
@@ -283,6 +288,17 @@ def act(visit: Visit) -> Response:
     if what == "unlink" and not done.removed:
         raise NotFoundError("that link is not there any more", hint="somebody else may have removed it")
     return visit.go("/memories" if what == "erase" else address("/memories", chunk_id), notice)
+
+
+def _move(visit: Visit, chunk_id: str) -> Response:
+    goal = visit.text("namespace", 200)
+    if goal not in visit.other_namespaces():
+        raise NamespaceError(
+            f"a memory cannot be moved to {goal!r:.80} from here",
+            hint="choose one of the namespaces in the form",
+        )
+    move_chunks(visit.memory.store, goal, [chunk_id])
+    return visit.go(address("/memories", chunk_id), "moved")
 
 
 # --- the form ---------------------------------------------------------------------------------------------

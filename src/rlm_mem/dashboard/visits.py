@@ -50,6 +50,7 @@ NOTICES: Mapping[str, str] = {
     "restored": "Restored.",
     "reverted": "The former version is in force again, as a new revision.",
     "erased": "Removed for good, with its versions and the links to it.",
+    "moved": "Moved: it is in the other namespace now, and archived here.",
     "linked": "Linked.",
     "unlinked": "The link was removed.",
     "core": "It is part of the core now.",
@@ -192,6 +193,16 @@ class Visit:
         return RedirectResponse(
             f"{path}{joint}done={notice}" if notice else path, status_code=303, headers=dict(HEADERS)
         )
+
+    def other_namespaces(self) -> list[str]:
+        """Where a memory can be moved to: the shared namespace, and what else the browser reaches."""
+        opened, here = self.state.opened, self.memory.store.namespace
+        reached = list(opened.namespaces_of(self.client))
+        shared = opened.memory.config.store.namespace
+        # A server that was started for one namespace offers no other; its owner may still share a memory.
+        if self.client.access.owner or shared in reached:
+            reached.insert(0, shared)
+        return [name for name in dict.fromkeys(reached) if name != here]
 
     def _may_choose(self) -> bool:
         """Whether the browser may reach other namespaces, too."""

@@ -206,20 +206,21 @@ def write_with_backup(path: Path, text: str, now: datetime) -> Path | None:
 _BACKUP = ".backup-"
 
 
-def removal(path: Path, edit: Callable[[str, Any], Edit], ours: Any) -> Edit:
+def removal(path: Path, present: str, edit: Callable[[str, Any], Edit], ours: Any) -> Edit:
     """What a removal writes: the file as it was before the install, if nothing else was changed since.
 
     Args:
+        present: the text of the file.
         edit: the text with this package's part, or (None) without it.
         ours: the part that was installed.
 
     Raises:
         InvalidConfig: the file cannot be edited safely.
     """
-    path, present = path.resolve(), read_text(path)
     made = edit(present, None)
     if made is None:
         return None
+    path = path.resolve()
     for copy in sorted(path.parent.glob(f"{glob.escape(path.name)}{_BACKUP}*"), reverse=True):
         former = read_text(copy)
         with contextlib.suppress(InvalidConfig):  # a copy of something else
@@ -512,4 +513,4 @@ def planned(client: Client, path: Path, entry: dict[str, Any] | None) -> Edit:
     if entry is not None or edit(text, None) is None:
         return edit(text, entry)
     settings = tomllib.loads(text) if client.form == "toml" else read_commented(text)
-    return removal(path, edit, settings[client.table][ENTRY_NAME])
+    return removal(path, text, edit, settings[client.table][ENTRY_NAME])

@@ -64,8 +64,10 @@ def examine(brain: Path | str | None = None, namespace: str | None = None) -> It
     yield _python()
     yield from _extras()
     yield from _examine_brain(brain, namespace)
-    yield from _clients(Path.home(), os.environ, Path.cwd())
-    yield from _hooks(Path.home(), os.environ, Path.cwd())
+    here = Path.home(), os.environ, Path.cwd()
+    plugin = _has_plugin(*here[:2])
+    yield from _clients(*here, plugin=plugin)
+    yield from _hooks(*here, plugin=plugin)
 
 
 def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[Diagnosis]:
@@ -144,7 +146,7 @@ def _extras() -> Iterator[Diagnosis]:
             )
 
 
-def _clients(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[Diagnosis]:
+def _clients(home: Path, environ: Mapping[str, str], project: Path, *, plugin: bool) -> Iterator[Diagnosis]:
     """Check that the server starts as each installed client starts it; the same command is tried only once."""
     tried: dict[Hashable, Started] = {}
     for client in CLIENTS:
@@ -164,7 +166,7 @@ def _clients(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[
                 yield _start(client, subject, entry, environ, tried, shared=folder is not home)
         if found or not is_here(client, home, environ):
             continue
-        if client.name == "claude-code" and _has_plugin(home, environ):
+        if client.name == "claude-code" and plugin:
             yield Diagnosis(f"client {client.name}", OK, "has the plugin, with a server and hooks of its own")
             continue
         yield Diagnosis(
@@ -191,7 +193,7 @@ def _has_plugin(home: Path, environ: Mapping[str, str]) -> bool:
     )
 
 
-def _hooks(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[Diagnosis]:
+def _hooks(home: Path, environ: Mapping[str, str], project: Path, *, plugin: bool) -> Iterator[Diagnosis]:
     """Check that the hooks in the settings of clients name a command that is there, and all events."""
     for client in HOOK_CLIENTS:
         own, shared = client.user(home, environ), project / client.project
@@ -201,7 +203,7 @@ def _hooks(home: Path, environ: Mapping[str, str], project: Path) -> Iterator[Di
             except RlmMemError as error:
                 yield _failed(f"hooks {client.name}", error)
                 continue
-            if found and client.name == "claude-code" and _has_plugin(home, environ):
+            if found and client.name == "claude-code" and plugin:
                 remove = f"rlm-mem install claude-code --hooks{' --project' if file != own else ''} --remove"
                 yield Diagnosis(f"hooks {client.name}", WARN, f"set up in {file}, and by the plugin", remove)
             elif found:

@@ -397,7 +397,7 @@ def _wishes(store: ChunkStore, question: str, user: str) -> tuple[tuple[dict[str
         store, _WISHING, limit=_WISHES_SOUGHT, by="segment", filters={"speaker": user}
     ):
         claimed = is_untrusted(hit.trust) and hit.origin != "import"
-        if hit.author == user and not hit.superseded_by and not claimed:
+        if not hit.superseded_by and not claimed:
             for wish, _ in standing_wishes(hit.snippet.partition(": ")[2] or hit.snippet):
                 if not wish.startswith("…"):  # else its beginning is missing
                     found.setdefault(wish, hit)
@@ -452,10 +452,9 @@ def _best_lines(store: ChunkStore, question: str, limit: int) -> list[Hit]:
     if users:
         advice = _ADVICE.search(question) is not None
         found = searching.search(store, question, limit=_USER_LINES, by="segment", filters=speaker)
-        said = [hit for hit in found if hit.author in users]
-        rankings.insert(0, said[:limit])
+        rankings.insert(0, found[:limit])
         if advice:
-            rankings.insert(0, [hit for hit in said if states_choice(hit.snippet)][:_MOST_CHOICES])
+            rankings.insert(0, [hit for hit in found if states_choice(hit.snippet)][:_MOST_CHOICES])
     names = dict.fromkeys(_NAME.findall(question))
     missing = _missing(names, chain.from_iterable(rankings)) if names else ""
     if missing:

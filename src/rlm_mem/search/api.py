@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct, structs
 
 from rlm_mem.arguments import check_flag
-from rlm_mem.chunk import format_time, parse_time
+from rlm_mem.chunk import format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.search.candidates import gather, later_alike
@@ -584,7 +584,7 @@ def _filter_value(name: str, value: Any) -> Any:
         return wanted_trust(value)[0]
     if name in ("tags_all", "tags_any"):
         value = (value,) if isinstance(value, str) else value
-        return _texts(name, value)
+        return tuple(normalise_unicode("NFC", one) for one in _texts(name, value))
     if name == "chunk_type" and not isinstance(value, str):
         return _texts(name, value)
     if name == "include_superseded":

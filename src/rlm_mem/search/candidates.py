@@ -78,7 +78,7 @@ class CandidateSet(Struct, frozen=True):
         flags: bits of rlm_mem.text.analysis.
         length: number of terms.
         tf: frequency of each query term.
-        eligible: ``chunk_eligible`` of its chunk.
+        eligible: may be a result by itself: its chunk may, and the speaker whom the filters name said it.
     Words of the segments, as numbers with one meaning in all segments:
         word_start: the words of segment s are ``word_start[s]`` up to ``word_start[s + 1]``.
         words: their numbers, repeated as often as they occur.
@@ -174,6 +174,10 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
     at = np.array(rows.at, np.float64)
     authors = distinct(decoded.author)
     names = source.author_names(authors[authors >= 0])
+    may_be = eligible[chunk_index]
+    if filters.speaker is not None:
+        wanted = filters.speaker.strip().casefold()
+        may_be &= np.isin(decoded.author, [one for one, name in names.items() if name.casefold() == wanted])
     return CandidateSet(
         chunk_ids=list(rows.chunk_id),
         doc=there,
@@ -198,7 +202,7 @@ def gather(source: CandidateSource, query: Query, filters: Filters, limit: int) 
         flags=decoded.flags,
         length=decoded.length,
         tf=tf,
-        eligible=eligible[chunk_index],
+        eligible=may_be,
         word_start=decoded.term_start,
         words=decoded.terms,
         asked=terms,

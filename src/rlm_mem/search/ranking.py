@@ -49,11 +49,14 @@ _STEP = 0.01
 _PASSES = 4
 
 
-def in_succession(candidates: CandidateSet, scores: Scores) -> Scores:
+def in_succession(candidates: CandidateSet, scores: Scores, eligible: npt.NDArray[np.bool_]) -> Scores:
     """`scores` with every superseded chunk below the chunk that replaced it, where both are candidates.
 
     The successor takes over the score of the chunk it replaced if that is higher: it is the current answer to the
     same question, even in quite different words. The difference is in the parts "supersedes" and "succeeded".
+
+    Args:
+        eligible: the segments that may be or make a result.
     """
     pairs = _pairs(candidates)
     if not pairs:
@@ -63,7 +66,7 @@ def in_succession(candidates: CandidateSet, scores: Scores) -> Scores:
     for _ in range(_PASSES):
         changed = False
         for pair in pairs:
-            changed |= _put_in_order(candidates, scores, pair, raised, lowered, relevant)
+            changed |= _put_in_order(candidates, scores, eligible, pair, raised, lowered, relevant)
         if not changed:
             break
     parts = dict(scores.parts)
@@ -89,13 +92,14 @@ def _pairs(candidates: CandidateSet) -> list[tuple[int, int]]:
 def _put_in_order(
     candidates: CandidateSet,
     scores: Scores,
+    eligible: npt.NDArray[np.bool_],
     pair: tuple[int, int],
     raised: npt.NDArray[np.float64],
     lowered: npt.NDArray[np.float64],
     relevant: npt.NDArray[np.bool_],
 ) -> bool:
     """Order one pair; False if it was in order already, or the older chunk is not a result."""
-    old, new = (np.flatnonzero(candidates.chunk_index == index) for index in pair)
+    old, new = (np.flatnonzero((candidates.chunk_index == index) & eligible) for index in pair)
     old = old[relevant[old]]
     if not len(old) or not len(new):
         return False
@@ -108,7 +112,7 @@ def _put_in_order(
         relevant[best] = changed = True
     now = structs.replace(scores, total=scores.total + raised + lowered)
     owner = candidates.chunk_index
-    whole = score_chunks(now, owner, relevant)
+    whole = score_chunks(now, owner, relevant & eligible)
     excess = float(whole[pair[0]] - whole[pair[1]]) + _STEP
     if excess > _STEP / 2:
         lowered[old] -= excess
@@ -137,8 +141,9 @@ def ranked(query: Query, candidates: CandidateSet, by: str, *, with_word: bool =
     """
     if not len(candidates.chunk_index):
         return
-    scores = in_succession(candidates, score_segments(query, candidates, feedback=by != "segment"))
-    counted = candidates.eligible & scores.relevant
+    may_be = candidates.eligible if by == "segment" else candidates.chunk_eligible[candidates.chunk_index]
+    scores = in_succession(candidates, score_segments(query, candidates, feedback=by != "segment"), may_be)
+    counted = may_be & scores.relevant
     if with_word:
         holds = np.zeros(len(candidates.chunk_ids), np.bool_)
         holds[candidates.chunk_index[candidates.tf.any(axis=1)]] = True
@@ -358,7 +363,8 @@ def score_segments(query: Query, candidates: CandidateSet, *, feedback: bool = T
     worth = FEEDBACK * WEIGHTS["whole"] * (max(0.0, 2 * scene.talk - 1) if spoken else 1.0)
     if feedback and worth and scene.size:
         scores = Scores(total, parts, relevant)
-        by_chunk = score_chunks(scores, candidates.chunk_index, candidates.eligible & relevant)
+        eligible = candidates.chunk_eligible[candidates.chunk_index]
+        by_chunk = score_chunks(scores, candidates.chunk_index, eligible & relevant)
         column = worth * shared_words(candidates, by_chunk)
         if column.any():
             parts["feedback"] = column

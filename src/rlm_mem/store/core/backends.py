@@ -6,6 +6,8 @@ Built-in backends are named by dotted path, so that each is imported only when a
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,15 +35,22 @@ def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
     scheme = scheme_of(place)
     if scheme not in _BUILT_IN:
         return _of_another_package(scheme, place, config, read_only)
-    try:
+    with extra_postgres(shown_dsn(place)):
         made = _loaded(_BUILT_IN[scheme])
+    return made(place, config, read_only=read_only)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def extra_postgres(what: str) -> Iterator[None]:
+    """Loading what needs the extra ``postgres``: where that is not installed, the error says so of ``what``."""
+    try:
+        yield
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] not in ("psycopg", "psycopg_c", "psycopg_binary"):
             raise
         raise StorageError(
-            f"{shown_dsn(place)} needs the extra `postgres`", hint="pip install 'rlm-mem[postgres]'"
+            f"{what} needs the extra `postgres`", hint="pip install 'rlm-mem[postgres]'"
         ) from None
-    return made(place, config, read_only=read_only)  # type: ignore[no-any-return]
 
 
 def _loaded(path: str) -> Any:

@@ -50,6 +50,8 @@ class BackupInfo:
         chunks: number of active and archived chunks.
         namespaces: their names.
         files, bytes: number and total size of the unpacked files.
+        left_out: files and folders of the brain that it does not contain: links, and names that are not Unicode text or
+            have a backslash or a control character.
     """
 
     made_at: str = ""
@@ -59,6 +61,12 @@ class BackupInfo:
     namespaces: list[str] = field(default_factory=list)
     files: int = 0
     bytes: int = 0
+    left_out: list[str] = field(default_factory=list)
+
+
+def can_be_packed(name: str) -> bool:
+    """Whether a file of a brain can have this relative name in a backup."""
+    return _SAFE.match(name) is not None
 
 
 class Packer:
@@ -255,6 +263,6 @@ def _listed(content: IO[bytes]) -> Iterator[tuple[str, tuple[int, str]]]:
 
 def _checked(path: Path, name: str, found: dict[str, tuple[int, str]]) -> str:
     inner = name.removeprefix(_ROOT)
-    if inner == name or not _SAFE.match(inner) or inner in found:
+    if inner == name or not can_be_packed(inner) or inner in found:
         raise CorruptStore(f"{path} has a file that no backup has: {name!r:.80}")
     return inner

@@ -73,6 +73,11 @@ def is_unicode(path: StrPath) -> bool:
     return True
 
 
+def shown_name(name: str) -> str:
+    r"""The name of a file as text: bytes that are none as ``\xNN``."""
+    return name if name.isprintable() else ascii(os.fsencode(name))[2:-1]
+
+
 def is_json_file(entry: os.DirEntry[str]) -> bool:
     """Whether an entry of a folder is a visible file ``*.json``, or cannot be looked at."""
     if not entry.name.endswith(".json") or entry.name.startswith(".") or not is_unicode(entry.path):
@@ -98,6 +103,7 @@ def names_below(
     recursive: bool = True,
     links: bool = True,
     left_out: Collection[str] = (),
+    skipped: set[str] | None = None,
 ) -> Iterator[str]:
     """Names of the files in a folder, unordered, without hidden files and folders; none if there is no such folder.
 
@@ -105,23 +111,31 @@ def names_below(
         before: prefix of every name.
         links: include symbolic links to files; those to folders are never followed.
         left_out: names of folders that are not entered.
+        skipped: receives, as they can be shown, names that are not Unicode text and (without ``links``) those of links.
 
     Raises:
         StorageError: a folder cannot be read.
     """
     try:
         with os.scandir(folder) as opened:
-            entries = [entry for entry in opened if not entry.name.startswith(".") and is_unicode(entry.path)]
+            entries = [entry for entry in opened if not entry.name.startswith(".")]
     except (FileNotFoundError, NotADirectoryError):
         return
     except OSError as error:
         raise StorageError(f"{folder} cannot be read: {error.strerror or error}") from error
+    skipped = set() if skipped is None else skipped
     for entry in entries:
         name = before + entry.name
-        if entry.is_file(follow_symlinks=links):
+        if not is_unicode(entry.path):
+            skipped.add(before + shown_name(entry.name))
+        elif entry.is_file(follow_symlinks=links):
             yield name
+        elif not links and entry.is_symlink():
+            skipped.add(name)
         elif recursive and name not in left_out and entry.is_dir(follow_symlinks=False):
-            yield from names_below(Path(entry.path), f"{name}/", links=links, left_out=left_out)
+            yield from names_below(
+                Path(entry.path), f"{name}/", links=links, left_out=left_out, skipped=skipped
+            )
 
 
 def translate(error: OSError, what: str) -> NoReturn:

@@ -19,7 +19,7 @@ CODES: dict[str, tuple[str, str]] = {
         "left as it is: upgrade rlm-mem",
     ),
     "misnamed-file": ("the file name and the id inside differ", "renames the file, if that name is free"),
-    "duplicate-id": ("two files hold the same id", "left in place for a person"),
+    "duplicate-id": ("two files hold the same chunk", "left in place for a person"),
     "content-hash": (
         "the content was edited: its stored hash is another",
         "writes the right hash as a new revision",

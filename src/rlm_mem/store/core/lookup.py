@@ -43,7 +43,7 @@ class Filters(FrozenRecord, frozen=True):
         conversation_id: the chunk's conversation.
         start: earliest time (`YYYY-MM-DD` or ISO 8601), compared with when the chunk happened (else was created).
         end: latest time, a bare date including its whole day.
-        speaker: an author of a segment of the chunk; case does not matter.
+        speaker: an author of a segment of the chunk (of the segment, where segments are ranked); case does not matter.
         include_superseded: rank chunks that a newer one has replaced like any other, not below it.
         valid_at: only chunks that held at this time (epoch seconds; set by `as_of` of `search`).
         origin: how the chunk came (person, agent, tool, import, web), or several of which one must match.

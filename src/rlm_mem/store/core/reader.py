@@ -21,6 +21,7 @@ from rlm_mem.chunk import (
     check_chunk_ids,
     check_namespace,
     format_time,
+    normalise_unicode,
 )
 from rlm_mem.chunk.types import hidden, wanted_origins, wanted_trust
 from rlm_mem.config import Config
@@ -594,15 +595,15 @@ class ChunkReader:
         )
 
 
-def _words(value: object, what: str) -> tuple[str, ...]:
-    """One word or several, without repeats; raises InvalidQuery."""
+def _tags(value: object, what: str) -> tuple[str, ...]:
+    """One tag or several, without repeats; raises InvalidQuery."""
     if value is None:
         return ()
     if isinstance(value, str):
         value = (value,)
     if not isinstance(value, Sequence | set | frozenset) or not all(isinstance(item, str) for item in value):
         raise InvalidQuery(f"{what} must be a list of words, not {value!r:.60}")
-    return tuple(dict.fromkeys(check_words(item, what) for item in value))
+    return tuple(dict.fromkeys(normalise_unicode("NFC", check_words(item, what)) for item in value))
 
 
 def _list_filter(limit: Any, offset: Any, **filters: Unpack[Listing]) -> ListFilter:
@@ -616,8 +617,8 @@ def _list_filter(limit: Any, offset: Any, **filters: Unpack[Listing]) -> ListFil
         conversation_id=conversation_id,
         start=None if start is None else query_time(start, "start_date")[0],
         end=None if end is None else after(query_time(end, "end_date")),
-        tags=_words(filters.get("tags"), "tags"),
-        any_tags=_words(filters.get("any_tags"), "any_tags"),
+        tags=_tags(filters.get("tags"), "tags"),
+        any_tags=_tags(filters.get("any_tags"), "any_tags"),
         chunk_type=chunk_type,
         archived=check_flag(filters.get("archived", False), "archived"),
         limit=None if limit is None else page(limit, "limit"),

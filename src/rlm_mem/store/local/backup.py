@@ -8,10 +8,7 @@ the write lock, which is held no longer than that. The links are packed after th
 from __future__ import annotations
 
 import os
-import secrets
-import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,8 +16,9 @@ from rlm_mem.chunk import format_time
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.backup_archive import BackupInfo, packing, read_backup
+from rlm_mem.store.core.backup_archive import BackupInfo, can_be_packed, packing, read_backup
 from rlm_mem.store.core.brain_files import OF_BRAIN, owned_by
+from rlm_mem.store.core.workplace import workplace
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.schema import in_pages
 from rlm_mem.text.secrets import find_secrets, hide
@@ -77,7 +75,7 @@ def back_up_folder(
             hint="give the folder that contains memory/",
         )
     brain = index.layout.base.parent
-    with _links(brain) as staging:
+    with workplace(brain, STAGING) as staging:
         stage = _Stage(index, brain, staging, target)
         stage.everything()
         stage.catch_up()
@@ -85,8 +83,9 @@ def back_up_folder(
             stage.last()
             made_at = format_time(store.clock())
             namespaces = [name for name, _ in index.queries.namespaces()]
-            chunks = int(index.connection.execute("SELECT count(*) FROM chunks").fetchone()[0])
-        info = BackupInfo(made_at, version("rlm-mem"), source, chunks, namespaces)
+        info = BackupInfo(
+            made_at, version("rlm-mem"), source, stage.chunks, namespaces, left_out=stage.named_left_out()
+        )
         staged = sorted(stage.staged)
         info.files = len(staged)
         with packing(target, info) as packer:
@@ -101,18 +100,8 @@ def back_up_folder(
     return read_backup(target)
 
 
-@contextmanager
-def _links(brain: Path) -> Iterator[Path]:
-    folder = brain / f"{STAGING}{secrets.token_hex(4)}"
-    try:
-        files.make_folder(folder)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 class _Stage:
-    """The links, by relative name, and the lengths of the growing files among them."""
+    """The links, by relative name, the lengths of the growing files among them, and what belongs in no backup."""
 
     def __init__(self, index: LocalIndex, brain: Path, staging: Path, target: Path) -> None:
         self._index = index
@@ -121,6 +110,8 @@ class _Stage:
         self._target = target.absolute()
         self.staged: dict[str, files.Signature] = {}
         self.lengths: dict[str, int] = {}
+        self.left_out: set[str] = set()
+        self.chunks = 0  # those whose files are linked
         self._names: dict[str, set[str]] = {}  # chunk id → names of its file and its versions
 
     # --- passes ----------------------------------------------------------------------------------------
@@ -155,6 +146,7 @@ class _Stage:
         The index distinguishes a finished write from one that is under way or was undone.
         """
         count, here = 0, set()
+        self.chunks = 0
         for chunk_id, path, size, mtime_ns, inode in in_pages(
             self._index.connection, "SELECT doc, id, path, size, mtime_ns, inode FROM chunks"
         ):
@@ -164,11 +156,17 @@ class _Stage:
             if places != 1 or self.staged.get(f"memory/{path}") != files.Signature(size, mtime_ns, inode):
                 self._relink(chunk_id, path)
                 count += 1
+            self.chunks += f"memory/{path}" in self.staged
         for chunk_id in [chunk_id for chunk_id in self._names if chunk_id not in here]:
             for name in [name for name in self._names[chunk_id] if not (self._brain / name).exists()]:
                 self._drop(name)
                 count += 1
         return count
+
+    def named_left_out(self) -> list[str]:
+        """What is not in the backup; chunks are, also where their file or the folder of their month is a link."""
+        held = {name for one in self.staged if _chunk_of(one) for name in (one, one.rpartition("/")[0])}
+        return sorted(self.left_out - held)
 
     # --- single files ----------------------------------------------------------------------------------
 
@@ -187,19 +185,27 @@ class _Stage:
     def _walk(self, *, chunks: bool = True) -> Iterator[str]:
         """Names of all files that belong in a backup, without symbolic links and hidden folders."""
         for name in _TOP_FILES:
-            if (self._brain / name).is_file() and not (self._brain / name).is_symlink():
+            if (self._brain / name).is_symlink():
+                self.left_out.add(name)
+            elif (self._brain / name).is_file():
                 yield name
         left_out = (*_DERIVED, *(() if chunks else _OF_CHUNKS))
         for folder in _TOP:
-            if (self._brain / folder).is_symlink():
+            if folder != "memory" and (self._brain / folder).is_symlink():
+                self.left_out.add(folder)
                 continue
-            for name in files.names_below(self._brain / folder, f"{folder}/", links=False, left_out=left_out):
+            for name in files.names_below(
+                self._brain / folder, f"{folder}/", links=False, left_out=left_out, skipped=self.left_out
+            ):
                 if self._brain / name != self._target and (chunks or _chunk_of(name) is None):
                     yield name
 
     def _link(self, name: str) -> None:
         source, second = self._brain / name, self._staging / name
         self._drop(name)
+        if not can_be_packed(name):
+            self.left_out.add(files.shown_name(name))
+            return
         try:
             before = files.signature(source)
             if name == "config.toml":

@@ -145,11 +145,14 @@ class Layout:
         return found
 
 
+MISNAMED = "a file is named after its chunk"
+
+
 def chunk_in(data: bytes, name: str) -> Chunk:
     """The chunk in a file of this name; raises InvalidChunk."""
     chunk = decode_chunk(data)
     if f"{chunk.id}.json" != name:
-        raise InvalidChunk(f"{name} holds the chunk {chunk.id}: file name and id must agree")
+        raise InvalidChunk(f"it holds the chunk {chunk.id}, and {MISNAMED}")
     return chunk
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +24,7 @@ from rlm_mem.store.core.integrity import (
     wrong_values,
 )
 from rlm_mem.store.core.records import ACTIVE, ARCHIVED
-from rlm_mem.store.local.folder import former_versions, read_chunk_file
+from rlm_mem.store.local.folder import MISNAMED, former_versions, read_chunk_file
 from rlm_mem.store.local.prepare import ExaminedFile, examined
 from rlm_mem.store.local.queries import find_row
 from rlm_mem.store.local.schema import in_pages, shows_damage
@@ -94,10 +94,11 @@ def _findings(
     yield from _unnamed(layout)
     damaged_versions: list[Finding] = []
     unknown: dict[str, str] = {}
+    misnamed = _misnamed(layout, connection)
     replacements = Replacements()
     for done, found in enumerate(of_chunks, 1):
         if not found.path.startswith("archive/versions/"):
-            yield from _file(store, layout, connection, found, unknown)
+            yield from _file(store, layout, connection, found, unknown, misnamed)
             if found.id and not found.path.startswith("archive/"):
                 replacements.note(found.id, found.superseded_by, found.holds[1] is not None, found.links)
         elif found.problem is not None:
@@ -144,7 +145,7 @@ def _unnamed(layout: Layout) -> Iterator[Finding]:
     for folder in (layout.chunks, *map(layout.absolute, layout.folders())):
         for name in sorted(os.listdir(folder)):  # noqa: PTH208 - names alone
             if not name.isascii() and not files.is_unicode(folder / name):
-                shown = layout.relative(folder / ascii(os.fsencode(name))[2:-1])
+                shown = layout.relative(folder / files.shown_name(name))
                 yield Finding("unreadable-file", f"{shown}: the name is not Unicode text: rename it", shown)
 
 
@@ -157,17 +158,31 @@ def _version_files(folder: Path) -> Iterator[str]:
                     yield f"archive/versions/{of_chunk.name}/{name}"
 
 
+def _misnamed(layout: Layout, connection: sqlite3.Connection) -> dict[str, str]:
+    """The chunks in files that are not named after them: path → id."""
+    found = {}
+    for (path,) in connection.execute("SELECT path FROM unreadable").fetchall():
+        with contextlib.suppress(InvalidChunk, OSError):  # a finding of its own
+            chunk_id = decode_chunk(layout.absolute(path).read_bytes()).id
+            if not path.endswith(f"/{chunk_id}.json"):
+                found[path] = chunk_id
+    return found
+
+
 def _file(
     store: ChunkStore,
     layout: Layout,
     connection: sqlite3.Connection,
     found: ExaminedFile,
     unknown: dict[str, str],
+    misnamed: Mapping[str, str],
 ) -> Iterator[Finding]:
     path = found.path
     if found.problem is not None:
         stem = path.rpartition("/")[2].removesuffix(".json")
-        if found.invalid:
+        if found.invalid and path in misnamed:
+            yield _of_another_name(connection, path, misnamed[path])
+        elif found.invalid:
             yield _unreadable(layout, path, stem, found.problem)
         else:
             known = stem if is_chunk_id(stem) else None
@@ -178,7 +193,7 @@ def _file(
     row = find_row(connection, found.id)
     twin = unknown.get(found.id) if row is None else row.path
     if twin is not None and twin != path and layout.absolute(twin).exists():
-        yield Finding("duplicate-id", f"{found.id} is in {twin} and in {path}", path, found.id)
+        yield _twice(found.id, twin, path)
         return
     yield from wrong_values(
         store,
@@ -197,7 +212,7 @@ def _file(
     if (row.path, row.status, row.revision) != (path, status, found.revision) or not _as_recorded(row, found):
         yield Finding("index-outdated", f"{path} is not as the index recorded it", path, found.id)
     elif status == ACTIVE:
-        yield from _links(store, layout, connection, found, row.doc, row.ns)
+        yield from _links(store, layout, connection, found, row.doc, row.ns, misnamed)
 
 
 def _as_recorded(row: ChunkRow, found: ExaminedFile) -> bool:
@@ -207,11 +222,22 @@ def _as_recorded(row: ChunkRow, found: ExaminedFile) -> bool:
     return recorded == seen or (alike and row.content_hash == found.content_hash)
 
 
+def _of_another_name(connection: sqlite3.Connection, path: str, chunk_id: str) -> Finding:
+    row = find_row(connection, chunk_id)
+    if row is not None:
+        return _twice(chunk_id, row.path, path)
+    return Finding("misnamed-file", f"{path}: it holds the chunk {chunk_id}, and {MISNAMED}", path, chunk_id)
+
+
+def _twice(chunk_id: str, used: str, path: str) -> Finding:
+    return Finding(
+        "duplicate-id", f"{chunk_id} is in {used}, which is used, and in {path}: remove one", path, chunk_id
+    )
+
+
 def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
     if not is_chunk_id(stem):
         return Finding("unreadable-file", f"{path}: {reason}", path)
-    if "file name and id must agree" in reason:
-        return Finding("misnamed-file", f"{path}: {reason}", path, stem)
     if NEWER_VERSION in reason:
         return Finding("newer-version", f"{path}: {reason}", path, stem)
     # A version older than both sides of a conflict must not take the place of either.
@@ -221,7 +247,13 @@ def _unreadable(layout: Layout, path: str, stem: str, reason: str) -> Finding:
 
 
 def _links(
-    store: ChunkStore, layout: Layout, connection: sqlite3.Connection, found: ExaminedFile, doc: int, ns: int
+    store: ChunkStore,
+    layout: Layout,
+    connection: sqlite3.Connection,
+    found: ExaminedFile,
+    doc: int,
+    ns: int,
+    misnamed: Mapping[str, str],
 ) -> Iterator[Finding]:
     path, chunk_id = found.path, found.id
     # The links of the index with the namespaces of their targets, in one query.
@@ -236,9 +268,13 @@ def _links(
         if target_id not in targets:
             target = find_row(connection, target_id)
             targets[target_id] = None if target is None else target.ns
-        # A file that is there and does not validate is a finding of its own.
-        return targets[target_id] is not None or any(
-            (folder / f"{target_id}.json").exists() for folder in map(layout.absolute, layout.folders())
+        # A file that is there and does not validate, or has another name, is a finding of its own.
+        return (
+            targets[target_id] is not None
+            or target_id in misnamed.values()
+            or any(
+                (folder / f"{target_id}.json").exists() for folder in map(layout.absolute, layout.folders())
+            )
         )
 
     yield from wrong_links(store, chunk_id, path, found.links, found.superseded_by, exists)

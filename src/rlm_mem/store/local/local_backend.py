@@ -198,18 +198,20 @@ class LocalBackend(LocalIndex):
         """The chunks that exist with this status (None: any) and validate, by id."""
         wanted = dict.fromkeys(chunk_ids)
         found: dict[str, Chunk] = {}
-        missing = list(wanted)
+        missing, edited = list(wanted), list[str]()
         for _ in range(2):  # another process may move a file between the two reads: try twice
             rows = self._find_each(namespace, missing) if missing else {}
             missing = []
             for chunk_id, row in rows.items():
                 if status not in (None, row.status):
                     continue
-                chunk = self.read(row)
+                chunk = self._read(row, edited)
                 if chunk is None:
                     missing.append(chunk_id)
                 elif chunk.namespace == namespace:  # else its namespace was edited by hand
                     found[chunk_id] = chunk
+        if edited:
+            self._index_again(edited)
         return {chunk_id: found[chunk_id] for chunk_id in wanted if chunk_id in found}
 
     @healed
@@ -218,6 +220,14 @@ class LocalBackend(LocalIndex):
 
     def read(self, row: ChunkRow) -> Chunk | None:
         """The chunk of a row, from its file; None (and a log line) if the file is gone or does not validate."""
+        edited: list[str] = []
+        chunk = self._read(row, edited)
+        if edited:
+            self._index_again(edited)
+        return chunk
+
+    def _read(self, row: ChunkRow, edited: list[str]) -> Chunk | None:
+        """The same; the path of a file that is not as the index recorded it is added to ``edited``."""
         transaction = self._thread.transaction
         if transaction is not None:
             pending = transaction.pending(row.id)
@@ -237,7 +247,7 @@ class LocalBackend(LocalIndex):
                 _logger.error("unreadable chunk file %s: %s", row.path, error)
             return None
         if signature != row.signature:
-            self._notice(row.path)
+            edited.append(row.path)
         reads = self._reads.of(row.id)
         chunk.metadata.access_count = max(chunk.metadata.access_count, row.access_count) + (
             reads[0] if reads else 0

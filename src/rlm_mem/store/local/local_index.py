@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 _logger = logger("rlm_mem.store")
 
 _NAMED = 3  # most unreadable files that opening names
+_PATIENCE = 0.25  # seconds that a reader waits to index an edited file: a commit takes less
 _LOOKED_AT = 250  # files that one look examines for edits in place
 
 
@@ -97,6 +98,8 @@ class _ThreadState(threading.local):
     """State of one thread."""
 
     transaction: Transaction | None = None
+    caught_up: int = 0
+    """Times that the index was brought up to date with a file that was read."""
 
 
 class FolderBackend(Protocol):
@@ -298,8 +301,10 @@ class LocalIndex:
 
     @healed
     def retried(self, ask: Callable[[], _T]) -> _T:
-        """The result of ``ask``, which is called again if the index turns out to be damaged."""
-        return ask()
+        """The result of ``ask``, called again if the index turns out to be damaged, or behind a file that was read."""
+        known = self._thread.caught_up
+        result = ask()
+        return result if self._thread.caught_up == known else ask()
 
     def forget_postings(self) -> None:
         """Reread the files of postings at the next search, and rebuild them where they are damaged."""
@@ -347,7 +352,7 @@ class LocalIndex:
     # --- keeping the index in step with the files ------------------------------------------------------
 
     def _notice(self, path: str) -> None:
-        """Sync the folder of a file that is not as the index recorded it, if the write lock can be taken."""
+        """Sync the folder of a file that is gone, if the write lock can be taken."""
         folders = {
             path.rsplit("/", 1)[0],
             "archive",
@@ -356,6 +361,24 @@ class LocalIndex:
             return
         with contextlib.suppress(StorageError):
             self.sync(folders=sorted(folders, reverse=True))
+            self._thread.caught_up += 1
+
+    def _index_again(self, edited: Sequence[str]) -> None:
+        """Index files that were not as recorded when they were read, unless somebody else writes for long."""
+        if self.read_only:
+            connection = self._connections.in_memory
+            if connection is None:
+                return
+            with self._healing:
+                self._sync_locked(connection, [], None, edited)
+        elif self.connection.in_transaction:
+            return
+        else:
+            try:
+                self.sync(folders=[], paths=edited, wait_seconds=_PATIENCE)
+            except StorageError:
+                return
+        self._thread.caught_up += 1
 
     def look(self) -> None:
         """Index what other programs changed in the files, as far as a quick look shows it.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import os
 import secrets
-import shutil
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
+from rlm_mem.store.core.workplace import workplace
 
 _BLOCK = 1 << 20
 
@@ -58,15 +58,12 @@ def restore_folder(
             hint="restore into another folder, or say --replace: what is there is kept under another name",
         )
     files.make_folder(brain.parent)
-    fresh = brain.with_name(f".{brain.name}.restoring-{secrets.token_hex(4)}")
-    try:
+    with workplace(brain.parent, f".{brain.name}.restoring-") as fresh:
         info = _unpacked(backup, fresh, progress)
         chunks, unreadable = _indexed(fresh, progress)
         if chunks + unreadable < info.chunks:
             raise CorruptStore(f"{backup} lists {info.chunks} chunks, but {chunks} were found")
         kept = _put_in_place(fresh, brain)
-    finally:
-        shutil.rmtree(fresh, ignore_errors=True)
     return RestoreReport(info, brain, chunks, unreadable, kept)
 
 
@@ -90,7 +87,6 @@ def _unpacked(backup: Path, fresh: Path, progress: Progress | None) -> BackupInf
                 file.write(block)
         os.utime(path, (mtime, mtime))
 
-    files.make_folder(fresh)
     return read_backup(backup, keep, progress)
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlm_mem.errors import CorruptStore, StorageError, StoreLocked, StoreReadOnly
+from rlm_mem.chunk import normalise_unicode
+from rlm_mem.errors import CorruptStore, StorageError, StoreFull, StoreLocked, StoreReadOnly
 
 # Link targets and types are long and would be repeated in many rows, so these refer to them by number.
 _LINKS = """
@@ -185,8 +187,14 @@ def since_created(column: str, chunk: str) -> str:
 NORMALISED = 32
 """Number of characters of a normalised hash that are stored."""
 
+# Tags in NFC, as chunks have them since; the triggers keep their totals.
+_NORMAL_TAGS = """
+INSERT OR IGNORE INTO tags SELECT ns, normal_tag(tag), at, doc FROM tags WHERE normal_tag(tag) <> tag;
+DELETE FROM tags WHERE normal_tag(tag) <> tag;
+"""
+
 # Append-only: the first one takes an index from version 2, that of 0.1.0, to version 3.
-MIGRATIONS: tuple[str, ...] = (_TRUST, _SHORTER, _NUMBERED)
+MIGRATIONS: tuple[str, ...] = (_TRUST, _SHORTER, _NUMBERED, _NORMAL_TAGS)
 INDEX_VERSION = 2 + len(MIGRATIONS)
 
 # Pages of 4 KiB: a transaction beyond 512 MB makes readers wait from there on, not only at its end.
@@ -255,6 +263,7 @@ def migrate(connection: sqlite3.Connection) -> bool:
             raise newer_version(version)
         if version == 1:
             raise CorruptStore("the index is older than the first release", hint="run: rlm-mem store rebuild")
+        connection.create_function("normal_tag", 1, partial(normalise_unicode, "NFC"), deterministic=True)
         for script in MIGRATIONS[version - 2 :] if version else (_TABLES,):
             for statement in _statements(script):
                 connection.execute(statement)
@@ -347,6 +356,10 @@ def sqlite_error(error: sqlite3.Error, what: str) -> StorageError:
         return StoreReadOnly(
             f"{what} cannot be opened for writing: {text}", hint="check the folder's permissions"
         )
-    if "disk is full" in text or "disk I/O" in text:
+    if "disk is full" in text:
+        return StoreFull(
+            f"the disk is full: {what} was not written: nothing was changed", hint="free some space and retry"
+        )
+    if "disk I/O" in text:
         return StorageError(f"{what}: {text}: nothing was changed", hint="free some space and retry")
     return StorageError(f"{what}: {text}")

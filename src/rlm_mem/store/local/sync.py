@@ -132,7 +132,13 @@ def sync_folders(
         _finish_interrupted(connection, layout)
     seen_at = {path: _mtime(layout, path) for path in folders}
     missing: list[ChunkRow] = []
-    todo = [path for path in paths if path.rpartition("/")[0] not in folders]
+    todo = []
+    for path in paths:
+        row = row_at_path(connection, path)  # by now, another process may have indexed its own write
+        if path.rpartition("/")[0] not in folders and (
+            row is None or row.signature != files.signature(layout.absolute(path))
+        ):
+            todo.append(path)
     for folder in folders:
         present = dict(_scan(layout, folder))
         recorded = _recorded(connection, folder)
@@ -231,7 +237,7 @@ def _adopt(
     if entry is not None:
         twin = find_row(connection, entry.id)
         if twin is not None and twin.path != path and layout.absolute(twin.path).exists():
-            problem = f"{path}: the chunk {entry.id} is also in {twin.path}"
+            problem = f"the chunk {entry.id} is also in {twin.path}"
         former = former or twin
     elif problem is None:
         return  # gone since the folder was listed

@@ -20,6 +20,7 @@ PERMANENT = {
     "no password supplied": "give a password in the DSN, in PGPASSWORD or in ~/.pgpass",
     "authentication failed": "check user and authentication of the DSN",
     "no pg_hba.conf entry": "let the server's pg_hba.conf admit this user and address",
+    'role "': "create it (createuser NAME), or name an existing user in the DSN",
     "does not exist": "create it (createdb NAME), or name an existing one in the DSN",
     "permission denied for database": "GRANT CONNECT ON DATABASE … TO the user of the DSN",
     "does not support ssl": "use sslmode=prefer, or let the server offer SSL",

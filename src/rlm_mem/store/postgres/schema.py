@@ -220,8 +220,23 @@ CREATE INDEX chunks_trust ON rlm_mem.chunks(ns, status, trust, origin);
 CREATE INDEX chunks_expiring ON rlm_mem.chunks(ns, expires_at) WHERE expires_at IS NOT NULL;
 """
 
+# Tags in NFC, as chunks have them since.
+_NORMAL_TAGS = """
+INSERT INTO rlm_mem.tags(ns, doc, at, tag)
+    SELECT ns, doc, at, normalize(tag, NFC) FROM rlm_mem.tags WHERE tag IS NOT NFC NORMALIZED
+    ON CONFLICT DO NOTHING;
+DELETE FROM rlm_mem.tags WHERE tag IS NOT NFC NORMALIZED;
+INSERT INTO rlm_mem.tag_totals(ns, tag, chunks)
+    SELECT t.ns, t.tag, count(*) FROM rlm_mem.tags t WHERE EXISTS (
+        SELECT 1 FROM rlm_mem.tag_totals o
+        WHERE o.ns = t.ns AND o.tag IS NOT NFC NORMALIZED AND normalize(o.tag, NFC) = t.tag)
+    GROUP BY t.ns, t.tag
+    ON CONFLICT (ns, tag) DO UPDATE SET chunks = excluded.chunks;
+DELETE FROM rlm_mem.tag_totals WHERE tag IS NOT NFC NORMALIZED;
+"""
+
 #: Numbered and append-only: migration n takes a database from version n to n + 1; each runs in one transaction.
-MIGRATIONS: tuple[str, ...] = (_FIRST, _TRUST)
+MIGRATIONS: tuple[str, ...] = (_FIRST, _TRUST, _NORMAL_TAGS)
 SCHEMA_VERSION = len(MIGRATIONS)
 
 #: Every table that holds rows of namespaces, in an order in which they can be copied and distributed.
