@@ -586,3 +586,12 @@ def test_a_later_note_that_shares_one_name_may_answer_if_it_gives_a_figure_of_th
 )  # fmt: skip
 def test_a_story_an_old_plan_and_a_denial_tell_nothing_again(question: str, earlier: str, later: str) -> None:
     assert not retold(question, earlier, later, "Rain all day.")
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["How long does the buffer in K9 last?", "How long will the strike last?", "Until when does it last?"],
+)
+def test_a_question_about_how_long_something_lasts_is_about_the_present(question: str) -> None:
+    assert not is_of_the_past(question)
+    assert is_of_the_past("How long did the buffer last?") and is_of_the_past("When did it last ring?")
