@@ -595,3 +595,13 @@ def test_a_story_an_old_plan_and_a_denial_tell_nothing_again(question: str, earl
 def test_a_question_about_how_long_something_lasts_is_about_the_present(question: str) -> None:
     assert not is_of_the_past(question)
     assert is_of_the_past("How long did the buffer last?") and is_of_the_past("When did it last ring?")
+
+
+def test_the_nearest_memory_does_not_answer_with_the_value_that_it_ends(memory: Memory) -> None:
+    memory.remember("Bram is the keeper of the seed-bank freezer.", occurred_at="2025-02-01")
+    memory.remember(
+        "Bram left for a studio in Oslo; anything about the bank freezer goes to Ilse.",
+        occurred_at="2025-09-01",
+    )
+    memory.remember("Rain all day.", occurred_at="2025-09-02")
+    assert "Ilse" in str(memory.recall("Who looks after the seed-bank freezer?").content)

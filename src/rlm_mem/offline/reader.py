@@ -82,6 +82,20 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     beside = None
     if asked is not None:
         reading, beside = _lasting(question, asked, reading, current or passages, weights)
+    return with_later_notes(question, reading, passages, beside=beside)
+
+
+def with_later_notes(
+    question: Question, reading: Reading, passages: Sequence[Passage], *, beside: Passage | None = None
+) -> Reading:
+    """An answer as later notes leave it: their value, or the answer with the note that may change it.
+
+    Args:
+        beside: a later note to give where no other changes the answer.
+    """
+    if is_of_the_past(question.text):
+        return reading
+    asked = PresentQuestion.of(question.text, analyser_of(question.text))
     reading = _with_later_value(question, reading, passages)
     notes = None if asked is None else _notes(asked, reading, passages)
     found = reading if notes is None else _retold(question, reading, notes)
