@@ -588,6 +588,16 @@ def test_a_story_an_old_plan_and_a_denial_tell_nothing_again(question: str, earl
     assert not retold(question, earlier, later, "Rain all day.")
 
 
+def test_a_later_note_counts_for_more_if_it_is_the_nearest_above_all_with_an_end() -> None:
+    question, first = "How many stalls has the winter market?", "The winter market has 30 stalls."
+    later = "New winter timetable: 12 buses a day, the first goes at 6:40."
+    assert retold(question, first, later)
+    assert not retold(question, first, later, "Market day: the stalls stand in two rows.")
+    key = "Where does the key of the boathouse hang?", "The key of the boathouse hangs at Anton's."
+    assert retold(*key, "Anton's hook was moved into the hall.")
+    assert not retold(*key, "Anton's hook is in the hall.")
+
+
 @pytest.mark.parametrize(
     "question",
     ["How long does the buffer in K9 last?", "How long will the strike last?", "Until when does it last?"],
