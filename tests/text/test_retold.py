@@ -615,3 +615,22 @@ def test_the_nearest_memory_does_not_answer_with_the_value_that_it_ends(memory: 
     )
     memory.remember("Rain all day.", occurred_at="2025-09-02")
     assert "Ilse" in str(memory.recall("Who looks after the seed-bank freezer?").content)
+
+
+def test_of_several_later_notes_the_last_is_given(memory: Memory) -> None:
+    for day, text in enumerate(
+        ("We buy our bread at Huber's.", "Huber closed, we buy our bread at Backwerk."), 1
+    ):
+        memory.remember(text, occurred_at=f"2025-0{day}-01")
+    memory.remember("Never again Backwerk. We buy our bread at the market.", occurred_at="2025-09-01")
+    assert "market" in str(memory.recall("Where do we buy our bread?").content)
+
+
+def test_a_later_note_on_what_is_asked_about_is_given_beside_the_answer_though_it_may_not_change_it(
+    memory: Memory,
+) -> None:
+    memory.remember("In our game the rook does 14 damage.", occurred_at="2025-02-01")
+    memory.remember("Balance patch: rooks weakened to 11.", occurred_at="2025-03-01")
+    memory.remember("Rain all day.", occurred_at="2025-03-02")
+    told = str(memory.recall("How much damage does the rook do in our game?").content)
+    assert "14 damage" in told and "weakened to 11" in told

@@ -33,7 +33,7 @@ from rlm_mem.text.endings import CONDITION, ENDED, HINTS
 from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
-SURE, LIKELY, POSSIBLE = 1.5, -0.9, -2.0
+SURE, LIKELY, POSSIBLE = 2.0, -0.9, -2.0
 """The odds, in nats, above which a later note counts as the answer, ranks first, and an answer gives both notes."""
 WEIGHTS: dict[str, float] = {
     "words": 2.2,
