@@ -106,7 +106,7 @@ def with_later_notes(
     if notes is None:
         return found
     if found is reading and beside is not None:
-        return _both(reading, reading.passages[0], _latest(beside, notes), POSSIBLE)
+        return _both(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), POSSIBLE)
     return _with_later_note(found, notes)
 
 
@@ -250,20 +250,22 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
         if later.current and _told(later) not in str(reading.answer):
             found = later if _may_be_given(reading, later, notes) else None
-    return reading if found is None else _both(reading, home, _latest(found, notes), odds)
+    return reading if found is None else _both(reading, home, _latest(home, found, notes), odds)
 
 
-def _latest(note: Passage, notes: _Notes) -> Passage:
-    """The last of the notes that each change the one before, beginning with a given one."""
-    for _ in range(_CHANGES_FOLLOWED):
+def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:
+    """The last of the notes that may change the answer's note and each change the one before, from a given one on."""
+    again = [one for one in notes.passages if one.current and _odds(home, one, notes, POSSIBLE) > POSSIBLE]
+    for _ in again:
         found, most = None, LIKELY
-        for one in notes.passages if note.at else ():
-            if one.at and one.current and (odds := _odds(note, one, notes, most)) > most:
+        for one in again:
+            odds = _odds(later, one, notes, most)
+            if odds > most:
                 found, most = one, odds
         if found is None:
             break
-        note = found
-    return note
+        later = found
+    return later
 
 
 def _may_be_given(reading: Reading, later: Passage, notes: _Notes) -> bool:
