@@ -582,6 +582,23 @@ def test_a_decision_makes_room_in_a_full_queue(tmp_path: Path, caplog: pytest.Lo
         assert len(memory.remember("The pin of the safe is 54.").proposed) == 1
 
 
+def test_a_decision_of_another_process_makes_room_in_a_full_queue(tmp_path: Path) -> None:
+    config = Config.load(updates={"max_open": 1})
+    with Memory.open(tmp_path / "brain", config=config) as memory, Memory.open(tmp_path / "brain") as other:
+        made = [memory.remember(f"The pin of the safe is {pin}.").proposed for pin in (10, 21, 32)]
+        assert [len(one) for one in made] == [0, 1, 0]
+        other.continuum.review.reject(made[1][0], reviewer="Dana", reason="another safe")
+        assert len(memory.remember("The pin of the safe is 43.").proposed) == 1
+
+
+def test_what_must_be_replaced_now_and_then_replaces_nothing(memory: Memory) -> None:
+    """ "Must be replaced" tells of no change, whatever follows it."""
+    for text in ("The filter change is due every three years.", "Our rhythm is every three years."):
+        memory.remember(text)
+    made = memory.remember("The battery must be replaced every three years.")
+    assert made.replaced == [] and made.proposed == []
+
+
 def test_a_batch_finds_what_it_holds_itself_and_an_older_time_replaces_nothing(memory: Memory) -> None:
     with memory.batch():
         first = memory.remember("The gate code is 4471.", occurred_at="2026-03-01")

@@ -165,6 +165,10 @@ def test_an_excerpt_is_the_stretch_that_bears_on_the_question(ask: Ask) -> None:
     ("question", "note"),
     [
         ("How many CPUs has the production database?", "The staging database has 4 CPUs and 16 GB of RAM."),
+        (
+            "When does the van go back after the get-out?",
+            "Van for the get-in: Olli's Transit, Monday 9 Nov at 8:30.",
+        ),
         ("What is the door code?", "The door code is changed every quarter."),
         ("Where is Tom from?", "Access to the archive is given by Tom after a call."),
         ("How large may a header be?", "Status 431 is sent for a header that is too large."),

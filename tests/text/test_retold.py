@@ -586,3 +586,51 @@ def test_a_later_note_that_shares_one_name_may_answer_if_it_gives_a_figure_of_th
 )  # fmt: skip
 def test_a_story_an_old_plan_and_a_denial_tell_nothing_again(question: str, earlier: str, later: str) -> None:
     assert not retold(question, earlier, later, "Rain all day.")
+
+
+def test_a_later_note_counts_for_more_if_it_is_the_nearest_above_all_with_an_end() -> None:
+    question, first = "How many stalls has the winter market?", "The winter market has 30 stalls."
+    later = "New winter timetable: 12 buses a day, the first goes at 6:40."
+    assert retold(question, first, later)
+    assert not retold(question, first, later, "Market day: the stalls stand in two rows.")
+    key = "Where does the key of the boathouse hang?", "The key of the boathouse hangs at Anton's."
+    assert retold(*key, "Anton's hook was moved into the hall.")
+    assert not retold(*key, "Anton's hook is in the hall.")
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["How long does the buffer in K9 last?", "How long will the strike last?", "Until when does it last?"],
+)
+def test_a_question_about_how_long_something_lasts_is_about_the_present(question: str) -> None:
+    assert not is_of_the_past(question)
+    assert is_of_the_past("How long did the buffer last?") and is_of_the_past("When did it last ring?")
+
+
+def test_the_nearest_memory_does_not_answer_with_the_value_that_it_ends(memory: Memory) -> None:
+    memory.remember("Bram is the keeper of the seed-bank freezer.", occurred_at="2025-02-01")
+    memory.remember(
+        "Bram left for a studio in Oslo; anything about the bank freezer goes to Ilse.",
+        occurred_at="2025-09-01",
+    )
+    memory.remember("Rain all day.", occurred_at="2025-09-02")
+    assert "Ilse" in str(memory.recall("Who looks after the seed-bank freezer?").content)
+
+
+def test_of_several_later_notes_the_last_is_given(memory: Memory) -> None:
+    for day, text in enumerate(
+        ("We buy our bread at Huber's.", "Huber closed, we buy our bread at Backwerk."), 1
+    ):
+        memory.remember(text, occurred_at=f"2025-0{day}-01")
+    memory.remember("Never again Backwerk. We buy our bread at the market.", occurred_at="2025-09-01")
+    assert "market" in str(memory.recall("Where do we buy our bread?").content)
+
+
+def test_a_later_note_on_what_is_asked_about_is_given_beside_the_answer_though_it_may_not_change_it(
+    memory: Memory,
+) -> None:
+    memory.remember("In our game the rook does 14 damage.", occurred_at="2025-02-01")
+    memory.remember("Balance patch: rooks weakened to 11.", occurred_at="2025-03-01")
+    memory.remember("Rain all day.", occurred_at="2025-03-02")
+    told = str(memory.recall("How much damage does the rook do in our game?").content)
+    assert "14 damage" in told and "weakened to 11" in told

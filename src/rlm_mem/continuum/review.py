@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from rlm_mem.models.base import LLM
     from rlm_mem.proposals.finding import Proposal
     from rlm_mem.store.core.chunk_store import ChunkStore
+    from rlm_mem.store.core.files import Signature
 
 _logger = logging.getLogger("rlm_mem.continuum")
 
@@ -69,8 +70,8 @@ _PROPOSED = {
     ),
 }
 _FULL_SECONDS = 60.0
-"""Seconds for which a full queue is not read again; room made by decisions in another process is noticed that much
-later."""
+"""Seconds for which a full queue is not read again unless a case changes; that a memory of a waiting case was edited or
+deleted, which makes room too, is noticed that much later."""
 NEW_USES = 20
 """A rejected case is opened again only after this many further uses."""
 
@@ -127,7 +128,7 @@ class ReviewQueue:
         self._files = memories
         self._changes = changes
         self._traces = traces
-        self._full: tuple[Sequence[str], float] = ((), 0.0)
+        self._full: tuple[Mapping[str, Signature], float] = ({}, 0.0)
         """Files of the proposals when all of them were waiting, and when they were read (``time.monotonic``)."""
 
     # --- looking -----------------------------------------------------------------------------------------------------
@@ -361,14 +362,14 @@ class ReviewQueue:
         """
         most = self._store.config.updates.max_open
         stored = self._files.stored
-        names = [
-            name for name in stored.names(FOLDER)
-            if name.removeprefix(f"{FOLDER}/").startswith(tuple(f"{kind}-" for kind in _PROPOSED))
-        ]  # fmt: skip
+        beginnings = tuple(f"{FOLDER}/{kind}-" for kind in _PROPOSED)
+        signed = stored.signatures(FOLDER).items()
+        files = {name: signature for name, signature in signed if name.startswith(beginnings)}
+        names = list(files)
         if len(names) + wanted <= most:
             return wanted
         now = monotonic()
-        if names == self._full[0] and now - self._full[1] < _FULL_SECONDS:
+        if files == self._full[0] and now - self._full[1] < _FULL_SECONDS:
             return 0
         cases: dict[str, Case] = {}
         for name, data in stored.contents(names):
@@ -380,7 +381,7 @@ class ReviewQueue:
             stored.remove(name)  # the audit log keeps the decision
         waiting = len(names) - len(closed)
         if waiting >= most and waiting == len(names):
-            self._full = names, now
+            self._full = files, now
         room = max(0, most - waiting)
         if room < wanted:
             _logger.warning(
@@ -472,7 +473,6 @@ class ReviewQueue:
             )
         if not reason:
             raise InvalidMemory("a decision needs a reason")
-        self._full = ((), 0.0)
         made = Decision(reviewer=reviewer, decision=decision, reason=reason, at=stamp(self._store.clock()))
         if case_id.startswith(tuple(f"{kind}-" for kind in _PROPOSED)):
             return self._proposed(case_id, made, until)

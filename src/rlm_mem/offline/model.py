@@ -24,7 +24,7 @@ from rlm_mem.offline.closest import closest, told_by_nearest
 from rlm_mem.offline.documents import named_documents
 from rlm_mem.offline.passages import Passage, Reading, unwrapped
 from rlm_mem.offline.question import Question, analyse_question
-from rlm_mem.offline.reader import read
+from rlm_mem.offline.reader import read, with_later_notes
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
@@ -292,7 +292,7 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
             answered = False
         near = _passages_in(called, wider=True)
         if not answered and "wider" in called and (told := told_by_nearest(question, near)) is not None:
-            found, answered = told, True  # the last look
+            found, answered = with_later_notes(question, told, near), True  # the last look
         cited = found.passages if answered else closest(question, near)
         reply = {
             "answer": found.answer if answered else None,

@@ -402,6 +402,7 @@ def _matched_share(question: Question, wanted: dict[str, float], line: _Line) ->
         _about_possession(question, line)
         or _about_other_owner(question, line)
         or _about_variant(question, line)
+        or _about_other_compound(question, line)
         or is_about_other_figure(question, line.passage, line.sentence)
     ):
         return 0.0
@@ -527,6 +528,24 @@ def _about_variant(question: Question, line: _Line) -> bool:
         if before and all(_is_modifier(one) and one.stem not in question.terms for one in before):
             return True
     return False
+
+
+def _about_other_compound(question: Question, line: _Line) -> bool:
+    """Whether a sentence has a compound that differs in one word from one of the question: "get-in", "get-out"."""
+    told = [parts for word in line.sentence.words if (parts := _two_words(word))]
+    asked = (
+        [parts for word in Sentence(question.text, 0).words if (parts := _two_words(word))] if told else []
+    )
+    return any(
+        one not in told and any((one[0] == other[0]) != (one[1] == other[1]) for other in told)
+        for one in asked
+    )
+
+
+def _two_words(word: Word) -> list[str]:
+    """The words of a compound of two; none of any other word, and of one with a single letter: "e-mail"."""
+    parts = word.low.split("-")
+    return parts if len(parts) == 2 and all(one.isalpha() and len(one) > 1 for one in parts) else []
 
 
 def _quotable(

@@ -24,7 +24,7 @@ from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
-from rlm_mem.text.retold import POSSIBLE, SURE, may_end, retelling, tells_of_change
+from rlm_mem.text.retold import LIKELY, POSSIBLE, SURE, may_end, retelling, tells_of_change
 from rlm_mem.text.stated import Stated
 from rlm_mem.text.statements import statements_in
 
@@ -48,6 +48,8 @@ _TOLD_AGAIN = 0.5
 """A later note must match at least this share of what the earlier note matches of the question."""
 _PASSING = 0.3
 """Largest loss of probability at which another answer replaces one about a limited time."""
+_WORTH_GIVING = -3.0
+"""Odds above which a later note that has a word of what the question is about is given beside an answer."""
 _LONGEST_NOTE = 300
 """Characters of a later note that is added to an answer."""
 _CHANGES_FOLLOWED = 4
@@ -82,14 +84,30 @@ def _read_present(question: Question, passages: Sequence[Passage], weights: Weig
     beside = None
     if asked is not None:
         reading, beside = _lasting(question, asked, reading, current or passages, weights)
+    return with_later_notes(question, reading, passages, beside=beside)
+
+
+def with_later_notes(
+    question: Question, reading: Reading, passages: Sequence[Passage], *, beside: Passage | None = None
+) -> Reading:
+    """An answer as later notes leave it: their value, or the answer with the note that may change it.
+
+    Args:
+        beside: a later note to give where no other changes the answer.
+    """
+    if is_of_the_past(question.text):
+        return reading
+    asked = PresentQuestion.of(question.text, analyser_of(question.text))
     reading = _with_later_value(question, reading, passages)
     notes = None if asked is None else _notes(asked, reading, passages)
     found = reading if notes is None else _retold(question, reading, notes)
     if found is reading and reading.answer and reading.passages and may_end(reading.passages[0].text):
         found = _with_present_value(question, reading)
+    if notes is None:
+        return found
     if found is reading and beside is not None:
-        return _both(reading, reading.passages[0], beside, POSSIBLE)
-    return found if notes is None else _with_later_note(found, notes)
+        return _both(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), POSSIBLE)
+    return _with_later_note(found, notes)
 
 
 def _first_told(
@@ -213,7 +231,7 @@ def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
 def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
     """The answer with the later note that most probably changes it, each with its day."""
     home = reading.passages[0]
-    found, odds = None, POSSIBLE
+    found, odds = None, _WORTH_GIVING
     marked = home.later
     # Looked up by the words of the answer's note; in other languages these are often not telling.
     known = "" if marked is None or is_foreign(notes.asked.text) else marked.chunk_id
@@ -221,8 +239,10 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
         if not (home.at and one.at and one.current) or _told(one) in str(reading.answer):
             continue
         nearest = one.chunk_id == known
-        again = _odds(home, one, notes, odds, nearest=nearest)
-        if again > odds and (again > SURE or _may_be_given(reading, one, notes)):
+        on_subject = not (notes.asked.subject | notes.asked.names).isdisjoint(notes.stems[one.text])
+        least = odds if on_subject else max(odds, POSSIBLE)
+        again = _odds(home, one, notes, least, nearest=nearest)
+        if again > least and (again > SURE or _may_be_given(reading, one, notes)):
             found, odds = one, again
             if nearest:
                 break
@@ -230,7 +250,22 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
         if later.current and _told(later) not in str(reading.answer):
             found = later if _may_be_given(reading, later, notes) else None
-    return reading if found is None else _both(reading, home, found, odds)
+    return reading if found is None else _both(reading, home, _latest(home, found, notes), odds)
+
+
+def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:
+    """The last of the notes that may change the answer's note and each change the one before, from a given one on."""
+    again = [one for one in notes.passages if one.current and _odds(home, one, notes, POSSIBLE) > POSSIBLE]
+    for _ in again:
+        found, most = None, LIKELY
+        for one in again:
+            odds = _odds(later, one, notes, most)
+            if odds > most:
+                found, most = one, odds
+        if found is None:
+            break
+        later = found
+    return later
 
 
 def _may_be_given(reading: Reading, later: Passage, notes: _Notes) -> bool:

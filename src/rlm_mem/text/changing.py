@@ -56,6 +56,7 @@ _TAKEN = words("handed passed took taken takes")
 _SAYING_IT = REPLACES | ENDS | RENAMES
 """Verbs of a change that need no "to"."""
 CALLED_OFF = words("cancelled canceled scrapped axed")
+_OF_PASSIVE = words("was were been is are be being")
 _LEFT = words("left quit resigned retired died moved closed ended")  # with or without an object
 
 
@@ -225,7 +226,7 @@ class SentenceReader:
         """ "moved X from A to B", "replaced A with B", "sold A"."""
         if verb not in _SAYING_IT and not any(one.low == "to" for one in rest):
             return []  # "moved the crate": neither a former value nor a new one
-        passive = any(one.low in ("was", "were", "been", "is", "are", "being") for one in subject)
+        passive = any(one.low in _OF_PASSIVE for one in subject)
         rest, _ = without_news(rest)
         favour = after_phrase(rest, ("in", "favour", "of")) or after_phrase(rest, ("in", "favor", "of"))
         if favour:

@@ -37,7 +37,8 @@ _TEMPORARY = late(
     r"|\bexceptionally\b|\bon the (?:last )?day (?:of|before)\b|^\W*last night\b"
     r"|\bthis time\b|^\W*this (?:week|weekend)\b(?!'s|’s)"
     r"|(?<!not )\b(?:only|just) (?:this|today|tonight|tomorrow|for (?:the|this|that|one|now|today))\b"
-    rf"|\b(?:this|that) (?:[a-z]{{3,9}}|{_DAY}) only\b|\blast {_DAY}\b|\bthe other day\b",
+    rf"|\b(?:this|that) (?:[a-z]{{3,9}}|{_DAY}) only\b|\blast {_DAY}\b|\bthe other day\b"
+    r"|\b(?:one|two|three|four|five|\d{1,2}) (?:morning|afternoon|evening|night|day|week|weekend)s? only\b",
     re.IGNORECASE,
     signs="while|during|till then|til then|temporar|for the |for now|stand in|stands in|standing in|fills in"
     "|filling in|exceptionally|on the day|on the last day|last |this time|this week|only|just this|just to"

@@ -27,6 +27,10 @@ _OF_THE_PAST = late(
     re.IGNORECASE,
 )
 """A question about the past. One that goes on after "before" may be about the present: "before an appointment"."""
+_LASTS = late(
+    r"\b(?:how long|when|what time) (?:do|does|will|can|should|may)\b[^?]{0,200}?\blast\b", re.IGNORECASE
+)
+"""A question about how long something lasts, not about the last one."""
 _HAPPENED = late(
     r"\bdid\b(?! (?:we|they|you|i|he|she) (?:decide|agree|choose|pick|settle|opt)\b)", re.IGNORECASE
 )
@@ -113,7 +117,10 @@ def is_german(question: str) -> bool:
 
 def is_of_the_past(question: str) -> bool:
     """Whether a question is about the past: what was, or what is before something else."""
-    return _OF_THE_PAST.search(question, _german_what(question)) is not None
+    found = _OF_THE_PAST.search(question, _german_what(question))
+    if found is not None and found[0].lower() == "last" and (lasts := _LASTS.search(question)) is not None:
+        found = _OF_THE_PAST.search(question, lasts.end())
+    return found is not None
 
 
 def _german_what(question: str) -> int:

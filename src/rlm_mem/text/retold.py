@@ -33,7 +33,7 @@ from rlm_mem.text.endings import CONDITION, ENDED, HINTS
 from rlm_mem.text.patterns import Expressions, late
 from rlm_mem.text.present import LONGEST, WORD, PresentQuestion, stems_in
 
-SURE, LIKELY, POSSIBLE = 1.5, -0.9, -2.0
+SURE, LIKELY, POSSIBLE = 2.0, -0.9, -2.0
 """The odds, in nats, above which a later note counts as the answer, ranks first, and an answer gives both notes."""
 WEIGHTS: dict[str, float] = {
     "words": 2.2,
@@ -41,6 +41,8 @@ WEIGHTS: dict[str, float] = {
     "rare words": 0.4,
     "rare words of the answer": 0.9,
     "next": 1.4,
+    "not nearest": -1.0,
+    "nearest, with an end": 0.5,
     "answer denied": 0.7,
     "narrowed": -1.15,
     "tells of change": 0.95,
@@ -54,6 +56,8 @@ WEIGHTS: dict[str, float] = {
 * not the subject: the later note lacks a word for what the question is about;
 * rare words: how many of the shared question words are rare; rare words of the answer: how many other shared words are;
 * next: the later note is among the first two texts;
+* not nearest: another of the texts shares more with the earlier note; nearest, with an end: none does, and the later
+  note has a word for an end or a change anywhere;
 * answer denied: a sentence with a word of the answer has any word of change;
 * narrowed: a missing word narrows the subject, unless the answer is denied, with a shared rare word;
 * tells of change: see :func:`tells_of_change`;
@@ -225,12 +229,17 @@ def signs(
     covered = covered / weight if weight else 0.0
     if shared and asked.spaceless and ENDED.found_in(later):
         covered = 1.0  # stems are pairs of characters: a name has one or two
+    mine = _closeness(before, after, often)
+    others = (texts[one] for one in texts if one not in (earlier, later))
+    is_nearest = all(_closeness(before, one, often) <= mine for one in others)
     found = [
         covered,
         float(not missing.isdisjoint(asked.subject)),
         float(min(_MOST_RARE, rare)),
         float(min(_SHARED, rare_value)),
         float(later in list(texts)[:2]),
+        float(not is_nearest),
+        float(is_nearest and ENDED.found_in(later)),
     ]
     if _BIAS + sum(map(mul, WEIGHTS.values(), found)) + _MOST_FURTHER <= least:
         return (*found, *[0.0] * (len(WEIGHTS) - len(found)))
@@ -254,6 +263,11 @@ def signs(
         float(said.present),
         float(said.condition and not CONDITION.found_in(known)),
     )
+
+
+def _closeness(before: Set[str], after: Set[str], often: Mapping[str, int]) -> float:
+    """How much a text shares with the earlier note: a word counts for more if few texts have it."""
+    return sum(1 / often[stem] for stem in (before & after) - MEASURES)
 
 
 def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) -> bool:
