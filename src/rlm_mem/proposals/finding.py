@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import dropwhile
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import SUPERSEDES, ChunkLinks, content_hash
@@ -510,11 +509,10 @@ class Finder:
         } & own.keys()
         attributes = {_sign_of(one) for one in statements}
         behind = len(words) + 1  # more than any number of stems
-        ranked = [
-            (len(words & stems) - behind * attributes.isdisjoint(stems), chunk_id, stems)
-            for chunk_id, stems in reversed(found.items())
-        ]
-        for _, chunk_id, stems in sorted(ranked, key=itemgetter(0), reverse=True):
+        newest = list(reversed(found.items()))
+        ranks = [len(words & stems) - behind * attributes.isdisjoint(stems) for _, stems in newest]
+        for place in sorted(range(len(newest)), key=ranks.__getitem__, reverse=True):
+            chunk_id, stems = newest[place]
             yield Held(chunk_id, "", stems)
 
     def _compared(
