@@ -636,11 +636,11 @@ def _groups(statement: Stated, told: Sequence[Stated], analyser: Analyser) -> li
         verbs = _stems(FAMILIES.get(statement.attribute, ()))
         if statement.kind == "number":  # "five chickens"
             groups += [_terms_of(stem) for stem in statement.value]
-    more = () if verbs and statement.attribute != "change" else _lookup_words(told, analyser)
+    more = () if verbs and statement.attribute != "change" else _lookup_words(told, analyser, _ENOUGH)
     return groups + [(word,) for word in list(dict.fromkeys((*verbs, *more)))[:_ENOUGH]]
 
 
-def _lookup_words(statements: Sequence[Stated], analyser: Analyser) -> list[str]:
+def _lookup_words(statements: Sequence[Stated], analyser: Analyser, most: int = _WORDS) -> list[str]:
     """Index terms of an earlier statement about the same thing: those of the sentence except its new values.
 
     Other numbers are left out too: they belong to another day or order.
@@ -652,8 +652,8 @@ def _lookup_words(statements: Sequence[Stated], analyser: Analyser) -> list[str]
         for term in analyser.terms(one.shown):
             if term not in kept:
                 words.pop(term, None)
-    for one in statements:
+    for one in statements if len(words) < most else ():
         if one.shown_former:
             words.update(dict.fromkeys(analyser.terms(one.shown_former)))
         words.update(dict.fromkeys(_stems(FAMILIES.get(one.attribute, ()))))
-    return list(words)[:_WORDS]
+    return list(words)[:most]
