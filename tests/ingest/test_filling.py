@@ -251,8 +251,9 @@ def test_other_processes_are_for_many_characters_and_take_a_few_long_texts_at_on
 def test_texts_are_stored_while_the_next_one_is_not_analysed_yet(
     memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """A text of several chunks counts as many: storing them takes as long as storing as many short texts."""
     monkeypatch.setattr(filling, "_WORTH_STORING", 3)
-    monkeypatch.setattr(filling, "_LOT", 2)
+    monkeypatch.setattr(filling, "_WORTH_STORING_IDLE", 2)
     did: list[bool] = []
 
     def called(_: str, given: str, items: Iterator[str], *_shape: Any, otherwise: Any, **_named: Any) -> Any:
@@ -262,11 +263,13 @@ def test_texts_are_stored_while_the_next_one_is_not_analysed_yet(
 
     monkeypatch.setattr(filling, "called", called)
     told: list[tuple[int, int]] = []
-    memory.remember_many(
-        [f"Text {number}." for number in range(7)], progress=lambda *given: told.append(given)
+    long = "\n\n".join(f"Part {number}: {'a crate was packed ' * 40}" for number in range(3))
+    made = memory.remember_many(
+        [long, *(f"Text {number}." for number in range(6))], progress=lambda *given: told.append(given)
     )
-    assert did == [False, False, False, True, False, True, False]
-    assert told == [(3, 3), (5, 5), (7, 7)]
+    assert [one.created for one in made] == [2, 1, 1, 1, 1, 1, 1]
+    assert did == [False, False, True, False, False, True, False]
+    assert told == [(2, 2), (5, 5), (7, 7)]
 
 
 def test_two_texts_of_a_batch_never_have_one_id(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -195,7 +195,7 @@ def test_a_process_takes_what_it_is_asked_while_nobody_takes_its_answers(
     here: list[int] = []
     work = workers._work
     monkeypatch.setattr(workers, "_work", lambda request: here.append(1) or work(request))
-    items = [f"{number} " + "ä" * 300_000 for number in range(12)]  # of each, more than a pipe holds
+    items = [f"{number} " + "ä" * 600_000 for number in range(12)]  # of each, more than a pipe holds
     waited = threading.Event()
 
     def otherwise(_idle: bool) -> bool:
@@ -208,6 +208,32 @@ def test_a_process_takes_what_it_is_asked_while_nobody_takes_its_answers(
     )  # fmt: skip
     assert list(answers) == [item.upper() for item in items]
     assert waited.is_set() and len(here) <= 1  # the first one, before this process is forked
+
+
+def note_and_repeat(folder: str, items: list[str]) -> list[str]:
+    """What another process does below: leave a file for each lot, and give long answers."""
+    Path(folder, items[0]).touch()
+    return [item * 200_000 for item in items]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a pipe holds what the system gives it")
+@pytest.mark.parametrize("by_fork", [True, False])
+def test_a_process_goes_on_with_its_next_lot_before_its_answer_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_fork: bool
+) -> None:
+    monkeypatch.setattr(workers, "can_fork", lambda: by_fork)
+    child = workers._started()
+    assert child is not None
+    try:
+        for name in ("a", "b"):
+            request = workers._Request(f"{__name__}:note_and_repeat", str(tmp_path), [name])
+            child.ask(workers.msgspec.msgpack.encode(request))
+        until((tmp_path / "b").exists, "the second lot")
+        answers = [workers.msgspec.msgpack.decode(child.answer()) for _ in range(2)]
+        assert answers == [["a" * 200_000], ["b" * 200_000]]
+    finally:
+        child.kill()
+        child.close()
 
 
 def test_the_first_lots_are_not_left_to_a_process_that_is_just_starting(

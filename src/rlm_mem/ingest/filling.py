@@ -55,10 +55,12 @@ _WORTH_FORKS = 100_000
 """The same where processes are forks of this one, which have nothing to load."""
 _PER_TEXT = 100
 """Cost of analysing a text besides its length, as a number of characters that take as long."""
-_LOT, _LOT_CHARACTERS = 25, 40_000
+_LOT, _LOT_CHARACTERS = 25, 16_000
 """Most texts that are analysed by one call, and most of their characters, approximately."""
-_WORTH_STORING = 150
-"""Least number of waiting texts to store while the next one is being analysed; with fewer, others are analysed."""
+_WORTH_STORING, _WORTH_STORING_IDLE = 120, 25
+"""Least number of waiting chunks to store while the next text is being analysed, else others are analysed; and the
+same where none are left. What waits when the last text is analysed is stored while the other processes have nothing to
+do, so it should be little."""
 _HELD = 64
 """Newest chunks of a conversation, and of a tag, that a batch keeps in memory."""
 _OPTIONS = TextOptions.__annotations__.keys()
@@ -314,7 +316,7 @@ class _Filling:
         self.settings = settings
         self.results: list[RememberResult] = []
         self.waiting: list[_Ready] = []
-        self.characters = 0
+        self.characters = self.chunks = 0
         self._store = store
         self._finder = finder
         self._progress = progress
@@ -340,6 +342,7 @@ class _Filling:
                 self._finder.stated[draft.content] = stated
         self.waiting.append(_Ready(number, text, drafts))
         self.characters += len(item.text)
+        self.chunks += len(drafts)
 
     def refuse(self, number: int, error: RlmMemError) -> None:
         """Report that a text cannot be stored: call ``refused``, or raise the error."""
@@ -361,7 +364,7 @@ class _Filling:
                 self.refuse(self.waiting.pop(0).number, refusal.error)
         self._ahead.clear()
         self._digests.clear()
-        self.characters = 0
+        self.characters = self.chunks = 0
 
     def go_on(self, idle: bool) -> bool:
         """Store the waiting texts if there are enough for a transaction; returns whether there were.
@@ -369,7 +372,7 @@ class _Filling:
         Args:
             idle: there is nothing else to do meanwhile.
         """
-        if len(self.waiting) < (_LOT if idle else _WORTH_STORING):
+        if self.chunks < (_WORTH_STORING_IDLE if idle else _WORTH_STORING):
             return False
         self.flush()
         return True

@@ -12,7 +12,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import dropwhile
-from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import SUPERSEDES, ChunkLinks, content_hash
@@ -510,11 +509,10 @@ class Finder:
         } & own.keys()
         attributes = {_sign_of(one) for one in statements}
         behind = len(words) + 1  # more than any number of stems
-        ranked = [
-            (len(words & stems) - behind * attributes.isdisjoint(stems), chunk_id, stems)
-            for chunk_id, stems in reversed(found.items())
-        ]
-        for _, chunk_id, stems in sorted(ranked, key=itemgetter(0), reverse=True):
+        newest = list(reversed(found.items()))
+        ranks = [len(words & stems) - behind * attributes.isdisjoint(stems) for _, stems in newest]
+        for place in sorted(range(len(newest)), key=ranks.__getitem__, reverse=True):
+            chunk_id, stems = newest[place]
             yield Held(chunk_id, "", stems)
 
     def _compared(
@@ -638,11 +636,11 @@ def _groups(statement: Stated, told: Sequence[Stated], analyser: Analyser) -> li
         verbs = _stems(FAMILIES.get(statement.attribute, ()))
         if statement.kind == "number":  # "five chickens"
             groups += [_terms_of(stem) for stem in statement.value]
-    more = () if verbs and statement.attribute != "change" else _lookup_words(told, analyser)
+    more = () if verbs and statement.attribute != "change" else _lookup_words(told, analyser, _ENOUGH)
     return groups + [(word,) for word in list(dict.fromkeys((*verbs, *more)))[:_ENOUGH]]
 
 
-def _lookup_words(statements: Sequence[Stated], analyser: Analyser) -> list[str]:
+def _lookup_words(statements: Sequence[Stated], analyser: Analyser, most: int = _WORDS) -> list[str]:
     """Index terms of an earlier statement about the same thing: those of the sentence except its new values.
 
     Other numbers are left out too: they belong to another day or order.
@@ -654,8 +652,8 @@ def _lookup_words(statements: Sequence[Stated], analyser: Analyser) -> list[str]
         for term in analyser.terms(one.shown):
             if term not in kept:
                 words.pop(term, None)
-    for one in statements:
+    for one in statements if len(words) < most else ():
         if one.shown_former:
             words.update(dict.fromkeys(analyser.terms(one.shown_former)))
         words.update(dict.fromkeys(_stems(FAMILIES.get(one.attribute, ()))))
-    return list(words)[:_WORDS]
+    return list(words)[:most]

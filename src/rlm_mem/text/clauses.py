@@ -190,12 +190,15 @@ DENYING = ("doesn't", "don't", "longer")
 _FORMS = BE.keys() | CHANGES | REPLACES | ENDS | _CHOSEN.keys() | words("used has have get gets")
 
 
+def is_listed_verb(low: str) -> bool:
+    """Whether a word is a form of a verb in the tables."""
+    return low in _FORMS or low in _STATES or (low[-1] in "sg" and bool(family_of(low)))
+
+
 @lru_cache(maxsize=_WORDS)
 def may_be_verb(low: str) -> bool:
     """Whether a word may be a verb for :func:`verb_of`, unless it follows a denial."""
-    if low in _FORMS or low in _STATES:
-        return True
-    return low[-1] in "sg" and (bool(family_of(low)) or (low[-1] == "s" and len(low) > 3 and low.isalpha()))
+    return is_listed_verb(low) or (low[-1] == "s" and len(low) > 3 and low.isalpha())
 
 
 def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
@@ -203,22 +206,23 @@ def verb_of(tokens: Sequence[Token]) -> tuple[int, str]:
     found = _known_verb(tokens)
     if found[0] < 0:
         found = _unknown_verb(tokens)
-        if found[0] < 0 and (place := _from_to(tokens)) >= 0:
+        if found[0] < 0 and (place := from_to([one.low for one in tokens])) >= 0:
             return place, "change"
     return found
 
 
-def _from_to(tokens: Sequence[Token]) -> int:
+def is_past(low: str) -> bool:
+    """Whether a word has the form of a past: "scaled", "took"."""
+    return low.endswith("ed") or low in PASTS
+
+
+def from_to(low: Sequence[str]) -> int:
     """The place of an unknown past verb before "from A to B": "we scaled the queue from 4 to 12"; -1 for none."""
-    low = [one.low for one in tokens]
-    if (
-        "from" not in low
-        or not UNSURE.isdisjoint(low[: low.index("from")])
-        or "to" not in low[low.index("from") :]
-    ):
+    start = low.index("from") if "from" in low else 0
+    before = low[:start]
+    if "to" not in low[start:] or "to" in before or not UNSURE.isdisjoint(before):
         return -1
-    verbs = range(1, low.index("from"))
-    return next((number for number in verbs if low[number].endswith("ed") or low[number] in PASTS), -1)
+    return next((number for number in range(1, start) if is_past(low[number])), -1)
 
 
 def _known_verb(tokens: Sequence[Token]) -> tuple[int, str]:

@@ -31,7 +31,6 @@ from rlm_mem.text.clauses import (
     NEWS,
     ONCE,
     OTHER,
-    PASTS,
     PREPOSITIONS,
     THIRD,
     UNSURE,
@@ -42,8 +41,11 @@ from rlm_mem.text.clauses import (
     clauses_of,
     denial_in,
     family_of,
+    from_to,
     is_compound,
+    is_listed_verb,
     is_participle,
+    is_past,
     kind_of,
     may_be_verb,
     no_more,
@@ -166,13 +168,25 @@ def _sentences(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _may_state(found: Sequence[str]) -> bool:
-    """Whether a sentence has a word that may be a verb; without one it only names something."""
+    """Whether a sentence may have a verb that states something; without one it only names something.
+
+    The first word before a past form is a name or a noun, whatever it ends in: "Ines packed the crate".
+    """
     signs = set(map(_sign_of, found))
     if _STATES in signs:
         return True
+    if _ENDS_LIKE_VERB in signs and (
+        not is_past(_low(found[1 % len(found)])) or _ENDS_LIKE_VERB in map(_sign_of, found[1:])
+    ):
+        return True
+    lows = list(map(_low, found)) if signs & _PAIRED else []
+    if (
+        _MOVES in signs and 0 < from_to(lows) < lows.index("from") - 1
+    ):  # with an object: else it may be a journey
+        return True
     return _SPEAKS in signs and any(
-        before in _SPEAKING and one.isalpha() and one not in PASTS and not one.endswith(("ed", "ing"))
-        for before, one in pairwise(map(_low, found))
+        before in _SPEAKING and one.isalpha() and not is_past(one) and not one.endswith("ing")
+        for before, one in pairwise(lows)
     )
 
 
@@ -180,14 +194,20 @@ def _low(word: str) -> str:
     return word.lower().replace("’", "'")
 
 
-_STATES, _SPEAKS = 1, 2
+_STATES, _ENDS_LIKE_VERB, _MOVES, _SPEAKS = range(1, 5)
+_PAIRED = {_MOVES, _SPEAKS}
+"""Signs that state something together with other words only."""
 
 
 def _made_sign(word: str) -> int:
     if word.isdigit():  # the most frequent of the words that are looked up for the first time
         return 0
     low = _low(word)
-    return _STATES if low in _STATING or may_be_verb(low) else _SPEAKS if low in _SPEAKING else 0
+    if low in _STATING or is_listed_verb(low):
+        return _STATES
+    if low == "from":
+        return _MOVES
+    return _ENDS_LIKE_VERB if may_be_verb(low) else _SPEAKS if low in _SPEAKING else 0
 
 
 _sign_of = Known(_made_sign, 1 << 15).__getitem__

@@ -11,6 +11,7 @@ the work is done in this process.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import gc
 import logging
 import os
@@ -41,6 +42,9 @@ _ASKED = 2
 """Lots that a child has at a time, so that it can go on while this process is busy."""
 _BEGUN_HERE = 8
 """Number of first lots that are queued last while children are still loading: this process works on them."""
+_PIPE = 1 << 20
+"""Bytes that a pipe between the processes holds, where the system lets it: a whole answer, so that a child goes on with
+its next lot while this process is busy. The usual 64 KB hold half of one."""
 _SIZE = struct.Struct("<I")
 _START = "import sys; sys.path[:] = {path!r}; from rlm_mem.store.local.workers import serve; serve()"
 
@@ -319,6 +323,7 @@ def _spawned() -> _Child | None:
         _logger.info("no process to read chunk files with: %s", error)
         return None
     assert process.stdin is not None and process.stdout is not None
+    _widen(process.stdin.fileno(), process.stdout.fileno())
     return _Child(process, process.stdin, process.stdout, is_ready=False)
 
 
@@ -350,7 +355,18 @@ def _forked() -> _Child | None:
         _serve_and_exit(asked, answers)
     os.close(asked)
     os.close(answers)
+    _widen(to, back)
     return _Child(_Fork(pid), os.fdopen(to, "wb"), os.fdopen(back, "rb"), is_ready=True)
+
+
+def _widen(*pipes: int) -> None:
+    """Let pipes hold more, on Linux; where a user's pipes hold as much as they may, they stay as they are."""
+    if sys.platform == "linux":
+        import fcntl
+
+        for pipe in pipes:
+            with contextlib.suppress(OSError):
+                fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, _PIPE)
 
 
 def _serve_and_exit(asked: int, answers: int) -> NoReturn:
