@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.browser.brain import fill
+from tests.waiting import DEADLINE
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -144,7 +145,7 @@ def windows(chromium: Any, site: str) -> Callable[..., Any]:
     @cache
     def window(**options: bool) -> Any:
         context = chromium.new_context(base_url=site, **options)
-        context.set_default_timeout(15_000)
+        context.set_default_timeout(DEADLINE * 1000)
         return context.new_page()
 
     return window

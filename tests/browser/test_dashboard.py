@@ -282,7 +282,7 @@ def test_what_another_process_writes_appears_by_itself(open_page: Open, elsewher
     page.locator("#results li").first.wait_for()
     before = page.locator("#figures").inner_text()
     elsewhere("write", "A kingfisher sat on the gauge this morning.").wait(60)
-    page.get_by_text("A kingfisher sat on the gauge").wait_for(timeout=5_000)
+    page.get_by_text("A kingfisher sat on the gauge").wait_for()
     assert page.locator("#figures").inner_text() != before, "the figures above the list moved with it"
 
 
@@ -297,7 +297,7 @@ def test_a_recall_of_another_process_is_shown_step_by_step(open_page: Open, else
         process.stdin.write("\n")
         process.stdin.flush()
 
-    page.get_by_role("link", name="Where does the slow gauge hang?").click(timeout=60_000)
+    page.get_by_role("link", name="Where does the slow gauge hang?").click()
     page.get_by_text("The first program is being written").wait_for()
     go_on()
     page.get_by_text("looking for the gauge 2").or_(
@@ -317,7 +317,7 @@ def test_a_question_is_asked_and_answered_on_the_page(open_page: Open) -> None:
     page.get_by_label("Question").fill("Where did we put the first gauge?")
     page.get_by_role("button", name="Recall").click()
     page.wait_for_url(re.compile("/recalls/traj-"))
-    page.get_by_text("It rests on").wait_for(timeout=30_000)
+    page.get_by_text("It rests on").wait_for()
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     assert page.url.endswith("#step-1")
@@ -412,7 +412,7 @@ def test_the_theme_is_switched_and_stays(open_page: Open) -> None:
 def test_a_check_runs_and_ends_by_itself(open_page: Open) -> None:
     page = open_page("/integrity")
     page.get_by_role("button", name="Check now").or_(page.get_by_role("button", name="Check again")).click()
-    page.get_by_role("button", name="Check again").wait_for(timeout=30_000)
+    page.get_by_role("button", name="Check again").wait_for()
     page.get_by_text(re.compile("No problems found|What a repair would do")).wait_for()
 
 
