@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -15,6 +16,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.browser.brain import fill
+from tests.waiting import DEADLINE
 
 ROOT = Path(__file__).parents[2]
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -123,7 +125,7 @@ def session(chromium: Any, login: str) -> dict[str, Any]:
     return state
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def site(login: str) -> str:
     """Where the dashboard is."""
     parts = urlsplit(login)
@@ -136,29 +138,64 @@ def complaints() -> list[str]:
     return []
 
 
-@pytest.fixture
-def open_page(chromium: Any, session: dict[str, Any], site: str, complaints: list[str]) -> Iterator[Open]:
-    """Open a page of the dashboard in a window of its own: `open_page("/costs", width=390)`."""
-    contexts = []
+@pytest.fixture(scope="module")
+def windows(chromium: Any, site: str) -> Callable[..., Any]:
+    """A window of each kind (`has_touch=True`), made once: a new one takes a second of processor time."""
 
-    def open_it(path: str = "/memories", *, width: int = 1280, height: int = 860, **options: Any) -> Any:
-        context = chromium.new_context(
-            base_url=site, storage_state=session, viewport={"width": width, "height": height}, **options
-        )
-        contexts.append(context)
-        context.set_default_timeout(15_000)
-        page = context.new_page()
-        page.on("console", lambda said: said.type in ("error", "warning") and complaints.append(said.text))
-        page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on(
-            "request", lambda asked: asked.url.startswith(site) or complaints.append(f"asked {asked.url}")
-        )
+    @cache
+    def window(**options: bool) -> Any:
+        context = chromium.new_context(base_url=site, **options)
+        context.set_default_timeout(DEADLINE * 1000)
+        return context.new_page()
+
+    return window
+
+
+@pytest.fixture
+def open_page(
+    windows: Callable[..., Any], session: dict[str, Any], site: str, complaints: list[str]
+) -> Iterator[Open]:
+    """Open a page of the dashboard as somebody who has just come in: `open_page("/costs", width=390)`."""
+    opened = []
+
+    def console(said: Any) -> None:
+        if said.type in ("error", "warning"):
+            complaints.append(said.text)
+
+    def failed(error: Any) -> None:
+        complaints.append(str(error))
+
+    def asked(request: Any) -> None:
+        if not request.url.startswith(site):
+            complaints.append(f"asked {request.url}")
+
+    listeners = {"console": console, "pageerror": failed, "request": asked}
+
+    def open_it(
+        path: str = "/memories",
+        *,
+        width: int = 1280,
+        height: int = 860,
+        color_scheme: str = "light",
+        **kind: bool,
+    ) -> Any:
+        page = windows(**kind)
+        opened.append(page)
+        page.context.add_cookies(session["cookies"])
+        page.set_viewport_size({"width": width, "height": height})
+        page.emulate_media(color_scheme=color_scheme)
+        for event, listener in listeners.items():
+            page.on(event, listener)
         page.goto(path)
         return page
 
     yield open_it
-    for context in contexts:
-        context.close()
+    for page in opened:
+        for event, listener in listeners.items():
+            page.remove_listener(event, listener)
+        page.goto("/static/icon.svg")  # of the same origin, and without scripts
+        page.evaluate("sessionStorage.clear()")
+        page.context.clear_cookies()
     assert complaints == []
 
 

@@ -44,10 +44,10 @@
   }
   for (let i = 0; i < boxes.length; i += 1) for (let j = 0; j < i; j += 1) {
     const [a, b] = [boxes[i], boxes[j]];
-    if (a.element === b.element || a.element.contains(b.element) || b.element.contains(a.element)) continue;
     const width = Math.min(a.right, b.right) - Math.max(a.left, b.left);
     const height = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-    if (width > 2 && height > 2) found.push(`${named(a.element)} and ${named(b.element)} overlap`);
+    if (width <= 2 || height <= 2 || a.element.contains(b.element) || b.element.contains(a.element)) continue;
+    found.push(`${named(a.element)} and ${named(b.element)} overlap`);
   }
   // Whatever stays in place while the page scrolls must not lie over what scrolls.
   for (let y = 0; ; y += innerHeight * 0.7) {

@@ -57,17 +57,18 @@ def brain(place: Path | str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.fixture
-def run(brain: Path | str, monkeypatch: pytest.MonkeyPatch) -> Run:
+def run(brain: Path | str) -> Run:
+    """Run `rlm-mem` with arguments on the brain of the test."""
+    return ran
+
+
+def ran(*arguments: str, stdin: str | bytes | None = None) -> Ran:
     """Run `rlm-mem` with arguments; `stdin` is what is piped in, None a terminal without anybody."""
-
-    def run_it(*arguments: str, stdin: str | bytes | None = None) -> Ran:
-        out, err = io.StringIO(), io.StringIO()
-        monkeypatch.setattr(sys, "stdin", Piped(stdin) if stdin is not None else Terminal())
-        with redirect_stdout(out), redirect_stderr(err):
-            code = main(list(arguments))
-        return Ran(code, out.getvalue(), err.getvalue())
-
-    return run_it
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(out), redirect_stderr(err):
+        patch.setattr(sys, "stdin", Piped(stdin) if stdin is not None else Terminal())
+        code = main(list(arguments))
+    return Ran(code, out.getvalue(), err.getvalue())
 
 
 class Terminal(io.StringIO):

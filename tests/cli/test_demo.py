@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from rlm_mem import Memory
 from rlm_mem.receipts import verify
 
-from .conftest import Run
+from .conftest import Run, ran
 
 
 @pytest.fixture(scope="module")
@@ -18,33 +20,54 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo") / "brain"
 
 
-def test_the_demo_answers_its_questions_from_the_notes(run: Run, place: Path) -> None:
-    answers = run("demo", "--brain", str(place), "--json").json
-    assert len(answers) >= 6
+@dataclass(frozen=True)
+class Demo:
+    """The demo twice on one memory, as JSON and as text, and the figures of the memory after each."""
+
+    answers: list[dict[str, Any]]
+    first: dict[str, Any]
+    shown: str
+    second: dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def demo(place: Path, tmp_path_factory: pytest.TempPathFactory) -> Demo:
+    on = ("--brain", str(place))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        answers = ran("demo", *on, "--json").json
+        first = ran("stats", *on, "--json").json
+        shown = ran("demo", *on).out
+        return Demo(answers, first, shown, ran("stats", *on, "--json").json)
+
+
+def test_the_demo_answers_its_questions_from_the_notes(demo: Demo) -> None:
+    assert len(demo.answers) >= 6
     right = [
         all(fact.lower() in (answer["content"] or "").lower() for fact in answer["expect"])
         if answer["answerable"]
         else answer["content"] is None
-        for answer in answers
+        for answer in demo.answers
     ]
     wrong = [
-        (answer["question"], answer["content"]) for answer, ok in zip(answers, right, strict=True) if not ok
+        (answer["question"], answer["content"])
+        for answer, ok in zip(demo.answers, right, strict=True)
+        if not ok
     ]
     assert sum(right) >= len(right) - 2, wrong
 
 
-def test_the_demo_shows_programs_answers_and_chunks_that_exist(run: Run, place: Path) -> None:
-    shown = run("demo", "--brain", str(place)).out
-    assert "step 1" in shown
-    assert "passages(" in shown
-    assert "FINAL(" in shown
-    ids = set(re.findall(r"^  (chunk-[\w-]+)", shown, re.MULTILINE))
+def test_the_demo_shows_programs_answers_and_chunks_that_exist(run: Run, demo: Demo, place: Path) -> None:
+    assert "step 1" in demo.shown
+    assert "passages(" in demo.shown
+    assert "FINAL(" in demo.shown
+    ids = set(re.findall(r"^  (chunk-[\w-]+)", demo.shown, re.MULTILINE))
     assert len(ids) >= 6
     for chunk_id in ids:
         assert run("show", "--brain", str(place), chunk_id).code == 0
 
 
-def test_every_recorded_answer_of_the_demo_has_a_receipt_that_holds(run: Run, place: Path) -> None:
+def test_every_recorded_answer_of_the_demo_has_a_receipt_that_holds(demo: Demo, place: Path) -> None:
     with Memory.open(place) as memory:
         questions = {info.query: info.id for info in memory.trajectories(limit=None)}
         assert len(questions) >= 6
@@ -56,17 +79,12 @@ def test_every_recorded_answer_of_the_demo_has_a_receipt_that_holds(run: Run, pl
             assert verify(receipt.to_bytes(), bundle=receipt.bundle.to_bytes()).holds
 
 
-def test_a_second_demo_on_the_same_memory_adds_nothing(run: Run, place: Path) -> None:
-    run("demo", "--brain", str(place))
-    before = run("stats", "--brain", str(place), "--json").json
-    run("demo", "--brain", str(place))
-    after = run("stats", "--brain", str(place), "--json").json
-    assert after["chunk_count"] == before["chunk_count"] == 317
-    assert after["links"] == before["links"]
+def test_a_second_demo_on_the_same_memory_adds_nothing(demo: Demo) -> None:
+    assert demo.second["chunk_count"] == demo.first["chunk_count"] == 317
+    assert demo.second["links"] == demo.first["links"]
 
 
-def test_a_note_that_was_replaced_says_by_what(run: Run, place: Path) -> None:
-    run("demo", "--brain", str(place), "--json")
+def test_a_note_that_was_replaced_says_by_what(run: Run, demo: Demo, place: Path) -> None:
     chunks = run("list", "--brain", str(place), "--json", "--limit", "1000").json
     replaced = [chunk["metadata"] for chunk in chunks if chunk["metadata"]["superseded_by"]]
     assert len(replaced) == 11

@@ -20,10 +20,11 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from hostile import PROGRAMS
 
-from rlm_mem.errors import BudgetError, InputError
+from rlm_mem.errors import BudgetError, InputError, ProgramError, SandboxViolation
 from rlm_mem.models.base import Completion, Usage
 from rlm_mem.recall import REPLSession
 from rlm_mem.sandbox import session as session_module
+from rlm_mem.sandbox.policy import check_program
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 SECRET_NAME, SECRET = "RLM_MEM_TEST_SECRET", "hush-4711-hush"
@@ -78,6 +79,18 @@ def parse_only(code: str, **_rules: Any) -> ast.Module | None:
         return None
 
 
+def refused(session: REPLSession, code: str) -> bool:
+    """Whether the policy refuses a program."""
+    rules = {"importable": session._engine.importable, "reserved": session._reserved}
+    try:
+        check_program(code, **rules, max_chars=len(code))
+    except SandboxViolation:
+        return True
+    except ProgramError:  # it cannot be parsed
+        return False
+    return False
+
+
 def main(engine: str, policy: str, groups: list[str]) -> None:
     folder = Path(tempfile.mkdtemp())
     mark = folder / "escaped"
@@ -103,6 +116,8 @@ def main(engine: str, policy: str, groups: list[str]) -> None:
                 ("{PORT}", str(listener.getsockname()[1])),
             ):
                 code = code.replace(word, value)
+            if policy == "off" and not refused(session, code):
+                continue  # it is run with the policy, too
             began = time.monotonic()
             try:
                 step = session.run(code, timeout=5 if group in PATIENT else 0.15)

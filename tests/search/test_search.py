@@ -96,39 +96,38 @@ def test_explained_hits_say_what_added_to_the_score(store: ChunkStore, garden: d
     assert hit.parts["own"] > 0
 
 
-@pytest.mark.parametrize(
-    ("filters", "names"),
-    [
-        ({"tags_all": ["flower", "red"]}, {"rose"}),
-        ({"tags_any": ["flower", "red"]}, {"rose", "tulip", "shed"}),
-        ({"tags_any": "flower"}, {"rose", "tulip"}),
-        ({"tags_all": ["nowhere"]}, set()),
-        ({"chunk_type": "decision"}, {"shed"}),
-        ({"chunk_type": ["decision", "fact"]}, {"shed", "tulip"}),
-        ({"conversation_id": "spring"}, {"rose", "tulip"}),
-        ({"conversation_id": "unknown"}, set()),
-        ({"start": "2023-05-01", "end": "2023-10-02"}, {"rose", "shed"}),
-        ({"end": "2023-05-01T09:59:59Z"}, {"tulip"}),
-        ({"start": "2023-10-03"}, {"hose", "pond"}),
-        ({"speaker": "bob"}, {"rose", "tulip"}),
-        ({"speaker": "Ann"}, {"rose"}),
-        ({"speaker": "Nobody"}, set()),
-        ({"tags_any": ["red"], "chunk_type": "decision", "conversation_id": "autumn"}, {"shed"}),
-    ],
-)
+FILTERS: list[tuple[dict[str, Any], set[str]]] = [
+    ({"tags_all": ["flower", "red"]}, {"rose"}),
+    ({"tags_any": ["flower", "red"]}, {"rose", "tulip", "shed"}),
+    ({"tags_any": "flower"}, {"rose", "tulip"}),
+    ({"tags_all": ["nowhere"]}, set()),
+    ({"chunk_type": "decision"}, {"shed"}),
+    ({"chunk_type": ["decision", "fact"]}, {"shed", "tulip"}),
+    ({"conversation_id": "spring"}, {"rose", "tulip"}),
+    ({"conversation_id": "unknown"}, set()),
+    ({"start": "2023-05-01", "end": "2023-10-02"}, {"rose", "shed"}),
+    ({"end": "2023-05-01T09:59:59Z"}, {"tulip"}),
+    ({"start": "2023-10-03"}, {"hose", "pond"}),
+    ({"speaker": "bob"}, {"rose", "tulip"}),
+    ({"speaker": "Ann"}, {"rose"}),
+    ({"speaker": "Nobody"}, set()),
+    ({"tags_any": ["red"], "chunk_type": "decision", "conversation_id": "autumn"}, {"shed"}),
+]
+"""Filters, and what of the garden passes them."""
+
+
 @pytest.mark.parametrize("merged", [False, True])
-def test_filters_admit_exactly_what_passes(
-    store: ChunkStore, garden: dict[str, str], filters: dict[str, Any], names: set[str], merged: bool
-) -> None:
+def test_filters_admit_exactly_what_passes(store: ChunkStore, garden: dict[str, str], merged: bool) -> None:
     if merged:
         merge(store)
     everything = "rose tulip shed hose pond"
-    expected = {garden[name] for name in names}
-    for by in ("chunk", "segment"):
-        assert set(ids(search(store, everything, filters=filters, by=by))) == expected
-    newest = sorted(expected, key=lambda i: search_at(store, i), reverse=True)
-    assert ids(search(store, " ", filters=filters)) == newest
-    assert {i for i, _ in ranked_ids(store, everything)} >= expected
+    for filters, names in FILTERS:
+        expected = {garden[name] for name in names}
+        for by in ("chunk", "segment"):
+            assert set(ids(search(store, everything, filters=filters, by=by))) == expected, (filters, by)
+        newest = sorted(expected, key=lambda i: search_at(store, i), reverse=True)
+        assert ids(search(store, " ", filters=filters)) == newest, filters
+        assert {i for i, _ in ranked_ids(store, everything)} >= expected, filters
 
 
 def test_passages_are_what_two_searches_find(store: ChunkStore, garden: dict[str, str]) -> None:

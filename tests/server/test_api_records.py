@@ -311,8 +311,11 @@ def test_writes_of_another_process_are_reported_promptly(tmp_path: Path) -> None
     from tests.server.test_api_serve import running
 
     brain = tmp_path / "brain"
-    with running(brain, "--no-dashboard") as address, httpx.Client(base_url=address, headers=BEARER) as http:
-        with http.stream("GET", "/api/v1/changes", timeout=30) as stream:
+    with (
+        running(brain, "--no-dashboard") as address,
+        httpx.Client(base_url=address, headers=BEARER, timeout=60) as http,
+    ):
+        with http.stream("GET", "/api/v1/changes") as stream:
             lines = stream.iter_lines()
             assert next(lines) == "event: ready"
             with Memory.open(brain) as other:

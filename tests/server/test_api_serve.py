@@ -76,8 +76,9 @@ def test_the_token_file_is_readable_by_its_owner_only(tmp_path: Path) -> None:
         with running(tmp_path / "brain", *options, token=None, said=said) as address:
             token = file.read_text(encoding="utf-8").strip()
             headers = {"Authorization": f"Bearer {token}"}
-            assert httpx.get(f"{address}/api/v1/about", headers=headers).status_code == 200
-            assert httpx.get(f"{address}/login").status_code == 401
+            with httpx.Client(base_url=address, timeout=60) as http:
+                assert http.get("/api/v1/about", headers=headers).status_code == 200
+                assert http.get("/login").status_code == 401
     assert len(token) >= 32
     assert file.stat().st_mode & 0o777 == 0o600
     assert not any(token in line for line in said)
@@ -93,7 +94,8 @@ def test_without_a_token_one_is_made_and_said_once(tmp_path: Path) -> None:
     with running(tmp_path / "brain", "--no-dashboard", token=None, said=said) as address:
         token = said[0].split()[-1]
         assert len(token) >= 32
-        assert httpx.get(f"{address}/api/v1/about", headers={"Authorization": f"Bearer {token}"}).is_success
+        headers = {"Authorization": f"Bearer {token}"}
+        assert httpx.get(f"{address}/api/v1/about", headers=headers, timeout=60).is_success
 
 
 def refused_to_start(folder: Path, *options: str) -> str:

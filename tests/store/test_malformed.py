@@ -82,19 +82,27 @@ CREATE: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.parametrize("case", CREATE)
-def test_malformed_creates_give_one_error_and_change_nothing(
-    store: ChunkStore, base: Path | str, case: str
-) -> None:
+def refusal(
+    write: Callable[..., object], *given: Any, error: type[RlmMemError] = InputError, **more: Any
+) -> str:
+    """What the error says that a write ends with; nothing where it goes through."""
+    try:
+        write(*given, **more)
+    except error as refused:
+        return str(refused)
+    return ""
+
+
+def test_malformed_creates_give_one_error_and_change_nothing(store: ChunkStore, base: Path | str) -> None:
     store.create_chunk("kept")
     before = state(base)
-    with pytest.raises(InputError) as caught:
-        store.create_chunk(**CREATE[case])
-    assert str(caught.value)
-    assert len(str(caught.value)) < 400
-    assert "\n" not in str(caught.value)
-    assert state(base) == before
-    assert store.get_stats()["chunk_count"] == 1
+    for case, given in CREATE.items():
+        said = refusal(store.create_chunk, **given)
+        assert said, case
+        assert len(said) < 400, case
+        assert "\n" not in said, case
+        assert state(base) == before, case
+        assert store.get_stats()["chunk_count"] == 1, case
 
 
 UPDATE: dict[str, dict[str, Any]] = {
@@ -113,16 +121,14 @@ UPDATE |= {
 }
 
 
-@pytest.mark.parametrize("case", UPDATE)
-def test_malformed_updates_give_one_error_and_change_nothing(
-    store: ChunkStore, base: Path | str, case: str
-) -> None:
+def test_malformed_updates_give_one_error_and_change_nothing(store: ChunkStore, base: Path | str) -> None:
     chunk = store.create_chunk("kept", tags=["a"])
     before = state(base)
-    with pytest.raises(RlmMemError) as caught:
-        store.update_chunk(chunk.id, **UPDATE[case])
-    assert "\n" not in str(caught.value)
-    assert state(base) == before
+    for case, given in UPDATE.items():
+        said = refusal(store.update_chunk, chunk.id, error=RlmMemError, **given)
+        assert said, case
+        assert "\n" not in said, case
+        assert state(base) == before, case
 
 
 LISTS: list[dict[str, Any]] = [
@@ -133,10 +139,9 @@ LISTS: list[dict[str, Any]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("case", LISTS, ids=str)
-def test_malformed_filters_give_one_error(store: ChunkStore, case: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
-        store.list_chunks(**case)
+def test_malformed_filters_give_one_error(store: ChunkStore) -> None:
+    for given in LISTS:
+        assert refusal(store.list_chunks, **given), given
 
 
 def test_a_base_path_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:

@@ -13,14 +13,11 @@ psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not insta
 from rlm_mem import Memory  # noqa: E402 - below what may skip the module
 from rlm_mem.store.core.chunk_store import ChunkStore  # noqa: E402
 from rlm_mem.store.core.copying import compare, copy_namespace  # noqa: E402
-from rlm_mem.store.postgres import routes  # noqa: E402
 from tests.store.test_postgres_search import noted_connections, round_trips  # noqa: E402
 
 
 @pytest.fixture
 def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[Sequence[Any]]:
-    """The connections that are opened from now on; where a namespace lies is looked up once, not once a second."""
-    monkeypatch.setattr(routes, "_TRUSTED", 3600.0)
     return noted_connections(monkeypatch)
 
 
