@@ -121,3 +121,13 @@ def test_what_is_not_the_thing_asked_for_is_no_answer(
 ) -> None:
     assert ask(tmp_path / "one", question, note).outcome == "closest only"
     assert ask(tmp_path / "two", question, other).outcome == "answered"
+
+
+def test_one_of_several_durations_is_not_given_if_its_sentence_matches_little(tmp_path: Path) -> None:
+    question = "For how long must the ledger archive be preserved?"
+    both = "Ledger archive: keep for ten years. Drafts go after 14 days."
+    assert ask(tmp_path / "one", question, "Archive of Ledger, keep for ten years.").outcome == "answered"
+    assert (
+        ask(tmp_path / "two", question, f"The ledger archive is heavy. {both.partition(': ')[2]}").content
+        is None
+    )

@@ -120,6 +120,8 @@ def told_by_nearest(question: Question, passages: Sequence[Passage]) -> Reading 
         or (_AHEAD.search(question.text) and _is_over(told.text, first))
     ):
         return None
+    if question.kind == "how_long" and not told.alone and told.share < _MUCH:
+        return None  # one of several durations
     once = question.kind == "how_many" and len(NUMBER.findall(first.text)) == 1
     if not (question.kind in _TOLD_ONCE or once or (told.alone and told.share >= _MUCH)):
         return None
