@@ -99,3 +99,35 @@ def test_one_of_several_figures_is_not_given(tmp_path: Path) -> None:
         "Brandvold wants 2 forms, 14 photos and the number 5521 of the pallet.",
     )
     assert result.content is None
+
+
+@pytest.mark.parametrize(
+    ("question", "note", "other"),
+    [
+        (
+            "Who is the caterer for the staff party?",
+            "Staff party in June at the rowing club, the band is led by Marek Dahl.",
+            "The caterer of the staff party in June is Marek Dahl.",
+        ),
+        (
+            "Which port does the staff database on grebe have?",
+            "Staff database on grebe: dumps are kept for 400 days.",
+            "Staff database on grebe: dumps come from 400.",
+        ),
+    ],
+)
+def test_what_is_not_the_thing_asked_for_is_no_answer(
+    tmp_path: Path, question: str, note: str, other: str
+) -> None:
+    assert ask(tmp_path / "one", question, note).outcome == "closest only"
+    assert ask(tmp_path / "two", question, other).outcome == "answered"
+
+
+def test_one_of_several_durations_is_not_given_if_its_sentence_matches_little(tmp_path: Path) -> None:
+    question = "For how long must the ledger archive be preserved?"
+    both = "Ledger archive: keep for ten years. Drafts go after 14 days."
+    assert ask(tmp_path / "one", question, "Archive of Ledger, keep for ten years.").outcome == "answered"
+    assert (
+        ask(tmp_path / "two", question, f"The ledger archive is heavy. {both.partition(': ')[2]}").content
+        is None
+    )

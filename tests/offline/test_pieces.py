@@ -58,6 +58,10 @@ def test_a_reason_may_follow_a_colon_a_dash_or_its_label(question: str, note: st
         ("What did the new brush cost?", "The new brush cost us 14 days of waiting."),
         ("Who tends the harbour app?", "The harbour app tends to like iOS 16."),
         ("Who runs the harbour server?", "The harbour server runs Debian."),
+        (
+            "What package name does the Android version carry?",
+            "Android: schema version 27, the package has the number.",
+        ),
     ],
 )
 def test_a_part_of_another_kind_or_thing_does_not_answer(question: str, note: str) -> None:

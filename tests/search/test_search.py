@@ -332,3 +332,25 @@ def test_a_keyword_search_gives_the_chunks_that_hold_a_word_of_the_query_and_no_
     assert keyword_ids(store, "nothing of this") == []
     assert len(keyword_ids(store, "zebra", limit=1)) == 1
     assert violin in {hit.chunk_id for hit in search(store, "zebra")}, "search brings what lies beside"
+
+
+def test_a_word_of_the_question_is_found_in_the_label_of_a_note_and_in_the_text_of_another(
+    store: ChunkStore,
+) -> None:
+    label = store.create_chunk("Ceilidh: 118 guests, 95 for the hall.").id
+    inside = store.create_chunk("Fundraiser: ceilidh at Corn Hall, tickets 12.").id
+    store.create_chunk("The bus costs 88 thousand a year.")
+    store.create_chunk("Slates: Welsh ones, second hand.")
+    for question in ("What did the ceilidh cost?", "ceilidh", "CEILIDHS"):
+        assert {hit.chunk_id for hit in search(store, question, limit=2)} == {label, inside}, question
+        assert set(keyword_ids(store, question)) >= {label, inside}, question
+    assert search(store, "What is a slate made of?")[0].snippet.startswith("Slates:")
+
+
+def test_a_label_is_no_speaker_where_other_notes_tell_of_it(store: ChunkStore) -> None:
+    store.create_chunk("Osprey: weekly sync on Tuesdays.")
+    store.create_chunk("The cache of Osprey runs on Redis.")
+    osprey = store.create_chunk("The index of Osprey runs on DuckDB.").id
+    heron = store.create_chunk("The index of Heron runs on SQLite.").id
+    found = [hit.chunk_id for hit in search(store, "Which index does Osprey have?")]
+    assert found.index(osprey) < found.index(heron)

@@ -65,6 +65,11 @@ _BY_FAR = 1.0
 _UNSURE, _TOLD = 0.5, 0.7
 """Confidence in such an answer, and how likely the passages have one. Six in seven were right, on six sets."""
 _AHEAD = re.compile(r"\b(?:when|date|day) will\b", re.IGNORECASE)
+_ROLE_ASKED = re.compile(
+    r"\W*who(?:['’]s| is| was| are| were) (?:the|our|my|your|their) (?P<role>(?:[\w-]{1,30} ){0,2}?[\w-]{1,30})"
+    r"(?: (?:of|for|at|in|on|to|from|with)\b|\W*$)",
+    re.IGNORECASE,
+)
 _COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{3,40}+(?:[/._][^\W\d_]{2,40}+)++")
 _PLAIN_WORD = re.compile(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
@@ -109,12 +114,26 @@ def told_by_nearest(question: Question, passages: Sequence[Passage]) -> Reading 
     if nearness[order[0]] - max(others, default=0.0) < _BY_FAR:
         return None
     told = read_note(question, first)
-    if told is None or (_AHEAD.search(question.text) and _is_over(told.text, first)):
+    if (
+        told is None
+        or _lacks_role(question, first)
+        or (_AHEAD.search(question.text) and _is_over(told.text, first))
+    ):
         return None
+    if question.kind == "how_long" and not told.alone and told.share < _MUCH:
+        return None  # one of several durations
     once = question.kind == "how_many" and len(NUMBER.findall(first.text)) == 1
     if not (question.kind in _TOLD_ONCE or once or (told.alone and told.share >= _MUCH)):
         return None
     return Reading(told.text, (first,), _TOLD, _UNSURE)
+
+
+def _lacks_role(question: Question, passage: Passage) -> bool:
+    """Whether "who is the caterer …" is asked and nobody of the passage is called so."""
+    asked = _ROLE_ASKED.match(question.text)
+    nouns = question.strong.intersection(map(stem_of, asked["role"].split())) if asked else frozenset()
+    stems = _stems(passage)
+    return bool(nouns) and not any(degree(noun, stems, "") for noun in nouns)
 
 
 def _is_over(text: str, passage: Passage) -> bool:

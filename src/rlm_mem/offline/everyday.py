@@ -134,7 +134,7 @@ _VALUES: dict[str, re.Pattern[str]] = {
         ("url link website", r"https?://\S+|\b\w[\w-]{0,62}+\.(?:com|org|net|io|dev|example|de|uk)\b\S*"),
         ("old age", rf"\b(?:\d{{1,3}}|{_MANY})\b(?:[\s-]years?[\s-]old)?|\bborn\b"),
         ("company employer", r"(?:(?<=for )|(?<=at ))(?-i:[A-Z][\w&]+(?: [A-Z][\w&]+)*)"),
-        ("port", r"\b\d{2,5}\b"),
+        ("port", r"\b\d{2,5}\b(?!\s?(?:%|(?:ms|s|min|h|hours?|days?|weeks?|months?|years?|times|[kmgt]i?b)\b))"),
         ("version", r"\bv?\d+(?:\.\d+)*\b"),
     )
     for noun in nouns.split()

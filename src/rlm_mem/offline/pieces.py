@@ -110,7 +110,7 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
         return _place(question, sentence)
     if kind == "choice":
         return _option(question, text)
-    for term in question.terms:
+    for term in map(stem_of, question.focus.split()) if question.focus else question.terms:
         pattern = value_pattern(term)
         values = (
             [(one.start(), one.group().rstrip(".,;")) for one in pattern.finditer(text)] if pattern else []

@@ -28,7 +28,8 @@ from rlm_mem.search.query import (
     by_names,
     rarest,
     repaired,
-    with_authors,
+    speakers_named,
+    with_labels,
     with_related,
 )
 from rlm_mem.search.ranking import COMPARED, LONGEST_NOTE, Hit, Ranked, ranked, with_what_holds_first
@@ -333,11 +334,12 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
     _check(query, limit, "chunk")
     if not query.strip():
         return []
-    words = analyse_query(query, get_analyser(store.config.search.language))
+    analyser = get_analyser(store.config.search.language)
+    words = analyse_query(query, analyser)
 
     def found() -> list[str]:
         source = store.candidate_source()
-        wanted = with_authors(rarest(words, source.term_counts), source.authors())
+        wanted = with_labels(rarest(words, source.term_counts), source.authors(), analyser)
         filters, most = _then(store, Filters()), max(store.config.search.candidates, 2 * limit)
         if isinstance(source, JoinedSource):
             candidates = gather_both(source, wanted, filters, most)
@@ -354,9 +356,11 @@ def question_for(source: CandidateSource, query: str, language: str, now: dateti
     """Analyse a question for the store behind `source`, whose speakers are recognised as names."""
 
     analyser = get_analyser(language)
-    question = analyse_query(query, analyser, now=now, known_authors=source.authors())
+    named = speakers_named(query, source.authors(), analyser, source.term_counts)
+    question = analyse_query(query, analyser, now=now, known_authors=named)
     question = rarest(question, source.term_counts)
-    return with_related(repaired(question, analyser, source.term_counts), analyser)
+    question = with_related(repaired(question, analyser, source.term_counts), analyser)
+    return with_labels(question, source.authors(), analyser)
 
 
 class _Look:

@@ -20,13 +20,14 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from functools import cache, lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, structs
 
 from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.records import AUTHOR_PREFIX
-from rlm_mem.text.analysis import Analyser, fold, is_han, says_i, words
+from rlm_mem.text.analysis import Analyser, fold, get_analyser, is_han, says_i, words
 from rlm_mem.text.dates import DateMention, find_dates
 from rlm_mem.text.irregular import irregular_forms
 from rlm_mem.text.patterns import late
@@ -510,22 +511,47 @@ def with_related(query: Query, analyser: Analyser) -> Query:
     return with_alternatives(query, found)
 
 
-def with_authors(query: Query, known_authors: Collection[str]) -> Query:
-    """Add the people and agents that the question names to its terms, so that what they say is found.
+def speakers_named(
+    text: str,
+    authors: Collection[str],
+    analyser: Analyser,
+    term_counts: Callable[[list[str]], Mapping[str, int]],
+) -> tuple[str, ...]:
+    """The authors that a question names, without those whom more chunks mention than are said by them.
 
-    The index keeps the speaker of a segment apart from its words.
+    What stands before a colon is taken for a speaker, but "Osprey: …" does not make one of it where others tell of it.
     """
-    names = [AUTHOR_PREFIX + name for name in _named_authors(query.text, known_authors)[0]]
-    if not names:
-        return query
-    first = len(query.terms)
-    return structs.replace(
-        query,
-        terms=(*query.terms, *names),
-        weights=query.weights + (1.0,) * len(names),
-        concepts=(*query.concepts, *range(first, first + len(names))),
-        roles=query.roles + (WORD,) * len(names),
-    )
+    terms = {one: analyser.terms(one) for one in _named_authors(text[:MAX_CHARACTERS], authors)[0]}
+    counts = term_counts([*map(AUTHOR_PREFIX.__add__, terms), *chain(*terms.values())]) if terms else {}
+    told = {one: max((counts.get(term, 0) for term in own), default=0) for one, own in terms.items()}
+    return tuple(one for one in terms if counts.get(AUTHOR_PREFIX + one, 0) >= told[one])
+
+
+def with_labels(query: Query, authors: Collection[str], analyser: Analyser) -> Query:
+    """Add what stands before a colon and has a word of the question: the index keeps it apart from the words said."""
+    labels = _authors_by_term(frozenset(authors), analyser.language)
+    found = [
+        (term, AUTHOR_PREFIX + name, 1 / len(name.split()), WORD)
+        for term, weight in zip(query.terms, query.weights, strict=True)
+        if weight > EVERYDAY
+        for name in labels.get(term, ())
+    ]
+    return with_alternatives(query, found)
+
+
+@lru_cache(maxsize=20_000)
+def _terms_of(name: str, language: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(get_analyser(language).terms(name)))
+
+
+@lru_cache(maxsize=16)
+def _authors_by_term(authors: frozenset[str], language: str) -> dict[str, list[str]]:
+    """Authors by each term of their name, cached as by its parts."""
+    by_term: dict[str, list[str]] = {}
+    for author in sorted(authors):
+        for term in _terms_of(author, language):
+            by_term.setdefault(term, []).append(author)
+    return by_term
 
 
 def by_names(query: Query, analyser: Analyser) -> Query:
@@ -587,7 +613,8 @@ def _named_authors(question: str, known_authors: Collection[str]) -> tuple[tuple
             found = [a for part, owners in by_part.items() if part.startswith(plain) for a in owners]
             found = found if len(set(found)) == 1 else None
         if found:
-            used.add(start)
+            if word[:1].isupper():
+                used.add(start)  # in lower case it is also a word: a note's label
             named.update(dict.fromkeys(found))
     return tuple(named), used
 
