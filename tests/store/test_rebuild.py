@@ -363,7 +363,7 @@ def test_a_check_finds_the_same_however_many_processes_look(
     version.write_text("{", encoding="utf-8")
     with ChunkStore(brain, config=Config(store=StoreConfig(processes=1))) as store:
         alone = check(store)
-    assert {"unreadable-file", "misnamed-file", "content-hash", "unreadable-version"} <= {
+    assert {"unreadable-file", "duplicate-id", "content-hash", "unreadable-version"} <= {
         item.code for item in alone
     }
     monkeypatch.setattr(prepare, "FEW", 0)
