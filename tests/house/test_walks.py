@@ -47,7 +47,7 @@ ASK_FILES, ASK_FUNCTIONS = 36, 256
 """The same where the index is asked anew, because others, or an edit, changed the memory since."""
 
 RECALL_FILES = 58
-RECALL_FUNCTIONS = 628
+RECALL_FUNCTIONS = 630
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a
 passage comes with the lines around it and what stands above it (`text.blocks`, `text.segments`); what a caller passes
@@ -55,8 +55,9 @@ is checked (`arguments`);
 what a question about the present is (`text.present`) is apart from which notes answer it (`text.retold`) and which are
 about something else (`text.apart`), and a run (`recall.running`) from the results made of it (`recall.recall`), whose
 outcome (`recall.outcome`) tells whether to look for files changed by others and ask again; one function reads files and
-signs them (`store.core.files`); of two notes on one subject each names the other (`search.marking`); a session makes
-the functions about turns and subjects, though this program calls none of them."""
+signs them (`store.core.files`); of two notes on one subject each names the other (`search.marking`); labels of notes
+are searched like their words; a session makes the functions about turns and subjects, though this program calls none
+of them."""
 
 _ONCE = frozenset(("/text/patterns.py",))
 """Called for the first use of a pattern, which may be in any of the walks."""
