@@ -355,12 +355,12 @@ def keyword_ids(store: ChunkStore, query: str, *, limit: int = 10) -> list[str]:
 def question_for(source: CandidateSource, query: str, language: str, now: datetime | None) -> Query:
     """Analyse a question for the store behind `source`, whose speakers are recognised as names."""
 
-    analyser = get_analyser(language)
-    named = speakers_named(query, source.authors(), analyser, source.term_counts)
+    analyser, authors = get_analyser(language), source.authors()
+    named = speakers_named(query, authors, analyser, source.term_counts)
     question = analyse_query(query, analyser, now=now, known_authors=named)
     question = rarest(question, source.term_counts)
     question = with_related(repaired(question, analyser, source.term_counts), analyser)
-    return with_labels(question, source.authors(), analyser)
+    return with_labels(question, authors, analyser)
 
 
 class _Look:
