@@ -6,9 +6,10 @@
     python benchmarks/offline_answers.py --data FOLDER --sample 30      30 questions of each; nothing is recorded
 
 Every conversation is remembered session by session and every question goes through `Memory.recall`: search, program,
-sandbox, reading. The baseline is the sentence of the first hit's segment that shares most words with the question.
-Answers are compared by token F1 (lower case, no punctuation, no articles), nothing is stemmed. An abstention counts as
-an F1 of 0 where there is an answer. Questions of the category "adversarial" have no answer.
+sandbox, reading. A suggestion counts as an abstention, but is compared like an answer. The baseline is the sentence
+of the first hit's segment that shares most words with the question. Answers are compared by token F1 (lower case, no
+punctuation, no articles), nothing is stemmed. An abstention counts as an F1 of 0 where there is an answer. Questions
+of the category "adversarial" have no answer.
 """
 
 from __future__ import annotations
@@ -80,6 +81,7 @@ def ask(
         began = time.perf_counter()
         result = RecallOperation(memory.store, model).recall(question.text)
         seconds = time.perf_counter() - began
+        given = result.content or result.suggestion
         examples.append(
             Example(conversation.name, question.text, truth, model.readings[0] if model.readings else ())
         )
@@ -91,11 +93,8 @@ def ask(
             Outcome(
                 category=question.category,
                 answered=result.content is not None,
-                f1=token_f1(result.content, truth)
-                if truth is not None and result.content is not None
-                else 0.0,
-                right=(result.content is None) == (truth is None)
-                and (truth is None or is_right(result.content, truth)),
+                f1=token_f1(given, truth) if truth is not None and given is not None else 0.0,
+                right=(given is None) == (truth is None) and (truth is None or is_right(given, truth)),
                 confidence=result.confidence,
                 cited=covered(memory, conversation, result.chunk_ids, told),
                 read=covered(memory, conversation, read, told),

@@ -148,6 +148,7 @@ def add_rows(
             half="looked at" if first else "not looked at",
             answerable=len(there),
             right=share(is_right(*pair) for pair in there),
+            right_suggested=share(holds(one, result.suggestion) for one, result in there),
             right_or_passage=share(is_useful(*pair) for pair in there),
             falsely_not_held=share(result.outcome == "not held" for _, result in there),
             wrong_and_sure=share(
@@ -168,8 +169,13 @@ def add_rows(
 
 def is_right(asked: Asked, result: RecallResult) -> bool:
     """Whether a question was answered with an accepted answer."""
-    low = (result.content or "").lower()
-    return result.outcome == "answered" and any(one.lower() in low for one in asked.answers)
+    return result.outcome == "answered" and holds(asked, result.content)
+
+
+def holds(asked: Asked, text: str | None) -> bool:
+    """Whether a text has an accepted answer."""
+    low = (text or "").lower()
+    return any(one.lower() in low for one in asked.answers)
 
 
 def is_useful(asked: Asked, result: RecallResult) -> bool:
@@ -184,7 +190,9 @@ def show(asked: Asked, result: RecallResult) -> None:
     good = is_useful(asked, result) if asked.answers else result.outcome != "answered"
     mark = "+" if is_right(asked, result) else "·" if good else "-"
     print(f"{mark} {asked.question}  [{'; '.join(asked.answers)}]")
-    print(f"      {result.outcome} {result.confidence:.2f}: {(result.content or '')[:300]!r}")
+    print(
+        f"      {result.outcome} {result.confidence:.2f}: {(result.content or result.suggestion or '')[:300]!r}"
+    )
     if not good and asked.answers:
         for near in result.sources[:SHOWN]:
             print(f"      ~ {near.excerpt[:160]!r}")

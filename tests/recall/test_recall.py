@@ -272,8 +272,7 @@ def test_a_small_window_is_enough_for_many_turns(store: ChunkStore) -> None:
 def test_the_offline_model_answers_without_any_key(store: ChunkStore) -> None:
     ids = fill(store)
     result = RecallOperation(store).recall("What does Ana drink every morning?")
-    assert result.content is not None
-    assert "green tea" in result.content
+    assert "green tea" in str(result.content or result.suggestion)
     assert ids["tea"] in result.chunk_ids
     assert result.cost == 0
     assert result.trajectory.model == "offline"

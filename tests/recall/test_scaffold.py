@@ -70,7 +70,7 @@ def test_a_model_that_is_too_slow_gives_way_to_the_offline_model(store: ChunkSto
     ids = fill(store)
     for replies in ([ModelTimeout("no answer")], [PROSE[0], ModelTimeout("no answer")]):
         result = asked(store, replies)
-        assert (result.method, result.chunk_ids) == ("offline", [ids["tea"]])
+        assert (result.method, result.chunk_ids[0]) == ("offline", ids["tea"])
         assert "did not answer in time" in result.note
     reading_slowly = asked(store, [*PROSE, ModelTimeout("no answer")])
     assert reading_slowly.method == "offline"
@@ -153,7 +153,7 @@ def test_a_budget_that_ends_a_model_of_prose_leaves_the_offline_answer(store: Ch
     for limits in (Limits(iterations=1), Limits(model_calls=2), Limits(tokens=2_500)):
         result = asked(store, ["prose"] * 9, limits=limits)
         assert (result.method, result.concluded, result.stopped_by) == ("offline", True, None), limits
-        assert "tea" in str(result.content)
+        assert "tea" in str(result.suggestion)
 
 
 def test_a_server_that_refuses_the_schema_is_asked_without(store: ChunkStore) -> None:

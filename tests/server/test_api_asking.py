@@ -81,17 +81,20 @@ def test_a_question_is_answered_in_one_document(client: TestClient) -> None:
     assert client.get("trajectories").json()["items"][0]["id"] == answer["trajectory_id"]
 
 
-def test_an_unsure_answer_has_the_closest_memories_beside_it(client: TestClient) -> None:
+def test_an_unsure_answer_is_a_suggestion_with_the_closest_memories(client: TestClient) -> None:
     for text in (
         "The seal of the pump was replaced on 3 May 2026.",
         "The pump hums since the seal of the lid broke.",
     ):
         client.post("remember", json={"text": text})
     unsure = client.post("recall", json={"question": "When was the rubber seal of the pump replaced?"}).json()
-    assert unsure["confidence"] <= 0.6
-    assert ["hums" in one["excerpt"] for one in unsure["closest"]][:1] == [True]
+    assert (unsure["answer"], unsure["suggestion"], unsure["outcome"]) == (None, "3 May 2026", "closest only")
+    assert 0 < unsure["confidence"] <= 0.6
+    assert ["hums" in one["excerpt"] for one in unsure["sources"]] == [False, True]
     sure = client.post("recall", json={"question": "When was the seal of the pump replaced?"}).json()
-    assert sure["closest"] == []
+    assert (sure["answer"], sure["suggestion"], sure["closest"]) == ("3 May 2026", None, [])
+    runs = client.get("trajectories").json()["items"]
+    assert [run["suggestion"] for run in runs] == [None, "3 May 2026"]
 
 
 def test_the_steps_of_a_recall_come_as_they_happen(

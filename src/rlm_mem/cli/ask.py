@@ -12,7 +12,7 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
 from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, plain, print_json, screen, text
-from rlm_mem.recall.outcome import CLOSEST_BESIDE, ENDINGS, confidence_words, ending_of, noted
+from rlm_mem.recall.outcome import CLOSEST_BESIDE, ENDINGS, SUGGESTED, confidence_words, ending_of, noted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -106,7 +106,10 @@ def recall(call: RecallCall, question: Question) -> None:
 _MOST_SHOWN = 8
 """Most chunks that are listed below an answer."""
 _RUN = ("concluded", "stopped_by", "iterations_used", "seconds", "usage", "cost")
-_RECALL = ("content", "outcome", "chunk_ids", "confidence", "sources", "closest", "method", "note", *_RUN)
+_RECALL = (
+    *("content", "suggestion", "outcome", "chunk_ids", "confidence", "sources", "closest", "method", "note"),
+    *_RUN,
+)
 _REASON = (
     *("conclusion", "outcome", "path", "chunk_ids", "supports", "contradicts", "superseded", "confidence"),
     *_RUN,
@@ -132,6 +135,8 @@ def show_recall(
     """Print an answer, its sources, and its cost; ``bounded``: print no content besides the excerpts."""
     if result.outcome == "answered":
         console.print(long_text(result.content or "", "bold"))
+    elif result.suggestion is not None:
+        console.print(text(f"{SUGGESTED} ", "yellow") + long_text(result.suggestion, "bold"))
     else:
         console.print(text(ENDINGS[result.outcome], "bold yellow"))
     excerpts = {one.chunk_id: one.excerpt for one in result.sources}
@@ -143,7 +148,7 @@ def show_recall(
         beside = {one.chunk_id: one_line(one.excerpt, 240) for one in result.closest}
         show_evidence(console, memory, list(beside), beside, bounded=bounded)
     parts = [
-        confidence_words(result.outcome, result.confidence),
+        confidence_words(result.outcome, result.confidence, result.suggestion),
         amount(result.iterations_used, "program"),
         cost_line(plain(result.usage), result.cost),
         f"{seconds:.1f} s",

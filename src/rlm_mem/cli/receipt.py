@@ -13,6 +13,7 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import long_text, one_line, print_json, screen, text
 from rlm_mem.errors import InputError
+from rlm_mem.recall.outcome import SUGGESTED
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -141,6 +142,7 @@ def verification_json(found: Verification) -> dict[str, Any]:
         "signer": found.signer,
         "question": None if receipt is None else receipt.question.text,
         "answer": None if receipt is None else receipt.answer.content,
+        "suggestion": None if receipt is None else receipt.answer.suggestion,
         "run": None if receipt is None else receipt.origin.run,
     }
 
@@ -149,7 +151,9 @@ def _show(found: Verification) -> None:
     console = screen()
     if found.receipt is not None:
         console.print(long_text(found.receipt.question.text, "bold"))
-        console.print(long_text(found.receipt.answer.content or found.receipt.answer.outcome))
+        answer = found.receipt.answer
+        guess = "" if answer.suggestion is None else f"{SUGGESTED} {answer.suggestion}"
+        console.print(long_text(answer.content or guess or answer.outcome))
         console.print()
     console.print(text(found.verdict, f"bold {STYLES[found.verdict]}"))
     for check in found.checks:

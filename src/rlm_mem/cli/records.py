@@ -33,7 +33,14 @@ from rlm_mem.cli.terminal import (
 )
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.recall.costing import CostLine
-from rlm_mem.recall.outcome import OPERATION_WORDS, OutcomeWord, RunOperation, confidence_words, ending_of
+from rlm_mem.recall.outcome import (
+    OPERATION_WORDS,
+    SUGGESTED,
+    OutcomeWord,
+    RunOperation,
+    confidence_words,
+    ending_of,
+)
 from rlm_mem.recall.trajectory import Trajectory, is_trajectory_id, load_trajectory
 
 if TYPE_CHECKING:
@@ -75,6 +82,8 @@ def trajectories_list(
         console.print(indented(one_line(info.query, 300), 4))
         if info.answer is not None:
             console.print(indented(one_line(info.answer, 300), 4, "green"))
+        elif info.suggestion is not None:
+            console.print(indented(one_line(f"{SUGGESTED} {info.suggestion}", 300), 4, "yellow"))
         elif info.error is not None:
             console.print(indented(one_line(info.error, 300), 4, "red"))
 
@@ -118,6 +127,8 @@ def _tree(trajectory: Trajectory) -> rich.Tree:
         tree.add(text("the run did not end", "yellow"))
         return tree
     end = tree.add(long_text(outcome.content or outcome.word, "bold green" if outcome.content else "yellow"))
+    if outcome.suggestion is not None:
+        end.add(text(f"{SUGGESTED} ", "yellow") + long_text(outcome.suggestion, "bold"))
     for chunk_id in outcome.chunk_ids:
         end.add(text(chunk_id, "cyan"))
     tree.add(text(_figures(plain(outcome), outcome.word), "dim"))
@@ -126,7 +137,7 @@ def _tree(trajectory: Trajectory) -> rich.Tree:
 
 def _figures(outcome: dict[str, Any], word: OutcomeWord) -> str:
     parts = [
-        confidence_words(word, outcome["confidence"]),
+        confidence_words(word, outcome["confidence"], outcome["suggestion"]),
         ending_of(outcome["stopped_by"]) if outcome["stopped_by"] else "",
         amount(outcome["model_calls"], "model call"),
         cost_line(outcome["usage"], outcome["cost"]),

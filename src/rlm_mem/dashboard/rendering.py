@@ -13,7 +13,7 @@ from starlette.responses import HTMLResponse, Response
 
 from rlm_mem.chunk.types import strength_word
 from rlm_mem.dashboard import markdown, words
-from rlm_mem.recall.outcome import ENDINGS
+from rlm_mem.recall.outcome import ENDINGS, SUGGESTED
 
 if TYPE_CHECKING:
     from starlette.requests import Request
@@ -129,7 +129,7 @@ def _environment() -> Environment:
     made.filters.update(words.FILTERS)
     made.filters["teaser"] = markdown.teaser
     made.globals.update(asset=_asset, navigation=NAVIGATION, keys=KEYS, address=words.address)
-    made.globals.update(way=words.way, strength_word=strength_word, endings=ENDINGS)
+    made.globals.update(way=words.way, strength_word=strength_word, endings=ENDINGS, suggested=SUGGESTED)
     # Global, since a block that is rendered alone has no access to its template's imports.
     made.globals["parts"] = made.get_template("parts.html").module
     return made

@@ -39,6 +39,7 @@ def memory_toolset(
         return {
             "outcome": result.outcome,
             "answer": result.content,
+            "suggestion": result.suggestion,
             "sources": [source.line for source in result.sources],
         }
 

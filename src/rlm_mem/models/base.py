@@ -160,6 +160,10 @@ def is_llm(model: object) -> TypeGuard[LLM]:
     return takes_all or {"max_tokens", "timeout"} <= parameters.keys()
 
 
+SURE = 0.6
+"""Confidence above which an answer counts as sure. The offline model gives a less sure one as a suggestion."""
+
+
 def is_offline(model: LLM) -> bool:
     """Whether a model is built in: it needs no instructions, and has nothing to fall back to."""
     return model.name == "offline"

@@ -18,7 +18,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Unpack
 
-from rlm_mem.models.base import Completion, Message, Options, Prompt, Usage, as_messages, unbroken
+from rlm_mem.models.base import SURE, Completion, Message, Options, Prompt, Usage, as_messages, unbroken
 from rlm_mem.offline.chained import follow
 from rlm_mem.offline.closest import closest, told_by_nearest
 from rlm_mem.offline.documents import named_documents
@@ -58,9 +58,10 @@ question = {question!r}
 task = {prompt!r}
 found = passages({queries}, limit={limit})
 reading = json.loads(llm_query(task, {{"question": question, "passages": found}}))
-print(len(found), "passages; held:", reading["held"], reading["answer"])
-if reading["answer"]:
-    FINAL(reading["answer"], reading["chunk_ids"], reading["confidence"])
+answer, guess = reading["answer"], reading["suggestion"]
+print(len(found), "passages; held:", reading["held"], answer or guess)
+if answer or guess:
+    FINAL(answer, reading["chunk_ids"], reading["confidence"], guess)
 """
 
 _SECOND = """\
@@ -79,9 +80,10 @@ while reading.get("sought"):  # what one numbered statement ends with, another o
     more += passages(reading["sought"][-1], limit=16)
     given = {{**given, "more": more, "sought": reading["sought"]}}
     reading = json.loads(llm_query(task, given))
-print(len(found) + len(more), "passages; held:", reading["held"], reading["answer"])
+answer, guess = reading["answer"], reading["suggestion"]
+print(len(found) + len(more), "passages; held:", reading["held"], answer or guess)
 # Without an answer the ids are those of the closest memories.
-FINAL(reading["answer"], reading["chunk_ids"], reading["confidence"])
+FINAL(answer, reading["chunk_ids"], reading["confidence"], guess)
 """
 
 _FALLBACK = """\
@@ -101,7 +103,7 @@ def describe(question: Question) -> str:
 
 
 def first_program(question: Question) -> str:
-    """The first program: passages, one reading, and FINAL if it gives an answer."""
+    """The first program: passages, one reading, and FINAL if it gives an answer or a suggestion."""
     names = {*question.names, *(f"{name}'s" for name in question.names)}
     nameless = " ".join(
         word for word in question.text.split() if word.strip("?.,!").replace("’", "'") not in names
@@ -293,15 +295,19 @@ def _read_for(prompt: str, context: str | None, weights: Weights) -> str:
         near = _passages_in(called, wider=True)
         if not answered and "wider" in called and (told := told_by_nearest(question, near)) is not None:
             found, answered = with_later_notes(question, told, near), True  # the last look
-        cited = found.passages if answered else closest(question, near)
+        sure = answered and found.confidence > SURE
+        cited = list(found.passages) if answered else []
+        if not sure:
+            cited += closest(question, near)
         reply = {
-            "answer": found.answer if answered else None,
+            "answer": found.answer if sure else None,
+            "suggestion": found.answer if answered and not sure else None,
             "held": round(found.answerable, 2),
-            # Without an answer: how sure it is that there is none.
+            # Without either: how sure it is that there is none.
             "confidence": round(found.confidence if answered else 1 - found.answerable, 2),
             "chunk_ids": list(dict.fromkeys(passage.chunk_id for passage in cited)),
         }
-        if not answered:
+        if not sure:
             reply["documents"] = list(named_documents(question, passages))[:_DOCUMENTS]
         if isinstance(way, str):
             reply["sought"] = [*sought, way]

@@ -481,7 +481,7 @@ OPERATIONS: tuple[Operation, ...] = (
             title="Recall an answer",
             description="Answer a question from memory: programs search and read until they have the answer. "
             "Gives the answer, how sure it is, and the memories that it rests on; without one the closest "
-            "memories, if any, and how sure it is that the answer is not held. The run is recorded.",
+            "memories and perhaps a suggestion, or how sure it is that the answer is not held. The run is recorded.",
             request=RecallArguments,
             response=CitedAnswer,
             run=_recall,

@@ -75,6 +75,7 @@ class Verified(MayBeCut):
     verdict: Literal["holds", "changed", "incomplete", "altered"]
     question: str | None
     answer: str | None
+    suggestion: str | None
     run: str | None
     signer: str | None
     checks: list[VerifiedPart]
@@ -88,6 +89,7 @@ def verified(found: Verification) -> Verified:
         found,
         question=None if receipt is None else receipt.question.text,
         answer=None if receipt is None else receipt.answer.content,
+        suggestion=None if receipt is None else receipt.answer.suggestion,
         run=None if receipt is None else receipt.origin.run,
     )
 

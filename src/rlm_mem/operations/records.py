@@ -56,6 +56,7 @@ class TrajectorySummary(Struct):
     error: str | None
     outcome: OutcomeWord | None
     answer: str | None
+    suggestion: str | None
 
 
 class TrajectoryPage(MayBeCut):
@@ -205,6 +206,7 @@ class RunSummary(Struct):
     concluded: bool | None
     outcome: OutcomeWord | None
     answer: str | None
+    suggestion: str | None
 
 
 class RunList(MayBeCut):
@@ -320,6 +322,7 @@ def _recent_runs(context: Context, request: RunsArguments) -> RunList:
                 one,
                 query=one.query[:500],
                 answer=None if one.answer is None else one.answer[:_ANSWER],
+                suggestion=None if one.suggestion is None else one.suggestion[:_ANSWER],
             )
             for one in found
         ]

@@ -217,8 +217,10 @@ class RecallAnswer(MayBeCut):
 
     Attributes:
         answer: null when there is none; ``outcome`` says why: closest only, not held, or stopped (``stopped_by``).
+        suggestion: without an answer, the likeliest one, not sure enough to be taken without reading ``sources``.
         chunk_ids: what it rests on; without an answer, the best evidence found.
-        confidence: how sure the answer is; without one, how sure it is that it is not held, 0 where nobody said.
+        confidence: how sure the answer or suggestion is; without either, how sure it is that the answer is not held,
+            0 where nobody said.
         cost: US dollars of all calls, null when one of them had no known price.
         standing: for each of ``chunk_ids``: tier, reliability, confidence and uses.
         sources: for each of ``chunk_ids``: id, date, first words, and the excerpt that bears on the question.
@@ -246,6 +248,7 @@ class RecallAnswer(MayBeCut):
     method: Method = "programs"
     note: str = ""
     value: Any = None
+    suggestion: str | None = None
 
 
 class PathStep(Struct):
@@ -325,7 +328,8 @@ class CitedMemory(Struct):
 
 class CitedAnswer(MayBeCut):
     """An answer; null when there is none, and `outcome` says why: closest only, not held, or stopped. `confidence` is
-    then how sure it is that the answer is not held, 0 where nobody said. Beside an unsure answer, `closest` has up to
+    then how sure it is that the answer is not held, 0 where nobody said. With closest only there may be a `suggestion`,
+    a guess to be checked against `sources`; `confidence` is then in it. Beside an unsure answer, `closest` has up to
     three memories that the question finds first.
     """
 
@@ -342,6 +346,7 @@ class CitedAnswer(MayBeCut):
     closest: list[CitedMemory] | UnsetType = UNSET
     note: str = ""
     value: Any = None
+    suggestion: str | UnsetType = UNSET
 
 
 class CitedConclusion(ReasonedConclusion):
@@ -377,6 +382,7 @@ def cited_answer(store: ChunkStore, result: RecallResult) -> CitedAnswer:
         result,
         **_of_run(result),
         answer=result.content,
+        suggestion=UNSET if result.suggestion is None else result.suggestion,
         sources=sources(store, result.chunk_ids, excerpts),
         closest=sources(store, [one.chunk_id for one in result.closest], excerpts) or UNSET,
         value=to_builtins(result.value),

@@ -28,6 +28,7 @@ from rlm_mem.recall.running import HostFunctions, Run, Runner, check_query, limi
 from rlm_mem.recall.trajectory import RecordedLLM
 from rlm_mem.recall.trust_remarks import UntrustedRemarks
 from rlm_mem.sandbox.dispatch import check_final
+from rlm_mem.sandbox.values import Final
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
@@ -229,7 +230,7 @@ class RecallSession:
             output = self._repeats.short(step.output)
             final = self._session.final
             if final is not None:
-                self._end(final.answer, final.chunk_ids, final.confidence, concluded=True)
+                self._end(final)
             return Execution(
                 text=feedback(
                     output,
@@ -278,7 +279,7 @@ class RecallSession:
             final = self._session.accepted(
                 check_final(answer, chunk_ids if isinstance(chunk_ids, str) else list(chunk_ids), confidence)
             )
-            return self._end(final.answer, final.chunk_ids, final.confidence, concluded=True)
+            return self._end(final)
 
     def ask(self, question: str) -> None:
         """Take another question in the same sandbox: what earlier programs defined stays.
@@ -304,7 +305,7 @@ class RecallSession:
         """End the session, without an answer if it has none; does nothing when it has ended."""
         with self._lock:
             if self.result is None:
-                self._end(None, (), None, concluded=False)
+                self._end(None)
             self._leave()
 
     def __enter__(self) -> RecallSession:
@@ -315,17 +316,12 @@ class RecallSession:
     ) -> None:
         self.close()
 
-    def _end(
-        self, answer: Any, chunk_ids: Iterable[str], confidence: float | None, *, concluded: bool
-    ) -> RecallResult:
-        loop = LoopResult(
-            answer=answer,
-            concluded=concluded,
-            chunk_ids=tuple(chunk_ids),
-            confidence=confidence,
+    def _end(self, final: Final | None) -> RecallResult:
+        loop = LoopResult.of(
+            final,
             steps=tuple(self._steps),
             evidence=first_ids(self._evidence),
-            stopped_by=None if concluded else self._stopped_by,
+            stopped_by=self._stopped_by,
         )
         if not self._keep:
             self._leave()

@@ -25,7 +25,7 @@ from rlm_mem.recall.model_calls import admit, complete
 from rlm_mem.recall.programs import ShownData, programs_in, without_definitions
 from rlm_mem.recall.prompts import SYSTEM_PROMPT, Conversation, Opening, Turn, clip, feedback, no_program
 from rlm_mem.sandbox.session import Pages
-from rlm_mem.sandbox.values import StepOutput
+from rlm_mem.sandbox.values import Final, StepOutput
 from rlm_mem.telemetry import ObservedOperation, operation
 from rlm_mem.text.analysis import get_analyser
 
@@ -362,6 +362,7 @@ class LoopResult:
         concluded: FINAL was called.
         chunk_ids: ids of chunks as given to FINAL.
         confidence: as given to FINAL, or None.
+        suggestion: without an answer, the likeliest one, as given to FINAL.
         steps: this session's turns.
         evidence: ids of the chunks that were read, in order, each once.
         stopped_by: the budget that ended the run, ``repetition`` when the model sent one failing reply four times
@@ -381,6 +382,18 @@ class LoopResult:
     not_run: int = 0
     handed_over: str = ""
     detail: dict[str, Any] = field(default_factory=dict)
+    suggestion: str | None = None
+
+    @classmethod
+    def of(cls, final: Final | None, *, stopped_by: str | None = None, **fields: Any) -> LoopResult:
+        """The result of a run that ended with ``final``; None: it was stopped.
+
+        A program that called FINAL has concluded, whatever ran out at the same moment.
+        """
+        if final is None:
+            return cls(None, False, (), None, stopped_by=stopped_by, **fields)
+        cited = tuple(final.chunk_ids)
+        return cls(final.answer, True, cited, final.confidence, suggestion=final.suggestion, **fields)
 
 
 class Loop:
@@ -541,16 +554,11 @@ class Loop:
 
     def _result(self, stopped_by: str | None, *, handed_over: str = "") -> LoopResult:
         """The result of the run so far."""
-        final = self._session.final
-        return LoopResult(
-            answer=None if final is None else final.answer,
-            concluded=final is not None,
-            chunk_ids=() if final is None else tuple(final.chunk_ids),
-            confidence=None if final is None else final.confidence,
+        return LoopResult.of(
+            self._session.final,
             steps=tuple(self._steps),
             evidence=first_ids(self._evidence),
-            # A program that called FINAL has concluded, whatever ran out at the same moment.
-            stopped_by=None if final is not None else stopped_by,
+            stopped_by=stopped_by,
             not_run=self._not_run,
             handed_over=handed_over,
         )

@@ -2,7 +2,8 @@
 
 =================  ==========================================================================================
 ``answered``       a program concluded with an answer
-``closest only``   a program concluded without an answer, and named the memories that come closest
+``closest only``   a program concluded without an answer, and named the memories that come closest; it may have
+                   made a suggestion
 ``not held``       a program concluded that the memory does not hold the answer
 ``stopped``        a budget or the caller ended the run first; its memories are the best found by then
 ``failed``         an error ended the run
@@ -35,6 +36,9 @@ ENDINGS: dict[OutcomeWord, str] = {
 }
 """What people are shown in place of an answer."""
 
+SUGGESTED = "Not sure, but perhaps:"
+"""What introduces a suggestion."""
+
 CLOSEST_BESIDE = "Not sure. These come closest, too."
 """What introduces the closest memories beside an unsure answer."""
 
@@ -51,14 +55,15 @@ _GIVEN_UP = frozenset(
 """Exceptions by which the caller ends a run; records contain them as ``TYPE: message``."""
 
 
-def confidence_words(outcome: OutcomeWord, confidence: float) -> str:
-    """A confidence in words, in the answer or in its absence; empty if none was given.
+def confidence_words(outcome: OutcomeWord, confidence: float, suggestion: str | None = None) -> str:
+    """A confidence in words, in the answer, the suggestion or the absence of both; empty if none was given.
 
     Args:
         outcome: the word for the end of the run.
         confidence: 0 to 1.
+        suggestion: that of the run.
     """
-    if outcome == "answered":
+    if outcome == "answered" or suggestion is not None:
         return f"confidence {confidence:.2f}"
     absent = outcome in ("not held", "closest only") and confidence > 0
     return f"sure that it is not held: {confidence:.2f}" if absent else ""

@@ -8,11 +8,12 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem import search as searching
-from rlm_mem.models.base import Limits, Usage
+from rlm_mem.models.base import SURE, Limits, Usage
 from rlm_mem.recall.loop import LoopStep, answer_text, confidence_of, existing, supporting
 from rlm_mem.recall.outcome import (
     CLOSEST_BESIDE,
     ENDINGS,
+    SUGGESTED,
     Method,
     OutcomeWord,
     confidence_words,
@@ -22,7 +23,7 @@ from rlm_mem.recall.outcome import (
     unread_note,
 )
 from rlm_mem.recall.result_schema import ResultSchema
-from rlm_mem.recall.running import SURE, Run, Runner
+from rlm_mem.recall.running import Run, Runner
 from rlm_mem.recall.trajectory import Trajectory, record_recall, unrecorded
 from rlm_mem.store.core.records import standing
 from rlm_mem.telemetry import observed
@@ -95,10 +96,12 @@ class RecallResult:
 
     Attributes:
         content: the answer; None when the memory does not hold it (``concluded``) or a budget ended the run.
+        suggestion: without an answer, the likeliest one, if any: it is not sure enough to be taken without reading
+            ``sources``. The offline model makes one where its confidence is at most 0.6.
         chunk_ids: the chunks the answer rests on; without an answer, the best evidence found.
         confidence: 0 to 1. As the model gave it to FINAL, else derived from the chunks (``confidence_of``);
-            0 when nothing was concluded. With ``content`` None: how sure the model is that it is not there, 0 where
-            chunk files could not be read.
+            0 when nothing was concluded. Without an answer, the confidence in the suggestion; without that, how sure
+            the model is that it is not there, 0 where chunk files could not be read.
         iterations_used: turns of the run, sub-questions included.
         trajectory: every step; ``trajectory.path`` is the file.
         usage: tokens of all calls.
@@ -135,17 +138,20 @@ class RecallResult:
     method: Method = "programs"
     note: str = ""
     value: Any = None
+    suggestion: str | None = None
 
     def __str__(self) -> str:
-        text = described(self.content, self.outcome, self.sources, self.confidence, self.stopped_by)
+        text = described(
+            self.content, self.outcome, self.sources, self.confidence, self.stopped_by, self.suggestion
+        )
         near = [CLOSEST_BESIDE, *(f"  {one}" for one in self.closest)] if self.closest else []
         note = [noted(self.method, self.note)] if self.note else []
         return "\n".join((text, *near, *note))
 
     def __repr__(self) -> str:
         return (
-            f"RecallResult(outcome={self.outcome!r}, content={self.content!r}, chunk_ids={self.chunk_ids!r}, "
-            f"confidence={self.confidence!r}, iterations_used={self.iterations_used!r}, "
+            f"RecallResult(outcome={self.outcome!r}, content={self.content!r}, suggestion={self.suggestion!r}, "
+            f"chunk_ids={self.chunk_ids!r}, confidence={self.confidence!r}, iterations_used={self.iterations_used!r}, "
             f"trajectory={self.trajectory.id!r})"
         )
 
@@ -215,17 +221,19 @@ def recall_result(store: ChunkStore, run: Run, form: ResultSchema | None = None)
         chunks = supporting(store, content, run.evidence)
     confidence = run.loop.confidence
     if confidence is None:
-        confidence = confidence_of(store, content, chunks) if content is not None else 0.0
+        given = content if content is not None else run.loop.suggestion
+        confidence = confidence_of(store, given, chunks) if given is not None else 0.0
     handed_out = list(chunks)
     if not run.loop.concluded:
         # The best evidence: the chunks that were read, else the ranker's first hits.
         handed_out = list(run.evidence) or run.opening.hit_ids
         confidence = 0.0
     detail, unread = with_unread(store, run.loop.detail)
-    if unread and content is None:
+    if unread and content is None and run.loop.suggestion is None:
         confidence = 0.0
     values: dict[str, Any] = {
         "content": content,
+        "suggestion": run.loop.suggestion,
         "chunk_ids": handed_out,
         "confidence": min(1.0, max(0.0, float(confidence))),
         "concluded": run.loop.concluded,
@@ -278,16 +286,23 @@ def source_of(chunk: Chunk, excerpt: str | None = None) -> Source:
 
 
 def described(
-    answer: str | None, outcome: OutcomeWord, sources: list[Source], confidence: float, stopped_by: str | None
+    answer: str | None,
+    outcome: OutcomeWord,
+    sources: list[Source],
+    confidence: float,
+    stopped_by: str | None,
+    suggestion: str | None = None,
 ) -> str:
     """A result in a few lines: answer, sources, confidence."""
     lines = [answer if outcome == "answered" and answer else ENDINGS[outcome]]
+    if suggestion is not None:
+        lines = [f"{SUGGESTED} {suggestion}"]
     if stopped_by is not None:
         lines.append(ending_of(stopped_by))
     lines += [f"  {source}" for source in sources[:_SHOWN]]
     if len(sources) > _SHOWN:
         lines.append(f"  and {len(sources) - _SHOWN} more")
-    words = confidence_words(outcome, confidence)
+    words = confidence_words(outcome, confidence, suggestion)
     return "\n".join([*lines, words] if words else lines)
 
 

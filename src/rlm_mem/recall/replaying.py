@@ -60,7 +60,7 @@ class Replay:
 
     Attributes:
         same: every step, the number of steps and the answer agree.
-        content_then, content_now: the answers; None where there was none.
+        content_then, content_now: the answers, else the suggestions; None where there was none.
         chunk_ids_then, chunk_ids_now: the chunks that FINAL named.
         stopped_by: the budget that ended the replay, or None.
     """
@@ -105,11 +105,11 @@ def replay(
     # A sub-question's steps come before the turn that asked it, as in the recording.
     steps = tuple(replayer.steps)
     outcome = recorded.outcome
-    then = (outcome.content or None, outcome.chunk_ids) if outcome is not None else (None, ())
+    then = (outcome.content or outcome.suggestion, outcome.chunk_ids) if outcome is not None else (None, ())
     content, named = answer_text(_conclusion(final.answer) if final is not None else None)
     cited = tuple(dict.fromkeys([*(final.chunk_ids if final is not None else ()), *named]))
     # Only the text given to FINAL is compared: recorded chunks may be derived by the host, or no longer exist.
-    content = redact(content) if content is not None else None
+    content = redact(content) if content is not None else None if final is None else final.suggestion
     return Replay(
         trajectory=recorded,
         replayed_at=stamp(store.clock()),

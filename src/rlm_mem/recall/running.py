@@ -38,8 +38,6 @@ MAX_SUB_SESSIONS = 4
 """Sub-questions of a batch that are answered at the same time."""
 _OFFLINE_SECONDS = 5.0
 """Least seconds that the offline model gets, even if a slow model has used up the time of the run."""
-SURE = 0.6
-"""Confidence above which an answer counts as sure. After such an offline answer no model is asked to read."""
 _MAX_QUERY = 10_000
 _REPLACEABLE = ("iterations", "model_calls", "seconds", "tokens", "usd")
 """Budgets (``stopped_by``) after which the offline model takes over from a model with replies that did not run."""
@@ -364,8 +362,7 @@ class _Answering:
         held = _Held()
         offline = self._fallback or adapt("offline")
         loop = self._write(offline, opening, depth, Budget(limits), taken, held=held)
-        sure = loop.answer is not None and (loop.confidence or 0.0) > SURE
-        if can_read and not sure and self._recorder.trajectory.operation == "recall":
+        if can_read and loop.answer is None and self._recorder.trajectory.operation == "recall":
             try:
                 self._budget.enter(depth)
                 read = self._read(opening, depth, taken, on_text, loop.chunk_ids)
@@ -445,11 +442,8 @@ class _Answering:
             if why is not None or final is None:
                 return why or "the answer was not accepted"
             read = (chunk_id for step in scaffold.steps for chunk_id in step.chunks_read)
-            return LoopResult(
-                answer=final.answer,
-                concluded=True,
-                chunk_ids=tuple(final.chunk_ids),
-                confidence=final.confidence,
+            return LoopResult.of(
+                final,
                 steps=tuple(scaffold.steps),
                 evidence=first_ids(dict.fromkeys(read)),
             )

@@ -83,7 +83,8 @@ class Outcome:
     """How a run ended; money in US dollars, ``cost`` None when a call had no known price.
 
     ``error`` names an exception that ended the run (a model that failed), ``stopped_by`` a budget.
-    ``detail`` has what only some operations record, such as the path of a REASON.
+    ``detail`` has what only some operations record, such as the path of a REASON. ``suggestion`` is, without an
+    answer, the likeliest one; ``confidence`` is then in this.
     """
 
     content: str | None
@@ -101,6 +102,7 @@ class Outcome:
     ended_at: str
     error: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)
+    suggestion: str | None = None
 
     @property
     def word(self) -> OutcomeWord:
@@ -163,7 +165,7 @@ class TrajectoryInfo:
         outcome: ``answered``, ``closest only``, ``not held``, ``stopped`` or ``failed``; None when no end is
             recorded: the run goes on, or its process was killed. Then ``concluded`` and ``cost`` are None too,
             ``iterations`` counts the recorded turns, and the other figures are 0.
-        answer: the answer or conclusion, or None.
+        answer: the answer or conclusion, or None; ``suggestion``: without one, the likeliest, or None.
         chunk_ids: the memories that the answer rests on; without one, the closest or best found.
     """
 
@@ -185,6 +187,7 @@ class TrajectoryInfo:
     answer: str | None = None
     confidence: float = 0.0
     chunk_ids: tuple[str, ...] = ()
+    suggestion: str | None = None
 
 
 def prompt_key(prompt: str) -> str:
@@ -345,6 +348,7 @@ def _info(trajectory: Trajectory) -> TrajectoryInfo:
         answer=(outcome.content or None) if outcome else None,
         confidence=outcome.confidence if outcome else 0.0,
         chunk_ids=outcome.chunk_ids if outcome else (),
+        suggestion=outcome.suggestion if outcome else None,
     )
 
 
@@ -487,6 +491,7 @@ class TrajectoryRecorder:
         spent: Spent,
         *,
         content: str | None = None,
+        suggestion: str | None = None,
         chunk_ids: Iterable[str] = (),
         confidence: float = 0.0,
         concluded: bool = False,
@@ -498,6 +503,7 @@ class TrajectoryRecorder:
         """Record the outcome, end the record and return the whole trajectory."""
         self.trajectory.outcome = Outcome(
             content=content,
+            suggestion=suggestion,
             chunk_ids=tuple(chunk_ids),
             confidence=confidence,
             concluded=concluded,

@@ -65,6 +65,7 @@ _FIELDS: dict[str, Callable[[Trajectory], Any]] = {
     "messages": _messages,
     "steps": _steps,
     "answer": lambda run: run.outcome and run.outcome.content,
+    "suggestion": lambda run: run.outcome and run.outcome.suggestion,
     "outcome": lambda run: run.outcome and run.outcome.word,
     "confidence": lambda run: run.outcome and run.outcome.confidence,
     "chunk_ids": lambda run: list(run.outcome.chunk_ids) if run.outcome else [],

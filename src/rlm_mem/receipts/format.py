@@ -113,8 +113,8 @@ class ChunkVersion(Struct, forbid_unknown_fields=True, frozen=True):
     cited: bool
 
 
-class GivenAnswer(Struct, forbid_unknown_fields=True, frozen=True):
-    """How the run ended."""
+class GivenAnswer(Struct, forbid_unknown_fields=True, frozen=True, omit_defaults=True):
+    """How the run ended; ``suggestion``: without an answer, the likeliest one."""
 
     outcome: str
     content: str | None
@@ -124,6 +124,7 @@ class GivenAnswer(Struct, forbid_unknown_fields=True, frozen=True):
     stopped_by: str | None
     by_program: bool
     detail: dict[str, Any]
+    suggestion: str | None = None
 
 
 class RunCost(Struct, forbid_unknown_fields=True, frozen=True):

@@ -182,6 +182,7 @@ class RecordedParts:
             stopped_by=outcome.stopped_by,
             by_program=any(step.final and not step.depth for step in trajectory.steps),
             detail=plain_json(outcome.detail),
+            suggestion=_optional(outcome.suggestion),
         )
         self.cost = RunCost(
             turns=outcome.iterations,

@@ -542,10 +542,12 @@ class _Replayed:
         content, chunk_ids = self._expected(self._final)
         if content != (answer.content or None):
             return self._other_answer(f"the programs give {_short(content)}")
+        if _redacted(self._final.suggestion) != answer.suggestion:
+            return self._other_answer(f"the programs give the suggestion {_short(self._final.suggestion)}")
         if chunk_ids != answer.chunk_ids:
             return self._other_answer("the programs give other chunks")
         # A run that finds no answer is not sure of that where chunk files could not be read.
-        withdrawn = content is None and answer.confidence == 0.0
+        withdrawn = content is None and answer.suggestion is None and answer.confidence == 0.0
         if self._final.confidence not in (None, answer.confidence) and not withdrawn:
             return self._other_answer(f"the programs give the confidence {self._final.confidence}")
         return PartCheck("answer", "holds", "the programs give the same")
@@ -566,7 +568,7 @@ class _Replayed:
             named += [one for one in supports if isinstance(one, str)] if isinstance(supports, list) else []
             given = given.get("conclusion", given)
         text, inside = answer_text(given)
-        text = None if text is None else str(plain_json(redact(text)))
+        text = _redacted(text)
         chunks = existing(store, [*named, *inside])
         if text and not chunks:
             read = first_ids(dict.fromkeys(one for step in self._receipt.steps for one in step.chunks_read))
@@ -617,6 +619,11 @@ def _is_random(programs: Sequence[str]) -> bool:
         if names & _RANDOM:
             return True
     return False
+
+
+def _redacted(text: str | None) -> str | None:
+    """A text as it is recorded."""
+    return None if text is None else str(plain_json(redact(text)))
 
 
 def _short(text: str | None) -> str:

@@ -144,13 +144,14 @@ class _AnswerCopier:
 _MISSING = object()
 
 
-def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None) -> Final:
+def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None, suggestion: Any = None) -> Final:
     """Check an answer with its citations and return it as plain data.
 
     Args:
         answer: see :func:`check_answer`.
         chunk_ids: one id, or a list, tuple or set of at most 500; a hit or chunk (a dict) stands for its id.
         confidence: a number from 0 to 1, or None.
+        suggestion: without an answer, the likeliest one, as text; it must cite a chunk.
 
     Raises:
         InputError: an argument makes no sense.
@@ -172,7 +173,18 @@ def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None) -> F
             raise InputError(f"confidence is a number from 0.0 to 1.0, not {preview(confidence, 60)}")
         if not 0.0 <= confidence <= 1.0:
             raise InputError(f"confidence is from 0.0 to 1.0, not {preview(confidence, 60)}")
-    return Final(check_answer(answer), list(named), None if confidence is None else float(confidence))
+    if suggestion is not None:
+        if not isinstance(suggestion, str) or not suggestion.strip():
+            raise InputError(f"a suggestion is text, not {preview(suggestion, 60)}")
+        if answer is not None or not named:
+            raise InputError(
+                "a suggestion stands in place of an answer, with the chunks that it comes from",
+                hint="FINAL(None, chunk_ids=[...], suggestion=...)",
+            )
+        suggestion = check_answer(suggestion)
+    return Final(
+        check_answer(answer), list(named), None if confidence is None else float(confidence), suggestion
+    )
 
 
 def check_cited(final: Final, exists: Callable[[str], bool], seen: Set[str] | None = None) -> Final:
@@ -211,7 +223,9 @@ def _listed(chunk_ids: list[str]) -> str:
     return ", ".join(preview(one, 60) for one in chunk_ids[:3]) + (", …" if len(chunk_ids) > 3 else "")
 
 
-def read_final(answer: Any = _MISSING, chunk_ids: Any = None, confidence: Any = None) -> Final:
+def read_final(
+    answer: Any = _MISSING, chunk_ids: Any = None, confidence: Any = None, suggestion: Any = None
+) -> Final:
     """Check what a program passed to FINAL and return it.
 
     Raises:
@@ -222,7 +236,7 @@ def read_final(answer: Any = _MISSING, chunk_ids: Any = None, confidence: Any = 
             "TypeError", "FINAL takes the answer: FINAL(answer, chunk_ids=[...]); None if not found"
         )
     try:
-        return check_final(answer, chunk_ids, confidence)
+        return check_final(answer, chunk_ids, confidence, suggestion)
     except InputError as error:
         raise final_refused(error) from None
 

@@ -319,12 +319,13 @@ _PAGES = (
     ),
     Page(
         "FINAL",
-        "FINAL(answer, chunk_ids=None, confidence=None)",
+        "FINAL(answer, chunk_ids=None, confidence=None, suggestion=None)",
         "ends the session",
         "FINAL(None) means that the memory does not hold the answer. answer is plain data of bounded "
         "size, chunk_ids are ids of chunks that were shown or read in this session, confidence is from 0 to "
         "1; anything else is a ValueError in the program, which may go on. A hit, passage, turn or "
-        "chunk as the answer stands for its text, and is cited. A top-level `return FINAL(x)` is accepted.",
+        "chunk as the answer stands for its text, and is cited. FINAL(None, chunk_ids=..., suggestion=TEXT) gives "
+        "the closest chunks and a guess. A top-level `return FINAL(x)` is accepted.",
         'FINAL("ANSWER IN A FEW WORDS", chunk_ids=["CHUNK_ID"], confidence=0.9)',
         first=True,
     ),

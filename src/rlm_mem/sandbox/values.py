@@ -276,11 +276,13 @@ class Final:
         answer: bounded plain data; None means that the memory has no answer.
         chunk_ids: the chunks that the program cites, in its order, without repeats.
         confidence: 0.0–1.0 as stated by the program, or None.
+        suggestion: without an answer, the likeliest one; the confidence is then in this.
     """
 
     answer: Any
     chunk_ids: list[str] = field(default_factory=list)
     confidence: float | None = None
+    suggestion: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
