@@ -152,8 +152,9 @@ def measured(rows: list[dict[str, str]], seed: int, shown: dict[str, Any] | None
             silent += is_silent(first, ids[row["older"]], ids[row["newer"]])
             is_stale = bool(first) and first[0].chunk_id == ids[row["older"]]
             stale_first += is_stale
-            answer = memory.recall(row["ask"]).content
-            answered += bool(answer and row["now"].lower() in answer.lower())
+            result = memory.recall(row["ask"])
+            answer = result.content
+            answered += row["now"].lower() in (answer or result.suggestion or "").lower()
             if answer and row["stale"].lower() in answer.lower() and row["now"].lower() not in answer.lower():
                 stale_answer += 1
                 is_stale = True
