@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import asdict, replace
 
 from rlm_mem import search as searching
-from rlm_mem.chunk import is_chunk_id, parse_time
+from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import is_untrusted, outside
 from rlm_mem.errors import InputError
 from rlm_mem.sandbox.engine import HostCallFailed
@@ -46,13 +46,11 @@ def chunk_id_of(name: str, value: Any, seen: Set[str] = frozenset()) -> str:
         raise HostCallFailed(
             "TypeError", f"{name} takes one chunk id as text; for several, call it in a loop"
         )
-    return whole_id(value, seen)
+    return value if value in seen else whole_id(value, seen)
 
 
 def whole_id(chunk_id: str, seen: Set[str]) -> str:
     """The only id among those seen that ends with this last part of one, as outlines show it; else itself."""
-    if is_chunk_id(chunk_id):
-        return chunk_id
     found = [one for one in seen if one.endswith(f"-{chunk_id}")]
     return found[0] if len(found) == 1 else chunk_id
 

@@ -366,11 +366,12 @@ class SandboxSession:
         """
         if self._accept is not None and final.answer is not None:
             self._accept(final.answer)
-        whole = replace(
-            final, chunk_ids=list(dict.fromkeys(whole_id(one, self._seen_ids) for one in final.chunk_ids))
-        )
+        seen = self._seen_ids
+        if not seen.issuperset(final.chunk_ids):  # some are named by their last part, or unknown
+            named = dict.fromkeys(whole_id(one, seen) for one in final.chunk_ids)
+            final = replace(final, chunk_ids=list(named))
         return check_cited(
-            whole, self.chunk_store.exists, self._seen_ids if self._citations_limited else None
+            final, self.chunk_store.exists, self._seen_ids if self._citations_limited else None
         )
 
     def reopen(self) -> None:
