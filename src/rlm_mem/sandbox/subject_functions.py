@@ -144,8 +144,8 @@ class SubjectFunctions:
             if chosen and room < 0:
                 break
             chosen[place] = text, headings
-            for one in later.get(place, ()):
-                self._lines.on_read(one.chunk.id)
+            for question in later.get(place, ()):
+                self._lines.on_read(question.chunk.id)
             listed.add(days[place])
         # A stable sort: lines of one time stay in the order in which they were stored.
         rows = sorted(
