@@ -436,6 +436,44 @@ def test_rows_of_turns_show_the_match(store: ChunkStore) -> None:
     assert len(printed) < 340
 
 
+def test_a_word_in_pasted_code_counts_where_nothing_else_has_it(store: ChunkStore) -> None:
+    code = "```python\nnotes = Column(Text)\nledger = Column(Float)\n```"
+    store.create_chunk(
+        f"User: Why does this model fail? My code: {code}\nAssistant: Try it.", conversation_id="a"
+    )
+    store.create_chunk("User: I want a column for notes.\nAssistant: Fine.", conversation_id="b")
+    with REPLSession(store) as session:
+        (row,) = session.execute("turns(author='User', contains='column')")
+        assert row["text"] == "I want a column for notes."
+        assert len(session.execute("turns(author='User', contains='column', code=True)")) == 2
+        assert len(session.execute("turns(author='User', contains='ledger')")) == 1, "it is said nowhere else"
+
+
+def test_every_reply_of_a_long_list_has_room_for_a_heading(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(120):
+            store.create_chunk(
+                f"User: What about bed {number}?\nAssistant: Yes.\n\n### Cover bed {number} before the frost\n\nFine.",
+                conversation_id=f"talk-{number}",
+            )
+    with REPLSession(store) as session:
+        rows = session.execute("turns(author='User', limit=300, points=True)")
+        assert len(rows) == 120 and all(row["points"] for row in rows)
+
+
+def test_an_outline_lists_short_questions_with_the_turn_that_they_go_on_with(store: ChunkStore) -> None:
+    with store.batch():
+        for number in range(3):
+            talk = f"talk-{number}"
+            for said in (f"I want to oil fence {number} in May.", f"And what if it rains on day {number}?"):
+                store.create_chunk(f"User: {said}\nAssistant: Wait.", conversation_id=talk)
+    with REPLSession(store) as session:
+        texts = [row["text"] for row in session.execute("outline('fence')")]
+    assert [text.partition(" > ")[2] for text in texts] == [
+        f"And what if it rains on day {n}?" for n in range(3)
+    ]
+
+
 def test_whole_turns_come_once_and_without_long_code(store: ChunkStore) -> None:
     code = "```python\n" + "print(1)\n" * 5 + "```"
     store.create_chunk(

@@ -184,6 +184,7 @@ class Replayer:
             )
         )
         self._runs = _by_run(recorded.steps)
+        self._cited = recorded.outcome.chunk_ids if recorded.outcome is not None else ()
         self._form = None if recorded.result_schema is None else ResultSchema(recorded.result_schema)
 
     def play(self, question: str, depth: int) -> Final | None:
@@ -195,8 +196,10 @@ class Replayer:
         with self.open_session(lambda question: self._sub_question(question, depth + 1), accept) as session:
             for then in steps:
                 self.before(session, then)
-                # Ids in a program that was accepted may be from an opening, which is not built again.
-                session.shown(_ID.findall("\n".join(then.programs)) if then.error is None else ())
+                # Ids in a program that was accepted may be from an opening, which is not built again; it may name a
+                # chunk by the last part of its id.
+                named = [*_ID.findall("\n".join(then.programs)), *then.chunks_read, *self._cited]
+                session.shown(named if then.error is None else ())
                 ran = run_programs(session, then.programs)
                 now = make_step(
                     ran,

@@ -7,7 +7,7 @@ A wrong argument raises an error that says what to write instead.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -89,16 +89,22 @@ class StoreFunctions:
         store: bound to one namespace.
         on_read: called with the id of each chunk whose text is returned.
         check: called during long reads; raises when the program has to end.
+        seen: ids of chunks that the programs have seen, which they may name by their last part.
     """
 
     def __init__(
-        self, store: ChunkStore, on_read: Callable[[str], None], check: Callable[[], None] = lambda: None
+        self,
+        store: ChunkStore,
+        on_read: Callable[[str], None],
+        check: Callable[[], None] = lambda: None,
+        seen: Set[str] = frozenset(),
     ) -> None:
         self._store = store
+        self._seen = seen
         self._on_read = on_read
         self.cut = CutLists()
         """The lists that stopped at their limit."""
-        lines = Lines(store, on_read, check)
+        lines = Lines(store, on_read, check, seen)
         some = LineFunctions(lines)
         self.passages, self.instructions = some.passages, some.instructions
         turns = TurnFunctions(lines, self.cut)
@@ -115,7 +121,7 @@ class StoreFunctions:
 
     def read_chunk(self, chunk_id: Any) -> dict[str, Any] | None:
         """A chunk as a dict, or None when there is no such chunk."""
-        chunk = self._get(chunk_id_of("read_chunk", chunk_id))
+        chunk = self._get(chunk_id_of("read_chunk", chunk_id, self._seen))
         return None if chunk is None else self._shown_chunk(chunk)
 
     def search_chunks(self, query: Any, limit: Any = 10) -> list[str]:
@@ -136,7 +142,7 @@ class StoreFunctions:
 
     def get_linked_chunks(self, chunk_id: Any, link_type: Any = None) -> list[dict[str, Any]]:
         """Chunks linked to or from a chunk, each with ``_link_type``, ``_link_strength``, ``_link_direction``."""
-        identifier = chunk_id_of("get_linked_chunks", chunk_id)
+        identifier = chunk_id_of("get_linked_chunks", chunk_id, self._seen)
         if link_type is not None and not isinstance(link_type, str):
             raise HostCallFailed("TypeError", "get_linked_chunks: link_type is text, for example 'supports'")
         if not self._exists(identifier):
@@ -213,7 +219,7 @@ class StoreFunctions:
 
     def neighbors(self, chunk_id: Any, before: Any = 1, after: Any = 1) -> dict[str, list[dict[str, Any]]]:
         """``{"before": [chunks], "after": [chunks]}`` of the same conversation, in its order."""
-        identifier = chunk_id_of("neighbors", chunk_id)
+        identifier = chunk_id_of("neighbors", chunk_id, self._seen)
         if not self._exists(identifier):
             return {"before": [], "after": []}
         earlier, later = self._store.neighbours(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
@@ -38,15 +38,21 @@ _MAX_DATE_CHARS = 200
 _MAX_TEXTS = 20
 
 
-def chunk_id_of(name: str, value: Any) -> str:
-    """The id in ``value``: text, or a hit or chunk as a dict."""
+def chunk_id_of(name: str, value: Any, seen: Set[str] = frozenset()) -> str:
+    """The id in ``value``: text, or a hit or chunk as a dict; of the ids that were seen the last part is enough."""
     if isinstance(value, dict):
         value = value.get("chunk_id") or value.get("id") or value.get("target_id")
     if not isinstance(value, str):
         raise HostCallFailed(
             "TypeError", f"{name} takes one chunk id as text; for several, call it in a loop"
         )
-    return value
+    return value if value in seen else whole_id(value, seen)
+
+
+def whole_id(chunk_id: str, seen: Set[str]) -> str:
+    """The only id among those seen that ends with this last part of one, as outlines show it; else itself."""
+    found = [one for one in seen if one.endswith(f"-{chunk_id}")]
+    return found[0] if len(found) == 1 else chunk_id
 
 
 def query_words(name: str, query: Any) -> str:
@@ -163,10 +169,18 @@ class Lines:
         store: bound to one namespace.
         on_read: called with the id of each chunk whose text is returned.
         check: called before each batch of chunks is read; raises when the program has to end.
+        seen: ids of chunks that the programs, or the model that writes them, have seen.
     """
 
-    def __init__(self, store: ChunkStore, on_read: Callable[[str], None], check: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        store: ChunkStore,
+        on_read: Callable[[str], None],
+        check: Callable[[], None],
+        seen: Set[str] = frozenset(),
+    ) -> None:
         self.store = store
+        self.seen = seen
         self.on_read = on_read
         self._check = check
         self._spoke: dict[tuple[str | None, int, int], str | None] = {}

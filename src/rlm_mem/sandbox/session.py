@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
@@ -25,7 +26,7 @@ from rlm_mem.sandbox.engine import (
     stop_of_context,
 )
 from rlm_mem.sandbox.functions import MODEL_FUNCTIONS, StoreFunctions, described
-from rlm_mem.sandbox.line_functions import count
+from rlm_mem.sandbox.line_functions import count, whole_id
 from rlm_mem.sandbox.policy import (
     ProgramNames,
     apart_from_final,
@@ -183,6 +184,8 @@ class SandboxSession:
         self.named_models = True  # help lists llm_query and the like
         self.keeps_after_final = False  # what a program defined before it called FINAL stays for the next
         self.pages = Pages()
+        # The ids of chunks that programs, or the model that writes them, have seen.
+        self._seen_ids: set[str] = set()
         self._table = table = self._host_functions_by_name()
         self._names = {name: _stub(name) for name in table}
         self._reserved = frozenset(table)
@@ -208,9 +211,6 @@ class SandboxSession:
         self._running = threading.Lock()
         self._deadline = math.inf
         self._reads: dict[str, None] = {}
-        self._seen_ids: set[str] = (
-            set()
-        )  # ids of chunks that programs, or the model that writes them, have seen
         self._citations_limited = False
         self._bound: set[str] = set()  # names that programs may have bound
         self._variables: frozenset[str] = frozenset()  # variables that programs named after host functions
@@ -220,7 +220,7 @@ class SandboxSession:
 
     def _host_functions_by_name(self) -> dict[str, Callable[..., Any]]:
         """The host functions by name."""
-        functions = StoreFunctions(self.chunk_store, self._note_read, self._check_time)
+        functions = StoreFunctions(self.chunk_store, self._note_read, self._check_time, self._seen_ids)
         self._lists = functions
         table = functions.table()
         table["print_rows"] = self._print_rows
@@ -366,6 +366,10 @@ class SandboxSession:
         """
         if self._accept is not None and final.answer is not None:
             self._accept(final.answer)
+        seen = self._seen_ids
+        if not seen.issuperset(final.chunk_ids):  # some are named by their last part, or unknown
+            named = dict.fromkeys(whole_id(one, seen) for one in final.chunk_ids)
+            final = replace(final, chunk_ids=list(named))
         return check_cited(
             final, self.chunk_store.exists, self._seen_ids if self._citations_limited else None
         )

@@ -32,8 +32,10 @@ from rlm_mem.text.shortening import Shortener
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
 
-_ROW_CHARS, _FITTING_CHARS, _POINTS_CHARS = 150, 250, 30
+_ROW_CHARS, _FITTING_CHARS, _POINTS_CHARS = 120, 250, 30
 """Most characters of a row of ``outline``: of a turn, of one that fits the query well, of the headings of the reply."""
+_MOST_LATER, _SHORT_TURN, _LATER_CHARS = 2, 200, 70
+"""Most questions that are listed with the turn that begins their conversation, characters of each, and those listed."""
 _FITTING = 0.75
 """Where the query has no name, a turn fits it well from this share of the best one's weight on."""
 _MOST_PERIODS = 10
@@ -85,8 +87,8 @@ class SubjectFunctions:
     ) -> list[dict[str, Any]]:
         """What was said about a subject, or about all, in order of time: a row for each turn that has room."""
         analyser = get_analyser(self._store.config.search.language)
-        texts = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
-        about = [one for one in texts if analyser.terms(one)]
+        asked = [query_words("outline", one) for one in wanted_texts("query", query)] if query else []
+        about = [one for one in asked if analyser.terms(one)]
         room = count("chars", chars, 500, 20_000)
         most = count("limit", limit, 1, 500)
         today = self._store.clock()
@@ -100,14 +102,19 @@ class SubjectFunctions:
             if (line.speaker in users if users else who is None or is_speaker(line.speaker, who))
         )
         lines = list(_beginnings(own_lines) if users else own_lines)
-        shortener = Shortener([line.text for line in lines], analyser)
+        lines, later = _with_later(lines) if users else (lines, {})
+        texts = [
+            "\n".join([line.text, *(one.text for one in later.get(place, ()))])
+            for place, line in enumerate(lines)
+        ]
+        shortener = Shortener(texts, analyser)
         days = [line.at[:10] for line in lines]
         early = _early(days) if users else [1.0] * len(days)
         follow_ups = _follow_ups(told, lines, shortener)
         rankings: list[list[int]] = []
         weights = [0.0] * len(lines)
         for one in about or [""]:
-            own = [shortener.share(line.text, one) if one else shortener.content(line.text) for line in lines]
+            own = [shortener.share(text, one) if one else shortener.content(text) for text in texts]
             ranked = sorted(_best_of_each_day(days, list(map(mul, own, early))), key=follow_ups.__contains__)
             tiers = _named_first(ranked, told, lines, one, shortener)
             rankings.append([place for tier in tiers for place in _by_period(tier, days)])
@@ -129,14 +136,16 @@ class SubjectFunctions:
                 if title not in recurring and not timed(title, today)
             )
             headings = chosen_titles(list(islice(told_of, _MOST_POINTS)), _POINTS_CHARS) if points else []
-            words = lines[place].text
-            fits = shortener.has(words, names) if names else about and weights[place] >= _FITTING * top
-            text = shortener.short(words, _FITTING_CHARS if fits else _ROW_CHARS)
+            fits = shortener.has(texts[place], names) if names else about and weights[place] >= _FITTING * top
+            text = shortener.short(lines[place].text, _FITTING_CHARS if fits else _ROW_CHARS)
+            text += "".join(f" > {shortener.short(one.text, _LATER_CHARS)}" for one in later.get(place, ()))
             size = len(text) + sum(len(one) + _BETWEEN_POINTS for one in headings)
             room -= _ROW_HEAD + size + (0 if days[place] in listed else _DAY_CHARS)
             if chosen and room < 0:
                 break
             chosen[place] = text, headings
+            for question in later.get(place, ()):
+                self._lines.on_read(question.chunk.id)
             listed.add(days[place])
         # A stable sort: lines of one time stay in the order in which they were stored.
         rows = sorted(
@@ -394,6 +403,35 @@ def _beginnings(lines: Iterable[Line]) -> Iterator[Line]:
             begun.add(talk)
         if line.labelled or talk not in begun:
             yield line
+
+
+def _with_later(lines: list[Line]) -> tuple[list[Line], dict[int, list[Line]]]:
+    """The lines without short questions that go on with the first of a conversation, and these by its place.
+
+    "And what if it rains?" means little alone, and a row with what it asks on from costs little more.
+    """
+    talks: dict[str, list[Line]] = defaultdict(list)
+    for line in lines:
+        talks[line.chunk.metadata.conversation_id or ""].append(line)
+    asked_on = {
+        talk: rest
+        for talk, (_, *rest) in talks.items()
+        if talk and 0 < len(rest) <= _MOST_LATER and all(map(_asks_on, rest))
+    }
+    heads: list[Line] = []
+    later: dict[int, list[Line]] = {}
+    for line in lines:
+        talk = line.chunk.metadata.conversation_id or ""
+        if line is talks[talk][0] and talk in asked_on:
+            later[len(heads)] = asked_on[talk]
+        elif talk in asked_on:
+            continue
+        heads.append(line)
+    return heads, later
+
+
+def _asks_on(line: Line) -> bool:
+    return len(line.text) <= _SHORT_TURN and line.text.rstrip().endswith(("?", "？"))
 
 
 def _early(days: list[str]) -> list[float]:

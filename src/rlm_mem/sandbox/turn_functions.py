@@ -40,8 +40,8 @@ MAX_POINTS_CHARS = 600
 _MANY_ROWS = 10
 _POINTS_OF_MANY = 150
 """Characters of the headings of one reply where a list has more than ``_MANY_ROWS`` rows."""
-_POINTS_OF_LIST = 2_000
-"""Characters of the headings of all replies of such a list."""
+_POINTS_OF_LIST, _LEAST_POINTS = 2_000, 40
+"""Characters of the headings of all replies of such a list, and those of each reply in any case."""
 _WHOLE_OF_ONE, _WHOLE_OF_LIST = 6_000, 4_000
 """Characters of a turn and of its reply where the program does not say how many: of one row, and divided by several."""
 _LEAST_OF_LIST = 300
@@ -141,22 +141,26 @@ class TurnFunctions:
         who = optional_text("author", author)
         texts = wanted_texts("contains", contains) if contains else []
         today = self._store.clock()
-        if chunks is None:
-            lines = self._lines_with(
-                who,
-                texts,
-                optional_text("conversation_id", conversation_id),
-                day("start", start, today),
-                day("end", end, today, last=True),
+        period = day("start", start, today), day("end", end, today, last=True)
+        talk = optional_text("conversation_id", conversation_id)
+
+        def found(*, code: bool) -> Iterator[Line]:
+            """The lines asked for; of pasted code what it contains counts only where that is meant."""
+            lines = (
+                self._lines_with(who, texts, talk, *period)
+                if chunks is None
+                else self._turns_of(chunks, exchanges=who is None and bool(whole or points))
             )
-        else:
-            lines = self._turns_of(chunks, exchanges=who is None and bool(whole or points))
-        found = (
-            line
-            for line in lines
-            if (who is None or is_speaker(line.speaker, who)) and _contains_any(line.text, texts)
-        )
-        listed = self._cut.part("turns", found, limit, offset)
+            return (
+                line
+                for line in lines
+                if (who is None or is_speaker(line.speaker, who))
+                and _contains_any(line.text, texts)
+                and (code or _contains_any(_said(line), texts))
+            )
+
+        in_code = bool(code or (texts and next(found(code=False), None) is None))
+        listed = self._cut.part("turns", found(code=in_code), limit, offset)
         onward = Onward(self._lines)
         if whole:
             listed, shown = self._listed_whole(listed, onward, chars, bool(code))
@@ -175,7 +179,8 @@ class TurnFunctions:
                 for row, line in zip(shown, listed, strict=True)
             )
             many = len(shown) > _MANY_ROWS
-            room = min(_POINTS_OF_MANY, _POINTS_OF_LIST // len(shown)) if many else MAX_POINTS_CHARS
+            each = max(_LEAST_POINTS, min(_POINTS_OF_MANY, _POINTS_OF_LIST // max(1, len(shown))))
+            room = each if many else MAX_POINTS_CHARS
             for row in shown:
                 kept = [
                     (level, title)
@@ -263,7 +268,7 @@ class TurnFunctions:
         for one in given:
             # Of a row only the turns of its speaker.
             who = one.get("speaker") if isinstance(one, dict) else None
-            wanted.setdefault(chunk_id_of("turns", one), set()).add(who)
+            wanted.setdefault(chunk_id_of("turns", one, self._lines.seen), set()).add(who)
         seen: set[tuple[str, int]] = set()
         for chunk in self._lines.read(list(wanted)):
             speakers = wanted[chunk.id]
@@ -334,10 +339,10 @@ class TurnFunctions:
             cut = cut or [turn, reply] != prose
         if cut and most is None:
             self._cut.say(
-                f"turns cut each turn and each reply after {each:,} characters; chars={MAX_WHOLE_CHARS} gives more"
+                f"turns and replies after {each:,} characters each; chars={MAX_WHOLE_CHARS} gives more"
             )
         if left_out:
-            self._cut.say("turns left out blocks of code; code=True gives them")
+            self._cut.say("blocks of code; code=True gives them")
         return [line for line, _, _ in wholes], rows
 
 
@@ -442,7 +447,12 @@ def chosen_titles(points: list[tuple[int, str]], room: int) -> list[str]:
         if len(kept) > 1 and sum(map(len, more)) > room:
             break
         kept = more
-    return [title for title in kept if (room := room - len(title)) >= 0]
+    chosen = []
+    for title in kept:
+        if len(title) <= room:
+            chosen.append(title)
+            room -= len(title)
+    return chosen
 
 
 def timed(title: str, today: datetime) -> bool:
@@ -478,6 +488,11 @@ def _without_code(text: str) -> str:
             parts += text[place : one.start], f"[{lines} lines of code]"
             place = one.end
     return "".join([*parts, text[place:]])
+
+
+def _said(line: Line) -> str:
+    """The text of a line; of a turn without its code, whose fence may also stand within a line ("My code: ```")."""
+    return line.text if line.speaker is None else "\n".join(line.text.split("```")[::2])
 
 
 def _contains_any(text: str, texts: list[str]) -> bool:

@@ -1,0 +1,74 @@
+"""What an opening says of the answer to some kinds of questions, and which of them open with an outline."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from rlm_mem.search.query import question_kind
+
+_ORDER = re.compile(
+    r"\b(?:chronolog\w{2,6}|order in which|in (?:the )?(?:right |correct |chronological )?order(?! to\b)|"
+    r"sequence of (?:events|steps)|reihenfolge|ordre chronologique|dans l['’]ordre|en orden|in ordine|em ordem)\b",
+    re.IGNORECASE,
+)
+"""In a question for an order of events."""
+_SUMMARY = re.compile(
+    r"\b(?:summar(?:y|ies|i[sz]\w{1,5})|sum up|overview|recap|"
+    r"(?:develop|evolv|progress|chang)\w{1,4} (?:over|since|from|throughout|across)|over time|"
+    r"zusammenfass\w{0,4}|überblick|résume[rz]?|resumen|resumir|riassu\w{2,6}|resumo)\b",
+    re.IGNORECASE,
+)
+"""In a question for a summary or a development: no few excerpts answer it."""
+_COUNTING = re.compile(
+    r"\bhow many (?:[\w'’-]{1,30} ){0,3}?(?:different|distinct|total|various|kinds|types|times)\b|"
+    r"\bhow many\b[^?]{1,200}\b(?:across|throughout|in total|in all|altogether)\b",
+    re.IGNORECASE,
+)
+"""In a question for the number of things that were told at several times."""
+_COUNT_TASK = (
+    "Look through all sessions: name each instance once, with its date, then give their number, or the sum of "
+    "amounts. Others: print_rows(turns(contains=[WORDS]))."
+)
+_DURATION_TASK = "For a time between two dates, give both dates, too."
+"""What the opening of a session by hand says of the answer to such questions: what answers often lack."""
+
+
+class Outlined(NamedTuple):
+    """A kind of question that opens with an outline."""
+
+    chars: int
+    """Characters of the outline."""
+    points: bool
+    """Whether it has headings of the replies."""
+    task: str
+    """What answers often lack."""
+
+
+_ORDERED = Outlined(
+    5_000,
+    False,
+    "Answer with as many items as asked, by the day on which each first came up, named by its subject and particulars "
+    "(who, which tool, figures). Where more came up, an item takes in what belongs to it: name it all.",
+)
+_SUMMED_UP = Outlined(
+    6_300,
+    True,
+    "Tell by phase, from the first day to the last, all that was done, decided, changed and advised about the subject, "
+    "each problem with its solution, with names and figures. Headings of replies: "
+    "print_rows(turns(chunks=[IDS], points=True)).",
+)
+
+
+def outlined(question: str) -> Outlined | None:
+    """The outline with which a question opens, or None."""
+    if _ORDER.search(question):
+        return _ORDERED
+    return _SUMMED_UP if _SUMMARY.search(question) else None
+
+
+def often_lacking(question: str) -> str:
+    """What answers to another question often lack; empty for most kinds."""
+    if question_kind(question) == "how_long":
+        return _DURATION_TASK
+    return _COUNT_TASK if _COUNTING.search(question) else ""
