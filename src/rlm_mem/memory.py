@@ -477,17 +477,20 @@ class Memory:
         *,
         person: str | None = None,
         source: str | None = None,
+        namespace: str | None = None,
         dry_run: bool = True,
         progress: Progress | None = None,
     ) -> ErasureReport:
-        """Erase a person or a source in every namespace; by default only report it (see ``erasing.erase``).
+        """Erase a person or a source in every namespace, or a namespace; by default only report it (``erasing.erase``).
 
         Raises:
-            InputError: neither or both are named, or the name cannot be erased. ConflictError: within a batch.
+            InputError: not exactly one is named, or the name cannot be erased. ConflictError: within a batch.
         """
         from rlm_mem.store.core.erasing import erase
 
-        return erase(self.store, person=person, source=source, dry_run=dry_run, progress=progress)
+        return erase(
+            self.store, person=person, source=source, namespace=namespace, dry_run=dry_run, progress=progress
+        )
 
     def verify_erasure(self, report: ErasureReport) -> list[str]:
         """The places where anything that a report lists as erased is still found in the bytes of a file or row."""
