@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from rlm_mem.receipts import Bundle, Receipt, Verification
     from rlm_mem.results import Checkpoint, Event, Hud, Progress, RecordedChange, Stats, UndoneChange
     from rlm_mem.search import Hit
+    from rlm_mem.search.prompting import PromptContext
     from rlm_mem.store.core.erasing import ErasureReport
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import Filters
@@ -316,17 +317,10 @@ class Memory:
         return limits_from(self.config.recall).changed(given)
 
     def recall_session(
-        self,
-        query: str,
-        *,
-        limits: Limits | None = None,
-        llm: object = None,
-        config: Config | None = None,
-        engine: str | None = None,
-        functions: Mapping[str, Callable[..., Any]] | None = None,
-        keep: bool = False,
-        result: Any = None,
-    ) -> RecallSession:
+        self, query: str, *, limits: Limits | None = None, llm: object = None, config: Config | None = None,
+        engine: str | None = None, functions: Mapping[str, Callable[..., Any]] | None = None,
+        keep: bool = False, result: Any = None,
+    ) -> RecallSession:  # fmt: skip
         """Open a recall in which the caller is the model: no key is needed (see ``RecallSession``).
 
         With ``keep`` its variables stay for further questions (``ask``); ``result`` is as for :meth:`recall`.
@@ -414,6 +408,16 @@ class Memory:
         )  # fmt: skip
         return found if max_tokens is None else searching.hits_within(found, max_tokens)
 
+    def context(self, message: str = "", *, max_tokens: int = 800) -> PromptContext:
+        """Memories as text for a prompt: those that fit a message, the newest preferences, then the newest of all.
+
+        Args:
+            max_tokens: of the text, at most (o200k). What does not fit, or is out of date, is left out.
+        """
+        from rlm_mem.search.prompting import prompt_context
+
+        return prompt_context(self.store, message, max_tokens=max_tokens)
+
     # --- single memories -------------------------------------------------------------------------------
 
     def get(self, chunk_id: str, *, as_of: str | date | datetime | None = None) -> Chunk | None:
@@ -473,14 +477,9 @@ class Memory:
         return self.store.delete_chunk(chunk_id, permanent)
 
     def erase(
-        self,
-        *,
-        person: str | None = None,
-        source: str | None = None,
-        namespace: str | None = None,
-        dry_run: bool = True,
-        progress: Progress | None = None,
-    ) -> ErasureReport:
+        self, *, person: str | None = None, source: str | None = None, namespace: str | None = None,
+        dry_run: bool = True, progress: Progress | None = None,
+    ) -> ErasureReport:  # fmt: skip
         """Erase a person or a source in every namespace, or a namespace; by default only report it (``erasing.erase``).
 
         Raises:
