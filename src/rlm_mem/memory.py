@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory_export import ExportedRun
     from rlm_mem.receipts import Bundle, Receipt, Verification
     from rlm_mem.results import Checkpoint, Event, Hud, Progress, RecordedChange, Stats, UndoneChange
-    from rlm_mem.search import Hit
-    from rlm_mem.search.prompting import PromptContext
+    from rlm_mem.search import Hit, PromptContext
     from rlm_mem.store.core.erasing import ErasureReport
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import Filters
@@ -414,9 +413,7 @@ class Memory:
         Args:
             max_tokens: of the text, at most (o200k). What does not fit, or is out of date, is left out.
         """
-        from rlm_mem.search.prompting import prompt_context
-
-        return prompt_context(self.store, message, max_tokens=max_tokens)
+        return searching.prompt_context(self.store, message, max_tokens=max_tokens)
 
     # --- single memories -------------------------------------------------------------------------------
 
