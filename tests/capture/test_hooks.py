@@ -157,6 +157,45 @@ def test_only_output_that_the_client_accepts_is_printed(hook: Hook, memory: Memo
             assert asked.json["hookSpecificOutput"]["hookEventName"] == event_name
 
 
+@pytest.mark.local_only("looks at files")
+def test_what_a_session_was_shown_is_no_file_that_git_would_merge(
+    hook: Hook, memory: Memory, brain: Path
+) -> None:
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    assert hook("session-start").out
+    told = [path for path in brain.rglob("*") if path.is_file() and "s-1" in path.read_text(errors="replace")]
+    assert [path.parent for path in told] == [brain / "memory" / "index"]  # which .gitignore leaves out
+
+
+@pytest.mark.local_only("about what the hooks say")
+def test_a_pause_gives_and_captures_nothing_of_what_is_said_in_it(
+    hook: Hook, run: Run, brain: Path | str, memory: Memory, tmp_path: Path
+) -> None:
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    assert "short answers" in hook("session-start").out
+    paused = run("hook", "pause", "1h").out
+    assert paused.startswith("the hooks are paused until 2") and "rlm-mem hook resume" in paused
+    assert "paused until" in run("doctor", "--json").out
+    said: list[Said] = [("user", "Always run the linter before you commit anything here."), ("agent", "Yes.")]
+    transcript = written(tmp_path / "t.jsonl", "claude-code", said)
+    for kind in ("session-start", "user-prompt", "stop", "session-end"):
+        more = {"prompt": "Do I prefer short or long answers?"} if kind == "user-prompt" else {}
+        assert hook(kind, transcript=transcript, **more).out == ""
+    hook("user-prompt", prompt="Always use tabs in each file of this repository.")  # without a transcript
+    assert run("hook", "resume").out == "the hooks work again\n"
+    assert run("hook", "resume").out == "the hooks were not paused\n"
+    written(
+        transcript, "claude-code", [*said, ("user", "We decided to store every date of the ledger in UTC.")]
+    )
+    hook("stop", transcript=transcript)
+    assert texts(brain) == ["User: We decided to store every date of the ledger in UTC."]
+    assert run("hook", "pause", "soon").code == 1  # 2 has a meaning for clients
+    assert run("hook", "pause", "0s").code == 0 and run("hook", "resume").out == "the hooks were not paused\n"
+    assert "until resumed" in run("hook", "pause").out
+    assert hook("session-start", session_id="s-9").out == ""
+    assert run("hook", "resume").code == 0
+
+
 @pytest.mark.local_only("about what the hooks say")
 @pytest.mark.parametrize("options", [[], ["--project"]])
 def test_hooks_of_claude_code_that_cursor_runs_beside_its_own_do_nothing(

@@ -87,6 +87,8 @@ _COMMANDS = (
     ("hook stop", "hooks:stop", "A turn has ended: capture what the rules keep of it."),
     ("hook pre-compact", "hooks:pre_compact", "Before the context is compacted: capture by rule."),
     ("hook session-end", "hooks:session_end", "The session ends: capture by rule what is left."),
+    ("hook pause", "hooks:pause_", "Pause all hooks: nothing is given to agents, or captured."),
+    ("hook resume", "hooks:resume_", "End the pause of the hooks."),
     ("hook rules", "hooks:rules", "Show the rules of capture; --write makes a file to edit."),
     ("hook try", "hooks:try_", "Show what the rules would keep of a transcript."),
     ("project show", "project:show", "Show the project of this folder and its namespace."),

@@ -10,13 +10,15 @@ import rlm_mem
 from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_rules
 from rlm_mem.capture.sessions import screened
 from rlm_mem.capture.transcripts import read_part
-from rlm_mem.cli.call import BrainCall, Where
+from rlm_mem.chunk.types import duration
+from rlm_mem.cli.call import BrainCall, JsonCall, Where
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, indented, note, print_json, screen, text
 from rlm_mem.config import Config
-from rlm_mem.errors import ConflictError, InputError
+from rlm_mem.errors import ConflictError, InputError, InvalidChunk
 from rlm_mem.mcp.hook_clients import SECONDS, doubled_by_cursor, hook_client_named
 from rlm_mem.mcp.hooks import MOST_EVENT, carry_out, event_from, guarded
+from rlm_mem.mcp.pausing import pause, resume
 
 Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor, gemini-cli or qwen-code.")]
 
@@ -70,6 +72,29 @@ def _hook(call: Where, kind: str, client_name: str) -> None:
         output = client.context(kind, context) if context else ""
     if output:
         sys.stdout.write(output + "\n")
+
+
+def pause_(
+    call: JsonCall,
+    length: Annotated[
+        str | None, argument("[LENGTH]", "How long, such as 30m, 1h or 2d; else until resumed.")
+    ] = None,
+) -> None:
+    """Pause the hooks of every client: none gives memories to its agent, and what is said meanwhile is not captured.
+
+    The tools of the MCP server stay. rlm-mem hook resume ends the pause.
+    """
+    try:
+        until = pause(None if length is None else duration(length))
+    except InvalidChunk:
+        raise InputError(f"{length!r:.40} is no length of a pause", hint="such as 30m, 1h or 2d") from None
+    call.report({"paused": until}, f"the hooks are paused {until}; rlm-mem hook resume ends the pause")
+
+
+def resume_(call: JsonCall) -> None:
+    """End the pause of the hooks."""
+    was = resume()
+    call.report({"resumed": was}, "the hooks work again" if was else "the hooks were not paused")
 
 
 def rules(
