@@ -157,6 +157,25 @@ def test_only_output_that_the_client_accepts_is_printed(hook: Hook, memory: Memo
             assert asked.json["hookSpecificOutput"]["hookEventName"] == event_name
 
 
+@pytest.mark.local_only("about what the hooks say")
+def test_a_person_sees_what_an_agent_is_given_and_why(
+    hook: Hook, run: Run, memory: Memory, brain: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    with Memory.open(brain, namespace=NAMESPACE) as project:
+        project.store.create_chunk(
+            "We decided to store every date of the ledger in UTC.", chunk_type="decision"
+        )
+    monkeypatch.chdir(repository)
+    (row,) = run("hook", "context", "How are the dates of the ledger stored?", "--json").json
+    assert (row["namespace"], row["because"]) == (NAMESPACE, "shares date, ledger, store")
+    assert [one["because"] for one in run("hook", "context", "--json").json] == ["a decision", "a preference"]
+    assert (
+        row["id"] in hook("user-prompt", prompt="How are the dates of the ledger stored?").out
+    )  # it counts nothing
+    assert run("hook", "context", "What is for lunch?").out == "nothing is given\n"
+
+
 @pytest.mark.local_only("looks at files")
 def test_what_a_session_was_shown_is_no_file_that_git_would_merge(
     hook: Hook, memory: Memory, brain: Path

@@ -351,7 +351,7 @@ def test_changes_are_listed_by_day_and_taken_back_by_a_button(site: Site, ids: l
     site.memory.update(ids[1], "Ben drinks black tea in the morning.")
     page = site.get("/changes")
     text = text_of(page)
-    assert text.index("edited : Ben drinks black tea") < text.index("remembered : The heron server")
+    assert text.index("edited: Ben drinks black tea") < text.index("remembered: The heron server")
     labels = [given.get("aria-label") or "" for tag, given in tags_of(page) if tag == "button"]
     assert any(re.fullmatch(r"Undo: edited, \d{4}-\d\d-\d\d \d\d:\d\d", label) for label in labels)
     change = site.memory.recorded_changes(1)[0].id

@@ -87,6 +87,7 @@ _COMMANDS = (
     ("hook stop", "hooks:stop", "A turn has ended: capture what the rules keep of it."),
     ("hook pre-compact", "hooks:pre_compact", "Before the context is compacted: capture by rule."),
     ("hook session-end", "hooks:session_end", "The session ends: capture by rule what is left."),
+    ("hook context", "hooks:context", "Show what an agent here is given, and why."),
     ("hook pause", "hooks:pause_", "Pause all hooks: nothing is given to agents, or captured."),
     ("hook resume", "hooks:resume_", "End the pause of the hooks."),
     ("hook rules", "hooks:rules", "Show the rules of capture; --write makes a file to edit."),
