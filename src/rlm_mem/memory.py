@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory_export import ExportedRun
     from rlm_mem.receipts import Bundle, Receipt, Verification
     from rlm_mem.results import Checkpoint, Event, Hud, Progress, RecordedChange, Stats, UndoneChange
-    from rlm_mem.search import Hit, PromptContext
+    from rlm_mem.search import Hit, MemoryContext
     from rlm_mem.store.core.erasing import ErasureReport
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import Filters
@@ -407,7 +407,7 @@ class Memory:
         )  # fmt: skip
         return found if max_tokens is None else searching.hits_within(found, max_tokens)
 
-    def context(self, message: str = "", *, max_tokens: int = 800) -> PromptContext:
+    def context(self, message: str = "", *, max_tokens: int = 800) -> MemoryContext:
         """Memories as text for a prompt: those that fit a message, the newest preferences, then the newest of all.
 
         Args:

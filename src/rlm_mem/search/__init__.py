@@ -20,14 +20,14 @@ if TYPE_CHECKING:
         ranked_ids,
         search,
     )
-    from rlm_mem.search.prompting import PromptContext, prompt_context
+    from rlm_mem.search.prompting import MemoryContext, prompt_context
     from rlm_mem.search.ranking import Hit
     from rlm_mem.store.core.lookup import Filters
 
 __all__ = [
     "Filters",
     "Hit",
-    "PromptContext",
+    "MemoryContext",
     "excerpts",
     "hits_within",
     "keyword_ids",
@@ -50,6 +50,6 @@ __getattr__ = loader(
             "ranked_ids",
             "search",
         ),
-        "prompting": ("PromptContext", "prompt_context"),
+        "prompting": ("MemoryContext", "prompt_context"),
     },
 )

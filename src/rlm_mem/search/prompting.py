@@ -27,7 +27,7 @@ _HITS, _FIRST, _PREFERENCES, _NEWEST = 40, 8, 8, 40
 _LONGEST_MESSAGE = 4_000  # characters that are searched for
 
 
-class PromptContext(FrozenRecord, frozen=True):
+class MemoryContext(FrozenRecord, frozen=True):
     """Memories for a prompt; ``str`` of it is ``text``.
 
     Attributes:
@@ -44,7 +44,7 @@ class PromptContext(FrozenRecord, frozen=True):
         return self.text
 
 
-def prompt_context(store: ChunkStore, message: str, *, max_tokens: int) -> PromptContext:
+def prompt_context(store: ChunkStore, message: str, *, max_tokens: int) -> MemoryContext:
     """The memories to answer a message with: the best hits, the newest preferences, then the newest of all.
 
     What is out of date is left out. Untrusted memories are there only as hits, and are marked. A memory that does not
@@ -71,10 +71,10 @@ def prompt_context(store: ChunkStore, message: str, *, max_tokens: int) -> Promp
             chosen[chunk_id] = (found[chunk_id].at, line)
             left -= tokens + 1
     if not chosen:
-        return PromptContext()
+        return MemoryContext()
     ordered = sorted(chosen, key=lambda one: chosen[one][0])
     text = _HEAD + "\n".join(chosen[one][1] for one in ordered) + _END
-    return PromptContext(text, tuple(ordered), count_many([text])[0])
+    return MemoryContext(text, tuple(ordered), count_many([text])[0])
 
 
 def _candidates(store: ChunkStore, message: str) -> Iterator[Hit]:
