@@ -199,8 +199,6 @@ def erase(
     if namespace is not None:
         report.remaining.append("the name of the namespace, in the audit log and in lists of namespaces")
     spaces = dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace])
-    if namespace is not None and namespace not in spaces:
-        spaces = {}
     found = {name: _chosen(store, name, report, progress) for name in spaces if namespace in (None, name)}
     _keep_unique(store, spaces, found, report)
     needles = _Needles(report)
@@ -232,9 +230,9 @@ def erase(
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
             # Where a run before this one was killed, nothing says which namespaces it had changed.
-            for name in list(found) if pending else changed:
+            for name in list(spaces) if pending else changed:
                 _drop_undo_records(NamespaceReader(store, name), needles)
-            store.backend.purge(list(found) if pending else changed)
+            store.backend.purge(list(spaces) if pending else changed)
         own.stored.remove(MARK)
     return report
 
@@ -243,7 +241,7 @@ def _drop_undo_records(reader: NamespaceReader, needles: _Needles) -> None:
     """Remove records of the change that cleaned the files, since they have the former content."""
     for name in reader.file_names():
         if name.startswith(UNDO) and (
-            needles.report.namespace or needles.found(reader.stored.read(name) or b"")
+            needles.report.namespace == reader.namespace or needles.found(reader.stored.read(name) or b"")
         ):
             reader.stored.remove(name)
 
