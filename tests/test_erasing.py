@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +13,9 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.cli import main
-from rlm_mem.errors import InputError
+from rlm_mem.errors import InputError, NamespaceError
 from rlm_mem.store.core import erasing
+from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
 from rlm_mem.store.core.integrity import check
 from tests.conftest import Clock
@@ -110,6 +113,57 @@ def test_a_source_is_gone_with_what_lies_below_it(place: Path | str) -> None:
             None,
         ]
         assert len(erase(memory.store, source="talk-7", dry_run=False).chunk_ids) == 1
+
+
+def test_a_namespace_is_gone_whole_and_nothing_of_its_neighbours(place: Path | str) -> None:
+    """Without the namespace's owner being named anywhere: what a support bot is asked for."""
+    names = ("people/ann", "people/ann/work", "people/ben")
+    with ExitStack() as stack:
+        opened = {name: stack.enter_context(Memory.open(place, namespace=name)) for name in names}
+        for number, memory in enumerate(opened.values(), 1):
+            told = f"User: Kettle {number} hums when it is cold. It stands in the kitchen of the old mill."
+            [first, *_] = memory.remember(told, conversation_id="monday").chunk_ids
+            memory.update(
+                first, f"User: The kettle {number} was replaced under the warranty of the manufacturer."
+            )
+            memory.delete(memory.remember(f"User: Please write to box {number}, not to me.").chunk_ids[0])
+            memory.recall("Which kettle hums?")
+            memory.continuum.traces.record(f"Answer about kettle {number}", [])
+        ann, below, ben = opened.values()
+        planned = ben.erase(namespace="people/ann")
+        assert planned.dry_run and len(planned.chunk_ids) >= 2 and ann.list_chunks()
+        report = ben.erase(namespace="people/ann", dry_run=False)
+        assert set(report.chunk_ids) == set(planned.chunk_ids) and report.files and report.events
+        assert not ann.list_chunks() and not ann.search("kettle") and not ann.trajectories()
+        assert not NamespaceReader(ann.store).count() and not ann.store.files.exists("system/memory_log.md")
+        assert ben.verify_erasure(report) == []
+        lines = ann.store.backend.read_events(namespace="people/ann", since=None, op=None, chunk_id=None)
+        assert all(line.get("erased") or line["op"] == "erase" for line in lines)
+        for memory in (below, ben):
+            assert memory.search("warranty") and memory.trajectories() and not check(memory.store)
+        if not isinstance(place, str):
+            assert b"Kettle 1 hums" not in everything(ben)
+        again = ben.erase(namespace="people/ann", dry_run=False)
+        assert not (again.chunk_ids or again.files or again.events)
+        assert not ben.erase(namespace="people/nobody").chunk_ids
+        ann.remember("User: I am back.")
+        with pytest.raises(NamespaceError):
+            ben.erase(namespace="../people")
+        with pytest.raises(InputError):
+            ben.erase(namespace="people/ann", person="Ann")
+
+
+def test_derived_data_is_cleaned_once_however_many_namespaces_there_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Memory.open(tmp_path / "brain") as memory:
+        for number in range(5):
+            with Memory.open(tmp_path / "brain", namespace=f"people/{number}") as one:
+                one.remember("User: Tessa has the key." if number < 2 else "User: The key is lost.")
+        cleaned: list[Sequence[str]] = []
+        monkeypatch.setattr(type(memory.store.backend), "purge", lambda _, names: cleaned.append(names))
+        memory.erase(person="Tessa", dry_run=False)
+    assert cleaned == [["people/0", "people/1"]]
 
 
 def test_no_part_of_a_recorded_run_stays_for_a_later_erasure_to_miss(place: Path | str) -> None:
@@ -214,6 +268,23 @@ def test_names_that_would_erase_anything_are_refused(tmp_path: Path, name: str) 
         assert not erase(memory.store, person="tex", dry_run=False).chunk_ids  # no whole word
         with pytest.raises(InputError):
             erase(memory.store)
+
+
+def test_the_command_erases_a_namespace_that_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    brain, report = ["--brain", str(tmp_path / "brain")], str(tmp_path / "report.json")
+    ann = ["--namespace", "people/ann", *brain]
+    assert main(["remember", SAYS, *ann]) == 0
+    assert main(["erase", "--all", *brain]) == 2  # not that of the settings
+    assert "--namespace NAME" in capsys.readouterr().err
+    assert main(["erase", "--all", *ann]) == 0
+    assert capsys.readouterr().out.startswith("would erase 1 chunk, 0 files, 1 line of the audit log\n")
+    assert main(["erase", "--all", "--apply", "--report", report, *ann]) == 0
+    assert main(["erase", "--verify", report, *brain]) == 0
+    capsys.readouterr()
+    assert main(["erase", "--all", *ann]) == 0
+    assert capsys.readouterr().out.startswith("nothing is in people/ann\n")
 
 
 def test_the_command_erases_and_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

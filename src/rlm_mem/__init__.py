@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.repl_session import REPLSession
     from rlm_mem.recall.trajectory import Outcome, SubCall, Trajectory, TrajectoryInfo
     from rlm_mem.results import Checkpoint, Event, Hud, Stats
+    from rlm_mem.search.prompting import MemoryContext
     from rlm_mem.search.ranking import Hit
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.integrity import Repair
@@ -46,6 +47,7 @@ __all__ = [
     "ModelSpending",
     "Usage",
     "Hit",
+    "MemoryContext",
     "Filters",
     "RememberResult",
     "FolderReport",
@@ -91,6 +93,7 @@ __getattr__ = loader(
         "chunk": ("Chunk", "ChunkLinks", "ChunkMetadata"),
         "models.base": ("Limits", "ModelSpending", "Usage"),
         "search.api": ("Hit",),
+        "search.prompting": ("MemoryContext",),
         "store.core.lookup": ("Filters",),
         "ingest.remember": ("RememberResult",),
         "interchange.report": ("FolderReport",),

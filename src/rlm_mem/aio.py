@@ -485,6 +485,7 @@ class AsyncMemory(_OnThreads[Memory]):
     receipt = _threaded(Memory.receipt)
     verify = _threaded(Memory.verify)
     search = _threaded(Memory.search)
+    context = _threaded(Memory.context)
     get = _threaded(Memory.get)
     update = _threaded(Memory.update)
     delete = _threaded(Memory.delete)

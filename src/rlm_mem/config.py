@@ -46,7 +46,7 @@ class StoreConfig(FrozenRecord, frozen=True):
     )
     keep_versions: Annotated[int, _Range(0, 1_000_000)] = 20  # former versions kept per chunk
     views_limit: Annotated[int, _Range(0, 100_000_000)] = (
-        10_000  # close() writes the JSON views up to this many chunks
+        1_000  # close() writes the JSON views up to this many chunks
     )
     audit_reads: bool = False  # write an event line for every read too
     processes: Annotated[int, _Range(0, 64)] = (

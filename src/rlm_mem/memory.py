@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from rlm_mem.recall.trajectory_export import ExportedRun
     from rlm_mem.receipts import Bundle, Receipt, Verification
     from rlm_mem.results import Checkpoint, Event, Hud, Progress, RecordedChange, Stats, UndoneChange
-    from rlm_mem.search import Hit
+    from rlm_mem.search import Hit, MemoryContext
     from rlm_mem.store.core.erasing import ErasureReport
     from rlm_mem.store.core.findings import Finding
     from rlm_mem.store.core.lookup import Filters
@@ -316,17 +316,10 @@ class Memory:
         return limits_from(self.config.recall).changed(given)
 
     def recall_session(
-        self,
-        query: str,
-        *,
-        limits: Limits | None = None,
-        llm: object = None,
-        config: Config | None = None,
-        engine: str | None = None,
-        functions: Mapping[str, Callable[..., Any]] | None = None,
-        keep: bool = False,
-        result: Any = None,
-    ) -> RecallSession:
+        self, query: str, *, limits: Limits | None = None, llm: object = None, config: Config | None = None,
+        engine: str | None = None, functions: Mapping[str, Callable[..., Any]] | None = None,
+        keep: bool = False, result: Any = None,
+    ) -> RecallSession:  # fmt: skip
         """Open a recall in which the caller is the model: no key is needed (see ``RecallSession``).
 
         With ``keep`` its variables stay for further questions (``ask``); ``result`` is as for :meth:`recall`.
@@ -414,6 +407,14 @@ class Memory:
         )  # fmt: skip
         return found if max_tokens is None else searching.hits_within(found, max_tokens)
 
+    def context(self, message: str = "", *, max_tokens: int = 800) -> MemoryContext:
+        """Memories as text for a prompt: those that fit a message, the newest preferences, then the newest of all.
+
+        Args:
+            max_tokens: of the text, at most (o200k). What does not fit, or is out of date, is left out.
+        """
+        return searching.prompt_context(self.store, message, max_tokens=max_tokens)
+
     # --- single memories -------------------------------------------------------------------------------
 
     def get(self, chunk_id: str, *, as_of: str | date | datetime | None = None) -> Chunk | None:
@@ -473,21 +474,19 @@ class Memory:
         return self.store.delete_chunk(chunk_id, permanent)
 
     def erase(
-        self,
-        *,
-        person: str | None = None,
-        source: str | None = None,
-        dry_run: bool = True,
-        progress: Progress | None = None,
-    ) -> ErasureReport:
-        """Erase a person or a source in every namespace; by default only report it (see ``erasing.erase``).
+        self, *, person: str | None = None, source: str | None = None, namespace: str | None = None,
+        dry_run: bool = True, progress: Progress | None = None,
+    ) -> ErasureReport:  # fmt: skip
+        """Erase a person or a source in every namespace, or a namespace; by default only report it (``erasing.erase``).
 
         Raises:
-            InputError: neither or both are named, or the name cannot be erased. ConflictError: within a batch.
+            InputError: not exactly one is named, or the name cannot be erased. ConflictError: within a batch.
         """
         from rlm_mem.store.core.erasing import erase
 
-        return erase(self.store, person=person, source=source, dry_run=dry_run, progress=progress)
+        return erase(
+            self.store, person=person, source=source, namespace=namespace, dry_run=dry_run, progress=progress
+        )
 
     def verify_erasure(self, report: ErasureReport) -> list[str]:
         """The places where anything that a report lists as erased is still found in the bytes of a file or row."""

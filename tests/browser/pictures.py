@@ -145,7 +145,10 @@ def pages(brain: Path) -> dict[str, str]:
         "recall": f"/recalls/{runs['Where does the first gauge hang?']}",
         "plan": "/tiers/plan",
         "costs": "/costs?days=0",
-        **{name: f"/{name}" for name in ("timeline", "tiers", "recalls", "review", "persona", "integrity")},
+        **{
+            name: f"/{name}"
+            for name in ("timeline", "changes", "tiers", "recalls", "review", "persona", "integrity")
+        },
         **{
             f"recall-{word.replace(' ', '-')}": f"/recalls/{runs[f'Which question is {word}?']}"
             for word in (*OUTCOMES, "failed")

@@ -16,8 +16,8 @@ from tests.waiting import until
 
 PAGES = (
     "/memories", "/memories?q=gauge+bridge", "/memories?tag=team&archived=yes", "/memories/new", "/graph", "/timeline",
-    "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/integrity", "/tokens", "/namespaces",
-    "/login",
+    "/changes", "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/integrity",
+    "/tokens", "/namespaces", "/login",
 )  # fmt: skip
 SIZES = {"desktop": (1280, 860), "phone": (390, 844), "small phone": (320, 844)}
 

@@ -12,8 +12,8 @@ from tests.browser.brain import LAST_LINE, OUTCOMES
 
 PAGES = (
     "/memories", "/memories?q=gauge+bridge", "/memories?tag=team&archived=yes", "/memories/new", "/graph", "/timeline",
-    "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/costs?days=90", "/integrity",
-    "/nowhere",
+    "/changes", "/tiers", "/tiers/plan", "/recalls", "/review", "/persona", "/costs?days=0", "/costs?days=90",
+    "/integrity", "/nowhere",
 )  # fmt: skip
 
 Open = Callable[..., Any]

@@ -158,6 +158,64 @@ def test_only_output_that_the_client_accepts_is_printed(hook: Hook, memory: Memo
 
 
 @pytest.mark.local_only("about what the hooks say")
+def test_a_person_sees_what_an_agent_is_given_and_why(
+    hook: Hook, run: Run, memory: Memory, brain: Path, repository: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    with Memory.open(brain, namespace=NAMESPACE) as project:
+        project.store.create_chunk(
+            "We decided to store every date of the ledger in UTC.", chunk_type="decision"
+        )
+    monkeypatch.chdir(repository)
+    (row,) = run("hook", "context", "How are the dates of the ledger stored?", "--json").json
+    assert (row["namespace"], row["because"]) == (NAMESPACE, "shares date, ledger, store")
+    assert [one["because"] for one in run("hook", "context", "--json").json] == ["a decision", "a preference"]
+    assert (
+        row["id"] in hook("user-prompt", prompt="How are the dates of the ledger stored?").out
+    )  # it counts nothing
+    assert run("hook", "context", "What is for lunch?").out == "nothing is given\n"
+
+
+@pytest.mark.local_only("looks at files")
+def test_what_a_session_was_shown_is_no_file_that_git_would_merge(
+    hook: Hook, memory: Memory, brain: Path
+) -> None:
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    assert hook("session-start").out
+    told = [path for path in brain.rglob("*") if path.is_file() and "s-1" in path.read_text(errors="replace")]
+    assert [path.parent for path in told] == [brain / "memory" / "index"]  # which .gitignore leaves out
+
+
+@pytest.mark.local_only("about what the hooks say")
+def test_a_pause_gives_and_captures_nothing_of_what_is_said_in_it(
+    hook: Hook, run: Run, brain: Path | str, memory: Memory, tmp_path: Path
+) -> None:
+    memory.store.create_chunk("I prefer short answers over long ones.", chunk_type="preference")
+    assert "short answers" in hook("session-start").out
+    paused = run("hook", "pause", "1h").out
+    assert paused.startswith("the hooks are paused until 2") and "rlm-mem hook resume" in paused
+    assert "paused until" in run("doctor", "--json").out
+    said: list[Said] = [("user", "Always run the linter before you commit anything here."), ("agent", "Yes.")]
+    transcript = written(tmp_path / "t.jsonl", "claude-code", said)
+    for kind in ("session-start", "user-prompt", "stop", "session-end"):
+        more = {"prompt": "Do I prefer short or long answers?"} if kind == "user-prompt" else {}
+        assert hook(kind, transcript=transcript, **more).out == ""
+    hook("user-prompt", prompt="Always use tabs in each file of this repository.")  # without a transcript
+    assert run("hook", "resume").out == "the hooks work again\n"
+    assert run("hook", "resume").out == "the hooks were not paused\n"
+    written(
+        transcript, "claude-code", [*said, ("user", "We decided to store every date of the ledger in UTC.")]
+    )
+    hook("stop", transcript=transcript)
+    assert texts(brain) == ["User: We decided to store every date of the ledger in UTC."]
+    assert run("hook", "pause", "soon").code == 1  # 2 has a meaning for clients
+    assert run("hook", "pause", "0s").code == 0 and run("hook", "resume").out == "the hooks were not paused\n"
+    assert "until resumed" in run("hook", "pause").out
+    assert hook("session-start", session_id="s-9").out == ""
+    assert run("hook", "resume").code == 0
+
+
+@pytest.mark.local_only("about what the hooks say")
 @pytest.mark.parametrize("options", [[], ["--project"]])
 def test_hooks_of_claude_code_that_cursor_runs_beside_its_own_do_nothing(
     options: list[str],

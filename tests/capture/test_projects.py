@@ -116,6 +116,20 @@ def test_memories_move_between_project_and_person(run: Run, brain: Path | str) -
     assert run("--namespace", own, "project", "move", ids[1], "--to", "shared").code == 0
 
 
+def test_project_as_a_namespace_is_that_of_the_working_folder(
+    run: Run, brain: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository(Path.cwd(), "git@github.com:acme/ledger.git")
+    with Memory.open(brain, namespace="project/github.com/acme/ledger") as project:
+        project.remember("The ledger runs on heron.")
+    assert "heron" in run("--namespace", "project", "list").out
+    assert "heron" in run("search", "ledger", "--namespace", "project").out
+    assert run("search", "ledger").out.startswith("nothing found")
+    monkeypatch.chdir("/")
+    refused = run("--namespace", "project", "list")
+    assert (refused.code, "/ belongs to no project" in refused.err) == (2, True)
+
+
 def test_a_renamed_project_is_told_of_its_former_memories_and_takes_them_over(
     run: Run, brain: Path | str
 ) -> None:

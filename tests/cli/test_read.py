@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -17,8 +18,31 @@ Notes = dict[str, str]
 def test_list_shows_every_chunk_newest_first(run: Run, notes: Notes) -> None:
     ran = run("list")
     assert ran.code == 0
-    places = [ran.out.index(notes[name]) for name in ("cake", "tea", "reason", "choice")]
+    places = [ran.out.index(notes[name].rpartition("-")[2]) for name in ("cake", "tea", "reason", "choice")]
     assert places == sorted(places)
+
+
+def test_list_leaves_room_for_the_contents_and_its_ids_are_taken_by_every_command(
+    run: Run, tmp_path: Path
+) -> None:
+    """Ids of imported memories are long: in 80 columns they would leave two letters of each content."""
+    export = tmp_path / "mem0.json"
+    export.write_text(
+        json.dumps(
+            [
+                {
+                    "id": f"{start}-1fa5-4888-9699-c43ca1dd8351",
+                    "user_id": "ann",
+                    "memory": f"Prefers the {start} train.",
+                }
+                for start in ("a190dfe7", "bccaaf48")
+            ]
+        )
+    )
+    assert run("import", str(export)).code == 0
+    listed = run("list").out
+    shown = next(line.split()[0] for line in listed.splitlines() if "Prefers the a190dfe7 train." in line)
+    assert "Prefers the a190dfe7 train." in run("show", shown).out
 
 
 def test_list_oldest_turns_the_order_round(run: Run, notes: Notes) -> None:

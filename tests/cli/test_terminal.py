@@ -236,7 +236,7 @@ def test_an_output_that_takes_nothing(end: str, code: int, said: str) -> None:
 def test_a_width_of_0_is_not_known(run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
     for width in ("0", ""):
         monkeypatch.setenv("COLUMNS", width)
-        assert notes["tea"] in run("list").out
+        assert notes["tea"].rpartition("-")[2] in run("list").out
 
 
 def test_the_version_is_printed(run: Run) -> None:

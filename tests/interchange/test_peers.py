@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import zipfile
 from pathlib import Path
@@ -137,6 +138,120 @@ def test_imported_memories_are_trusted_as_the_settings_say_and_stay_in_quarantin
     write(file, [mem0(memory="Prefers no meetings.")])
     import_source(store, file)
     assert list(store.iter_chunks()) == []
+
+
+def test_people_that_would_be_mixed_and_pages_that_are_missing_are_said(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    page = {
+        "count": 400, "next": "https://api.example/v2/memories/?page=2", "previous": None,
+        "results": [
+            mem0(id=f"m{n}", memory=f"Likes train {n}.", user_id=name) for n, name in enumerate(("ann", "ben", "ann"))
+        ],
+    }  # fmt: skip
+    report = import_source(store, write(tmp_path / "page.json", json.dumps(page)))
+    people, more = (notice.text for notice in report.notices)
+    assert people.startswith("memories of 2 people (ann 2, ben 1) are in one namespace")
+    assert more.startswith("the page names a next one")
+    told = mem0(memory='Writes "next": "now" and \'"results"\' a lot.')
+    assert import_source(store, write(tmp_path / "one.json", json.dumps({"results": [told]}))).notices == []
+
+
+# --- LangGraph -------------------------------------------------------------------------------------
+
+
+def test_items_of_a_langgraph_store_whatever_their_values_are(store: ChunkStore, tmp_path: Path) -> None:
+    def item(key: str, value: Any, **more: Any) -> dict[str, Any]:
+        return {
+            "namespace": ["memories", "ann"], "key": key, "value": value, "score": None,
+            "created_at": "2026-03-02T10:00:00+00:00", "updated_at": "2026-03-03T10:00:00+00:00", **more,
+        }  # fmt: skip
+
+    items = [
+        item("a", {"text": "Ann prefers trains."}),
+        item("b", {"kind": "Memory", "content": {"content": "Ann lives in Porto."}}),
+        item("c", {"likes": ["tea"], "age": 40}),
+        item("d", {}),
+        {"namespace": "memories", "key": "e", "value": {"text": "no path"}},
+    ]
+    for file in (
+        write(tmp_path / "store.json", json.dumps(items)),
+        write(tmp_path / "s.jsonl", lines(*items)),
+    ):
+        report = import_source(store, file)
+        assert (report.formats, report.created + report.known, report.problem_count) == (
+            {"langgraph": 1},
+            3,
+            2,
+        )
+    found = by_text(store)
+    assert set(found) == {"Ann prefers trains.", "Ann lives in Porto.", '{"likes":["tea"],"age":40}'}
+    about = found["Ann lives in Porto."].metadata
+    assert about.extra == {"namespace": "memories/ann", "key": "b"}
+    assert (about.created_at[:10], about.modified_at[:10]) == ("2026-03-02", "2026-03-03")
+
+
+# --- Claude and Notion -----------------------------------------------------------------------------
+
+
+def test_an_export_of_claude_brings_its_memory_and_projects_along(store: ChunkStore, tmp_path: Path) -> None:
+    memory = {
+        "conversations_memory": "**Work**\n\nAnn is a carpenter.", "project_memories": {"p1": "The boat is blue."},
+        "account_uuid": "u1",
+    }  # fmt: skip
+    project = {
+        "uuid": "p1", "name": "Boat", "description": "", "is_private": True, "prompt_template": "Use metric units.",
+        "docs": [{"uuid": "d1", "filename": "spec.md", "content": "The boat is nine metres long."}],
+        "created_at": "2026-03-02T10:00:00Z",
+    }  # fmt: skip
+    export = tmp_path / "export.zip"
+    with zipfile.ZipFile(export, "w") as archive:
+        archive.writestr("memories.json", json.dumps([memory]))
+        archive.writestr("projects/p1.json", json.dumps(project))
+    for _ in range(2):
+        report = import_source(store, export, again=True)
+        assert (report.formats, reasons(report)) == ({"claude-memory": 2}, "")
+    texts = {chunk.content: chunk.metadata.conversation_id for chunk in store.iter_chunks()}
+    assert texts == {
+        "**Work**\n\nAnn is a carpenter.": "claude-memory:u1",
+        "The boat is blue.": "claude-project:p1",
+        "# Boat\n\nUse metric units.": "claude-project:p1",
+        "The boat is nine metres long.": "claude-project:p1",
+    }
+
+
+def test_an_archive_in_an_archive_is_read_as_notion_packs_its_exports(
+    store: ChunkStore, tmp_path: Path
+) -> None:
+    def packed(files: dict[str, bytes]) -> bytes:
+        made = io.BytesIO()
+        with zipfile.ZipFile(made, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, data in files.items():
+                archive.writestr(name, data)
+        return made.getvalue()
+
+    page = packed(
+        {
+            "Wiki 0123abcd/Page 4567cdef.md": b"# Keys\n\nThe key hangs behind the clock.",
+            "pic.png": b"\x89PNG",
+        }
+    )
+    deeper = packed({"within.zip": page, "../out.md": b"outside"})
+    files = {
+        "Part-1.zip": page, "Part-2.zip": deeper, "damaged.zip": page[:-30], "other.zip": b"PK\x03\x04",
+        "huge.zip": packed({"zeros.md": b"\0" * 60_000_000}),
+    }  # fmt: skip
+    export = tmp_path / "Export.zip"
+    export.write_bytes(packed(files))
+    report = import_source(store, export)
+    assert [chunk.content for chunk in store.iter_chunks()] == ["# Keys\n\nThe key hangs behind the clock."]
+    problems = reasons(report)
+    for expected in (
+        "within.zip: an archive within an archive", "../out.md: a name that leads out of the archive",
+        "damaged.zip: not a valid zip archive", "other.zip: not a valid zip archive",
+        "zeros.md: unpacks to 60,000,000 bytes",
+    ):  # fmt: skip
+        assert expected in problems, problems
 
 
 # --- Zep and Graphiti ------------------------------------------------------------------------------

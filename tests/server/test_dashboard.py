@@ -17,8 +17,8 @@ from tests.server.site import HOME, OWN, Site, links_of, opened, tags_of, text_o
 from tests.waiting import until
 
 PAGES = (
-    "/memories", "/memories/new", "/graph", "/timeline", "/tiers", "/tiers/plan", "/recalls", "/review", "/persona",
-    "/costs", "/integrity",
+    "/memories", "/memories/new", "/graph", "/timeline", "/changes", "/tiers", "/tiers/plan", "/recalls", "/review",
+    "/persona", "/costs", "/integrity",
 )  # fmt: skip
 
 
@@ -48,6 +48,7 @@ def test_every_page_says_what_to_do_next_while_nothing_is_remembered(site: Site)
         ("/memories", "Remember something"),
         ("/graph", "Remember something"),
         ("/timeline", "Remember something"),
+        ("/changes", "Remember something"),
         ("/tiers", "rlm-mem trace record"),
         ("/recalls", "Ask above"),
         ("/review", "What is due now?"),
@@ -344,6 +345,24 @@ def test_a_long_text_is_edited_in_the_direction_of_its_first_letter(site: Site, 
     ):
         site.memory.update(ids[0], content=text)
         assert f'required dir="{way}"' in site.get(page)
+
+
+def test_changes_are_listed_by_day_and_taken_back_by_a_button(site: Site, ids: list[str]) -> None:
+    site.memory.update(ids[1], "Ben drinks black tea in the morning.")
+    page = site.get("/changes")
+    text = text_of(page)
+    assert text.index("edited: Ben drinks black tea") < text.index("remembered: The heron server")
+    labels = [given.get("aria-label") or "" for tag, given in tags_of(page) if tag == "button"]
+    assert any(re.fullmatch(r"Undo: edited, \d{4}-\d\d-\d\d \d\d:\d\d", label) for label in labels)
+    change = site.memory.recorded_changes(1)[0].id
+    back = text_of(site.post("/changes/undo", change=change))
+    assert "Taken back." in back and "taken back an earlier change" in back
+    assert "Ben drinks green tea" in site.memory.store.get_chunk(ids[1]).content  # type: ignore[union-attr]
+    assert f'value="{change}"' not in site.get("/changes")  # once is enough; the undo has a button instead
+    site.post("/changes/undo", change=site.memory.recorded_changes(1)[0].id)
+    assert "black tea" in text_of(site.get("/changes"))
+    site.post("/changes/undo", status=404, change="20200101000000000000-18ec45d076a26b49")
+    assert "Show earlier ones" in site.part("/changes?limit=2")
 
 
 def test_the_timeline_goes_by_the_day_on_which_it_happened(site: Site, ids: list[str]) -> None:

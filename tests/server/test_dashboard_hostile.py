@@ -72,7 +72,7 @@ def harmless(page: str, *, as_written: bool = False) -> None:
     [
         "/memories", "/memories?q=tea", "/memories?q=%3Cscript%3E", "/memories?since=%3Cscript%3E",
         "/memories?tag=%22%3E%3Cscript%3Etag%3C/script%3E", "/memories?done=%3Cscript%3E",
-        "/timeline", "/graph", "/tiers", "/persona", "/costs", "/integrity?code=%22%3E%3Cscript%3E",
+        "/timeline", "/changes", "/graph", "/tiers", "/persona", "/costs", "/integrity?code=%22%3E%3Cscript%3E",
         "/recalls", "/recalls?operation=%22%3E%3Cimg%20src=x%3E", "/review?state=%3Cscript%3E",
     ],
 )  # fmt: skip

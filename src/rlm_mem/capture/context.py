@@ -70,6 +70,12 @@ def prompt_context(
     )
 
 
+def shared_terms(memory: Memory, prompt: str, text: str) -> list[str]:
+    """The terms (words without their endings) for which a memory is given with a prompt."""
+    analyser = get_analyser(memory.config.search.language)
+    return sorted(set(analyser.terms(prompt[:_MAX_PROMPT])) & set(analyser.terms(text)))
+
+
 def _fitting(memory: Memory, question: str, limit: int) -> list[Hit]:
     """Hits that share enough words with a question: the ranker always returns something, relevant or not."""
     analyser = get_analyser(memory.config.search.language)

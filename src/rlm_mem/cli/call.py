@@ -15,6 +15,7 @@ from typing import Annotated, Any, Self, get_origin, get_type_hints
 import typer
 
 import rlm_mem
+from rlm_mem.capture.projects import project_of
 from rlm_mem.cli import options
 from rlm_mem.cli.terminal import print_json, progress, screen, text
 from rlm_mem.config import locate
@@ -142,6 +143,7 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
         given = {name: values.pop(f"shared_{name}") for name in shared}
         for name in ("brain", "namespace"):
             given[name] = given.get(name) or getattr(before, name)
+        given["namespace"] = _named(given["namespace"])
         function(kind(**given), **values)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -157,6 +159,18 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by inspect.signature
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
+
+
+def _named(namespace: str | None) -> str | None:
+    """The namespace that an option names; ``project`` is that of the project of the working folder."""
+    if namespace != "project":
+        return namespace
+    project = project_of(Path.cwd())
+    if project is None:
+        raise InputError(
+            f"{Path.cwd()} belongs to no project", hint="change to its folder, or name its namespace"
+        )
+    return project.namespace
 
 
 def shown_place(place: Path | str) -> str:

@@ -1,4 +1,4 @@
-"""`rlm-mem erase`: erases a person or a source everywhere, or checks whether anything is left."""
+"""`rlm-mem erase`: erases a person or a source everywhere, or a namespace; or checks whether anything is left."""
 
 from __future__ import annotations
 
@@ -24,18 +24,23 @@ def erase_(
     source: Annotated[
         str | None, option("--source", "SOURCE", "Erase what came from this file, folder, conversation.")
     ] = None,
+    all_: Annotated[bool, flag("--all", "Erase everything in the namespace that --namespace names.")] = False,
     report: Annotated[Path | None, option("--report", "FILE", "Write the report to this new file.")] = None,
     verify: Annotated[
         Path | None, option("--verify", "FILE", "Search for what is left of what this report lists.")
     ] = None,
     apply: Annotated[bool, flag("--apply", "Erase; else only say what would be erased.")] = False,
 ) -> None:
-    """Erase a person or a source everywhere, in every namespace; it cannot be undone. rlm-mem erase --verify FILE."""
+    """Erase a person, a source or a namespace; it cannot be undone. rlm-mem erase --verify FILE says what is left."""
     if verify is not None:
-        if person or source or report or apply:
+        if person or source or all_ or report or apply:
             raise InputError("--verify takes no other option", hint="give the report that erase wrote")
         _verify(call, verify)
         return
+    if all_ and call.namespace is None:
+        raise InputError(
+            "--all erases a namespace: name it", hint="--namespace NAME; rlm-mem store namespaces lists them"
+        )
     if report is not None and report.exists():
         raise InputError(f"{report} is there already", hint="name a new file")
     if apply and report is None:
@@ -48,7 +53,14 @@ def erase_(
         try:
             if source and Path(source).exists():
                 source = _as_remembered(memory, source, update)
-            made = erase(memory.store, person=person, source=source, dry_run=not apply, progress=update)
+            made = erase(
+                memory.store,
+                person=person,
+                source=source,
+                namespace=call.namespace if all_ else None,
+                dry_run=not apply,
+                progress=update,
+            )
         except BaseException:
             if report is not None:
                 report.unlink(missing_ok=True)
@@ -95,6 +107,10 @@ def _show(made: ErasureReport, as_json: bool) -> None:
         return
     console = screen()
     if not _found(made):
+        if made.namespace:
+            console.print(text(f"nothing is in {made.namespace}"))
+            console.print(text("rlm-mem store namespaces lists the namespaces", "dim"))
+            return
         console.print(
             text(f"nothing names {made.person}" if made.person else f"nothing came from {made.source}")
         )

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated
 
 import rlm_mem
-from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_rules
+from rlm_mem.capture.context import prompt_context, session_context, shared_terms
+from rlm_mem.capture.projects import project_of
+from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_limits, load_rules
 from rlm_mem.capture.sessions import screened
 from rlm_mem.capture.transcripts import read_part
-from rlm_mem.cli.call import BrainCall, Where
+from rlm_mem.chunk.types import duration
+from rlm_mem.cli.call import BrainCall, Call, JsonCall, Where
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, indented, note, print_json, screen, text
 from rlm_mem.config import Config
-from rlm_mem.errors import ConflictError, InputError
+from rlm_mem.errors import ConflictError, InputError, InvalidChunk
 from rlm_mem.mcp.hook_clients import SECONDS, doubled_by_cursor, hook_client_named
 from rlm_mem.mcp.hooks import MOST_EVENT, carry_out, event_from, guarded
+from rlm_mem.mcp.pausing import pause, paused, resume
 
 Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor, gemini-cli or qwen-code.")]
 
@@ -70,6 +75,80 @@ def _hook(call: Where, kind: str, client_name: str) -> None:
         output = client.context(kind, context) if context else ""
     if output:
         sys.stdout.write(output + "\n")
+
+
+def context(
+    call: Call,
+    prompt: Annotated[
+        str | None, argument("[PROMPT]", "What is given with this prompt; else when a session starts.")
+    ] = None,
+) -> None:
+    """Show what the hooks give to an agent in this folder, when a session starts or with a prompt, and why."""
+    if (until := paused()) is not None:
+        note(f"the hooks are paused {until}: now they give nothing")
+    place, project = call.place, project_of(Path.cwd())
+    own = call.namespace or (project.namespace if project is not None else None)
+    limits = load_limits(place if isinstance(place, Path) else None)
+    rows = []
+    with call.at(namespace=Config.load(place).store.namespace).open() as shared, ExitStack() as opened:
+        of_project = None
+        if own is not None and own != shared.store.namespace:
+            of_project = opened.enter_context(call.at(namespace=own).open())
+        if prompt is None:
+            name = project.name if project is not None else ""
+            given = session_context(of_project, shared, name, budget=limits.context_tokens)
+        else:
+            both = [one for one in (of_project, shared) if one is not None]
+            given = prompt_context(both, prompt, budget=limits.prompt_tokens)
+        for chunk_id in given.chunk_ids:
+            holder = of_project if of_project is not None and of_project.store.exists(chunk_id) else shared
+            chunk = holder.store.get_chunk(chunk_id, track=False)
+            if chunk is None:  # deleted meanwhile
+                continue
+            words = shared_terms(holder, prompt, chunk.content) if prompt is not None else []
+            because = f"shares {', '.join(words)}" if words else f"a {chunk.type}"
+            rows.append(
+                {
+                    "id": chunk_id,
+                    "namespace": holder.store.namespace,
+                    "because": because,
+                    "content": chunk.content,
+                }
+            )
+    if call.json:
+        print_json(rows)
+        return
+    console = screen()
+    for row in rows:
+        console.print(
+            text(row["id"], "cyan") + text(f"  {row['because']} · {row['namespace']}", "dim"), soft_wrap=True
+        )
+        console.print(indented(row["content"], 4))
+    if not rows:
+        console.print(text("nothing is given", "dim"))
+
+
+def pause_(
+    call: JsonCall,
+    length: Annotated[
+        str | None, argument("[LENGTH]", "How long, such as 30m, 1h or 2d; else until resumed.")
+    ] = None,
+) -> None:
+    """Pause the hooks of every client: none gives memories to its agent, and what is said meanwhile is not captured.
+
+    The tools of the MCP server stay. rlm-mem hook resume ends the pause.
+    """
+    try:
+        until = pause(None if length is None else duration(length))
+    except InvalidChunk:
+        raise InputError(f"{length!r:.40} is no length of a pause", hint="such as 30m, 1h or 2d") from None
+    call.report({"paused": until}, f"the hooks are paused {until}; rlm-mem hook resume ends the pause")
+
+
+def resume_(call: JsonCall) -> None:
+    """End the pause of the hooks."""
+    was = resume()
+    call.report({"resumed": was}, "the hooks work again" if was else "the hooks were not paused")
 
 
 def rules(

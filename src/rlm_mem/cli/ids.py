@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import rlm_mem
@@ -10,6 +11,8 @@ from rlm_mem.chunk import is_chunk_id
 from rlm_mem.errors import InputError, NotFoundError
 
 _SHOWN = 8
+_SHORT = 8
+"""Characters of the last part of an id that this package gives."""
 _TYPED = re.compile(r"[A-Za-z0-9_-]{1,200}")
 
 
@@ -52,6 +55,14 @@ def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
                 raise
             found.append(one)  # a full id: each command reports that it does not exist
     return found
+
+
+def shortest(ids: Sequence[str]) -> dict[str, str]:
+    """For each id its last part, which every command takes, where that is long enough and none of the others has it."""
+    ends = Counter(one.rpartition("-")[2] for one in ids)
+    return {
+        one: end if len(end := one.rpartition("-")[2]) >= _SHORT and ends[end] == 1 else one for one in ids
+    }
 
 
 def quarantined_id(memory: rlm_mem.Memory, given: str) -> str:

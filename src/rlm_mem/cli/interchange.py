@@ -201,6 +201,8 @@ def _show(report: ImportReport) -> None:
                 "yellow",
             )
         )
+    for notice in report.notices[:10]:
+        console.print(text(f"note: {one_line(notice.where, 120)}: {one_line(notice.text)}", "yellow"))
     for name, entries, total in (
         ("kept", report.conflicts, report.kept),
         ("not read", report.problems, report.problem_count),

@@ -51,7 +51,12 @@ Brain = Annotated[
 ]
 Namespace = Annotated[
     str | None,
-    option("--namespace", "NAME", "Whose memory: agent/project/user, or any path. Default: default.", WHERE),
+    option(
+        "--namespace",
+        "NAME",
+        "Whose memory: project (that of this folder), or any path. Default: default.",
+        WHERE,
+    ),
 ]
 Json = Annotated[bool, flag("--json", "Print JSON on stdout.")]
 

@@ -54,7 +54,8 @@ def show(call: Call) -> None:
         console.print(text(f"of {project.root}", "dim"), soft_wrap=True)
     console.print(text(f"{amount(count, 'chunk')}; {amount(waiting, 'case')} to review; shared: {shared}"))
     if waiting:
-        console.print(text(f"rlm-mem --namespace {own} review list", "dim"), soft_wrap=True)
+        named = "project" if project is not None and own == project.namespace else own
+        console.print(text(f"rlm-mem --namespace {named} review list", "dim"), soft_wrap=True)
     if others:
         console.print(
             "If the remote or the folder was renamed, the memories are in the namespace of the former name. "

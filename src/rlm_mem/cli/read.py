@@ -10,7 +10,7 @@ from rlm_mem.chunk import from_epoch
 from rlm_mem.chunk.types import strength_word
 from rlm_mem.cli import options, periods, rich
 from rlm_mem.cli.call import BrainCall, Call
-from rlm_mem.cli.ids import full_id, full_ids, no_chunk
+from rlm_mem.cli.ids import full_id, full_ids, no_chunk, shortest
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import (
     FOLDED,
@@ -285,8 +285,9 @@ def _chunks_table(chunks: Sequence[rlm_mem.Chunk], *, wide: bool) -> rich.Table:
         columns += [("tokens", RIGHT), ("tags", {"max_width": 24, "overflow": "ellipsis"})]
     made = table(*columns, ("content", {"overflow": "ellipsis", "ratio": 1}))
     made.expand = True
+    ids = shortest([chunk.id for chunk in chunks])
     for chunk in chunks:
-        row: list[rich.RenderableType] = [text(chunk.id), day(chunk.metadata.at), text(chunk.type)]
+        row: list[rich.RenderableType] = [text(ids[chunk.id]), day(chunk.metadata.at), text(chunk.type)]
         if wide:
             row += [str(chunk.tokens), text(", ".join(chunk.tags))]
         made.add_row(*row, text(_shown(chunk), "dim" if chunk.metadata.superseded_by else ""))

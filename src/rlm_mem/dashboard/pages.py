@@ -12,6 +12,7 @@ from starlette.routing import BaseRoute, Route
 from rlm_mem.access.clients import client_of
 from rlm_mem.dashboard import (
     answers,
+    changes_page,
     costs_page,
     graph,
     integrity_page,
@@ -55,6 +56,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/graph/data": graph.graph_data,
         "/timeline": timeline.timeline_page,
         "/timeline/density": lambda visit: timeline.density_part(visit, density.of(visit)),
+        "/changes": changes_page.changes_page,
         "/tiers": tiers.tiers_page,
         "/tiers/plan": tiers.plan_page,
         "/recalls": recalls.recalls_page,
@@ -80,7 +82,11 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/memories/{chunk_id}/edit": memory_page.save,
         "/persona": personas.change,
     }
-    reviewing: Pages = {"/tiers/undo": tiers.undo, "/review/{case}": tiers.decide}
+    reviewing: Pages = {
+        "/changes/undo": changes_page.undo,
+        "/tiers/undo": tiers.undo,
+        "/review/{case}": tiers.decide,
+    }
     served: list[tuple[str, Permission, Pages]] = [
         ("GET", "read", reading),
         ("POST", "read", sending),

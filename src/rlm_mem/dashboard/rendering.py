@@ -38,6 +38,7 @@ NAVIGATION = (
     ("/memories", "Memories", "m"),
     ("/graph", "Graph", "g"),
     ("/timeline", "Timeline", "t"),
+    ("/changes", "Changes", "h"),
     ("/tiers", "Tiers", "l"),
     ("/recalls", "Recalls", "r"),
     ("/review", "Review", "v"),

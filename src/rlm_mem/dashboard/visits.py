@@ -66,6 +66,7 @@ NOTICES: Mapping[str, str] = {
     "both-hold": "Both stay as they are.",
     "deferred": "Deferred: it will be asked again later.",
     "undone": "The transition was undone: its files are as they were.",
+    "taken-back": "Taken back. That is a change as well: undo it to have it again.",
     "persona": "The persona was changed.",
     "token-revoked": "Revoked. The server refuses the token from now on.",
     "cancelled": "The run was asked to stop.",

@@ -175,10 +175,13 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 _WAYS = {kind.name: (kind.outgoing, kind.incoming) for kind in LINK_TYPES}
 """Built-in link types in words, from the view of the page's memory: as source, as target."""
 
-_DEEDS = {
+DEEDS = {
     "create": "remembered",
     "import": "imported",
     "update": "edited",
+    "edit": "edited",
+    "link": "linked",
+    "unlink": "link removed",
     "delete": "archived",
     "restore": "restored from the archive",
     "erase": "removed for good",
@@ -187,6 +190,7 @@ _DEEDS = {
     "quarantine": "put into quarantine",
     "release": "released from quarantine",
 }
+"""Operations of the audit log in words."""
 
 
 def way(kind: str, direction: str) -> str:
@@ -215,7 +219,7 @@ def deed(event: Mapping[str, Any]) -> str:
             if event.get("to")
             else "a former revision put back in force"
         )
-    return _DEEDS.get(op, op.replace("_", " "))
+    return DEEDS.get(op, op.replace("_", " "))
 
 
 def origin(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:

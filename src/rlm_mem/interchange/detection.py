@@ -45,7 +45,7 @@ def format_named(name: str) -> Format:
 def unknown_reason(head: FileHead) -> str | None:
     """Why a file whose name suggests memories has no known format; None for any other name."""
     if head.suffix == ".zip":
-        return "an archive within: import it by itself"
+        return "an archive within an archive, or too large to be read there: import it by itself"
     if head.suffix not in (".json", ".jsonl", ".ndjson") or head.is_derived:
         return None
     if not head.data.strip():
@@ -57,7 +57,10 @@ def unknown_reason(head: FileHead) -> str | None:
             json.loads(head.data)
         except (ValueError, RecursionError) as error:
             return f"not valid JSON: {error}" if isinstance(error, ValueError) else "JSON nested too deeply"
-    return "JSON without memories, messages or conversations in a known form"
+    return (
+        "JSON without memories, messages or conversations in a known form: rlm-mem remember --jsonl takes lines of "
+        '{"text": …}'
+    )
 
 
 class Detector:

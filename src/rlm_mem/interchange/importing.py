@@ -38,6 +38,7 @@ from rlm_mem.interchange.records import (
     ImportedChunk,
     ImportedEvent,
     ImportedVersion,
+    ImportNotice,
     ImportProblem,
     Note,
     Record,
@@ -341,6 +342,8 @@ class _Import:
     def _take(self, record: Record) -> None:
         if isinstance(record, ImportProblem):
             self.report.problem(record.where, record.reason)
+        elif isinstance(record, ImportNotice):
+            self.report.notices.append(record)
         elif isinstance(record, Asset):
             self._files.adopt(record)
         elif isinstance(record, ImportedVersion | ImportedEvent):

@@ -6,6 +6,7 @@ more than fits on a disk. Nothing is ever unpacked to disk.
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import time
@@ -24,6 +25,7 @@ _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages", "__M
 _HIDDEN_BUT_READ = {".agents", ".claude"}
 _MAX_FILES = 2_000_000
 _MAX_UNPACKED = 1 << 36  # bytes of one archive, all files together
+_MAX_WITHIN = 1 << 28  # bytes of an archive in an archive, which is held in memory
 _MAX_RATIO = 300  # unpacked to packed, for files over _RATIO_FROM bytes: chat exports reach 20
 _RATIO_FROM = 50_000_000
 _SETTLED_SECONDS = 2.5
@@ -227,13 +229,17 @@ class _Archive:
             self._zip = zipfile.ZipFile(path)
         except (zipfile.BadZipFile, OSError, ValueError, NotImplementedError, UnicodeDecodeError) as error:
             raise InputError(f"{path} is not a valid zip archive: {error}") from None
-        self._infos: dict[str, zipfile.ZipInfo] = {}
+        self._infos: dict[str, tuple[zipfile.ZipFile, zipfile.ZipInfo]] = {}
+        self._unpacked = 0
 
     def entries(self) -> Iterator[Entry | ImportProblem]:
-        total = 0
-        infos = self._zip.infolist()
-        if len(infos) > _MAX_FILES:
-            yield ImportProblem(str(self.path), f"more than {_MAX_FILES:,} files: nothing is read")
+        self._unpacked = 0
+        yield from self._listed(self._zip, str(self.path))
+
+    def _listed(self, archive: zipfile.ZipFile, where: str) -> Iterator[Entry | ImportProblem]:
+        infos = archive.infolist()
+        if len(infos) + len(self._infos) > _MAX_FILES:
+            yield ImportProblem(where, f"more than {_MAX_FILES:,} files: nothing is read")
             return
         for info in sorted(infos, key=lambda item: item.filename):
             name = info.filename.replace("\\", "/")  # as some programs for Windows write it
@@ -257,19 +263,40 @@ class _Archive:
             if name in self._infos:
                 yield ImportProblem(name, "a repeated name in the archive: the first file is read")
                 continue
-            total += info.file_size
+            self._unpacked += info.file_size
             packed = max(1, info.compress_size)
-            if total > _MAX_UNPACKED or (
+            if self._unpacked > _MAX_UNPACKED or (
                 info.file_size > _RATIO_FROM and info.file_size / packed > _MAX_RATIO
             ):
                 yield ImportProblem(name, f"unpacks to {info.file_size:,} bytes from {packed:,}: not read")
                 continue
-            self._infos[name] = info
+            if pure.suffix.lower() == ".zip" and archive is self._zip and info.file_size <= _MAX_WITHIN:
+                yield from self._within(info, name)
+                continue
+            self._infos[name] = (archive, info)
             yield Entry(name, info.file_size, f"{info.CRC:08x}-{info.file_size}", _zip_time(info))
 
-    def open(self, entry: Entry) -> BinaryIO:
+    def _within(self, info: zipfile.ZipInfo, name: str) -> Iterator[Entry | ImportProblem]:
+        """The files of an archive in this one, as if they were in this one: Notion packs its exports twice."""
         try:
-            return _ArchiveFile(self._zip.open(self._infos[entry.name]))  # type: ignore[return-value]  # reads like one
+            inner = zipfile.ZipFile(io.BytesIO(self._zip.read(info)))
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            OSError,
+            RuntimeError,
+            ValueError,
+            NotImplementedError,
+        ) as error:
+            yield ImportProblem(name, f"not a valid zip archive: {error}")
+            return
+        yield from self._listed(inner, name)
+
+    def open(self, entry: Entry) -> BinaryIO:
+        archive, info = self._infos[entry.name]
+        try:
+            return _ArchiveFile(archive.open(info))  # type: ignore[return-value]  # reads like one
         except (zipfile.BadZipFile, OSError, RuntimeError, NotImplementedError, ValueError) as error:
             raise Unreadable(f"damaged archive: {error}") from None
 

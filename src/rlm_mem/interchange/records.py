@@ -18,6 +18,14 @@ class ImportProblem:
     reason: str
 
 
+@dataclass(frozen=True)
+class ImportNotice:
+    """Something about what was read that its importer should be told: its place, and what to do about it."""
+
+    where: str
+    text: str
+
+
 @dataclass
 class ImportedChunk:
     """One complete chunk with its own id and times.
@@ -101,7 +109,9 @@ class ImportedEvent:
     where: str
 
 
-Record = ImportedChunk | Dialogue | Note | Asset | ImportedVersion | ImportedEvent | ImportProblem
+Record = (
+    ImportedChunk | Dialogue | Note | Asset | ImportedVersion | ImportedEvent | ImportNotice | ImportProblem
+)
 
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9_-]+")
 

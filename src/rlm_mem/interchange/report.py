@@ -10,7 +10,7 @@ from typing import Any
 from rlm_mem.chunk import check_chunk_id
 from rlm_mem.config import SecretAction
 from rlm_mem.errors import InputError
-from rlm_mem.interchange.records import ImportProblem
+from rlm_mem.interchange.records import ImportNotice, ImportProblem
 from rlm_mem.store.core.brain_files import LEDGER, BrainFiles
 from rlm_mem.text.secrets import Screened, SecretsFound
 
@@ -147,7 +147,7 @@ class ImportReport(_Report):
     ``persona_files`` and ``brain_files`` (tiered memories and records) are files that were written as they are,
     ``versions`` are former versions of chunks, ``events`` lines of the audit log. ``secrets`` counts by rule what looks
     like a key or password; ``secrets_hidden`` of them were, or would be, stored as ``[redacted:RULE]``, the others in
-    clear.
+    clear. ``notices`` are remarks on what was read.
     """
 
     source: str
@@ -177,6 +177,7 @@ class ImportReport(_Report):
     conflicts: list[ImportProblem] = field(default_factory=list)
     problems: list[ImportProblem] = field(default_factory=list)
     problem_count: int = 0
+    notices: list[ImportNotice] = field(default_factory=list)
     documents: FolderReport | None = None
     finished: bool = False
 

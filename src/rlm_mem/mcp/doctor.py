@@ -18,6 +18,7 @@ from rlm_mem.errors import RlmMemError
 from rlm_mem.mcp.clients import CLIENTS, Client, is_here, read_text
 from rlm_mem.mcp.commented_json import read_commented
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named, our_hooks
+from rlm_mem.mcp.pausing import paused
 from rlm_mem.mcp.starting import ServerEntry, Started, entry_in, is_our_command, started
 
 if TYPE_CHECKING:
@@ -194,7 +195,9 @@ def _has_plugin(home: Path, environ: Mapping[str, str]) -> bool:
 
 
 def _hooks(home: Path, environ: Mapping[str, str], project: Path, *, plugin: bool) -> Iterator[Diagnosis]:
-    """Check that the hooks in the settings of clients name a command that is there, and all events."""
+    """Check that the hooks in the settings of clients name a command that is there, all events, and are not paused."""
+    if (until := paused()) is not None:
+        yield Diagnosis("hooks", WARN, f"paused {until}", "rlm-mem hook resume ends the pause.")
     for client in HOOK_CLIENTS:
         own, shared = client.user(home, environ), project / client.project
         for file in dict.fromkeys((own, shared)):

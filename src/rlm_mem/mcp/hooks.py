@@ -13,9 +13,12 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from rlm_mem.capture.context import AgentContext, prompt_context, session_context
 from rlm_mem.capture.projects import Project, project_of
@@ -24,6 +27,7 @@ from rlm_mem.capture.sessions import Session, capture_messages, capture_transcri
 from rlm_mem.capture.transcripts import SessionMessage
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, RlmMemError
+from rlm_mem.mcp.pausing import paused
 
 if TYPE_CHECKING:
     from rlm_mem.memory import Memory
@@ -33,7 +37,7 @@ MOST_EVENT = 16_000_000
 
 _MOST_LOG = 1_000_000  # bytes; a larger log is renamed, and the one renamed before is dropped
 _SESSIONS = 50  # most sessions for which the shown chunks are recorded
-_SHOWN_CHUNKS = "workspace/told.json"
+_SHOWN_CHUNKS = "index/told.json"  # derived: a brain under git has no conflict in it
 
 Open = Callable[[str | None], "Memory"]
 """Opens the memory of a namespace; None names the shared one."""
@@ -79,6 +83,7 @@ def carry_out(
     Raises:
         RlmMemError: the event is not as the client documents it, or the memory cannot be used.
     """
+    is_paused = paused() is not None
     project = project_of(_folder(event))
     own = namespace or (project.namespace if project is not None else None)
     session = Session(str(_first(event, "session_id", "conversation_id") or "session")[:200], client)
@@ -87,6 +92,10 @@ def carry_out(
         def memory(name: str | None) -> Memory:
             return opened.enter_context(open_memory(name))
 
+        if is_paused:
+            if _transcript(event) is not None and (brain is None or (brain / "memory").is_dir()):
+                _capture(event, session, memory(own), brain, nothing=True)
+            return ""
         if kind in ("session-start", "user-prompt"):
             if brain is not None and not (brain / "memory").is_dir():
                 context = None  # the memory is empty
@@ -147,9 +156,17 @@ def _shown_chunks(shared: Memory) -> dict[str, list[str]]:
     return {name: ids for name, ids in known.items() if isinstance(ids, list)}
 
 
-def _capture(event: Mapping[str, Any], session: Session, memory: Memory, brain: Path | None) -> None:
-    """Capture the transcript that the event names, else the messages in the event itself."""
+def _capture(
+    event: Mapping[str, Any], session: Session, memory: Memory, brain: Path | None, *, nothing: bool = False
+) -> None:
+    """Capture the transcript that the event names, else the messages in the event itself.
+
+    ``nothing`` only notes how far the transcript was read, so that what is said in a pause is not captured after it.
+    """
     rules = load_rules(brain)
+    if nothing:
+        limits = msgspec.structs.replace(rules.limits, per_message=0, whole_transcript=False)
+        rules = replace(rules, limits=limits)
     path = _transcript(event)
     if path is not None:
         capture_transcript(memory, path, session, rules)

@@ -1,4 +1,4 @@
-"""Erasing over HTTP: a person or a source in every namespace, and checking whether anything is left."""
+"""Erasing over HTTP: a person or a source in every namespace, or a namespace; and checking whether anything is left."""
 
 from __future__ import annotations
 
@@ -22,17 +22,18 @@ _MOST_CHARS = 50_000_000
 
 
 class EraseRequest(DryRun):
-    """The person or the source to erase: one of the two."""
+    """The person, the source or the namespace to erase: one of the three."""
 
     person: Annotated[Line, Meta(description="The name, as whole words in any case.")] | None = None
     source: (
         Annotated[Line, Meta(description="A conversation, a path, or a word of `source`, exactly.")] | None
     ) = None
+    namespace: Annotated[Line, Meta(description="A namespace, of which everything is erased.")] | None = None
 
 
 class Erased(Struct):
-    """What was erased, or would be. ``report`` is the content of the report: keep it apart, since it names the person
-    or the source; with it anybody verifies the erasure. ``remaining`` says where it may still be.
+    """What was erased, or would be. ``report`` is the content of the report: keep it apart, since it names what was
+    erased; with it anybody verifies the erasure. ``remaining`` says where it may still be.
     """
 
     dry_run: bool
@@ -86,6 +87,7 @@ def _erase(context: Context, request: EraseRequest) -> Erased:
         made = whole.erase(
             person=request.person,
             source=request.source,
+            namespace=request.namespace,
             dry_run=request.dry_run,
             progress=lambda done, total: context.progress(done, total, f"looked at {done} of {total} chunks"),
         )
@@ -102,7 +104,7 @@ def _verify(context: Context, request: VerifyErasure) -> Left:
 
 OPERATIONS: tuple[Operation, ...] = (
     Operation(
-        "POST", "/erase", "erase", "Erase a person or a source everywhere; by default a dry run.", _GROUP,
+        "POST", "/erase", "erase", "Erase a person, a source or a namespace; by default a dry run.", _GROUP,
         permission="admin", everywhere=True, run=_erase, request=EraseRequest, response=Erased, writes=True,
         description="It cannot be undone. Where the server is stopped in the middle, the same request goes on.",
     ),

@@ -20,12 +20,36 @@ if TYPE_CHECKING:
         ranked_ids,
         search,
     )
+    from rlm_mem.search.prompting import MemoryContext, prompt_context
     from rlm_mem.search.ranking import Hit
     from rlm_mem.store.core.lookup import Filters
 
-__all__ = ["Filters", "Hit", "excerpts", "hits_within", "keyword_ids", "passages", "ranked_ids", "search"]
+__all__ = [
+    "Filters",
+    "Hit",
+    "MemoryContext",
+    "excerpts",
+    "hits_within",
+    "keyword_ids",
+    "passages",
+    "prompt_context",
+    "ranked_ids",
+    "search",
+]
 
 __getattr__ = loader(
     __name__,
-    {"api": ("Filters", "Hit", "excerpts", "hits_within", "keyword_ids", "passages", "ranked_ids", "search")},
+    {
+        "api": (
+            "Filters",
+            "Hit",
+            "excerpts",
+            "hits_within",
+            "keyword_ids",
+            "passages",
+            "ranked_ids",
+            "search",
+        ),
+        "prompting": ("MemoryContext", "prompt_context"),
+    },
 )

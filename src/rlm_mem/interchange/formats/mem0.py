@@ -9,25 +9,31 @@ github.com/mem0ai/mem0: ``memories.json``, ``memories.jsonl``). An export with a
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
 from rlm_mem.interchange.derived import derived_chunks
 from rlm_mem.interchange.format import Claim, FileHead, Format
 from rlm_mem.interchange.reading import SourceFile, json_records, moment, plain_tags, text_lines, whole_text
-from rlm_mem.interchange.records import ImportProblem, Record
+from rlm_mem.interchange.records import ImportNotice, ImportProblem, Record
 
 _INSIDE = ("results", "memories", "categories", "relations")
 _OWNERS = ("user_id", "agent_id", "app_id", "run_id", "actor_id", "app", "role")
+_MORE = re.compile(rb'"next"\s*:\s*"')
+_HEAD_BYTES = 4096
 _HIDDEN = ("paused", "archived")
 """States of OpenMemory in which no application can see a memory."""
 
 
 def _read(file: SourceFile) -> Iterator[Record]:
     categories: dict[str, str] = {}  # names by id; OpenMemory lists them before the memories
+    people: Counter[str] = Counter()
     for where, entry in json_records(file, _INSIDE):
         text = _text(entry)
         if text:
+            people[text_lines(entry.get("user_id"))] += 1
             yield from _memory(file, where, entry, text, categories)
         elif "memory" in entry or "content" in entry:
             yield ImportProblem(where, "a memory without text")
@@ -37,6 +43,21 @@ def _read(file: SourceFile) -> Iterator[Record]:
             yield from _relation(file, where, entry)
         else:
             yield ImportProblem(where, "neither a memory nor a relation")
+    yield from _notices(file, people)
+
+
+def _notices(file: SourceFile, people: Counter[str]) -> Iterator[ImportNotice]:
+    named = [f"{name} {count:,}" for name, count in people.most_common() if name]
+    if len(named) > 1:
+        listed = ", ".join(named[:3]) + (f" and {len(named) - 3:,} more" if len(named) > 3 else "")
+        yield ImportNotice(
+            file.where,
+            f"memories of {len(named):,} people ({listed}) are in one namespace now: to keep them apart, undo, export "
+            "each person separately, and import with --namespace",
+        )
+    with file.opened() as handle:
+        if _MORE.search(handle.read(_HEAD_BYTES).partition(b'"results"')[0]):
+            yield ImportNotice(file.where, "the page names a next one: export and import all pages")
 
 
 def _text(entry: dict[str, Any]) -> str:

@@ -228,8 +228,8 @@ class Backend(Protocol):
         """Replace lines of the audit log by what ``rewrite`` returns (None: the line stays); returns how many."""
         ...
 
-    def purge(self, namespace: str) -> None:
-        """Remove all remains of erased chunks from derived data and from free pages and rows."""
+    def purge(self, namespaces: Sequence[str]) -> None:
+        """Remove all remains of chunks erased in these namespaces from derived data and from free pages and rows."""
         ...
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:

@@ -1,4 +1,4 @@
-"""Erases a person or a source everywhere in a store, with a report by which anybody can verify it.
+"""Erases a person, a source or a namespace, with a report by which anybody can verify it.
 
 The order makes it safe to kill the process: derived data is erased first (files other than chunks, audit log, change
 records), then the chunks by which it is found, then the index. A second run continues; a mark in ``system/`` shows that
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,9 +18,10 @@ import msgspec
 import numpy as np
 
 from rlm_mem.arguments import check_flag, check_function, check_kind
-from rlm_mem.chunk import Chunk, encode_chunk, format_time
+from rlm_mem.chunk import Chunk, check_namespace, encode_chunk, format_time
 from rlm_mem.chunk.types import amount
 from rlm_mem.errors import ConflictError, InputError
+from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN, own_lines
 from rlm_mem.store.core.changes import TRANSITIONS, UNDO
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.writer import Writer
@@ -46,6 +47,7 @@ _LOT = 200
 _LONGEST = 200
 #: Stretches of content that JSON writes unchanged: no quote, backslash or control character.
 _PLAIN = re.compile(rb'[^"\\\x00-\x1f]{%d,}' % _WINDOW)
+_NOTHING = "(?!)"
 _RECORDS = (TRANSITIONS, UNDO, "trajectories", "system/review", "imports")
 
 
@@ -57,10 +59,10 @@ class Fingerprint(msgspec.Struct, frozen=True, array_like=True):
 
 
 class ErasureReport(msgspec.Struct, kw_only=True):
-    """What was erased, or would be, with the data needed to verify it; contains the name of the person or source.
+    """What was erased, or would be, with the data needed to verify it; contains the name of what was erased.
 
     Attributes:
-        person, source: the person or the source that was erased; the other is None.
+        person, source, namespace: what was erased; the other two are None.
         dry_run: whether nothing was changed.
         chunk_ids: chunks that were removed with their versions and links.
         files: files other than chunks that were removed or rewritten, each after its namespace.
@@ -71,6 +73,7 @@ class ErasureReport(msgspec.Struct, kw_only=True):
 
     person: str | None = None
     source: str | None = None
+    namespace: str | None = None
     at: str = ""
     dry_run: bool = True
     chunk_ids: list[str] = []
@@ -87,12 +90,12 @@ class ErasureReport(msgspec.Struct, kw_only=True):
 
 
 class _Needles:
-    """Finds a person or a source in text and bytes, and content by its fingerprints."""
+    """Finds a person or a source in text and bytes, and content by its fingerprints; a namespace by these alone."""
 
     def __init__(self, report: ErasureReport) -> None:
         self.report = report
-        named = report.person if report.person is not None else str(report.source)
-        pattern = re.escape(named)
+        named = report.person if report.person is not None else report.source
+        pattern = _NOTHING if named is None else re.escape(named)
         if report.person is not None:
             spaced = pattern.replace(r"\ ", r"\s+")
             pattern = rf"(?<!\w){spaced}(?!\w)"
@@ -159,41 +162,45 @@ def erase(
     *,
     person: str | None = None,
     source: str | None = None,
+    namespace: str | None = None,
     dry_run: bool = True,
     progress: Progress | None = None,
 ) -> ErasureReport:
-    """Erase a person, or what came from a source, in every namespace that the store can access.
+    """Erase a person, or what came from a source, in every namespace that the store can access; or one namespace whole.
 
     Every chunk, active or archived, that names the person now or in a former version is removed, with its versions,
     links and terms; in other files the name is replaced or the record removed. A source is a conversation, a word of
-    ``source``, or a value of provenance such as a path (of a folder, with all below it).
+    ``source``, or a value of provenance such as a path (of a folder, with all below it). Of a namespace everything is
+    removed, and nothing elsewhere.
 
     Args:
         person: the name, as a whole word in any case; at least two characters.
         source: the conversation, word or path, exactly.
+        namespace: its name, exactly; those below it stay.
         dry_run: only report what would be erased.
         progress: called with (chunks looked at, chunks in all).
 
     Raises:
-        InputError: neither or both are given, or the name is too short, too long or not one line.
+        InputError: not exactly one is given, or the name is too short, too long or not one line.
         ConflictError: within a batch, unless it is a dry run: an erasure cannot be undone with the rest of it.
         StoreReadOnly, StorageError: the store cannot be written; a second run continues.
     """
-    named = _checked(person, source)
+    named = _checked(person, source, namespace)
     check_function(progress, "progress")
     check_flag(dry_run, "dry_run")
     report = ErasureReport(
         person=named if person is not None else None,
         source=named if source is not None else None,
+        namespace=namespace,
         at=format_time(store.clock()),
         dry_run=dry_run,
         salt=secrets.token_hex(8),
     )
-    spaces = [name for name, _ in store.namespaces()] or [store.namespace]
-    found = {
-        name: _chosen(store, name, report, progress) for name in dict.fromkeys([*spaces, store.namespace])
-    }
-    _keep_unique(store, found, report)
+    if namespace is not None:
+        report.remaining.append("the name of the namespace, in the audit log and in lists of namespaces")
+    spaces = dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace])
+    found = {name: _chosen(store, name, report, progress) for name in spaces if namespace in (None, name)}
+    _keep_unique(store, spaces, found, report)
     needles = _Needles(report)
     report.chunk_ids = [one for ids in found.values() for one in ids]
     own = NamespaceReader(store)
@@ -202,13 +209,17 @@ def erase(
         if store.backend.in_transaction:
             raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
         own.stored.write(MARK, b"{}")
+    changed = []
     for name, ids in found.items():
         gone = set(ids)
         reader = NamespaceReader(store, name)
+        before = len(report.files) + report.events
         _clean_files(reader, reader.file_names(), needles, gone, report)
         report.events += store.backend.rewrite_events(
             name, partial(_emptied, needles=needles, gone=gone), dry_run=dry_run
         )
+        if ids or len(report.files) + report.events > before:
+            changed.append(name)
         if not dry_run:
             writer = Writer(store.backend, name, store.types, store.clock, store.actor)
             for start in range(0, len(ids), _LOT):
@@ -218,9 +229,10 @@ def erase(
     _clean_files(own, own.stored.unowned(), needles, set(report.chunk_ids), report)
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
-            for name in found:
+            # Where a run before this one was killed, nothing says which namespaces it had changed.
+            for name in list(spaces) if pending else changed:
                 _drop_undo_records(NamespaceReader(store, name), needles)
-                store.backend.purge(name)
+            store.backend.purge(list(spaces) if pending else changed)
         own.stored.remove(MARK)
     return report
 
@@ -228,13 +240,17 @@ def erase(
 def _drop_undo_records(reader: NamespaceReader, needles: _Needles) -> None:
     """Remove records of the change that cleaned the files, since they have the former content."""
     for name in reader.file_names():
-        if name.startswith(UNDO) and needles.found(reader.stored.read(name) or b""):
+        if name.startswith(UNDO) and (
+            needles.report.namespace == reader.namespace or needles.found(reader.stored.read(name) or b"")
+        ):
             reader.stored.remove(name)
 
 
-def _checked(person: str | None, source: str | None) -> str:
-    if (person is None) == (source is None):
-        raise InputError("name what to erase: a person or a source", hint="one of the two")
+def _checked(person: str | None, source: str | None, namespace: str | None) -> str:
+    if [person, source, namespace].count(None) != 2:
+        raise InputError("name what to erase: a person, a source or a namespace", hint="one of the three")
+    if namespace is not None:
+        return check_namespace(namespace)
     given = check_kind(source if person is None else person, str, "source" if person is None else "person")
     named = given if person is None else " ".join(one for one in given.split(" ") if one)
     if not 2 <= len(named) <= _LONGEST or not named.isprintable() or not re.search(r"\w", named):
@@ -254,7 +270,7 @@ def _chosen(store: ChunkStore, namespace: str, report: ErasureReport, progress: 
         chunks = reader.chunks([state.id for state in page])
         for chunk in chunks.values():
             states = [chunk, *reader.former(chunk.id, chunk.revision)]
-            if any(_matches(one, needles, report) for one in states):
+            if report.namespace is not None or any(_matches(one, needles, report) for one in states):
                 ids.append(chunk.id)
                 for one in states:
                     prints.update(dict.fromkeys(_fingerprints(report.salt, one.content)))
@@ -278,12 +294,14 @@ def _matches(chunk: Chunk, needles: _Needles, report: ErasureReport) -> bool:
     )
 
 
-def _keep_unique(store: ChunkStore, found: dict[str, list[str]], report: ErasureReport) -> None:
+def _keep_unique(
+    store: ChunkStore, spaces: Iterable[str], found: dict[str, list[str]], report: ErasureReport
+) -> None:
     """Drop fingerprints of text that remaining chunks contain too: it is no trace of the erased ones."""
     needles = _Needles(report)
     shared: set[Fingerprint] = set()
-    for namespace, ids in found.items():
-        reader, gone = NamespaceReader(store, namespace), set(ids)
+    for namespace in spaces:
+        reader, gone = NamespaceReader(store, namespace), set(found.get(namespace, ()))
         for page in reader.pages():
             for chunk in reader.chunks([state.id for state in page if state.id not in gone]).values():
                 for one in [chunk, *reader.former(chunk.id, chunk.revision)]:
@@ -300,13 +318,18 @@ def _clean_files(
 ) -> None:
     """Remove or redact files with the name or erased content, and records that mention erased chunks."""
     marked = re.compile(rb"\bchunk-[A-Za-z0-9_-]+")
+    whole = report.namespace is not None
+    in_folder = reader.stored.path("system") is not None  # where namespaces share some files
+    shared = (*(f"{folder}/" for folder in OF_BRAIN), JOURNAL) if in_folder else ()
     for name in sorted(names, key=lambda one: one.startswith(UNDO)):
         data = reader.stored.read(name) if name != MARK else None
         if data is None:
             continue
         record = name.startswith(_RECORDS)
+        own = whole and not name.startswith(shared)
         mentions = record and any(one.decode() in gone for one in marked.findall(data))
-        if not (mentions or needles.found(data) or needles.names(name.encode("utf-8"))):
+        steps = own_lines(reader.namespace, data) if whole and name == JOURNAL else b""
+        if not (own or steps or mentions or needles.found(data) or needles.names(name.encode("utf-8"))):
             continue
         named, lines = needles.names(name.encode("utf-8")), name.endswith(".jsonl")
         report.files.append(f"{reader.namespace}: {'(a name that is erased)' if named else name}")
@@ -314,9 +337,11 @@ def _clean_files(
             continue
         # The rest of a recorded run would be no record, and without its first line belong to no namespace.
         run = name.startswith("trajectories/")
-        if named or run or name.endswith(".json") or (record and not lines):
+        if own or named or run or name.endswith(".json") or (record and not lines):
             reader.stored.remove(name)
         else:
+            own_steps = set(steps.splitlines(keepends=True))
+            data = b"".join(line for line in data.splitlines(keepends=True) if line not in own_steps)
             reader.stored.write(name, _cleaned(data, needles, gone, by_line=lines))
 
 
@@ -338,7 +363,10 @@ def _cleaned(data: bytes, needles: _Needles, gone: set[str], *, by_line: bool) -
 def _emptied(event: dict[str, Any], needles: _Needles, gone: set[str]) -> dict[str, Any] | None:
     """A line of the audit log without its data about erased chunks; None: the line stays as it is."""
     ids = [one for one in (event.get("chunk_id"), *(event.get("chunk_ids") or ())) if isinstance(one, str)]
-    if not needles.found(msgspec.json.encode(event)) and (gone.isdisjoint(ids) or event.get("erased")):
+    if needles.report.namespace is not None:
+        if event.get("erased") or event.get("op") == "erase":
+            return None
+    elif not needles.found(msgspec.json.encode(event)) and (gone.isdisjoint(ids) or event.get("erased")):
         return None
     kept: dict[str, Any] = {
         "ts": event.get("ts"),
@@ -366,10 +394,10 @@ def verify_erasure(store: ChunkStore, report: ErasureReport) -> list[str]:
     """The files or rows of the store whose bytes still contain the name or erased content; empty: none.
 
     Raises:
-        InputError: the report names neither a person nor a source.
+        InputError: the report does not name what was erased.
     """
     report = check_kind(report, ErasureReport, "report")
-    _checked(report.person, report.source)
+    _checked(report.person, report.source, report.namespace)
     needles = _Needles(report)
     spaces = dict.fromkeys([*(name for name, _ in store.namespaces()), store.namespace])
     found: dict[str, None] = {}

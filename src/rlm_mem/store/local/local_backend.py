@@ -447,8 +447,9 @@ class LocalBackend(LocalIndex):
         with self.transaction(namespace):  # no other process appends a line of a change meanwhile
             return self._log.rewrite(namespace, rewrite, dry_run=False)
 
-    def purge(self, namespace: str) -> None:
+    def purge(self, namespaces: Sequence[str]) -> None:
         """Rebuild the index and pack it, so that neither its terms nor its free pages contain what was erased."""
+        namespace = next(iter(namespaces), DEFAULT_NAMESPACE)  # all have one index
         self.rebuild(namespace)
         with schema.translated(self.layout.database), self._index_transaction(self.connection):
             drop_unused_terms(self.connection)

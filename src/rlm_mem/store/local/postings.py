@@ -112,6 +112,13 @@ class PostingsIndex:
             return False
         return self.merge(connection)
 
+    def pack(self, connection: sqlite3.Connection) -> bool:
+        """Make a new snapshot of everything now, unless there is none and few chunks are read as quickly without."""
+        few = read_state(connection, self._ns) is None and not merge_is_due(
+            connection, self._directory, self._ns
+        )
+        return not few and self.merge(connection)
+
     def merge(self, connection: sqlite3.Connection, progress: _Written | None = None) -> bool:
         """Make a new snapshot of everything now; False if none is needed, or another process is making one."""
         view = self.view(connection)

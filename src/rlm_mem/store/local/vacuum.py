@@ -41,7 +41,7 @@ def vacuum_folder(index: LocalIndex, *, progress: Progress | None = None) -> Vac
     try:
         with schema.translated(index.layout.database):
             for done, (name, _) in enumerate(namespaces, 1):
-                index.postings(name).merge(connection)
+                index.postings(name).pack(connection)
                 tell(done)
             _remove_unused(index)
             tell(steps - 2)

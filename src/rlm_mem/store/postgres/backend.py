@@ -471,11 +471,13 @@ class PostgresBackend:
         pool = self.pool(namespace)
         return erasing.rewrite_events(pool, namespace, rewrite, dry_run=dry_run)
 
-    def purge(self, namespace: str) -> None:
+    def purge(self, namespaces: Sequence[str]) -> None:
         """Rebuild what is derived, remove unused names, and free the space of deleted rows."""
-        self.rebuild(namespace)
-        erasing.drop_unused(self.pool(namespace), namespace)
-        vacuum_tables(self.pool(namespace))
+        for namespace in namespaces:
+            self.rebuild(namespace)
+            erasing.drop_unused(self.pool(namespace), namespace)
+        for pool in dict.fromkeys(map(self.pool, namespaces)):
+            vacuum_tables(pool)
 
     def stored_bytes(self, namespaces: Sequence[str]) -> Iterator[tuple[str, bytes]]:
         """The rows of these namespaces, in every table."""
