@@ -141,9 +141,6 @@ class _AnswerCopier:
         )
 
 
-_MISSING = object()
-
-
 def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None) -> Final:
     """Check an answer with its citations and return it as plain data.
 
@@ -209,27 +206,6 @@ def check_cited(final: Final, exists: Callable[[str], bool], seen: Set[str] | No
 
 def _listed(chunk_ids: list[str]) -> str:
     return ", ".join(preview(one, 60) for one in chunk_ids[:3]) + (", …" if len(chunk_ids) > 3 else "")
-
-
-def read_final(answer: Any = _MISSING, chunk_ids: Any = None, confidence: Any = None) -> Final:
-    """Check what a program passed to FINAL and return it.
-
-    Raises:
-        HostCallFailed: an argument is missing or makes no sense; the program may call FINAL again.
-    """
-    if answer is _MISSING:
-        raise HostCallFailed(
-            "TypeError", "FINAL takes the answer: FINAL(answer, chunk_ids=[...]); None if not found"
-        )
-    try:
-        return check_final(answer, chunk_ids, confidence)
-    except InputError as error:
-        raise final_refused(error) from None
-
-
-def final_refused(error: InputError) -> HostCallFailed:
-    """The error that a program gets when its FINAL was not accepted."""
-    return HostCallFailed("ValueError", f"FINAL: {error.sentence}")
 
 
 MAX_CALL_RECORDS = 500

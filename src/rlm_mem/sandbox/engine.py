@@ -25,7 +25,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -141,7 +141,7 @@ class Engine(Protocol):
         self,
         code: str,
         tree: ast.Module,
-        names: Mapping[str, Any],
+        names: Collection[str],
         call: Call,
         printed: Printed,
         deadline: float,
@@ -151,7 +151,7 @@ class Engine(Protocol):
         Args:
             code: the program.
             tree: its syntax tree; changed in place.
-            names: host functions, bound again before the program starts.
+            names: names of the host functions, bound again before the program starts.
             call: answers calls of host functions.
             printed: receives the output.
             deadline: seconds on the monotonic clock at which the program is killed.
@@ -177,11 +177,7 @@ class Engine(Protocol):
         ...
 
     def reset(self) -> None:
-        """Delete every name."""
-        ...
-
-    def close(self) -> None:
-        """Give the worker back. The engine may be used again; it then starts empty."""
+        """Delete every name and release the worker; the engine can be used again."""
         ...
 
 

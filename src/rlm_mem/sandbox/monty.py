@@ -22,7 +22,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -259,7 +259,7 @@ class _Run:
 
     program: Rewritten
     used: ProgramNames
-    names: Mapping[str, Any]
+    names: Collection[str]
     call: Call
     printed: Printed
     deadline: float
@@ -386,15 +386,11 @@ class MontyEngine:
             _kill(self._running)
 
     def reset(self) -> None:
-        """Delete every name."""
+        """Delete every name and return the worker."""
         with self._busy:
             self._discard()
             self._saved, self._saved_pieces, self._pieces = None, frozenset(), frozenset()
             self._bound.clear()
-
-    def close(self) -> None:
-        """Return the worker and delete every name."""
-        self.reset()
 
     # Programs.
 
@@ -408,7 +404,7 @@ class MontyEngine:
         self,
         code: str,
         tree: ast.Module,
-        names: Mapping[str, Any],
+        names: Collection[str],
         call: Call,
         printed: Printed,
         deadline: float,
@@ -503,10 +499,7 @@ class MontyEngine:
         if lines:
             session.feed_run("\n".join(lines))
         self._bound |= used.bound
-        self._feed_pieces(session, run.program.pieces)
-
-    def _feed_pieces(self, session: MontySession, pieces: Sequence[str]) -> None:
-        for piece in pieces:
+        for piece in run.program.pieces:
             if piece not in self._pieces:
                 session.feed_run(source(piece))
                 self._pieces |= {piece}
