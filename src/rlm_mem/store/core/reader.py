@@ -281,13 +281,6 @@ class ChunkReader:
             if held(chunk, at)
         }
 
-    def _held(self, found: list[_Answer], chunk_id: Callable[[_Answer], str]) -> list[_Answer]:
-        """The answers whose chunk held at the time of the view."""
-        if self.as_of is None:
-            return found
-        there = self.get_many([chunk_id(one) for one in found])
-        return [one for one in found if chunk_id(one) in there]
-
     def _filter(self, wanted: ListFilter) -> ListFilter:
         if not wanted.archived:
             wanted = structs.replace(wanted, shown_at=self._present())
@@ -296,7 +289,7 @@ class ChunkReader:
         return structs.replace(wanted, held_at=(self.as_of.timestamp(), format_time(self.as_of)))
 
     def _count_read(self, chunk: Chunk) -> None:
-        when = format_time(self.clock())
+        when = self._present()
         self.backend.count_read(self.namespace, chunk.id, when)
         chunk.metadata.access_count += 1
         chunk.metadata.accessed_at = when
@@ -431,7 +424,11 @@ class ChunkReader:
         """Metadata from the index, no file read; unknown ids are left out."""
         found = self.backend.queries.summaries(self.namespace, check_chunk_ids(chunk_ids))
         now = self._present()
-        return self._held([one for one in found if one.shown_at(now)], lambda one: one.id)
+        shown = [one for one in found if one.shown_at(now)]
+        if self.as_of is None:
+            return shown
+        held_then = self.get_many([one.id for one in shown])
+        return [one for one in shown if one.id in held_then]
 
     def _first_shown(self, ask: Callable[[int], list[Summary]], limit: int) -> list[Summary]:
         """The first summaries that are shown; asks for more where hidden ones leave too few."""

@@ -411,8 +411,7 @@ class UnsyncedMark:
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(self._busy_timeout)
+            self.end(connection)
 
 
 @cache

@@ -84,11 +84,11 @@ class PostingsIndex:
             view = self._view
             if view is not None and view.seq == seq and not self._outdated:
                 return view
-            uncommitted = connection.in_transaction
-            if view is None or self._outdated:
-                view = self._load(connection, seq)
-            else:
-                view = self._advance(connection, view, seq)
+            uncommitted, fresh = connection.in_transaction, None
+            if view is not None and not self._outdated and seq >= view.seq:  # else the tables were rebuilt
+                with contextlib.suppress(_StateChanged):
+                    fresh = self._advance_from(connection, view, seq)
+            view = fresh or self._load(connection, seq)
             if uncommitted:
                 return view  # what it shows may be rolled back
             self._view, self._outdated = view, False
@@ -199,14 +199,6 @@ class PostingsIndex:
         if snapshot.seq != state.seq:
             raise DamagedSnapshot(f"snapshot {state.generation} ends at {snapshot.seq}, not at {state.seq}")
         return _start(snapshot, state.seq, state.generation)
-
-    def _advance(self, connection: sqlite3.Connection, view: View, seq: int) -> View:
-        if seq < view.seq:  # the tables were rebuilt
-            return self._load(connection, seq)
-        try:
-            return self._advance_from(connection, view, seq)
-        except _StateChanged:
-            return self._load(connection, seq)
 
     def _advance_from(
         self, connection: sqlite3.Connection, view: View, seq: int, *, every: bool = False

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_mem.config import Config
-from rlm_mem.errors import CorruptStore, InputError, StorageError
+from rlm_mem.errors import CorruptStore, InputError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
@@ -123,7 +123,5 @@ def _put_in_place(fresh: Path, brain: Path) -> Path | None:
             raise
         files.sync_folder(brain.parent)
     except OSError as error:
-        if isinstance(error, StorageError):
-            raise
         files.translate(error, str(brain))
     return kept
