@@ -519,21 +519,18 @@ class _Reaper:
     def change(self, pid: int, *, add: bool) -> None:
         with self._guard:
             (self._pids.add if add else self._pids.discard)(pid)
-            self._write_pids()
-
-    def _write_pids(self) -> None:
-        line = " ".join(map(str, sorted(self._pids))).encode() + b"\n"
-        for _ in range(2):
-            if self._shell is None:
-                self._start()
-            if self._shell is None or self._shell.stdin is None or self._shell.stdin.closed:
-                return  # no shell on this system, or the process is ending and has closed its pipe
-            try:
-                self._shell.stdin.write(line)
-                return
-            except OSError:
-                # The shell was ended from outside: start another.
-                self._shell = None
+            line = " ".join(map(str, sorted(self._pids))).encode() + b"\n"
+            for _ in range(2):
+                if self._shell is None:
+                    self._start()
+                if self._shell is None or self._shell.stdin is None or self._shell.stdin.closed:
+                    return  # no shell on this system, or the process is ending and has closed its pipe
+                try:
+                    self._shell.stdin.write(line)
+                    return
+                except OSError:
+                    # The shell was ended from outside: start another.
+                    self._shell = None
 
     def _start(self) -> None:
         if not Path(_SHELL).exists():
