@@ -159,8 +159,8 @@ class Connections:
         schema.migrate(self.in_memory)
         return self.in_memory
 
-    def looked(self) -> None:
-        """The files were looked at: have the index do it again in a second."""
+    def schedule_look(self) -> None:
+        """Have the index look at the files again in a second."""
         self._look_at = time.monotonic() + _LOOK_SECONDS
 
     def _look(self) -> None:
@@ -168,7 +168,7 @@ class Connections:
         try:
             self._index.look()
         finally:
-            self.looked()
+            self.schedule_look()
 
     def was_closed(self) -> StoreClosed:
         """The error for a use after the store was closed."""

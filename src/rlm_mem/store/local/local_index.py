@@ -171,7 +171,7 @@ class LocalIndex:
             self._set_index_aside(error)
             report = self.sync()
         self._look_at_unreadable(report.unreadable)
-        self._connections.looked()
+        self._connections.schedule_look()
 
     @healed
     def _look_at_unreadable(self, named: Sequence[str]) -> None:
@@ -207,7 +207,7 @@ class LocalIndex:
                 _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
         # No usable index of this version, or files newer than it: index the files in memory; nothing is written.
         self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
-        self._connections.looked()
+        self._connections.schedule_look()
 
     def _leave_untrusted(self) -> None:
         """Set the index aside if the system went down before all of it was synced."""

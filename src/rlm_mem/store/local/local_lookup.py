@@ -201,7 +201,7 @@ class LocalSource:
         new_scores = _new_scores(view, collection, weighted)
         if admitted is not None:
             new_scores[~admitted[size:]] = _OUT
-        slots, scores = best(
+        old, scores = best(
             collection,
             weighted,
             limit,
@@ -209,10 +209,10 @@ class LocalSource:
             gone=view.gone_ordinals,
             floor=kth(new_scores, limit, np.float32(0)),
         )
-        all_slots = np.concatenate([slots.astype(np.int64), np.arange(size, size + len(new_scores))])
-        all_scores = np.concatenate([scores, new_scores])
-        keep = top(all_scores, limit)
-        slots, scores = all_slots[keep], all_scores[keep]
+        slots = np.concatenate([old.astype(np.int64), np.arange(size, size + len(new_scores))])
+        scores = np.concatenate([scores, new_scores])
+        keep = top(scores, limit)
+        slots, scores = slots[keep], scores[keep]
         docs = self._docs(slots)
         order = np.lexsort((-docs, -view.take("at", slots), -scores))[:limit]
         return docs[order], scores[order].astype(np.float64)

@@ -113,12 +113,12 @@ def abandon(record: Path) -> Path:
     return abandoned
 
 
-def erased(path: Path) -> Path:
-    """The name of a file being deleted whose deletion is in a record: it is not put back (see ``way_back``)."""
+def recorded_as_deleted(path: Path) -> Path:
+    """The name of a file being deleted whose deletion is in a record, so that it is not put back."""
     return path.with_suffix(_ERASED) if path.suffix == _GONE else path
 
 
-def way_back(layout: Layout) -> tuple[str, ...]:
+def put_back_suffixes(layout: Layout) -> tuple[str, ...]:
     """Suffixes of files being deleted that are put back if the index still lists them."""
     abandoned = layout.unfinished.is_dir() and any(layout.unfinished.glob(f"*{_ABANDONED}"))
     return (_GONE, _ERASED) if abandoned else (_GONE,)

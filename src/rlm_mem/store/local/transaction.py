@@ -401,8 +401,8 @@ class Transaction:
             return redo.RedoRecord()
         change = self._change_record
         temp = None if change is None else self._files[change]
-        self._moves = [(source, redo.erased(target)) for source, target in self._moves]
-        self._gone = [redo.erased(path) for path in self._gone]
+        self._moves = [(source, redo.recorded_as_deleted(target)) for source, target in self._moves]
+        self._gone = [redo.recorded_as_deleted(path) for path in self._gone]
         name = self._layout.relative
         record = redo.RedoRecord([redo.Naming(name(source), name(target)) for source, target in self._moves])
         for one in publishes:
