@@ -365,9 +365,7 @@ class CPythonEngine:
             process.send(protocol.ANSWER, call(name, arguments, keywords))
         except HostCallFailed as error:
             process.send(protocol.FAILURE, [error.kind, error.message])
-        except TooLarge as error:
-            process.send(protocol.FAILURE, ["ValueError", f"{name}: {error}"])
-        except wire.Malformed as error:
+        except (TooLarge, wire.Malformed) as error:
             process.send(protocol.FAILURE, ["ValueError", f"{name}: {error}"])
 
     def _bounded(self, value: Any) -> Any:

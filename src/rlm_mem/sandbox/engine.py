@@ -64,7 +64,6 @@ class EngineLimits:
         memory_mb: heap of the sandbox in MB.
         bounds: size of a value that leaves the sandbox.
         recursion: depth of calls inside the sandbox.
-        checkout_seconds: how long to wait for a free worker.
         allow_weaker_isolation: run the CPython engine where seccomp is not available.
     """
 
@@ -72,7 +71,6 @@ class EngineLimits:
     memory_mb: int = 32
     bounds: Bounds = field(default_factory=Bounds)
     recursion: int = 300
-    checkout_seconds: float = 10.0
     allow_weaker_isolation: bool = False
 
 
@@ -335,7 +333,7 @@ def _carry_out(jobs: queue.SimpleQueue[_Job | None]) -> None:
         with suppress(InvalidStateError):  # it was abandoned meanwhile
             try:
                 value = work()
-            except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+            except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
                 outcome.set_exception(error)
             else:
                 outcome.set_result(value)
