@@ -146,7 +146,7 @@ def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None) -> F
 
     Args:
         answer: see :func:`check_answer`.
-        chunk_ids: one id, or a list, tuple or set of at most 500; a hit or chunk (a dict) stands for its id.
+        chunk_ids: one id, or a list, tuple or set of at most 500; a hit or chunk (a dict) counts as its id.
         confidence: a number from 0 to 1, or None.
 
     Raises:

@@ -444,7 +444,7 @@ def check_program(
         importable: top-level modules it may import; dotted names are checked by their full path first.
         reserved: names of host functions, which it may call but not redefine.
         max_chars: longest program accepted, in characters.
-        deadline: seconds on the monotonic clock at which the checks give up.
+        deadline: seconds on the monotonic clock after which the checks raise TimeoutError.
 
     Raises:
         ProgramError: this Python cannot parse it.

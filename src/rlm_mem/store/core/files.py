@@ -84,7 +84,7 @@ def is_json_file(entry: os.DirEntry[str]) -> bool:
         return False
     try:
         return entry.is_file()
-    except OSError:  # such as a link that leads to itself: reading it will tell
+    except OSError:  # such as a link that leads to itself: reading it reports the reason
         return True
 
 

@@ -219,7 +219,7 @@ class _Stage:
         linked = files.signature(second)
         if before is None or linked is None:
             return
-        # A copy, not a link: did the file stay the same meanwhile?
+        # A copy, not a link: check that the file did not change while it was copied.
         if linked.inode != before.inode and second.stat().st_nlink < 2:
             linked = before if files.signature(source) == before else _UNKNOWN
         self.staged[name] = linked

@@ -98,7 +98,7 @@ class Connections:
         database: the index file.
         wait_seconds: how long a writer waits for the lock.
         read_only: open for reading only.
-        index: the index behind the connections. Its ``sync`` is called when somebody has deleted or replaced the file
+        index: the index behind the connections. Its ``sync`` is called when the file was deleted or replaced
             while the store is in use, to have the index rebuilt, and its ``look`` once a second while it is in use.
     """
 
@@ -402,7 +402,7 @@ class UnsyncedMark:
             connection.execute(f"PRAGMA user_version={version}")
             connection.execute("COMMIT")
             connection.execute("BEGIN IMMEDIATE")
-            if connection.execute("PRAGMA data_version").fetchone() == before:  # nobody wrote in between
+            if connection.execute("PRAGMA data_version").fetchone() == before:  # no write in between
                 files.remove(self._path)
                 self._used = False
         except sqlite3.OperationalError as error:

@@ -162,7 +162,7 @@ class LocalIndex:
         for folder in (self.layout.chunks, self.layout.index, self.layout.archive):
             files.make_folder(folder)
         if not (self.layout.base / ".gitignore").exists():
-            with contextlib.suppress(StorageError):  # nothing can be written here: the first write says so
+            with contextlib.suppress(StorageError):  # cannot write here: the first write raises the error
                 self.layout.prepare_for_git()
         self._leave_untrusted()
         try:
@@ -364,7 +364,7 @@ class LocalIndex:
             self._thread.caught_up += 1
 
     def _index_again(self, edited: Sequence[str]) -> None:
-        """Index files that were not as recorded when they were read, unless somebody else writes for long."""
+        """Index files that were not as recorded when they were read, unless the write lock is held for long."""
         if self.read_only:
             connection = self._connections.in_memory
             if connection is None:

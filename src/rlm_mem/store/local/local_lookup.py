@@ -1,6 +1,6 @@
 """The local store's answers to search: postings for scoring, SQLite rows for what is shown of a chunk.
 
-One `LocalSource` serves one search: it holds the postings as they were when it was made.
+One `LocalSource` serves one search: it has the postings as they were when it was made.
 """
 
 from __future__ import annotations

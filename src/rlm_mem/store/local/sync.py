@@ -197,7 +197,7 @@ def _scan(layout: Layout, folder: str) -> Iterator[tuple[str, files.Signature]]:
                         stat = entry.stat()
                     except FileNotFoundError:
                         continue
-                    except OSError:  # reading it will tell why
+                    except OSError:  # reading it reports the reason
                         yield f"{folder}/{entry.name}", files.NO_SIGNATURE
                         continue
                     yield (

@@ -246,7 +246,7 @@ class Transaction:
             self._emptied.append(versions)
 
     def _drop_file(self, path: Path) -> None:
-        # Set aside before the commit, unlinked after it: a crash in between can be told from a finished delete.
+        # Set aside before the commit, unlinked after it, so that a crash in between differs from a finished delete.
         self._moves.append((path, self._layout.unfinished / f"{path.name}.{os.urandom(4).hex()}.gone"))
         self._gone.append(self._moves[-1][1])
 
