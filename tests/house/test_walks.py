@@ -30,7 +30,7 @@ _FILE = re.compile(r"`([\w/]+\.py)` (\d+)")
 _SUM = re.compile(r"(\d+) files and (\d+) functions")
 
 REMEMBER_FILES = 25
-REMEMBER_FUNCTIONS = 136
+REMEMBER_FUNCTIONS = 134
 """One sentence in a memory that is warm: checked, screened for secrets, linked, written and indexed, with a look
 whether it may replace another memory, which asks the index for its words. What is checked of a text and what is
 stored of it are two functions, so that many texts are checked outside of the write lock, and linking is a file, as
@@ -41,13 +41,13 @@ REMEMBER_STATEMENTS = 27
 """Statements of SQLite on this path, without those of triggers: three of them make terms, three tell whether
 others have written, and four set how the connection waits and syncs."""
 
-FIND_FILES, FIND_FUNCTIONS = 32, 209
+FIND_FILES, FIND_FUNCTIONS = 32, 205
 """The same where an earlier memory has a word of it: its statements are compared with those of that memory."""
-ASK_FILES, ASK_FUNCTIONS = 36, 256
+ASK_FILES, ASK_FUNCTIONS = 36, 249
 """The same where the index is asked anew, because others, or an edit, changed the memory since."""
 
 RECALL_FILES = 58
-RECALL_FUNCTIONS = 630
+RECALL_FUNCTIONS = 622
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a
 passage comes with the lines around it and what stands above it (`text.blocks`, `text.segments`); what a caller passes

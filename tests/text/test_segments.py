@@ -10,7 +10,7 @@ from rlm_mem.text.blocks import (
     _ASCII_END,
     _END,
     _PLAIN_LINE,
-    _parsed,
+    _parse,
     _Scanner,
     blocks,
     pieces,
@@ -93,7 +93,7 @@ def test_blocks_cover_every_visible_character_in_order(content: str) -> None:
 @given(st.from_regex(r"\A[A-Za-zÀ-ÿ日][^\r\n:：]{0,60}\Z") | ANY)
 def test_one_plain_line_is_the_paragraph_that_the_scan_of_its_lines_finds(content: str) -> None:
     if _PLAIN_LINE.match(content):
-        assert list(_parsed(content)) == _Scanner(content).scan()
+        assert list(_parse(content)) == _Scanner(content).scan()
 
 
 @settings(max_examples=200, deadline=None)

@@ -202,7 +202,7 @@ def _listed(store: ChunkStore, namespaces: Sequence[str], archive: bool) -> list
     listed: list[tuple[str, str, bool]] = []
     for name in namespaces:
         # Includes chunks in quarantine and expired ones.
-        listed += [(name, one, False) for one in store.backend.queries.list_ids(name, ListFilter())]
+        listed += [(name, one, False) for one, *_ in store.backend.queries.list_places(name, ListFilter())]
         if archive:
             listed += [
                 (name, chunk_id, True) for chunk_id in store.list_chunks(namespace=name, archived=True)

@@ -16,7 +16,7 @@ import sys
 import threading
 import time
 import weakref
-from collections.abc import Mapping
+from collections.abc import Collection
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -245,7 +245,7 @@ class CPythonEngine:
         self,
         code: str,
         tree: ast.Module,
-        names: Mapping[str, Any],
+        names: Collection[str],
         call: Call,
         printed: Printed,
         deadline: float,
@@ -322,7 +322,7 @@ class CPythonEngine:
             self._definitions.pop(next(iter(self._definitions)))
 
     def _serve(
-        self, process: _Process, names: Mapping[str, Any], call: Call, printed: Printed, deadline: float
+        self, process: _Process, names: Collection[str], call: Call, printed: Printed, deadline: float
     ) -> Any:
         """Answer the worker's calls until the program is complete."""
         seen = 0
@@ -348,7 +348,7 @@ class CPythonEngine:
             if time.monotonic() >= deadline:
                 raise self._timeout()
 
-    def _answer(self, process: _Process, value: Any, names: Mapping[str, Any], call: Call) -> None:
+    def _answer(self, process: _Process, value: Any, names: Collection[str], call: Call) -> None:
         if not (
             isinstance(value, list)
             and len(value) == 3
@@ -365,9 +365,7 @@ class CPythonEngine:
             process.send(protocol.ANSWER, call(name, arguments, keywords))
         except HostCallFailed as error:
             process.send(protocol.FAILURE, [error.kind, error.message])
-        except TooLarge as error:
-            process.send(protocol.FAILURE, ["ValueError", f"{name}: {error}"])
-        except wire.Malformed as error:
+        except (TooLarge, wire.Malformed) as error:
             process.send(protocol.FAILURE, ["ValueError", f"{name}: {error}"])
 
     def _bounded(self, value: Any) -> Any:
@@ -447,14 +445,10 @@ class CPythonEngine:
             process.kill()
 
     def reset(self) -> None:
-        """Delete every name: the worker is replaced on the next use."""
+        """Delete every name and end the worker; the next use starts another."""
         with self._busy:
             self._handle.drop()
             self._clear_state()
-
-    def close(self) -> None:
-        """End the worker."""
-        self.reset()
 
 
 def _changes_attributes(tree: ast.Module) -> bool:

@@ -22,24 +22,13 @@ from typing import Any
 HELLO, RUN, CALL, ANSWER, FAILURE, DONE, ERROR, NAMES, RESTORE = range(1, 10)
 """Kinds of frames. To the worker: RUN, ANSWER, FAILURE, NAMES, RESTORE. From it: HELLO, CALL, DONE, ERROR."""
 
-MODULES = (
-    *("re", "json", "math", "collections", "collections.abc", "itertools", "functools", "datetime", "time"),
-    *("bisect", "random", "decimal", "typing", "dataclasses", "copy", "csv", "hashlib", "base64", "binascii"),
-    *(
-        "unicodedata",
-        "operator",
-        "statistics",
-        "string",
-        "textwrap",
-        "heapq",
-        "difflib",
-        "pprint",
-        "contextlib",
-    ),
-    *("enum", "io", "abc", "fractions", "numbers", "calendar", "uuid", "html", "queue", "array", "struct"),
-    *("reprlib", "graphlib", "shlex", "fnmatch", "cmath", "warnings", "traceback", "types", "__future__"),
-    *("zlib", "locale", "_strptime"),
+_MODULE_NAMES = (
+    "re json math collections collections.abc itertools functools datetime time bisect random decimal typing "
+    "dataclasses copy csv hashlib base64 binascii unicodedata operator statistics string textwrap heapq difflib pprint "
+    "contextlib enum io abc fractions numbers calendar uuid html queue array struct reprlib graphlib shlex fnmatch "
+    "cmath warnings traceback types __future__ zlib locale _strptime"
 )
+MODULES = tuple(_MODULE_NAMES.split())
 IMPORTABLE = frozenset(MODULES) - {"traceback", "types", "warnings", "locale", "_strptime"}
 """Modules that a program may import. The rest of ``MODULES`` is loaded because these need it at run time."""
 
@@ -47,19 +36,10 @@ RECURSION = 1_000
 STATE_BYTES = 2_000_000
 """Size limit of the plain data that is kept for another worker; definitions are kept as source."""
 
-_NO_BUILTINS = {
-    "open",
-    "exec",
-    "eval",
-    "compile",
-    "input",
-    "breakpoint",
-    "help",
-    "exit",
-    "quit",
-    "memoryview",
-}
-_NO_BUILTINS |= {"copyright", "credits", "license", "__loader__", "__spec__", "__import__"}
+_NO_BUILTINS = (
+    "open exec eval compile input breakpoint help exit quit memoryview copyright credits license __loader__ __spec__ "
+    "__import__"
+)
 
 
 def _load(folder: str, name: str) -> types.ModuleType:
@@ -367,7 +347,7 @@ class Worker:
 
 
 _real_import = builtins.__import__
-_BUILTINS = {name: value for name, value in vars(builtins).items() if name not in _NO_BUILTINS}
+_BUILTINS = {name: value for name, value in vars(builtins).items() if name not in _NO_BUILTINS.split()}
 
 
 def _public(name: str) -> types.ModuleType:
@@ -438,17 +418,10 @@ def _text(error: BaseException) -> str:
 class _TopLevelReturn(ast.NodeTransformer):
     """``return x`` outside functions ends the program with that value (docs/spec/sandbox.md, Functions)."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+    def _unchanged(self, node: ast.AST) -> ast.AST:
         return node
 
-    def visit_AsyncFunctionDef(self, node: ast.AsyncFunctionDef) -> ast.AST:
-        return node
-
-    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
-        return node
-
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return node
+    visit_FunctionDef = visit_AsyncFunctionDef = visit_ClassDef = visit_Lambda = _unchanged
 
     def visit_Return(self, node: ast.Return) -> ast.AST:
         call = ast.Call(
@@ -476,14 +449,6 @@ def _limit(resource: Any, memory_mb: int) -> None:
                 continue
 
 
-def _load_optional(name: str) -> Any:
-    """Import a module that some systems lack; None where it is missing."""
-    try:
-        return importlib.import_module(name)
-    except ImportError:
-        return None
-
-
 def main() -> None:
     """Load, lock down, serve."""
     folder, memory_mb, output_limit, filtered = sys.argv[1], int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
@@ -493,7 +458,10 @@ def main() -> None:
             __import__(name)
         except ImportError:
             continue
-    resource = _load_optional("resource")
+    try:
+        resource = importlib.import_module("resource")
+    except ImportError:  # some systems lack it
+        resource = None
     sys.path.clear()
     sys.meta_path.clear()
     sys.path_hooks.clear()

@@ -141,15 +141,12 @@ class _AnswerCopier:
         )
 
 
-_MISSING = object()
-
-
 def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None, suggestion: Any = None) -> Final:
     """Check an answer with its citations and return it as plain data.
 
     Args:
         answer: see :func:`check_answer`.
-        chunk_ids: one id, or a list, tuple or set of at most 500; a hit or chunk (a dict) stands for its id.
+        chunk_ids: one id, or a list, tuple or set of at most 500; a hit or chunk (a dict) counts as its id.
         confidence: a number from 0 to 1, or None.
         suggestion: without an answer, the likeliest one, as text; it must cite a chunk.
 
@@ -221,29 +218,6 @@ def check_cited(final: Final, exists: Callable[[str], bool], seen: Set[str] | No
 
 def _listed(chunk_ids: list[str]) -> str:
     return ", ".join(preview(one, 60) for one in chunk_ids[:3]) + (", …" if len(chunk_ids) > 3 else "")
-
-
-def read_final(
-    answer: Any = _MISSING, chunk_ids: Any = None, confidence: Any = None, suggestion: Any = None
-) -> Final:
-    """Check what a program passed to FINAL and return it.
-
-    Raises:
-        HostCallFailed: an argument is missing or makes no sense; the program may call FINAL again.
-    """
-    if answer is _MISSING:
-        raise HostCallFailed(
-            "TypeError", "FINAL takes the answer: FINAL(answer, chunk_ids=[...]); None if not found"
-        )
-    try:
-        return check_final(answer, chunk_ids, confidence, suggestion)
-    except InputError as error:
-        raise final_refused(error) from None
-
-
-def final_refused(error: InputError) -> HostCallFailed:
-    """The error that a program gets when its FINAL was not accepted."""
-    return HostCallFailed("ValueError", f"FINAL: {error.sentence}")
 
 
 MAX_CALL_RECORDS = 500

@@ -25,7 +25,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, InvalidStateError, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -64,7 +64,6 @@ class EngineLimits:
         memory_mb: heap of the sandbox in MB.
         bounds: size of a value that leaves the sandbox.
         recursion: depth of calls inside the sandbox.
-        checkout_seconds: how long to wait for a free worker.
         allow_weaker_isolation: run the CPython engine where seccomp is not available.
     """
 
@@ -72,7 +71,6 @@ class EngineLimits:
     memory_mb: int = 32
     bounds: Bounds = field(default_factory=Bounds)
     recursion: int = 300
-    checkout_seconds: float = 10.0
     allow_weaker_isolation: bool = False
 
 
@@ -141,7 +139,7 @@ class Engine(Protocol):
         self,
         code: str,
         tree: ast.Module,
-        names: Mapping[str, Any],
+        names: Collection[str],
         call: Call,
         printed: Printed,
         deadline: float,
@@ -151,7 +149,7 @@ class Engine(Protocol):
         Args:
             code: the program.
             tree: its syntax tree; changed in place.
-            names: host functions, bound again before the program starts.
+            names: names of the host functions, bound again before the program starts.
             call: answers calls of host functions.
             printed: receives the output.
             deadline: seconds on the monotonic clock at which the program is killed.
@@ -177,11 +175,7 @@ class Engine(Protocol):
         ...
 
     def reset(self) -> None:
-        """Delete every name."""
-        ...
-
-    def close(self) -> None:
-        """Give the worker back. The engine may be used again; it then starts empty."""
+        """Delete every name and release the worker; the engine can be used again."""
         ...
 
 
@@ -339,7 +333,7 @@ def _carry_out(jobs: queue.SimpleQueue[_Job | None]) -> None:
         with suppress(InvalidStateError):  # it was abandoned meanwhile
             try:
                 value = work()
-            except BaseException as error:  # noqa: BLE001 - handed to whoever waits
+            except BaseException as error:  # noqa: BLE001 - raised in the waiting thread
                 outcome.set_exception(error)
             else:
                 outcome.set_result(value)
@@ -523,21 +517,18 @@ class _Reaper:
     def change(self, pid: int, *, add: bool) -> None:
         with self._guard:
             (self._pids.add if add else self._pids.discard)(pid)
-            self._write_pids()
-
-    def _write_pids(self) -> None:
-        line = " ".join(map(str, sorted(self._pids))).encode() + b"\n"
-        for _ in range(2):
-            if self._shell is None:
-                self._start()
-            if self._shell is None or self._shell.stdin is None or self._shell.stdin.closed:
-                return  # no shell on this system, or the process is ending and has closed its pipe
-            try:
-                self._shell.stdin.write(line)
-                return
-            except OSError:
-                # The shell was ended from outside: start another.
-                self._shell = None
+            line = " ".join(map(str, sorted(self._pids))).encode() + b"\n"
+            for _ in range(2):
+                if self._shell is None:
+                    self._start()
+                if self._shell is None or self._shell.stdin is None or self._shell.stdin.closed:
+                    return  # no shell on this system, or the process is ending and has closed its pipe
+                try:
+                    self._shell.stdin.write(line)
+                    return
+                except OSError:
+                    # The shell was ended from outside: start another.
+                    self._shell = None
 
     def _start(self) -> None:
         if not Path(_SHELL).exists():

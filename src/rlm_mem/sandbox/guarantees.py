@@ -79,7 +79,7 @@ def probe_engine(name: str, limits: EngineLimits) -> Guarantees:
         filtered, descriptors, variables = _worker_isolation(engine.worker_pid)
         probes += [_file(engine), _network(engine), _memory(engine), _loop(engine), _runs(engine)]
     finally:
-        engine.close()
+        engine.reset()
     return replace(
         found,
         isolation=_isolation_text(name, filtered),

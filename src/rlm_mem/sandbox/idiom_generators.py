@@ -36,11 +36,10 @@ def yields(function: ast.FunctionDef) -> bool:
 class _Eager(ast.NodeTransformer):
     """Turns ``yield x`` into an append and ``return`` into the return of the list."""
 
-    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+    def _unchanged(self, node: ast.AST) -> ast.AST:
         return node
 
-    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
-        return node
+    visit_FunctionDef = visit_Lambda = _unchanged
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST:
         value = node.value

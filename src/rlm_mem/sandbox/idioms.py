@@ -574,7 +574,7 @@ def rewrite(code: str, tree: ast.Module, deadline: float = math.inf) -> Rewritte
     Args:
         code: the program.
         tree: its syntax tree; changed in place.
-        deadline: seconds on the monotonic clock at which rewriting gives up.
+        deadline: seconds on the monotonic clock after which rewriting raises TimeoutError.
 
     Raises:
         TimeoutError: the deadline passed.

@@ -22,7 +22,7 @@ import threading
 import time
 import weakref
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +64,9 @@ from rlm_mem.sandbox.policy import ProgramNames, check_names
 from rlm_mem.sandbox.prelude import BUILTIN_PREFIX, BUILTINS, START, source
 from rlm_mem.sandbox.values import TooLarge, Variable, read_call, read_value, read_variables
 
+_CHECKOUT_SECONDS = 10.0
+"""How long a session waits when all workers are busy."""
+
 
 class MontyPool:
     """Workers of this process.
@@ -71,10 +74,9 @@ class MontyPool:
     Args:
         max_processes: most workers alive at once. Nested questions use one per level, so this is more than
             the processor count.
-        checkout_seconds: how long a session waits when all workers are busy.
     """
 
-    def __init__(self, max_processes: int, checkout_seconds: float) -> None:
+    def __init__(self, max_processes: int) -> None:
         self.pid = os.getpid()
         self.max_processes = max_processes
         self._folder, launcher = _launcher()
@@ -86,7 +88,7 @@ class MontyPool:
                 binary_path=command,
                 min_processes=1,
                 max_processes=max_processes,
-                checkout_timeout=checkout_seconds,
+                checkout_timeout=_CHECKOUT_SECONDS,
             )
             pool.__enter__()
             return pool
@@ -193,7 +195,7 @@ _lock = threading.Lock()
 _pool: MontyPool | None = None
 
 
-def monty_pool(checkout_seconds: float = 10.0) -> MontyPool:
+def monty_pool() -> MontyPool:
     """Return the pool of this process, opening it on first use.
 
     Raises:
@@ -209,7 +211,7 @@ def monty_pool(checkout_seconds: float = 10.0) -> MontyPool:
                 "engine='cpython'",
             )
         if _pool is None:
-            _pool = MontyPool(max(16, 2 * (os.cpu_count() or 1)), checkout_seconds)
+            _pool = MontyPool(max(16, 2 * (os.cpu_count() or 1)))
             atexit.register(_pool.close)
         return _pool
 
@@ -259,7 +261,7 @@ class _Run:
 
     program: Rewritten
     used: ProgramNames
-    names: Mapping[str, Any]
+    names: Collection[str]
     call: Call
     printed: Printed
     deadline: float
@@ -300,7 +302,7 @@ class MontyEngine:
             # A forked child: the worker belongs to the parent, so this raises SandboxError.
             monty_pool()
         if holding.session is None:
-            pool = monty_pool(self._limits.checkout_seconds)
+            pool = monty_pool()
             limits = {
                 # A backstop if the host is killed; otherwise the watchdog enforces the deadline.
                 "max_feed_duration_secs": self._limits.seconds + 1.0,
@@ -386,15 +388,11 @@ class MontyEngine:
             _kill(self._running)
 
     def reset(self) -> None:
-        """Delete every name."""
+        """Delete every name and return the worker."""
         with self._busy:
             self._discard()
             self._saved, self._saved_pieces, self._pieces = None, frozenset(), frozenset()
             self._bound.clear()
-
-    def close(self) -> None:
-        """Return the worker and delete every name."""
-        self.reset()
 
     # Programs.
 
@@ -408,7 +406,7 @@ class MontyEngine:
         self,
         code: str,
         tree: ast.Module,
-        names: Mapping[str, Any],
+        names: Collection[str],
         call: Call,
         printed: Printed,
         deadline: float,
@@ -503,10 +501,7 @@ class MontyEngine:
         if lines:
             session.feed_run("\n".join(lines))
         self._bound |= used.bound
-        self._feed_pieces(session, run.program.pieces)
-
-    def _feed_pieces(self, session: MontySession, pieces: Sequence[str]) -> None:
-        for piece in pieces:
+        for piece in run.program.pieces:
             if piece not in self._pieces:
                 session.feed_run(source(piece))
                 self._pieces |= {piece}

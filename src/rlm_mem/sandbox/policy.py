@@ -16,7 +16,7 @@ import ast
 import math
 import re
 import threading
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator, Set
 
 from rlm_mem.errors import ProgramError, SandboxViolation
 from rlm_mem.sandbox.engine import program_error
@@ -115,20 +115,9 @@ REBINDABLE = frozenset(
 _ALIAS = "__"
 """Suffix, inside the sandbox, of a variable that a program names after a host function."""
 
-_MODULES = (
-    "re",
-    "json",
-    "math",
-    "datetime",
-    "collections",
-    "itertools",
-    "functools",
-    "statistics",
-    "random",
-    "string",
-)
+_MODULES = "re json math datetime collections itertools functools statistics random string"
 READY = {
-    **{name: f"import {name}" for name in _MODULES},
+    **{name: f"import {name}" for name in _MODULES.split()},
     **dict.fromkeys(("Counter", "defaultdict", "deque"), "from collections import {}"),
     **dict.fromkeys(("timedelta", "date"), "from datetime import {}"),
 }
@@ -148,6 +137,9 @@ _ATTRIBUTE_FUNCTIONS = {
 }
 """Functions that take the name of an attribute, with the position of that argument."""
 
+_TAKES_CALLABLE = {"isinstance": 1, "issubclass": 1, "map": 0, "filter": 0, "reduce": 0}
+"""Built-ins that take a function or a type, with the position of that argument."""
+
 _PLAIN = (ast.Name, ast.Attribute, ast.Constant, ast.keyword)
 
 
@@ -165,44 +157,28 @@ class ProgramNames:
         self.bound: set[str] = set()
         self.functions: set[str] = set()
         for node in ast.walk(tree):
-            self._look(node)
-
-    def _look(self, node: ast.AST) -> None:
-        if isinstance(node, ast.Constant):
-            return
-        for name in _identifiers(node):
-            self.every.setdefault(name, node)
-            if isinstance(node, ast.Name):
-                if not isinstance(node.ctx, ast.Load):
+            if isinstance(node, ast.Constant):
+                continue
+            for name in _identifiers(node):
+                self.every.setdefault(name, node)
+                stored = isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)
+                if stored or not isinstance(node, _PLAIN):
                     self.bound.add(name)
-            elif not isinstance(node, _PLAIN):
-                self.bound.add(name)
-        used: list[ast.AST | None]
-        if isinstance(node, ast.Call):
-            # An argument is usually a variable, even if it has the name of a built-in: print(sum), read_chunk(id).
-            callee = node.func.id if isinstance(node.func, ast.Name) else ""
-            at = {"isinstance": 1, "issubclass": 1, "map": 0, "filter": 0, "reduce": 0}.get(
-                callee, len(node.args)
-            )
-            used = [node.func, *_each(node.args[at : at + 1])]
-            used += [word.value for word in node.keywords if word.arg in ("key", "default_factory")]
-        elif isinstance(node, ast.ExceptHandler):
-            used = [*_each([node.type])]
-        elif isinstance(node, ast.Raise):
-            used = [node.exc]
-        elif isinstance(node, ast.MatchClass):
-            used = [node.cls]
-        else:
-            return
-        self.functions.update(part.id for part in used if isinstance(part, ast.Name))
-
-
-def _each(nodes: Iterable[ast.AST | None]) -> Iterator[ast.AST | None]:
-    for node in nodes:
-        if isinstance(node, ast.Tuple):
-            yield from node.elts
-        else:
-            yield node
+            used: list[ast.AST | None] = []
+            if isinstance(node, ast.Call):
+                # An argument is usually a variable, even if it has the name of a built-in: print(sum), read_chunk(id).
+                callee = node.func.id if isinstance(node.func, ast.Name) else ""
+                used = [node.func, *node.args[_TAKES_CALLABLE.get(callee, len(node.args)) :][:1]]
+                used += [word.value for word in node.keywords if word.arg in ("key", "default_factory")]
+            elif isinstance(node, ast.ExceptHandler):
+                used = [node.type]
+            elif isinstance(node, ast.Raise):
+                used = [node.exc]
+            elif isinstance(node, ast.MatchClass):
+                used = [node.cls]
+            for part in used:
+                each = part.elts if isinstance(part, ast.Tuple) else [part]
+                self.functions.update(one.id for one in each if isinstance(one, ast.Name))
 
 
 def _identifiers(node: ast.AST) -> Iterator[str]:
@@ -468,7 +444,7 @@ def check_program(
         importable: top-level modules it may import; dotted names are checked by their full path first.
         reserved: names of host functions, which it may call but not redefine.
         max_chars: longest program accepted, in characters.
-        deadline: seconds on the monotonic clock at which the checks give up.
+        deadline: seconds on the monotonic clock after which the checks raise TimeoutError.
 
     Raises:
         ProgramError: this Python cannot parse it.

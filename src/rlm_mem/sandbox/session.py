@@ -16,7 +16,7 @@ from rlm_mem import errors
 from rlm_mem.arguments import check_kind, check_mapping
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, InvalidConfig, ModelUnavailable
-from rlm_mem.sandbox.dispatch import Dispatcher, Finished, check_cited, final_refused, read_final
+from rlm_mem.sandbox.dispatch import Dispatcher, Finished, check_cited, check_final
 from rlm_mem.sandbox.engine import (
     Calls,
     Engine,
@@ -187,7 +187,6 @@ class SandboxSession:
         # The ids of chunks that programs, or the model that writes them, have seen.
         self._seen_ids: set[str] = set()
         self._table = table = self._host_functions_by_name()
-        self._names = {name: _stub(name) for name in table}
         self._reserved = frozenset(table)
         sandbox = self.config.sandbox
         self._dispatcher = Dispatcher(
@@ -396,7 +395,7 @@ class SandboxSession:
             raise self._busy_error("be closed")
         self._end("the session was closed while the program ran")
         # Waits until the program's thread has released the engine, which it does once its worker is gone.
-        self._engine.close()
+        self._engine.reset()
         self._calls.close()
 
     def cancel(self) -> None:
@@ -524,7 +523,7 @@ class SandboxSession:
             code, tree, self._variables = separate_variables(code, tree, self._variables)
             self._import_on_use(tree, printed)
             for part in apart_from_final(code, tree) if self.keeps_after_final else [(code, tree)]:
-                step.value = self._engine.run(*part, self._names, self.answer_call, printed, self._deadline)
+                step.value = self._engine.run(*part, self._table, self.answer_call, printed, self._deadline)
         except Finished:
             step.final = self._final
         except BudgetError:
@@ -573,7 +572,7 @@ class SandboxSession:
         wanted = ready_imports(tree, self._bound)
         if wanted:
             code = "\n".join(wanted.values())
-            self._engine.run(code, syntax_tree(code), self._names, self.answer_call, printed, self._deadline)
+            self._engine.run(code, syntax_tree(code), self._table, self.answer_call, printed, self._deadline)
             self._ready |= wanted.keys()
 
     def _check_time(self) -> None:
@@ -608,12 +607,17 @@ class SandboxSession:
 
     # Functions that are the session's own.
 
-    def _call_final(self, *args: Any, **keywords: Any) -> None:
-        final = read_final(*args, **keywords)
+    def _call_final(
+        self, answer: Any = ..., chunk_ids: Any = None, confidence: Any = None, suggestion: Any = None
+    ) -> None:
+        if answer is ...:
+            raise HostCallFailed(
+                "TypeError", "FINAL takes the answer: FINAL(answer, chunk_ids=[...]); None if not found"
+            )
         try:
-            self._final = self.accepted(final)
+            self._final = self.accepted(check_final(answer, chunk_ids, confidence, suggestion))
         except InputError as error:
-            raise final_refused(error) from None
+            raise HostCallFailed("ValueError", f"FINAL: {error.sentence}") from None
         raise Finished
 
     def _rlm_query(self, question: Any) -> Any:
@@ -644,16 +648,6 @@ class SandboxSession:
 
 def _no_model(*_: Any) -> Any:
     raise ModelUnavailable("this session has no model", hint="open a REPLSession, or pass ask=")
-
-
-def _stub(name: str) -> Callable[..., Any]:
-    """A placeholder for a host function; engines serve calls by its name."""
-
-    def function(*_args: Any, **_keywords: Any) -> Any:
-        raise RuntimeError(f"{name} is served by the session, not called directly")
-
-    function.__name__ = function.__qualname__ = name
-    return function
 
 
 def check_positive(name: str, value: Any) -> None:

@@ -159,7 +159,7 @@ class _Copier:
 
 
 def _named(value: Any) -> str:
-    """Functions, types and host stand-ins, by name."""
+    """The name of a function, a type or any other object, as text."""
     if isinstance(value, type):
         return f"<class {clipped(value.__name__, MAX_NAME_CHARS)!r}>"
     name = getattr(value, "name", None)
@@ -235,8 +235,6 @@ def _preview(value: Any, room: int, depth: int, parts: list[str]) -> int:
 
 MAX_ERROR_CHARS = 2_000
 """Characters of an error's message, and of its hint: a program controls the text."""
-MAX_KIND_CHARS = 80
-"""Characters of an error's name: a program may define a class of any name."""
 
 
 def bounded_error(error: RlmMemError) -> RlmMemError:
@@ -245,8 +243,8 @@ def bounded_error(error: RlmMemError) -> RlmMemError:
     if error.hint is not None:
         error.hint = clipped(well_formed(error.hint), MAX_ERROR_CHARS)
     kind = getattr(error, "kind", None)
-    if isinstance(kind, str) and len(kind) > MAX_KIND_CHARS:
-        error.kind = clipped(well_formed(kind), MAX_KIND_CHARS)  # type: ignore[attr-defined]  # of ProgramError
+    if isinstance(kind, str) and len(kind) > MAX_NAME_CHARS:
+        error.kind = clipped(well_formed(kind), MAX_NAME_CHARS)  # type: ignore[attr-defined]  # of ProgramError
     error.args = (error.message,)
     return error
 
@@ -441,7 +439,7 @@ def read_value(text: Any, bounds: Bounds, deadline: float = math.inf) -> Any:
     Args:
         text: as the layer wrote it.
         bounds: how large the value may be.
-        deadline: seconds on the monotonic clock at which reading gives up.
+        deadline: seconds on the monotonic clock after which reading raises TimeoutError.
 
     Raises:
         TooLarge: it exceeds ``bounds``, or the layer cannot have written it.

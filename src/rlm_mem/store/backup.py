@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 import time
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rlm_mem.dsn import checked_path
 from rlm_mem.errors import CorruptStore, InputError
@@ -49,22 +48,23 @@ def bring_back(
     """
     if isinstance(place, Path):
         return restore_folder(backup, place, replace=replace, progress=progress)
-    scratch = Path(tempfile.mkdtemp(prefix="rlm-mem-restore-"))
-    try:
-        restored = restore_folder(backup, scratch / "brain", progress=progress)
+    with TemporaryDirectory(prefix="rlm-mem-restore-", ignore_cleanup_errors=True) as scratch:
+        restored = restore_folder(backup, Path(scratch, "brain"), progress=progress)
         names = restored.info.namespaces
         with ChunkStore(place) as target:
             restored.kept = _set_aside(target, names, backup, replace=replace)
             for name in names:
-                _copy_in(scratch / "brain" / "memory", store_within(target, name), progress)
+                _copy_in(Path(scratch, "brain", "memory"), store_within(target, name), progress)
         restored.brain = Path()
         return restored
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _set_aside(target: ChunkStore, names: list[str], backup: Path, *, replace: bool) -> Path | None:
-    held = [name for name, _ in target.backend.queries.namespaces() if name in names and _holds(target, name)]
+    held = [
+        name
+        for name, _ in target.backend.queries.namespaces()
+        if name in names and target.backend.queries.states(name, 0, 1)
+    ]
     if not held:
         return None
     if not replace:
@@ -75,10 +75,6 @@ def _set_aside(target: ChunkStore, names: list[str], backup: Path, *, replace: b
     kept = backup.absolute().with_name(f"before-restore-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
     back_up(target, kept)
     return kept
-
-
-def _holds(store: ChunkStore, namespace: str) -> bool:
-    return bool(store.backend.queries.states(namespace, 0, 1))
 
 
 def _copy_in(folder: Path, target: ChunkStore, progress: Progress | None) -> None:

@@ -311,14 +311,12 @@ def segment_flags(text: str, words: Sequence[str] | None = None) -> int:
     return flags
 
 
-@cache
-def _first() -> re.Pattern[str]:
-    return re.compile(cues.FIRST)
+_FIRST = late(cues.FIRST)
 
 
 def says_i(text: str) -> bool:
     """Whether a text says "I", "my", "we" or the like: `FIRST_PERSON` alone, without the other cues."""
-    return bool(_first().search(_plain(text[:_CUE_WINDOW])))
+    return bool(_FIRST.search(_plain(text[:_CUE_WINDOW])))
 
 
 def _plain(text: str) -> str:

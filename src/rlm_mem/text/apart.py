@@ -104,10 +104,10 @@ def is_passing(asked: PresentQuestion, text: str, analyser: Analyser, *, year: i
     Args:
         year: the year of the note.
     """
-    told = [one for one in _SENTENCE.split(text[:LONGEST]) if one.strip()]
-    if not told:
+    parts = [one for one in _SENTENCE.split(text[:LONGEST]) if one.strip()]
+    if not parts:
         return False
-    best = max(told, key=lambda one: len(asked.stems & stems_in(one, analyser)))
+    best = max(parts, key=lambda one: len(asked.stems & stems_in(one, analyser)))
     return (
         (not ENDED.found_in(text[:LONGEST]) and _is_of_the_past(best, asked, "", frozenset(), analyser))
         or _DENIAL.search(text[:LONGEST]) is not None
@@ -136,18 +136,18 @@ def exceptions(
         texts, year: as for :func:`rlm_mem.text.retold.retelling`.
     """
     before, after = texts[earlier], texts[later]
-    had, has = asked_of(asked, earlier, texts, later, analyser), asked.stems & after
-    told = sentences(later, analyser)
-    if not told:
+    had, has = asked_stems(asked, earlier, texts, later, analyser), asked.stems & after
+    parts = sentences(later, analyser)
+    if not parts:
         return True, False
-    best = best_of(told, had, before)
+    best = best_of(parts, had, before)
     known, value = before | asked.stems, before - asked.stems
     context = f"{asked.text}\n{earlier}"
     if (
         _CALLED_OFF.search(later[:LONGEST])
-        or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in told)
-        or any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in told)
-        or _holds_again((value - MEASURES) & after, told, analyser)
+        or any(_AS_BEFORE.search(one) and not says(one).change for one, _ in parts)
+        or any(one.rstrip().endswith(("?", "？")) and not has.isdisjoint(stems) for one, stems in parts)
+        or _holds_again((value - MEASURES) & after, parts, analyser)
         or is_denied(best, asked.text, year)
         or is_elsewhere(best, context, later[: later.find(best)])
         or (
@@ -194,12 +194,12 @@ def says(text: str) -> Says:
     )
 
 
-def best_of(told: Sequence[tuple[str, Set[str]]], had: Set[str], before: Set[str]) -> str:
+def best_of(parts: Sequence[tuple[str, Set[str]]], had: Set[str], before: Set[str]) -> str:
     """The sentence with most words of a question, and of those with equally many most of the earlier note."""
-    return max(told, key=lambda one: (len(had & one[1]), len(before & one[1])))[0]
+    return max(parts, key=lambda one: (len(had & one[1]), len(before & one[1])))[0]
 
 
-def asked_of(
+def asked_stems(
     asked: PresentQuestion, earlier: str, texts: Mapping[str, Set[str]], later: str, analyser: Analyser
 ) -> Set[str]:
     """The question's stems that the earlier note has, except for a kind of value that the later note does not name.
@@ -214,9 +214,9 @@ def asked_of(
     return had
 
 
-def _holds_again(value: Set[str], told: Sequence[tuple[str, Set[str]]], analyser: Analyser) -> bool:
+def _holds_again(value: Set[str], parts: Sequence[tuple[str, Set[str]]], analyser: Analyser) -> bool:
     """Whether a later note says that the earlier one's value holds again: "tried B for a while, back to A"."""
-    for sentence, stems in told:
+    for sentence, stems in parts:
         if value.isdisjoint(stems):
             continue
         match = _RETURNED.search(sentence)
@@ -241,11 +241,11 @@ def _doubted(sentence: str, asked: PresentQuestion, known: Set[str], analyser: A
         sentence,
         asked.text,
         tells_of_change=ENDED.found_in(sentence),
-        told=_up_to_told(sentence, known, analyser),
+        main_part=_up_to_best_clause(sentence, known, analyser),
     )
 
 
-def _up_to_told(sentence: str, known: Set[str], analyser: Analyser) -> str:
+def _up_to_best_clause(sentence: str, known: Set[str], analyser: Analyser) -> str:
     """A sentence without the clauses that follow the one with most of some words."""
     most, found, begin = 0, len(sentence), 0
     for stop in chain(_END_OF_CLAUSE.finditer(sentence), (None,)):

@@ -69,10 +69,10 @@ def blocks(text: str) -> Sequence[Block]:
 
     The blocks of the last short texts are cached: cutting, type detection and the index read the same chunk in turn.
     """
-    return _kept(text) if len(text) <= _KEPT_LENGTH else _parsed(text)
+    return _parse_cached(text) if len(text) <= _KEPT_LENGTH else _parse(text)
 
 
-def _parsed(text: str) -> tuple[Block, ...]:
+def _parse(text: str) -> tuple[Block, ...]:
     if _PLAIN_LINE.match(text):
         return (Block(0, len(text.rstrip()), PARAGRAPH, None, 0, 0, False),)
     scanner = _Scanner(text)
@@ -80,7 +80,7 @@ def _parsed(text: str) -> tuple[Block, ...]:
     return tuple(_inherit_authors(found) if scanner.turns >= 2 else found)
 
 
-_kept = lru_cache(maxsize=128)(_parsed)
+_parse_cached = lru_cache(maxsize=128)(_parse)
 
 
 class _Scanner:

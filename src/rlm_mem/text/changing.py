@@ -35,12 +35,12 @@ from rlm_mem.text.clauses import (
     Complement,
     Token,
     after_phrase,
+    complement_after,
     family_of,
     is_bare,
     kind_of,
     labels_of,
     parts_of,
-    told_of,
     without_news,
     words,
 )
@@ -233,7 +233,7 @@ class SentenceReader:
             rest = rest[: favour - 3]
         parts = parts_of(rest)
         named = {part.preposition: part for part in reversed(parts)}
-        target, source = told_of(parts, "to"), told_of(parts, "from")
+        target, source = complement_after(parts, "to"), complement_after(parts, "from")
         if verb in RENAMES and target is None and named.get(""):
             if not passive:
                 return []  # "the kids renamed our wifi Dovecote"

@@ -643,7 +643,7 @@ def labels_of(tokens: Sequence[Token], stems: Mapping[str, str]) -> tuple[tuple[
     return tuple(found)
 
 
-def told_of(parts: Sequence[Complement], preposition: str) -> Complement | None:
+def complement_after(parts: Sequence[Complement], preposition: str) -> Complement | None:
     """The words after a preposition; for "the university in A" and "the one in B", the place."""
     for number, one in enumerate(parts):
         if one.preposition == preposition:

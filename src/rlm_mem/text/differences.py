@@ -274,9 +274,9 @@ def _swapped(newer: Stated, older: Stated) -> Conflict | None:
         return Conflict(
             "replace", 0.92 if said else _UNSURE, said, f"says that it was {newer.news} “{newer.shown}”"
         )
-    told = bool(newer.news) or (bool(older.topic) and older.topic <= newer.named)
+    is_stated = bool(newer.news) or (bool(older.topic) and older.topic <= newer.named)
     if newer.preposition == "by" and _verb(newer) == _verb(older) and newer.topic - {ME} == older.value:
-        same, told = newer.value.isdisjoint(older.topic), told
+        same = newer.value.isdisjoint(older.topic)
     else:
         same = (
             older.topic in (newer.former, newer.gone)
@@ -285,7 +285,7 @@ def _swapped(newer: Stated, older: Stated) -> Conflict | None:
             and _verb(newer) == _verb(older)
             and newer.topic.isdisjoint(older.topic)
         )
-    if not same or not told:
+    if not same or not is_stated:
         return None
     return Conflict("replace", 0.92, True, "says that somebody else does what the earlier one says")
 

@@ -107,21 +107,8 @@ def _inflected(form: str) -> tuple[str, str, str]:
 
 def irregular_pasts() -> frozenset[str]:
     """The past forms of irregular verbs: "bought", "written"."""
-    verbs = (line.split() for line in _VERBS.split(";"))
-    return frozenset(form for verb in verbs for form in verb[1:] if form not in _DERIVED_NOUNS)
+    verbs, nouns = (line.split() for line in _VERBS.split(";")), frozenset(_DERIVED_NOUNS.split())
+    return frozenset(form for verb in verbs for form in verb[1:] if form not in nouns)
 
 
-_DERIVED_NOUNS = frozenset(
-    (
-        "choice",
-        "choices",
-        "flight",
-        "flights",
-        "growth",
-        "speech",
-        "speeches",
-        "thoughts",
-        "coming",
-        "spreading",
-    )
-)
+_DERIVED_NOUNS = "choice choices flight flights growth speech speeches thoughts coming spreading"

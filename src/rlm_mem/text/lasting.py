@@ -246,12 +246,12 @@ def is_past(sentence: str, asked: Set[str], known: str, value: Set[str], analyse
         known: the question and the earlier note.
         value: the stems of the earlier note that the question lacks.
     """
-    told = _WORD.findall(known.lower())
-    if not {"was", "were", "did"}.isdisjoint(told):
+    known_words = _WORD.findall(known.lower())
+    if not {"was", "were", "did"}.isdisjoint(known_words):
         return False
     present = {
         stem
-        for word in told
+        for word in known_words
         if not word.endswith("ed") and word not in PASTS
         for stem in analyser.terms(word)
     }
@@ -309,17 +309,17 @@ def is_denied(sentence: str, asked: str, year: int) -> bool:
     )
 
 
-def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, told: str) -> bool:
+def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, main_part: str) -> bool:
     """Whether a sentence may be about a wish, a plan or one day, or report what somebody else says.
 
     Args:
         asked: the question; its own words ("if we lose each other") are no doubts.
         tells_of_change: whether the sentence has a word of change, so that a day in it is when the change was made.
-        told: the sentence up to the end of the clause that matters: wishes and reports after it do not count.
+        main_part: the sentence up to the end of the clause that matters: wishes and reports after it do not count.
     """
     sentence = _NO_DOUBT.sub("", _REFUSED.sub("", sentence))
-    told = _NO_DOUBT.sub("", _REFUSED.sub("", told))
-    lows = _lows(told) | (_lows(sentence) & _CONDITIONS)
+    main_part = _NO_DOUBT.sub("", _REFUSED.sub("", main_part))
+    lows = _lows(main_part) | (_lows(sentence) & _CONDITIONS)
     if is_german(asked):
         lows.discard("also")  # "so"
     known = set(WORD.findall(asked.lower()))
@@ -330,8 +330,8 @@ def is_doubted(sentence: str, asked: str, *, tells_of_change: bool, told: str) -
         not lows.isdisjoint(_DOUBTED - known)
         or sentence[:1] in QUOTES
         or (quoted is not None and not own and len(quoted[1].split()) > 3)
-        or _PLANNED.search(told) is not None
-        or _DOUBTED_ABROAD.search(told) is not None
+        or _PLANNED.search(main_part) is not None
+        or _DOUBTED_ABROAD.search(main_part) is not None
         or (_ONE_DAY.search(sentence) is not None and not tells_of_change and sentence.rstrip()[-1:] != ":")
     )
 

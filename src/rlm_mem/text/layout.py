@@ -156,28 +156,9 @@ def _in_columns(text: str, lines: Sequence[TextLine], first: int, found: dict[in
 
 # --- indented prose -------------------------------------------------------------------------------------------------
 
-_PROSE = frozenset(
-    (
-        "the",
-        "a",
-        "an",
-        "to",
-        "of",
-        "is",
-        "are",
-        "be",
-        "this",
-        "that",
-        "which",
-        "by",
-        "it",
-        "will",
-        "can",
-        "has",
-        "may",
-    )
-)
-"""Function words that program code has rarely, even as names."""
+_FUNCTION_WORDS = "the a an to of is are be this that which by it will can has may"
+"""Those that program code has rarely, even as names."""
+_PROSE = frozenset(_FUNCTION_WORDS.split())
 _WORDS_OF_PROSE = 5
 _SAMPLED = 60  # lines
 _ORDINARY = re.compile(r"[^\W_]")

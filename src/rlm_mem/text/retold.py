@@ -17,7 +17,7 @@ from itertools import chain
 from operator import mul
 
 from rlm_mem.text.analysis import Analyser
-from rlm_mem.text.apart import DIGIT, MEASURES, NOT, OWNERS, asked_of, best_of, exceptions, says, sentences
+from rlm_mem.text.apart import DIGIT, MEASURES, NOT, OWNERS, asked_stems, best_of, exceptions, says, sentences
 from rlm_mem.text.clauses import (
     CHANGES,
     DAYS,
@@ -208,7 +208,7 @@ def signs(
         A value for each of :data:`WEIGHTS`; none if the notes share too little to be compared.
     """
     before, after = texts[earlier], texts[later]
-    had, both = asked_of(asked, earlier, texts, later, analyser), before & after
+    had, both = asked_stems(asked, earlier, texts, later, analyser), before & after
     shared, missing = had & after, had - after
     often = Counter(chain.from_iterable(texts.values()))
     if _shares_little(asked, both, later, texts.values(), often) and not (
@@ -273,10 +273,10 @@ def _closeness(before: Set[str], after: Set[str], often: Mapping[str, int]) -> f
 
 def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) -> bool:
     """Whether one of the words of both notes is a name or a figure in both."""
-    told, again = (
+    named, named_later = (
         {word for word in WORD.findall(text[:LONGEST]) if not word[0].islower()} for text in (earlier, later)
     )
-    return any(not both.isdisjoint(analyser.terms(word)) for word in told & again)
+    return any(not both.isdisjoint(analyser.terms(word)) for word in named & named_later)
 
 
 def _has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool = False) -> bool:
@@ -286,11 +286,11 @@ def _has_kind(asked: PresentQuestion, earlier: str, later: str, *, of_form: bool
         of_form: only a figure of the same unit or form, as "22 minutes" and "41 minutes", or "3.11" and "3.12".
     """
     known = set(WORD.findall(asked.text.lower()))
-    told = _values(later[:LONGEST])
+    later_values = _values(later[:LONGEST])
     for kind, values in _values(earlier[:LONGEST]).items():
         if of_form and kind in _KINDS:
             continue
-        if values - known and told.get(kind, values) - values - known:
+        if values - known and later_values.get(kind, values) - values - known:
             return True
     return False
 
@@ -324,8 +324,8 @@ def _values(text: str) -> dict[str, set[str]]:
 def best_sentence(asked: PresentQuestion, earlier: str, later: str, analyser: Analyser) -> str:
     """The sentence of a later note that tells most of what a question asks and an earlier note answers."""
     before = stems_in(earlier, analyser)
-    told = sentences(later, analyser)
-    return best_of(told, asked.stems & before, before) if told else later
+    parts = sentences(later, analyser)
+    return best_of(parts, asked.stems & before, before) if parts else later
 
 
 def _shares_little(

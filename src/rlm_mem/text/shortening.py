@@ -139,11 +139,11 @@ class Shortener:
             return whole
         left = dict(enumerate(islice(self._clauses(said), _MOST_CLAUSES))) or {0: _Clause(whole, frozenset())}
         chosen: dict[int, str] = {}
-        told: set[str] = set()
+        covered: set[str] = set()
         room = chars
         while left:
             gains = {
-                number: self._gain(part, told) * (1 if number else _FIRST) for number, part in left.items()
+                number: self._gain(part, covered) * (1 if number else _FIRST) for number, part in left.items()
             }
             best = max(gains, key=gains.__getitem__)
             if not gains[best] and chosen:
@@ -155,7 +155,7 @@ class Shortener:
                 chosen[best] = _cut(part.text if chosen else part.brief or part.text, room)
             else:
                 continue
-            told |= part.terms
+            covered |= part.terms
             room -= len(chosen[best]) + _BETWEEN
         return ", ".join(chosen[number] for number in sorted(chosen))
 
@@ -171,8 +171,8 @@ class Shortener:
             return self._most if self._counts.get(term, 0) <= self._few else weight
         return max(weight, self._least_of_name) if term in self._named else weight
 
-    def _gain(self, part: _Clause, told: set[str]) -> float:
-        new = part.terms - told
+    def _gain(self, part: _Clause, covered: set[str]) -> float:
+        new = part.terms - covered
         whole = sum(map(self._weight, new - self._named)) + _NAME_GAIN * self._most * len(new & self._named)
         words = part.text.split()
         code = 2 * sum(_CODE_SIGN.search(word) is not None for word in words) >= len(words)
@@ -200,14 +200,14 @@ class Shortener:
     def _trimmed(self, clause: str) -> _Clause | None:
         """The clause from its first informative word to its last: rare ones, numbers with their name, denials."""
         words = clause.split()
-        told = [
+        informative = [
             place for place, word in enumerate(words) if self._informs(word, words[place + 1 : place + 2])
         ]
-        if not told:
+        if not informative:
             return None
         text, brief = (
             " ".join(words[place] for place in places).strip(" ,;:.()[]")
-            for places in (range(told[0], told[-1] + 1), told)
+            for places in (range(informative[0], informative[-1] + 1), informative)
         )
         return _Clause(text, frozenset(self._analyser.terms(clause)), brief) if text else None
 

@@ -81,6 +81,7 @@ if TYPE_CHECKING:
 _FRAGMENT = (
     8  # words of the longest verbless phrase that a pronoun may refer to: "New code of the gate: it is …"
 )
+_SENTENCES = 40  # of a text that are read
 _CHOOSING = frozenset(("instead", "rather", "not"))
 _NAME = 4  # words of the longest name of what is chosen
 _PLANNED = frozenset(("planned", "plan"))  # "planned for Wednesday"
@@ -94,21 +95,18 @@ _VALUE_WORDS = 2
 _SPEAKING = frozenset(("i", "we", "you", "they", "no"))
 
 
-def statements_in(
-    text: str, analyser: Analyser, *, most: int = 40, speaker: str | None = None
-) -> list[Stated]:
+def statements_in(text: str, analyser: Analyser, *, speaker: str | None = None) -> list[Stated]:
     """The statements of the first sentences of a text, in order.
 
     Args:
         analyser: stems the words.
-        most: number of sentences to read.
         speaker: who speaks where the text has no speaker's label.
     """
-    return [] if analyser.language != "english" else list(_statements(text, analyser, most, speaker))
+    return [] if analyser.language != "english" else list(_statements(text, analyser, speaker))
 
 
 @lru_cache(maxsize=512)
-def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -> tuple[Stated, ...]:
+def _statements(text: str, analyser: Analyser, speaker: str | None) -> tuple[Stated, ...]:
     """As :func:`statements_in`, cached: the same earlier chunks are compared again and again."""
     found: list[Stated] = []
     read = 0
@@ -129,7 +127,7 @@ def _statements(text: str, analyser: Analyser, most: int, speaker: str | None) -
         is_label = said.speaker and (fields or is_field(text[said.start : said.end]))
         body = said.start if is_label else said.body
         for start, end in _sentences(text, body, said.end):
-            if read >= most:
+            if read >= _SENTENCES:
                 return tuple(found)
             read += 1
             if end - start > LONGEST:

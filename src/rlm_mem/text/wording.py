@@ -104,9 +104,9 @@ def without_lead(tokens: list[Token], news: str = "") -> tuple[list[Token], str]
         tokens = [*tokens[stop + 1 : last], *tokens[:stop]]
     while len(tokens) > 2:
         low = tokens[0].low
-        skip, told = _lead(tokens)
+        skip, lead_news = _lead(tokens)
         if skip:
-            tokens, news = tokens[skip:], news or told
+            tokens, news = tokens[skip:], news or lead_news
         elif (low in _FILLERS and not (low == "so" and tokens[1].low in ("far", "that"))) or (
             low == "no" and tokens[1].text == ","
         ):
@@ -150,9 +150,9 @@ def _lead(tokens: list[Token]) -> tuple[int, str]:
     mark = mark if mark + 1 < len(tokens) and tokens[mark + 1].low not in THIRD else 0
     mark = 0 if _chosen_by_us(tokens[mark + 1 :]) else mark  # "Ledger: we decided PostgreSQL" is a field
     if 0 < mark < len(tokens) - 2 and verb_of(tokens[mark + 1 :])[0] >= 1 and verb_of(tokens[:mark])[0] < 0:
-        told = any(one in CORRECTIONS or one == "new" for one in low[:mark])
-        if told or all(one not in DETERMINERS for one in low[:mark]):
-            return mark + 1, "update" if told else ""
+        is_update = any(one in CORRECTIONS or one == "new" for one in low[:mark])
+        if is_update or all(one not in DETERMINERS for one in low[:mark]):
+            return mark + 1, "update" if is_update else ""
     return 0, ""
 
 

@@ -38,20 +38,19 @@ class BadYaml(ValueError):
 
 def plain_reader() -> YAML:
     """A reader that returns plain data."""
-    from ruamel.yaml import YAML
-
-    made = YAML(typ="safe", pure=True)
-    made.Constructor = _constructors()[0]
-    made.composer.warn_double_anchors = False
-    return made
+    return _reader("safe")
 
 
 def round_trip() -> YAML:
     """A reader and writer that keeps order, comments and quotes."""
+    return _reader("rt")
+
+
+def _reader(kind: str) -> YAML:
     from ruamel.yaml import YAML
 
-    made = YAML(typ="rt")
-    made.Constructor = _constructors()[1]
+    made = YAML(typ=kind, pure=True)
+    made.Constructor = _constructors()[kind]
     made.composer.warn_double_anchors = False
     return made
 
@@ -194,22 +193,16 @@ def _depth(text: str) -> int:
 
 
 @cache
-def _constructors() -> tuple[type, type]:
+def _constructors() -> dict[str, type]:
     from ruamel.yaml.constructor import ConstructorError, RoundTripConstructor, SafeConstructor
 
-    def check(node: Any) -> None:
-        for key, _ in node.value:
-            if key.tag == _MERGE:
-                raise ConstructorError(None, None, "merge keys (<<) are not read", key.start_mark)
+    def unmerged(base: type) -> type:
+        def flatten_mapping(self: Any, node: Any) -> Any:
+            for key, _ in node.value:
+                if key.tag == _MERGE:
+                    raise ConstructorError(None, None, "merge keys (<<) are not read", key.start_mark)
+            return base.flatten_mapping(self, node)  # type: ignore[attr-defined]
 
-    class Plain(SafeConstructor):
-        def flatten_mapping(self, node: Any) -> Any:
-            check(node)
-            return super().flatten_mapping(node)
+        return type(base.__name__, (base,), {"flatten_mapping": flatten_mapping})
 
-    class RoundTrip(RoundTripConstructor):
-        def flatten_mapping(self, node: Any) -> Any:
-            check(node)
-            return super().flatten_mapping(node)
-
-    return Plain, RoundTrip
+    return {"safe": unmerged(SafeConstructor), "rt": unmerged(RoundTripConstructor)}

@@ -42,7 +42,7 @@ def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
 
 @contextmanager
 def extra_postgres(what: str) -> Iterator[None]:
-    """Loading what needs the extra ``postgres``: where that is not installed, the error says so of ``what``."""
+    """Load modules of the extra ``postgres`` inside; if it is not installed, the error names it and ``what``."""
     try:
         yield
     except ModuleNotFoundError as error:

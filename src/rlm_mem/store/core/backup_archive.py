@@ -150,8 +150,6 @@ def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
         files.sync_folder(target.absolute().parent)
     except OSError as error:
         files.remove(part)
-        if isinstance(error, StorageError):
-            raise
         files.translate(error, str(target))
     except BaseException:
         files.remove(part)
@@ -208,9 +206,7 @@ def read_backup(
     except _DAMAGE as error:
         raise _unreadable(path, info, error) from error
     except OSError as error:
-        if isinstance(error, StorageError):
-            raise
-        if error.errno is None:  # gzip has no error class of its own
+        if error.errno is None and not isinstance(error, StorageError):  # gzip has no error class of its own
             raise _unreadable(path, info, error) from error
         files.translate(error, str(path))
     if info is None or listed is None:

@@ -559,7 +559,7 @@ class ChunkStore(ChunkReader):
         if self._written.is_set() and not self.backend.read_only:
             try:
                 self.backend.write_views(up_to=self.config.store.views_limit)
-            except StorageError as error:  # what was written stands: no caller should take it for undone
+            except StorageError as error:  # the writes themselves are complete, so none is reported as failed
                 _logger.warning("the JSON views are out of date: %s", error)
             self._written.clear()
         self.backend.close()

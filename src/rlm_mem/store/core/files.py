@@ -84,7 +84,7 @@ def is_json_file(entry: os.DirEntry[str]) -> bool:
         return False
     try:
         return entry.is_file()
-    except OSError:  # such as a link that leads to itself: reading it will tell
+    except OSError:  # such as a link that leads to itself: reading it reports the reason
         return True
 
 
@@ -139,7 +139,9 @@ def names_below(
 
 
 def translate(error: OSError, what: str) -> NoReturn:
-    """Raise the project's own exception for an operating system error."""
+    """Raise the project's own exception for an operating system error; one that is the project's already stays."""
+    if isinstance(error, StorageError):
+        raise error
     reason = error.strerror or str(error)
     if error.errno in _FULL:
         raise StoreFull(
@@ -176,7 +178,7 @@ def write_temp(
         target: the file that it will be, in messages.
     """
     temp = f"{folder}{os.sep}{name}.{os.getpid()}.{_RUN}{next(_NUMBERS):x}.tmp"
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
     try:
         try:
             descriptor = os.open(temp, flags, mode)
@@ -265,9 +267,7 @@ def append_at(path: Path, data: bytes, size: int) -> None:
     The caller holds a lock that every other writer of this file takes.
     """
     make_folder(path.parent)
-    descriptor = os.open(
-        path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0), 0o644
-    )
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0), 0o644)
     with os.fdopen(descriptor, "r+b", buffering=0) as file:
         end = file.seek(0, os.SEEK_END)
         file.seek(min(size, end))

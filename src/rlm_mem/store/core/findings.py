@@ -120,7 +120,7 @@ class Finding(FrozenRecord, frozen=True):
 
     @property
     def meaning(self) -> str:
-        """What the code stands for."""
+        """The meaning of the code."""
         return CODES[self.code][0]
 
     @property

@@ -265,14 +265,14 @@ def circular_links(kind: str, links: Iterable[tuple[str, str]]) -> Iterator[Find
             yield Finding("circular-links", message, None, circle[0], circle[-2], kind)
 
 
-def wrong_fields(store: ChunkStore, chunk: Chunk, path: str | None) -> Iterator[Finding]:
-    """Findings about a single chunk: its hash, token count, type and period of validity."""
+def wrong_fields(store: ChunkStore, chunk: Chunk) -> Iterator[Finding]:
+    """Findings about a single chunk without a file: its hash, token count, type and period of validity."""
     from rlm_mem.text.tokens import count_tokens
 
     return wrong_values(
         store,
         chunk.id,
-        path,
+        None,
         type_=chunk.type,
         tokens=(chunk.tokens, count_tokens(chunk.content)),
         hash_is_right=content_hash(chunk.content) == chunk.metadata.content_hash,

@@ -81,12 +81,12 @@ class CorpusStatistics(Struct, frozen=True):
 
 
 class Neighbourhood(Struct, frozen=True):
-    """Chunks around the asked ones, in conversation order.
+    """Chunks around the given ones, in conversation order.
 
     Attributes:
         doc: documents, grouped by conversation and in its order within.
         run: number of the unbroken stretch of a conversation that each is in; it increases along the arrays.
-        near: whether the chunk is one of the asked ones or close enough to be a result itself.
+        near: whether the chunk is one of the given ones or close enough to be a result itself.
         segments_before: segments of the same conversation before the chunk (`FAR` when there are many).
     """
 

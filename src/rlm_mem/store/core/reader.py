@@ -281,13 +281,6 @@ class ChunkReader:
             if held(chunk, at)
         }
 
-    def _held(self, found: list[_Answer], chunk_id: Callable[[_Answer], str]) -> list[_Answer]:
-        """The answers whose chunk held at the time of the view."""
-        if self.as_of is None:
-            return found
-        there = self.get_many([chunk_id(one) for one in found])
-        return [one for one in found if chunk_id(one) in there]
-
     def _filter(self, wanted: ListFilter) -> ListFilter:
         if not wanted.archived:
             wanted = structs.replace(wanted, shown_at=self._present())
@@ -296,7 +289,7 @@ class ChunkReader:
         return structs.replace(wanted, held_at=(self.as_of.timestamp(), format_time(self.as_of)))
 
     def _count_read(self, chunk: Chunk) -> None:
-        when = format_time(self.clock())
+        when = self._present()
         self.backend.count_read(self.namespace, chunk.id, when)
         chunk.metadata.access_count += 1
         chunk.metadata.accessed_at = when
@@ -319,7 +312,7 @@ class ChunkReader:
     def quarantined(self, limit: int | None = None) -> list[Chunk]:
         """The chunks in quarantine, the oldest first; ``ChunkStore.release`` releases them."""
         wanted = ListFilter(trusts=("quarantined",), limit=None if limit is None else page(limit, "limit"))
-        ids = self.backend.queries.list_ids(self.namespace, wanted)
+        ids = self._ids(self.namespace, wanted)
         found = self.backend.chunks(self.namespace, ids)
         return [found[chunk_id] for chunk_id in ids if chunk_id in found]
 
@@ -327,7 +320,7 @@ class ChunkReader:
         """Ids of chunks that have expired and are still stored, the oldest first; ``ChunkStore.sweep`` removes them."""
         most = None if limit is None else page(limit, "limit")
         wanted = ListFilter(expired_at=self._present(), limit=most)
-        return self.backend.queries.list_ids(self.namespace, wanted)
+        return self._ids(self.namespace, wanted)
 
     # --- listings ---------------------------------------------------------------------------------------
 
@@ -369,14 +362,17 @@ class ChunkReader:
             trust=trust,
         )  # fmt: skip
         if not archived or not (wanted.tags or wanted.any_tags):
-            return self.backend.queries.list_ids(place, self._filter(wanted))
+            return self._ids(place, self._filter(wanted))
         return self._archived_with_tags(place, wanted)
+
+    def _ids(self, namespace: str, wanted: ListFilter) -> list[str]:
+        return [chunk_id for chunk_id, _, _ in self.backend.queries.list_places(namespace, wanted)]
 
     def _archived_with_tags(self, namespace: str, wanted: ListFilter) -> list[str]:
         # Tags of archived chunks are not in the index (they must not be counted), so the chunks are read.
         everything = structs.replace(wanted, tags=(), any_tags=(), limit=None, offset=0)
         found = []
-        ids = self.backend.queries.list_ids(namespace, everything)
+        ids = self._ids(namespace, everything)
         for chunk_id, chunk in self._in_lots(namespace, ids):
             carried = set(chunk.tags)
             if carried.issuperset(wanted.tags) and (not wanted.any_tags or carried & set(wanted.any_tags)):
@@ -431,17 +427,11 @@ class ChunkReader:
         """Metadata from the index, no file read; unknown ids are left out."""
         found = self.backend.queries.summaries(self.namespace, check_chunk_ids(chunk_ids))
         now = self._present()
-        return self._held([one for one in found if one.shown_at(now)], lambda one: one.id)
-
-    def _first_shown(self, ask: Callable[[int], list[Summary]], limit: int) -> list[Summary]:
-        """The first summaries that are shown; asks for more where hidden ones leave too few."""
-        now, wanted = self._present(), limit
-        while True:
-            found = ask(wanted)
-            there = [one for one in found if one.shown_at(now)]
-            if len(there) >= limit or len(found) < wanted:
-                return there[:limit]
-            wanted *= 4
+        shown = [one for one in found if one.shown_at(now)]
+        if self.as_of is None:
+            return shown
+        held_then = self.get_many([one.id for one in shown])
+        return [one for one in shown if one.id in held_then]
 
     def _those_shown(self, found: list[_Answer], chunk_id: Callable[[_Answer], str]) -> list[_Answer]:
         """The answers whose chunk is shown, and held at the time of the view."""
@@ -455,12 +445,7 @@ class ChunkReader:
     ) -> list[Summary]:
         """Summaries by time; ``start`` and ``end`` as in list_chunks."""
         low, high = time_range(start, end)
-        if self.as_of is not None:
-            return self.summaries(self.list_chunks(start_date=start, end_date=end, limit=limit))
-        queries = self.backend.queries
-        return self._first_shown(
-            lambda wanted: queries.timeline(self.namespace, low, high, wanted), page(limit, "limit")
-        )
+        return self._listed(ListFilter(start=low, end=high), page(limit, "limit"))
 
     def latest(
         self,
@@ -471,18 +456,28 @@ class ChunkReader:
         tag: str | None = None,
     ) -> list[Summary]:
         """The newest chunks; its cost does not grow with the store."""
-        low = None if since is None else query_time(since, "since")[0]
-        if self.as_of is not None:
-            return self.summaries(
-                self.list_chunks(conversation_id, since, tags=tag, limit=limit, newest_first=True)
-            )
-        queries = self.backend.queries
-        return self._first_shown(
-            lambda wanted: queries.latest(
-                self.namespace, wanted, conversation_id=conversation_id, since=low, tag=tag
-            ),
-            page(limit, "limit"),
+        wanted = ListFilter(
+            conversation_id=conversation_id,
+            start=None if since is None else query_time(since, "since")[0],
+            tags=() if tag is None else (tag,),
+            newest_first=True,
         )
+        return self._listed(wanted, page(limit, "limit"))
+
+    def _listed(self, wanted: ListFilter, limit: int) -> list[Summary]:
+        """The first summaries that pass a filter and are shown; asks for more where hidden ones leave too few.
+
+        The present time is no part of the query, which may have been sent ahead (``Backend.read_ahead``).
+        """
+        wanted = wanted if self.as_of is None else self._filter(wanted)
+        now, most = self._present(), limit
+        while True:
+            wanted = structs.replace(wanted, limit=most)
+            found = self.backend.queries.list_summaries(self.namespace, wanted)
+            shown = [one for one in found if one.shown_at(now)]
+            if len(shown) >= limit or len(found) < most:
+                return shown[:limit]
+            most *= 4
 
     # --- relations --------------------------------------------------------------------------------------
 

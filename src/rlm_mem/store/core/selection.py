@@ -299,7 +299,7 @@ OPENING = 4
 class ConversationLine(Protocol):
     """Chunks arranged on one line, where every conversation is an unbroken stretch as far as it is walked.
 
-    For each asked chunk: its `place` on the line, and where its conversation begins and ends (one past the last).
+    For each given chunk: its `place` on the line, and where its conversation begins and ends (one past the last).
     Adjacent places within a conversation are always consecutive chunks.
     """
 
@@ -325,8 +325,8 @@ def walked(
     """The neighbourhood on a line, and whether `most` steps to each side covered `reach` for every chunk.
 
     Args:
-        line: where the chunks stand.
-        asked: indices of the line's asked chunks that get neighbours.
+        line: the chunks in their order.
+        asked: indices of the given chunks that get neighbours.
         near: segments on each side whose chunks may be results themselves.
         reach: segments to cover on each side.
         most: most chunks examined on each side.

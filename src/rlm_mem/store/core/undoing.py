@@ -18,23 +18,9 @@ from rlm_mem.store.core.records import ACTIVE
 if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
-_CHANGES = frozenset(
-    {
-        "create",
-        "update",
-        "link",
-        "unlink",
-        "delete",
-        "restore",
-        "erase",
-        "undo",
-        "import",
-        "edit",
-        "supersede",
-        "quarantine",
-        "release",
-    }
-)
+_OPERATIONS = "create update link unlink delete restore erase undo import edit supersede quarantine release"
+"""Operations that change something."""
+_CHANGES = frozenset(_OPERATIONS.split())
 
 
 @dataclass

@@ -34,7 +34,7 @@ def _locked(folder: Path) -> int | None:
 def workplace(parent: Path, prefix: str) -> Iterator[Path]:
     """A folder to prepare something in, removed at the end unless it was renamed; those of killed processes go first.
 
-    A process holds a lock on its folder, which the system gives up when the process ends, however it ends.
+    A process holds a lock on its folder, which the system releases when the process ends.
     """
     for left in parent.glob(f"{glob.escape(prefix)}*"):
         with contextlib.suppress(OSError):

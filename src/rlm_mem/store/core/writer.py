@@ -684,6 +684,6 @@ class Writer:
                 "before": former.metadata.content_hash if former else None,
                 "after": chunk.metadata.content_hash,
                 **more,
+                "change": transaction.change.id,
             }
-            | {"change": transaction.change.id}
         )

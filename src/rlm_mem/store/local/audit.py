@@ -32,7 +32,7 @@ _TAIL_BYTES = 262_144
 class EventLog:
     """Appends and reads the audit log.
 
-    After a jump of the clock back, lines go on in the newest file: the files hold them in the order they were written.
+    When the clock is set back, lines still go to the newest file, so that they stay in the order they were written.
     A line is written with one ``write`` call on a file opened for appending, so lines of several processes do not
     mix. A torn last line (power cut, full disk) is skipped by the reader, and never joined to the next one.
     """
@@ -65,7 +65,7 @@ class EventLog:
             present = os.listdir(self._folder)  # noqa: PTH208 - names alone, at every write
             name = max([name, *fnmatch.filter(present, f"{prefix}{_MONTH}")])
             size = os.stat(f"{self._folder}/{name}").st_size
-        except OSError:  # there is no such file yet, or writing to it will tell why not
+        except OSError:  # there is no such file yet; any other reason is logged by the write
             size = 0
         return f"{self._folder}/{name}", size, bytes(lines)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import format_time
-from rlm_mem.errors import InputError, StorageError, StoreReadOnly
+from rlm_mem.errors import InputError, StoreReadOnly
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, can_be_packed, packing, read_backup
@@ -215,13 +215,11 @@ class _Stage:
         except FileNotFoundError:
             return  # gone since it was listed: the next pass handles it
         except OSError as error:
-            if isinstance(error, StorageError):
-                raise
             files.translate(error, f"a copy of {name} for the backup")
         linked = files.signature(second)
         if before is None or linked is None:
             return
-        # A copy, not a link: did the file stay the same meanwhile?
+        # A copy, not a link: check that the file did not change while it was copied.
         if linked.inode != before.inode and second.stat().st_nlink < 2:
             linked = before if files.signature(source) == before else _UNKNOWN
         self.staged[name] = linked

@@ -98,7 +98,7 @@ class Connections:
         database: the index file.
         wait_seconds: how long a writer waits for the lock.
         read_only: open for reading only.
-        index: the index behind the connections. Its ``sync`` is called when somebody has deleted or replaced the file
+        index: the index behind the connections. Its ``sync`` is called when the file was deleted or replaced
             while the store is in use, to have the index rebuilt, and its ``look`` once a second while it is in use.
     """
 
@@ -159,8 +159,8 @@ class Connections:
         schema.migrate(self.in_memory)
         return self.in_memory
 
-    def looked(self) -> None:
-        """The files were looked at: have the index do it again in a second."""
+    def schedule_look(self) -> None:
+        """Have the index look at the files again in a second."""
         self._look_at = time.monotonic() + _LOOK_SECONDS
 
     def _look(self) -> None:
@@ -168,7 +168,7 @@ class Connections:
         try:
             self._index.look()
         finally:
-            self.looked()
+            self.schedule_look()
 
     def was_closed(self) -> StoreClosed:
         """The error for a use after the store was closed."""
@@ -402,7 +402,7 @@ class UnsyncedMark:
             connection.execute(f"PRAGMA user_version={version}")
             connection.execute("COMMIT")
             connection.execute("BEGIN IMMEDIATE")
-            if connection.execute("PRAGMA data_version").fetchone() == before:  # nobody wrote in between
+            if connection.execute("PRAGMA data_version").fetchone() == before:  # no write in between
                 files.remove(self._path)
                 self._used = False
         except sqlite3.OperationalError as error:
@@ -411,8 +411,7 @@ class UnsyncedMark:
         finally:
             if connection.in_transaction:
                 connection.execute("ROLLBACK")
-            connection.execute("PRAGMA synchronous=NORMAL")
-            connection.execute(self._busy_timeout)
+            self.end(connection)
 
 
 @cache

@@ -96,22 +96,11 @@ class Layout:
 
     def has_archived(self) -> bool:
         """Whether there is the file of an archived chunk, of any namespace."""
-        try:
-            with os.scandir(self.archive) as entries:
-                return any(entry.name.endswith(".json") for entry in entries)
-        except FileNotFoundError:
-            return False
+        return _has_file(self.archive, ".json")
 
     def is_interrupted(self) -> bool:
         """Whether a killed process left a redo record, whose write must be finished (see ``redo``)."""
-        try:
-            with os.scandir(self.unfinished) as entries:
-                for entry in entries:
-                    if entry.name.endswith(REDO_SUFFIX):
-                        return True
-        except FileNotFoundError:  # no write was ever begun
-            pass
-        return False
+        return _has_file(self.unfinished, REDO_SUFFIX)
 
     def relative(self, path: str | Path) -> str:
         """The path as it is recorded: relative to the base, ``../…`` for a file of the brain around it."""
@@ -145,6 +134,14 @@ class Layout:
         return found
 
 
+def _has_file(folder: Path, suffix: str) -> bool:
+    try:
+        with os.scandir(folder) as entries:
+            return any(entry.name.endswith(suffix) for entry in entries)
+    except FileNotFoundError:
+        return False
+
+
 MISNAMED = "a file is named after its chunk"
 
 
@@ -162,11 +159,6 @@ def read_chunk_file(path: Path) -> tuple[Chunk, Signature]:
     return chunk_in(data, path.name), read
 
 
-def read_version_file(path: Path) -> Chunk:
-    """Read a former version (its file is named after the revision, not the chunk)."""
-    return decode_chunk(path.read_bytes())
-
-
 def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Version]:
     """Kept versions with a revision under ``below``, oldest first; unreadable ones are logged and left out."""
     found: list[Version] = []
@@ -177,7 +169,7 @@ def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Versio
         if not path.stem.isdigit() or int(path.stem) >= below:
             continue
         try:
-            chunk = read_version_file(path)
+            chunk = decode_chunk(path.read_bytes())  # named after the revision, not the chunk
         except (InvalidChunk, OSError) as error:
             _logger.error("unreadable former version %s: %s", path, error)
             continue
@@ -494,7 +486,7 @@ class LocalBrainFiles:
 
     @staticmethod
     def _add(target: Path, data: bytes, how: int) -> None:
-        flags = os.O_WRONLY | os.O_CREAT | how | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+        flags = os.O_WRONLY | os.O_CREAT | how | getattr(os, "O_BINARY", 0)
         try:
             descriptor = os.open(target, flags, 0o644)
         except FileNotFoundError:

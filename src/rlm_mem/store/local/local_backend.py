@@ -389,7 +389,7 @@ class LocalBackend(LocalIndex):
         return last_change(self.connection)
 
     @healed
-    def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store: files know no namespace
+    def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store
         """Unfinished files, reads not yet in chunk files, files that do not validate."""
         self.flush_reads(wait=False)  # reads that this process has buffered are not in the index yet
         return status_of(self.connection, self.layout)

@@ -162,7 +162,7 @@ class LocalIndex:
         for folder in (self.layout.chunks, self.layout.index, self.layout.archive):
             files.make_folder(folder)
         if not (self.layout.base / ".gitignore").exists():
-            with contextlib.suppress(StorageError):  # nothing can be written here: the first write says so
+            with contextlib.suppress(StorageError):  # cannot write here: the first write raises the error
                 self.layout.prepare_for_git()
         self._leave_untrusted()
         try:
@@ -171,7 +171,7 @@ class LocalIndex:
             self._set_index_aside(error)
             report = self.sync()
         self._look_at_unreadable(report.unreadable)
-        self._connections.looked()
+        self._connections.schedule_look()
 
     @healed
     def _look_at_unreadable(self, named: Sequence[str]) -> None:
@@ -207,7 +207,7 @@ class LocalIndex:
                 _logger.info("index of %s not usable read-only: %s", self.layout.base, error)
         # No usable index of this version, or files newer than it: index the files in memory; nothing is written.
         self._sync_locked(self._connections.index_in_memory(), self.layout.folders(), None)
-        self._connections.looked()
+        self._connections.schedule_look()
 
     def _leave_untrusted(self) -> None:
         """Set the index aside if the system went down before all of it was synced."""
@@ -364,7 +364,7 @@ class LocalIndex:
             self._thread.caught_up += 1
 
     def _index_again(self, edited: Sequence[str]) -> None:
-        """Index files that were not as recorded when they were read, unless somebody else writes for long."""
+        """Index files that were not as recorded when they were read, unless the write lock is held for long."""
         if self.read_only:
             connection = self._connections.in_memory
             if connection is None:

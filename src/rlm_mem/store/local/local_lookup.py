@@ -1,14 +1,15 @@
 """The local store's answers to search: postings for scoring, SQLite rows for what is shown of a chunk.
 
-One `LocalSource` serves one search: it holds the postings as they were when it was made.
+One `LocalSource` serves one search: it has the postings as they were when it was made.
 """
 
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import compress, repeat
-from operator import attrgetter
+from operator import and_, attrgetter
 from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
@@ -65,72 +66,8 @@ if TYPE_CHECKING:
 _OUT = np.float32(-1e30)
 
 
-def best_match(
-    view: View,
-    lists: list[LocalTermPostings],
-    weights: Floats,
-    limit: int,
-    admitted: npt.NDArray[np.bool_] | None,
-) -> tuple[Ints, Floats]:
-    """The `limit` best slots and their scores, best first; equal scores newest first.
-
-    Args:
-        view: the postings.
-        lists: `term_list` of each of the query's terms.
-        weights: the factor of each term, on top of its idf.
-        limit: the largest number of slots to return.
-        admitted: mask of the slots that may be returned; None for all.
-    """
-    collection = CorpusLengths(view.snapshot.length, view.chunks, view.total_length)
-    terms = scorers(collection, lists, weights)
-    if not terms or limit < 1:
-        return np.zeros(0, np.int64), np.zeros(0)
-    size = view.snapshot.size
-    new_scores = _new_scores(view, collection, terms)
-    if admitted is not None:
-        new_scores[~admitted[size:]] = _OUT
-    slots, scores = best(
-        collection,
-        terms,
-        limit,
-        admitted=None if admitted is None else admitted[:size],
-        gone=view.gone_ordinals,
-        floor=kth(new_scores, limit, np.float32(0)),
-    )
-    all_slots = np.concatenate([slots.astype(np.int64), np.arange(size, size + len(new_scores))])
-    all_scores = np.concatenate([scores, new_scores])
-    return _ordered(view, all_slots, all_scores, limit)
-
-
-def _new_scores(
-    view: View, collection: CorpusLengths, terms: list[Scorer[LocalTermPostings]]
-) -> npt.NDArray[np.float32]:
-    scores = np.zeros(view.delta.size, np.float32)
-    length = view.delta.columns.length
-    for scorer in terms:
-        postings = scorer.postings
-        scores[postings.new] += added(collection, scorer.weight, postings.new_frequency, length[postings.new])
-    return scores
-
-
-def _ordered(view: View, slots: Ints, scores: npt.NDArray[np.float32], limit: int) -> tuple[Ints, Floats]:
-    keep = top(scores, limit)
-    slots, scores = slots[keep], scores[keep]
-    size = view.snapshot.size
-    old = slots < size
-    at, doc = np.empty(len(slots)), np.empty(len(slots), np.int64)
-    for out, before, after in (
-        (at, view.snapshot.at, view.delta.columns.at),
-        (doc, view.snapshot.doc, view.delta.columns.doc),
-    ):
-        target: npt.NDArray[Any] = out
-        target[old] = before[slots[old]]
-        target[~old] = after[slots[~old] - size]
-    order = np.lexsort((-doc, -at, -scores))[:limit]
-    return slots[order], scores[order].astype(np.float64)
-
-
 _NOTHING = np.zeros(0, np.int64)
+_NO_SUCH = -2  # no number of a conversation, nor NO_CONVERSATION
 #: The largest number of successive replacements that are followed.
 _STEPS = 5
 _ANSWERS = 1_000
@@ -255,9 +192,30 @@ class LocalSource:
 
     def best(self, terms: Ints, weights: Floats, limit: int, filters: Filters) -> tuple[Ints, Floats]:
         """See `CandidateSource.best`."""
-        lists = [self._list(int(term)) for term in terms]
-        slots, scores = best_match(self._view, lists, weights, limit, self._mask(filters))
-        return self._docs(slots), scores
+        view, admitted = self._view, self._mask(filters)
+        collection = CorpusLengths(view.snapshot.length, view.chunks, view.total_length)
+        weighted = scorers(collection, [self._list(int(term)) for term in terms], weights)
+        if not weighted or limit < 1:
+            return _NOTHING, np.zeros(0)
+        size = view.snapshot.size
+        new_scores = _new_scores(view, collection, weighted)
+        if admitted is not None:
+            new_scores[~admitted[size:]] = _OUT
+        old, scores = best(
+            collection,
+            weighted,
+            limit,
+            admitted=None if admitted is None else admitted[:size],
+            gone=view.gone_ordinals,
+            floor=kth(new_scores, limit, np.float32(0)),
+        )
+        slots = np.concatenate([old.astype(np.int64), np.arange(size, size + len(new_scores))])
+        scores = np.concatenate([scores, new_scores])
+        keep = top(scores, limit)
+        slots, scores = slots[keep], scores[keep]
+        docs = self._docs(slots)
+        order = np.lexsort((-docs, -view.take("at", slots), -scores))[:limit]
+        return docs[order], scores[order].astype(np.float64)
 
     def holding(
         self, groups: Sequence[Collection[str]], weights: Mapping[str, float], limit: int
@@ -319,19 +277,11 @@ class LocalSource:
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.in_period`."""
-        slots = in_order(self._view, first, last)
-        mask = self._mask(filters)
-        if mask is not None:
-            slots = slots[mask[slots]]
-        return self._docs(slots[:limit])
+        return self._docs(self._in_order(first, last, filters)[:limit])
 
     def newest(self, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.newest`."""
-        view, mask = self._view, self._mask(filters)
-        slots = in_order(view, -np.inf, np.inf)[::-1]
-        if mask is not None:
-            slots = slots[mask[slots]]
-        return self._docs(slots[:limit])
+        return self._docs(self._in_order(-np.inf, np.inf, filters)[::-1][:limit])
 
     def successors(self, docs: Ints) -> Ints:
         """See `CandidateSource.successors`."""
@@ -361,7 +311,9 @@ class LocalSource:
     def around(self, docs: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
         """See `CandidateSource.around`."""
         slots, lone = self._slots(docs), self._slots(alone)
-        found = around(self._view, slots[slots >= 0], lone[lone >= 0], near, reach)
+        slots = slots[slots >= 0]
+        line = _Line(self._view, union(slots, lone[lone >= 0]))
+        found, _ = walked(line, np.flatnonzero(contained(line.asked, slots)), near, reach)
         return Neighbourhood(self._docs(found.doc), found.run, found.near, found.segments_before)
 
     def rows(self, docs: Ints) -> tuple[ChunkRows, DecodedSegments]:
@@ -442,10 +394,97 @@ class LocalSource:
         return before + int(np.count_nonzero(has > 0)) - int(np.count_nonzero(had > 0))
 
     def _mask(self, filters: Filters) -> Bools | None:
+        """Which slots pass the filters; None if there is no restriction. Deleted chunks are not masked here."""
         if filters not in self._masks:
-            mask = admitted_slots(self._connection, self._ns, self._view, filters, self._speaker_slots)
-            self._masks[filters] = mask
+            masks = list(self._restrictions(filters))
+            self._masks[filters] = reduce(and_, masks) if masks else None
         return self._masks[filters]
+
+    def _restrictions(self, filters: Filters) -> Iterator[Bools]:
+        """A mask over the slots for each restriction."""
+        view = self._view
+        if filters.valid_at is not None:
+            # A chunk without `valid_from` is valid from the time when it happened.
+            start = view.column("valid_from")
+            yield np.where(np.isinf(start), view.column("at"), start) <= filters.valid_at
+            yield view.column("valid_to") > filters.valid_at
+        first, last = time_range(filters.start, filters.end)
+        if first != -np.inf or last != np.inf:
+            at = view.column("at")
+            yield (at >= first) & (at < last)
+        if filters.chunk_type is not None:
+            wanted = (filters.chunk_type,) if isinstance(filters.chunk_type, str) else filters.chunk_type
+            codes = [code for code, name in enumerate(view.snapshot.types) if name in wanted]
+            old = contained(view.snapshot.type_code, np.array(codes, np.uint16))
+            new = np.array([name in wanted for name in view.delta.columns.type_name], np.bool_)
+            yield np.concatenate([old, new])
+        if filters.conversation_id is not None:
+            row = None
+            if not has_surrogate(filters.conversation_id):
+                row = self._connection.execute(
+                    "SELECT conversation FROM conversations WHERE ns = ? AND id = ?",
+                    (self._ns, filters.conversation_id),
+                ).fetchone()
+            yield view.column("conversation") == (_NO_SUCH if row is None else row[0])
+        if filters.shown_at is not None:
+            hidden = self._connection.execute(
+                "SELECT doc FROM chunks WHERE ns = ? AND status = 0 AND trust = 'quarantined'"
+                " UNION ALL SELECT doc FROM chunks WHERE ns = ? AND expires_at <= ?",
+                (self._ns, self._ns, filters.shown_at),
+            ).fetchall()
+            if hidden:
+                yield ~self._of_docs(hidden)
+        for column, names in (
+            ("origin", wanted_origins(filters.origin)),
+            ("trust", () if filters.trust is None else wanted_trust(filters.trust)),
+        ):
+            if names:
+                yield self._of_docs(
+                    self._connection.execute(
+                        "SELECT doc FROM chunks WHERE ns = ? AND status = 0"
+                        f" AND {column} IN (SELECT value FROM json_each(?))",
+                        (self._ns, msgspec.json.encode(names).decode()),
+                    ).fetchall()
+                )
+        if filters.speaker is not None:
+            spoken = np.zeros(view.snapshot.size + view.delta.size, np.bool_)
+            spoken[self._speaker_slots(filters.speaker)] = True
+            yield spoken
+        for tags in (
+            *((tag,) for tag in filters.tags_all),
+            *([filters.tags_any] if filters.tags_any else ()),
+        ):
+            known = [tag for tag in tags if not has_surrogate(tag)]
+            yield self._of_docs(
+                self._connection.execute(
+                    "SELECT doc FROM tags WHERE ns = ? AND tag IN (SELECT value FROM json_each(?))",
+                    (self._ns, msgspec.json.encode(known).decode()),
+                ).fetchall()
+            )
+
+    def _of_docs(self, rows: Sequence[tuple[int]]) -> Bools:
+        """Mask over the slots of the chunks with these numbers."""
+        view = self._view
+        docs = distinct(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
+        old = np.zeros(view.snapshot.size, np.bool_)
+        ordinals = view.snapshot.ordinals_of(docs)
+        old[ordinals[ordinals >= 0]] = True
+        return np.concatenate([old, contained(view.delta.columns.doc, docs)])
+
+    def _in_order(self, first: float, last: float, filters: Filters) -> Ints:
+        """The slots with `first <= at < last` that pass the filters, in the order (at, doc)."""
+        view, mask = self._view, self._mask(filters)
+        snap, new = view.snapshot, view.delta.columns
+        order = snap.time_order
+        lo, hi = (int(np.searchsorted(snap.at, moment, sorter=order)) for moment in (first, last))
+        slots = order[lo:hi].astype(np.int64)
+        if len(view.gone_ordinals):
+            slots = slots[~view.gone[slots]]
+        fresh = np.flatnonzero((new.at >= first) & (new.at < last))
+        if len(fresh):
+            slots = np.concatenate([slots, fresh + snap.size])
+            slots = slots[np.lexsort((view.take("doc", slots), view.take("at", slots)))]
+        return slots if mask is None else slots[mask[slots]]
 
     def _speaker_slots(self, speaker: str) -> Ints:
         """Slots of the chunks with an author of this name, regardless of case."""
@@ -499,136 +538,15 @@ def _sums(where: Ints, values: npt.NDArray[Any] | None, count: int) -> Ints:
     return summed.astype(np.int64)
 
 
-# --- filters ----------------------------------------------------------------------------------------------
-
-
-def admitted_slots(
-    connection: sqlite3.Connection,
-    ns: int,
-    view: View,
-    filters: Filters,
-    speaker_slots: Callable[[str], npt.NDArray[np.int64]],
-) -> Bools | None:
-    """Mask over the slots of `view`: which chunks pass the filters; None if there is no restriction.
-
-    Deleted chunks are not masked here. `speaker_slots` gives the slots of an author's chunks.
-    """
-    size = view.snapshot.size + view.delta.size
-    mask = np.ones(size, np.bool_)
-    open_ = True
-    if filters.valid_at is not None:
-        # A chunk without `valid_from` is valid from the time when it happened.
-        start = view.column("valid_from")
-        mask &= np.where(np.isinf(start), view.column("at"), start) <= filters.valid_at
-        mask &= view.column("valid_to") > filters.valid_at
-        open_ = False
-    first, last = time_range(filters.start, filters.end)
-    if first != -np.inf or last != np.inf:
-        at = view.column("at")
-        mask &= (at >= first) & (at < last)
-        open_ = False
-    if filters.chunk_type is not None:
-        wanted = (filters.chunk_type,) if isinstance(filters.chunk_type, str) else filters.chunk_type
-        mask &= _of_type(view, wanted)
-        open_ = False
-    if filters.conversation_id is not None:
-        row = None
-        if not has_surrogate(filters.conversation_id):
-            row = connection.execute(
-                "SELECT conversation FROM conversations WHERE ns = ? AND id = ?",
-                (ns, filters.conversation_id),
-            ).fetchone()
-        mask &= np.zeros(size, np.bool_) if row is None else view.column("conversation") == row[0]
-        open_ = False
-    if filters.shown_at is not None:
-        hidden = connection.execute(
-            "SELECT doc FROM chunks WHERE ns = ? AND status = 0 AND trust = 'quarantined'"
-            " UNION ALL SELECT doc FROM chunks WHERE ns = ? AND expires_at <= ?",
-            (ns, ns, filters.shown_at),
-        ).fetchall()
-        if hidden:
-            mask &= ~_of_docs(view, hidden)
-            open_ = False
-    for column, names in (
-        ("origin", wanted_origins(filters.origin)),
-        ("trust", () if filters.trust is None else wanted_trust(filters.trust)),
-    ):
-        if names:
-            marks = ",".join("?" * len(names))
-            rows = connection.execute(
-                f"SELECT doc FROM chunks WHERE ns = ? AND status = 0 AND {column} IN ({marks})", (ns, *names)
-            ).fetchall()
-            mask &= _of_docs(view, rows)
-            open_ = False
-    if filters.speaker is not None:
-        mask &= _of_slots(speaker_slots(filters.speaker), size)
-        open_ = False
-    for tag in filters.tags_all:
-        mask &= _tagged(connection, ns, view, (tag,))
-        open_ = False
-    if filters.tags_any:
-        mask &= _tagged(connection, ns, view, filters.tags_any)
-        open_ = False
-    return None if open_ else mask
-
-
-def _of_type(view: View, wanted: tuple[str, ...]) -> Bools:
-    snap = view.snapshot
-    codes = [code for code, name in enumerate(snap.types) if name in wanted]
-    old = contained(snap.type_code, np.array(codes, np.uint16))
-    new = np.array([name in wanted for name in view.delta.columns.type_name], np.bool_)
-    return np.concatenate([old, new])
-
-
-def _tagged(connection: sqlite3.Connection, ns: int, view: View, tags: tuple[str, ...]) -> Bools:
-    tags = tuple(tag for tag in tags if not has_surrogate(tag))
-    marks = ",".join("?" * len(tags))
-    rows = connection.execute(
-        f"SELECT doc FROM tags WHERE ns = ? AND tag IN ({marks})", (ns, *tags)
-    ).fetchall()
-    return _of_docs(view, rows)
-
-
-def _of_docs(view: View, rows: Sequence[tuple[int]]) -> Bools:
-    """Mask over the slots of the chunks with these numbers."""
-    docs = distinct(np.fromiter((row[0] for row in rows), np.int64, len(rows)))
-    old = np.zeros(view.snapshot.size, np.bool_)
-    ordinals = view.snapshot.ordinals_of(docs)
-    old[ordinals[ordinals >= 0]] = True
-    return np.concatenate([old, contained(view.delta.columns.doc, docs)])
-
-
-def _of_slots(slots: npt.NDArray[np.int64], size: int) -> Bools:
-    mask = np.zeros(size, np.bool_)
-    mask[slots] = True
-    return mask
-
-
-# --- order in time and in conversations ---------------------------------------------------------------------
-
-
-def in_order(view: View, first: float, last: float) -> Ints:
-    """The slots with `first <= at < last`, in the order (at, doc)."""
-    snap, new = view.snapshot, view.delta.columns
-    order = snap.time_order
-    lo, hi = (int(np.searchsorted(snap.at, moment, sorter=order)) for moment in (first, last))
-    old = order[lo:hi].astype(np.int64)
-    if len(view.gone_ordinals):
-        old = old[~view.gone[old]]
-    fresh = np.flatnonzero((new.at >= first) & (new.at < last))
-    if not len(fresh):
-        return old
-    slots = np.concatenate([old, fresh + snap.size])
-    return slots[np.lexsort((view.take("doc", slots), view.take("at", slots)))]
-
-
-def around(view: View, slots: Ints, alone: Ints, near: int, reach: int) -> Neighbourhood:
-    """Neighbours of `slots` on both sides until they cover `near` and `reach` segments (`doc` has slots).
-
-    A chunk without a conversation has no neighbours; the chunks in `alone` are returned without theirs.
-    """
-    line = _Line(view, union(slots, alone))
-    return walked(line, np.flatnonzero(contained(line.asked, slots)), near, reach)[0]
+def _new_scores(
+    view: View, collection: CorpusLengths, terms: list[Scorer[LocalTermPostings]]
+) -> npt.NDArray[np.float32]:
+    scores = np.zeros(view.delta.size, np.float32)
+    length = view.delta.columns.length
+    for scorer in terms:
+        postings = scorer.postings
+        scores[postings.new] += added(collection, scorer.weight, postings.new_frequency, length[postings.new])
+    return scores
 
 
 class _Line:

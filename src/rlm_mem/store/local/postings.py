@@ -84,11 +84,11 @@ class PostingsIndex:
             view = self._view
             if view is not None and view.seq == seq and not self._outdated:
                 return view
-            uncommitted = connection.in_transaction
-            if view is None or self._outdated:
-                view = self._load(connection, seq)
-            else:
-                view = self._advance(connection, view, seq)
+            uncommitted, fresh = connection.in_transaction, None
+            if view is not None and not self._outdated and seq >= view.seq:  # else the tables were rebuilt
+                with contextlib.suppress(_StateChanged):
+                    fresh = self._advance_from(connection, view, seq)
+            view = fresh or self._load(connection, seq)
             if uncommitted:
                 return view  # what it shows may be rolled back
             self._view, self._outdated = view, False
@@ -131,12 +131,12 @@ class PostingsIndex:
                 return self._write(connection, view, progress)
             except DamagedSnapshot:  # the snapshot to merge with is gone
                 self._outdated = True
-                return self._rebuilt(connection, last_change(connection), progress)
+                return self._write_from_rows(connection, last_change(connection), progress)
 
     def rebuild(self, connection: sqlite3.Connection, progress: _Written | None = None) -> None:
         """Rebuild the snapshot from the segment blobs, even if it is intact."""
         with self._lock, self._folder_lock(wait=True):
-            self._rebuilt(connection, last_change(connection), progress)
+            self._write_from_rows(connection, last_change(connection), progress)
             self._outdated = True
 
     def close(self) -> None:
@@ -157,12 +157,14 @@ class PostingsIndex:
             state = read_state(connection, self._ns)
             if state is None and self._is_small(connection):
                 with contextlib.suppress(_StateChanged):  # another process has just published the first one
-                    return self._advance_from(connection, _start(empty_snapshot(), 0, None), seq, every=True)
+                    return self._advance_from(
+                        connection, _view_of(empty_snapshot(), 0, None), seq, every=True
+                    )
                 continue
             if state is None or state == damaged:  # it was not merely replaced by a newer one
                 return self._load_rebuilt(connection, seq, state)
             try:
-                view = self._opened(state)
+                view = self._open(state)
             except DamagedSnapshot:
                 damaged = state
                 continue
@@ -184,10 +186,10 @@ class PostingsIndex:
             state = read_state(connection, self._ns)
             with contextlib.suppress(DamagedSnapshot, _StateChanged):
                 if state is not None:
-                    return self._advance_from(connection, self._opened(state), last_change(connection))
+                    return self._advance_from(connection, self._open(state), last_change(connection))
         snapshot = make_snapshot(empty_snapshot(), None, load_rows(connection, self._ns), seq)
         state = read_state(connection, self._ns)
-        return _start(snapshot, seq, None if state is None else state.generation)
+        return _view_of(snapshot, seq, None if state is None else state.generation)
 
     def _replace_damaged(
         self, connection: sqlite3.Connection, seq: int, damaged: CurrentSnapshot | None
@@ -196,24 +198,16 @@ class PostingsIndex:
         try:
             with self._folder_lock(wait=True):
                 if read_state(connection, self._ns) == damaged:  # no other process has replaced it meanwhile
-                    self._rebuilt(connection, seq, None)
+                    self._write_from_rows(connection, seq, None)
         except (OSError, DamagedSnapshot):  # a full or write-protected disk: a search must still answer
             return False
         return True
 
-    def _opened(self, state: CurrentSnapshot) -> View:
+    def _open(self, state: CurrentSnapshot) -> View:
         snapshot = open_snapshot(snapshot_folder(self._directory, self._ns, state.generation))
         if snapshot.seq != state.seq:
             raise DamagedSnapshot(f"snapshot {state.generation} ends at {snapshot.seq}, not at {state.seq}")
-        return _start(snapshot, state.seq, state.generation)
-
-    def _advance(self, connection: sqlite3.Connection, view: View, seq: int) -> View:
-        if seq < view.seq:  # the tables were rebuilt
-            return self._load(connection, seq)
-        try:
-            return self._advance_from(connection, view, seq)
-        except _StateChanged:
-            return self._load(connection, seq)
+        return _view_of(snapshot, state.seq, state.generation)
 
     def _advance_from(
         self, connection: sqlite3.Connection, view: View, seq: int, *, every: bool = False
@@ -282,19 +276,19 @@ class PostingsIndex:
     def _write(self, connection: sqlite3.Connection, view: View, progress: _Written | None) -> bool:
         """Make and publish the snapshot of `view`; the folder lock is held."""
         if view.generation is None and not view.snapshot.size and not self._is_small(connection):
-            return self._rebuilt(connection, view.seq, progress)
+            return self._write_from_rows(connection, view.seq, progress)
         delta = view.delta
         terms = DocumentTerms(
             delta.slot.astype(np.int64), delta.term.astype(np.int64), delta.frequency, delta.segments
         )
         part = (delta.columns, terms, delta.author_terms.astype(np.int64))
-        return self._published(connection, view.snapshot, view.gone, iter([part]), view.seq, progress)
+        return self._publish(connection, view.snapshot, view.gone, iter([part]), view.seq, progress)
 
-    def _rebuilt(self, connection: sqlite3.Connection, seq: int, progress: _Written | None) -> bool:
+    def _write_from_rows(self, connection: sqlite3.Connection, seq: int, progress: _Written | None) -> bool:
         rows = load_rows(connection, self._ns)
-        return self._published(connection, empty_snapshot(), None, rows, seq, progress)
+        return self._publish(connection, empty_snapshot(), None, rows, seq, progress)
 
-    def _published(
+    def _publish(
         self,
         connection: sqlite3.Connection,
         base: Snapshot,
@@ -346,7 +340,7 @@ class _Stopped(Exception):
     """The index is being closed while a snapshot is made in the background."""
 
 
-def _start(snapshot: Snapshot, seq: int, generation: str | None) -> View:
+def _view_of(snapshot: Snapshot, seq: int, generation: str | None) -> View:
     return View(snapshot, empty_delta(), np.zeros(snapshot.size, np.bool_), seq, generation)
 
 

@@ -261,13 +261,24 @@ class Queries:
     # --- listings --------------------------------------------------------------------------------------
 
     @healed
-    def list_ids(self, namespace: str, wanted: ListFilter) -> list[str]:
-        """Ids that pass the filter, by time then insertion."""
-        return [place[0] for place in self.list_places(namespace, wanted)]
+    def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
+        """Ids that pass the filter, each with its place, by which they are ordered: time and insertion number."""
+        connection, page, values = self._page(namespace, wanted)
+        return connection.execute(page, values).fetchall()
 
     @healed
-    def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
-        """As ``list_ids``, each id with its place: time and insertion number."""
+    def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]:
+        """Summaries of the active chunks that ``list_places`` lists."""
+        connection, page, values = self._page(namespace, wanted)
+        way = "DESC" if wanted.newest_first else "ASC"
+        rows = connection.execute(
+            f"SELECT {_SUMMARY} FROM chunks WHERE doc IN (SELECT doc FROM ({page})) ORDER BY at {way}, doc {way}",
+            values,
+        )
+        return _summaries(connection, namespace, rows.fetchall())
+
+    def _page(self, namespace: str, wanted: ListFilter) -> tuple[sqlite3.Connection, str, list[object]]:
+        """The connection, and the statement with its values, for the id, time and number of each listed chunk."""
         connection, ns = self._connections.get(), -1
         if wanted.tags or wanted.any_tags:
             connection, ns = self._namespace(namespace)
@@ -323,7 +334,7 @@ class Queries:
         values += [-1 if wanted.limit is None else wanted.limit, wanted.offset]
         if wanted.alone is not None:
             page = f"SELECT id, at, doc FROM ({page}) WHERE {_ALONE} ORDER BY at {way}, doc {way}"
-        return connection.execute(page, (*values, *(wanted.alone or ()))).fetchall()
+        return connection, page, [*values, *(wanted.alone or ())]
 
     @healed
     def summaries(self, namespace: str, ids: Sequence[str]) -> list[Summary]:
@@ -339,53 +350,6 @@ class Queries:
             ).fetchall()
             found.update((item.id, item) for item in _summaries(connection, namespace, rows))
         return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
-
-    @healed
-    def timeline(self, namespace: str, start: float, end: float, limit: int) -> list[Summary]:
-        """Summaries with ``start <= at < end`` in order of time."""
-        connection, ns = self._namespace(namespace)
-        rows = connection.execute(
-            f"SELECT {_SUMMARY} FROM chunks WHERE ns = ? AND status = 0 AND at >= ? AND at < ?"
-            " ORDER BY at, doc LIMIT ?",
-            (ns, start, end, limit),
-        ).fetchall()
-        return _summaries(connection, namespace, rows)
-
-    @healed
-    def latest(
-        self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
-    ) -> list[Summary]:
-        """Summaries of the newest active chunks that pass the filters, newest first."""
-        connection, ns = self._namespace(namespace)
-        where: list[str] = []
-        values: list[object] = []
-        if tag is not None:
-            # Tag rows of active chunks in order of time; if a conversation is wanted too, their bounded number keeps
-            # the cost fixed. The plus signs keep SQLite from walking the whole time index instead of looking up
-            # these few documents.
-            docs = [
-                row[0]
-                for row in connection.execute(
-                    "SELECT doc FROM tags WHERE ns = ? AND tag = ? ORDER BY at DESC, doc DESC LIMIT ?",
-                    (ns, tag, limit if conversation_id is None else limit * 4),
-                )
-            ]
-            where += [f"doc IN ({_marks(docs)})", "+ns = ?", "+status = 0"]
-            values += [*docs, ns]
-        else:
-            where += ["ns = ?", "status = 0"]
-            values.append(ns)
-        if conversation_id is not None:
-            where.append(f"conversation = {_TALK}")
-            values += [namespace, conversation_id]
-        if since is not None:
-            where.append("+at >= ?" if tag is not None else "at >= ?")
-            values.append(since)
-        rows = connection.execute(
-            f"SELECT {_SUMMARY} FROM chunks WHERE {' AND '.join(where)} ORDER BY at DESC, doc DESC LIMIT ?",
-            (*values, limit),
-        ).fetchall()
-        return _summaries(connection, namespace, rows)
 
     @healed
     def states(

@@ -56,15 +56,6 @@ class RedoRecord(msgspec.Struct, omit_defaults=True):
     redo: RedoRecord | None = None
     audit: Appending | None = None
 
-    def repeatable(self, layout: Layout) -> bool:
-        """Whether carrying it out a second time changes nothing, whatever was written since.
-
-        Temporary files are gone once they are renamed, their names are never reused, and nothing is appended twice.
-        But where a file was moved away, another one may have been written since.
-        """
-        unfinished = layout.relative(layout.unfinished)
-        return all(one.source.rpartition("/")[0] == unfinished for one in self.namings)
-
 
 def write(layout: Layout, record: RedoRecord, change: bytes | None = None) -> str:
     """Write a record of operations, in the change record ``change`` (a JSON object), if given, to a temporary file.
@@ -100,7 +91,11 @@ def forget(layout: Layout, path: Path, record: RedoRecord, *, durable: bool) -> 
         target = layout.absolute(record.change_record)
         files.publish(path, target)
         folders.insert(0, target.parent)
-    if durable and not record.repeatable(layout):  # without a sync, a power cut may bring it back
+    # Without a sync, a power cut may bring the record back. To carry it out again changes nothing as long as it names
+    # only temporary files, which are gone once they are renamed; but where another file was moved away, a new one may
+    # have been written since.
+    unfinished = layout.relative(layout.unfinished)
+    if durable and any(one.source.rpartition("/")[0] != unfinished for one in record.namings):
         for folder in folders:
             files.sync_folder(folder)
 
@@ -118,12 +113,12 @@ def abandon(record: Path) -> Path:
     return abandoned
 
 
-def erased(path: Path) -> Path:
-    """The name of a file being deleted whose deletion is in a record: it is not put back (see ``way_back``)."""
+def recorded_as_deleted(path: Path) -> Path:
+    """The name of a file being deleted whose deletion is in a record, so that it is not put back."""
     return path.with_suffix(_ERASED) if path.suffix == _GONE else path
 
 
-def way_back(layout: Layout) -> tuple[str, ...]:
+def put_back_suffixes(layout: Layout) -> tuple[str, ...]:
     """Suffixes of files being deleted that are put back if the index still lists them."""
     abandoned = layout.unfinished.is_dir() and any(layout.unfinished.glob(f"*{_ABANDONED}"))
     return (_GONE, _ERASED) if abandoned else (_GONE,)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rlm_mem.config import Config
-from rlm_mem.errors import CorruptStore, InputError, StorageError
+from rlm_mem.errors import CorruptStore, InputError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
@@ -52,29 +52,29 @@ def restore_folder(
     brain = brain.absolute()
     if not backup.exists():
         raise InputError(f"there is no file {backup}")
-    if _taken(brain) and not replace:
+    if _is_occupied(brain) and not replace:
         raise InputError(
             f"there is something at {brain} already",
             hint="restore into another folder, or say --replace: what is there is kept under another name",
         )
     files.make_folder(brain.parent)
     with workplace(brain.parent, f".{brain.name}.restoring-") as fresh:
-        info = _unpacked(backup, fresh, progress)
-        chunks, unreadable = _indexed(fresh, progress)
+        info = _unpack(backup, fresh, progress)
+        chunks, unreadable = _build_index(fresh, progress)
         if chunks + unreadable < info.chunks:
             raise CorruptStore(f"{backup} lists {info.chunks} chunks, but {chunks} were found")
         kept = _put_in_place(fresh, brain)
     return RestoreReport(info, brain, chunks, unreadable, kept)
 
 
-def _taken(place: Path) -> bool:
+def _is_occupied(place: Path) -> bool:
     try:
         return any(place.iterdir()) if place.is_dir() else place.exists() or place.is_symlink()
     except OSError as error:
         files.translate(error, str(place))
 
 
-def _unpacked(backup: Path, fresh: Path, progress: Progress | None) -> BackupInfo:
+def _unpack(backup: Path, fresh: Path, progress: Progress | None) -> BackupInfo:
     made: set[Path] = set()
 
     def keep(name: str, content: io.RawIOBase, mtime: float) -> None:
@@ -90,7 +90,7 @@ def _unpacked(backup: Path, fresh: Path, progress: Progress | None) -> BackupInf
     return read_backup(backup, keep, progress)
 
 
-def _indexed(brain: Path, progress: Progress | None) -> tuple[int, int]:
+def _build_index(brain: Path, progress: Progress | None) -> tuple[int, int]:
     """Build the index; returns the number of chunks, and of unreadable files (backed up as they were)."""
     from rlm_mem.store.local.local_backend import LocalBackend
 
@@ -108,7 +108,7 @@ def _put_in_place(fresh: Path, brain: Path) -> Path | None:
     files.sync_files([path for path in fresh.rglob("*") if path.is_file()])
     kept: Path | None = None
     try:
-        if _taken(brain):
+        if _is_occupied(brain):
             kept = brain.with_name(
                 f"{brain.name}.before-restore-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
             )
@@ -123,7 +123,5 @@ def _put_in_place(fresh: Path, brain: Path) -> Path | None:
             raise
         files.sync_folder(brain.parent)
     except OSError as error:
-        if isinstance(error, StorageError):
-            raise
         files.translate(error, str(brain))
     return kept

@@ -261,7 +261,7 @@ def open_snapshot(folder: Path) -> Snapshot:
         if description["format"] != _FORMAT:
             raise DamagedSnapshot(f"{folder} has format {description['format']}")
         arrays: dict[str, Any] = {
-            name: _opened(
+            name: _read_array(
                 folder / f"{name}.npy", dtype, description["sizes"][name], description["marks"][name]
             )
             for name, dtype in _ARRAYS.items()
@@ -278,7 +278,7 @@ def open_snapshot(folder: Path) -> Snapshot:
         raise DamagedSnapshot(f"{folder}: {error}") from error
 
 
-def _opened(path: Path, dtype: npt.DTypeLike, count: int, mark: list[int]) -> Array | FileArray:
+def _read_array(path: Path, dtype: npt.DTypeLike, count: int, mark: list[int]) -> Array | FileArray:
     """The array in a `.npy` file; `DamagedSnapshot` if the file was altered.
 
     `np.load` would do, but it evaluates each header as Python and resolves each path, which takes half the time of an

@@ -197,7 +197,7 @@ def _scan(layout: Layout, folder: str) -> Iterator[tuple[str, files.Signature]]:
                         stat = entry.stat()
                     except FileNotFoundError:
                         continue
-                    except OSError:  # reading it will tell why
+                    except OSError:  # reading it reports the reason
                         yield f"{folder}/{entry.name}", files.NO_SIGNATURE
                         continue
                     yield (
@@ -278,10 +278,10 @@ def _finish_interrupted(connection: sqlite3.Connection, layout: Layout) -> None:
     """
     if not layout.unfinished.is_dir():
         return
-    way_back = redo.way_back(layout)
+    suffixes = redo.put_back_suffixes(layout)
     for leftover in sorted(layout.unfinished.iterdir()):
         chunk_id = leftover.name.split(".", 1)[0]
-        if leftover.suffix in way_back and is_chunk_id(chunk_id):
+        if leftover.suffix in suffixes and is_chunk_id(chunk_id):
             row = find_row(connection, chunk_id)
             if row is not None and not layout.absolute(row.path).exists():
                 files.publish(leftover, layout.absolute(row.path))

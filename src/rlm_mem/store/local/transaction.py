@@ -246,7 +246,7 @@ class Transaction:
             self._emptied.append(versions)
 
     def _drop_file(self, path: Path) -> None:
-        # Set aside before the commit, unlinked after it: a crash in between can be told from a finished delete.
+        # Set aside before the commit, unlinked after it, so that a crash in between differs from a finished delete.
         self._moves.append((path, self._layout.unfinished / f"{path.name}.{os.urandom(4).hex()}.gone"))
         self._gone.append(self._moves[-1][1])
 
@@ -307,7 +307,8 @@ class Transaction:
                 publishes.append(_Publish(str(temp), str(path), None))
         try:
             self.rows.flush()
-            several = self._is_of_several_files(publishes)
+            # A crash could leave a part of several files; a single one is there whole or not at all.
+            several = len(publishes) + len(self._moves) > 1 or bool(self._appended or self._change_record)
             record = self._redo_record(publishes, several=several)
             unsynced = [*map(attrgetter("temp"), publishes), *(self._unnamed if several else ())]
             if self._durable and unsynced:
@@ -343,8 +344,6 @@ class Transaction:
             raise sqlite_error(error, "the index") from error
         except OSError as error:
             self.rollback()
-            if isinstance(error, StorageError):
-                raise
             if isinstance(error, FileNotFoundError):
                 self._check_index()  # the lock of another index does not protect the files of this transaction
             files.translate(error, f"the change of {self._layout.base}")
@@ -396,46 +395,32 @@ class Transaction:
                 hint="repeat the change",
             )
 
-    def _is_of_several_files(self, publishes: list[_Publish]) -> bool:
-        """Whether a crash could leave a part of the files; a single one is there whole or not at all."""
-        return (
-            len(publishes) + len(self._moves) > 1 or bool(self._appended) or self._change_record is not None
-        )
-
     def _redo_record(self, publishes: list[_Publish], *, several: bool) -> redo.RedoRecord:
         """Write the redo record, still without its name. That of a single file is there for the audit log alone."""
         if not several and not self.events:
             return redo.RedoRecord()
         change = self._change_record
         temp = None if change is None else self._files[change]
-        self._moves = [(source, redo.erased(target)) for source, target in self._moves]
-        self._gone = [redo.erased(path) for path in self._gone]
-        record = redo.RedoRecord(self._namings(publishes), self._appendings())
-        if self.events:
-            path, size, lines = self._log.prepared(self.events)
-            record.audit = redo.Appending(self._layout.relative(path), size, lines)
-        data = None
-        if change is not None and temp is not None:
-            record.change_record = self._layout.relative(change)
-            data = temp.read_bytes()
-            files.remove(temp)
-        self._unnamed = [redo.write(self._layout, record, data)]
-        return record
-
-    def _namings(self, publishes: list[_Publish]) -> list[redo.Naming]:
+        self._moves = [(source, redo.recorded_as_deleted(target)) for source, target in self._moves]
+        self._gone = [redo.recorded_as_deleted(path) for path in self._gone]
         name = self._layout.relative
-        moved = [redo.Naming(name(source), name(target)) for source, target in self._moves]
-        return moved + [
-            redo.Naming(name(one.temp), name(one.target), name(one.version) if one.version else None)
-            for one in publishes
-        ]
-
-    def _appendings(self) -> list[redo.Appending]:
-        found = []
+        record = redo.RedoRecord([redo.Naming(name(source), name(target)) for source, target in self._moves])
+        for one in publishes:
+            kept = name(one.version) if one.version else None
+            record.namings.append(redo.Naming(name(one.temp), name(one.target), kept))
         for path, data in self._appended.items():
             size = path.stat().st_size if path.exists() else 0
-            found.append(redo.Appending(self._layout.relative(path), size, data))
-        return found
+            record.appendings.append(redo.Appending(name(path), size, data))
+        if self.events:
+            log, size, lines = self._log.prepared(self.events)
+            record.audit = redo.Appending(name(log), size, lines)
+        recorded = None
+        if change is not None and temp is not None:
+            record.change_record = name(change)
+            recorded = temp.read_bytes()
+            files.remove(temp)
+        self._unnamed = [redo.write(self._layout, record, recorded)]
+        return record
 
     def _append(self, item: redo.Appending) -> None:
         path = self._layout.absolute(item.target)

@@ -8,7 +8,7 @@ from heapq import merge
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -16,11 +16,6 @@ from rlm_mem.store.core import files
 from rlm_mem.store.core.records import StoreStatus
 from rlm_mem.store.local.folder import Layout
 from rlm_mem.store.local.schema import since_created
-
-if TYPE_CHECKING:
-    import sqlite3
-
-    from rlm_mem.store.local.folder import Layout
 
 _BLOCK = 1 << 18
 

@@ -301,7 +301,7 @@ class _Child:
         self._process.wait()
 
     def close(self) -> None:
-        """Release the child, once nobody waits for its answers."""
+        """Close the pipes; no thread may wait for an answer any more."""
         self._back.close()
         try:
             self._to.close()

@@ -152,7 +152,7 @@ def _chunk(
             code = "newer-version"
         yield Finding(code, f"{chunk_id}: {error.message}", None, chunk_id)
         return None
-    yield from wrong_fields(store, chunk, None)
+    yield from wrong_fields(store, chunk)
     yield from _row(chunk, row, status)
     return chunk
 

@@ -53,10 +53,6 @@ class PostgresQueries:
         self._rows = rows
         self._everywhere = everywhere
 
-    def namespace_number(self, name: str) -> int:
-        """The key of a namespace, derived from its name."""
-        return namespace_key(name)
-
     def namespaces(self) -> list[tuple[str, int]]:
         """Every namespace with the number of its active chunks: the only query that crosses namespaces.
 
@@ -101,12 +97,28 @@ class PostgresQueries:
 
     # --- listings --------------------------------------------------------------------------------------
 
-    def list_ids(self, namespace: str, wanted: ListFilter) -> list[str]:
-        """Ids that pass the filter, by time then insertion."""
-        return [place[0] for place in self.list_places(namespace, wanted)]
-
     def list_places(self, namespace: str, wanted: ListFilter) -> list[tuple[str, float, int]]:
-        """Like ``list_ids``, but each id with its place: time and document number."""
+        """Ids that pass the filter, each with its place, by which they are ordered: time and document number."""
+        page, values = self._page(namespace, wanted)
+        if wanted.alone is None:
+            return self._rows(namespace, f"SELECT c.id, c.at, c.doc {page}", values)
+        way = "DESC" if wanted.newest_first else "ASC"
+        origin, own, shown_at = wanted.alone
+        return self._rows(
+            namespace,
+            f"SELECT p.id, p.at, p.doc FROM (SELECT c.* {page}) p WHERE p.conversation IS NULL AND p.origin = %s"
+            f" AND p.source = %s AND {_SHOWN.format('p')} ORDER BY p.at {way}, p.doc {way}",
+            (*values, plain(origin), plain(own), shown_at),
+        )
+
+    def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]:
+        """Summaries of the active chunks that ``list_places`` lists."""
+        page, values = self._page(namespace, wanted)
+        way = "DESC" if wanted.newest_first else "ASC"
+        return self._summaries(namespace, f"SELECT c.* {page}", values, order=f"c.at {way}, c.doc {way}")
+
+    def _page(self, namespace: str, wanted: ListFilter) -> tuple[str, list[object]]:
+        """The part of a statement after its columns, which are those of ``c``, for a listing; with its values."""
         ns = namespace_key(namespace)
         source, at, doc = "rlm_mem.chunks c WHERE c.ns = %s", "c.at", "c.doc"
         where = ["c.status = %s"]
@@ -163,15 +175,9 @@ class PostgresQueries:
         way = "DESC" if wanted.newest_first else "ASC"
         order = f"{at} {way}, {doc} {way}"
         values += [wanted.limit, wanted.offset]
-        page = f"FROM {source} AND {' AND '.join(where)} ORDER BY {order} LIMIT %s::bigint OFFSET %s::bigint"
-        if wanted.alone is None:
-            return self._rows(namespace, f"SELECT c.id, c.at, c.doc {page}", values)
-        origin, own, shown_at = wanted.alone
-        return self._rows(
-            namespace,
-            f"SELECT p.id, p.at, p.doc FROM (SELECT c.* {page}) p WHERE p.conversation IS NULL AND p.origin = %s"
-            f" AND p.source = %s AND {_SHOWN.format('p')} ORDER BY p.at {way}, p.doc {way}",
-            (*values, plain(origin), plain(own), shown_at),
+        return (
+            f"FROM {source} AND {' AND '.join(where)} ORDER BY {order} LIMIT %s::bigint OFFSET %s::bigint",
+            values,
         )
 
     def _rarest_first(self, namespace: str, tags: Sequence[str]) -> list[str]:
@@ -193,57 +199,26 @@ class PostgresQueries:
         found = {
             item.id: item
             for item in self._summaries(
-                namespace, "c.status = 0 AND c.id = ANY(%s)", (list(wanted),), order="c.doc", limit=None
+                namespace,
+                "SELECT * FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0 AND c.id = ANY(%s)",
+                (namespace_key(namespace), wanted),
+                order="c.doc",
             )
         }
         return [found[chunk_id] for chunk_id in wanted if chunk_id in found]
 
     def _summaries(
-        self, namespace: str, where: str, values: Sequence[object], *, order: str, limit: int | None
+        self, namespace: str, chunks: str, values: Sequence[object], *, order: str
     ) -> list[Summary]:
+        """The summaries of the chunks that a statement selects, as ``c``."""
         ns = namespace_key(namespace)
         rows = self._rows(
             namespace,
-            f"WITH c AS (SELECT * FROM rlm_mem.chunks c WHERE c.ns = %s AND {where} ORDER BY {order}"
-            f" LIMIT %s::bigint) SELECT {_SUMMARY}, ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = %s"
+            f"WITH c AS ({chunks}) SELECT {_SUMMARY}, ARRAY(SELECT t.tag FROM rlm_mem.tags t WHERE t.ns = %s"
             f" AND t.doc = c.doc ORDER BY t.tag) FROM c{_JOINED} ORDER BY {order}",
-            (ns, *values, limit, ns, ns, ns),
+            (*values, ns, ns, ns),
         )
         return [Summary(*(row[1], row[2], tuple(row[-1]), *row[3:-1], namespace)) for row in rows]
-
-    def timeline(self, namespace: str, start: float, end: float, limit: int) -> list[Summary]:
-        """Summaries with ``start <= at < end`` in order of time."""
-        return self._summaries(
-            namespace,
-            "c.status = 0 AND c.at >= %s AND c.at < %s",
-            (start, end),
-            order="c.at, c.doc",
-            limit=limit,
-        )
-
-    def latest(
-        self, namespace: str, limit: int, *, conversation_id: str | None, since: float | None, tag: str | None
-    ) -> list[Summary]:
-        """Newest first; with a tag, out of the ``4 * limit`` chunks last stored with it (cheap on any store)."""
-        ns = namespace_key(namespace)
-        where = ["c.status = 0"]
-        values: list[object] = []
-        if tag is not None:
-            # Reading only the newest rows of the tag bounds the cost.
-            where.append(
-                "c.doc = ANY(ARRAY(SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = %s"
-                " ORDER BY t.doc DESC LIMIT %s::bigint))"
-            )
-            values += [ns, plain(tag), limit * 4]
-        if conversation_id is not None:
-            where.append(f"c.conversation = {_CONVERSATION}")
-            values += [ns, plain(conversation_id)]
-        if since is not None:
-            where.append("c.at >= %s")
-            values.append(since)
-        return self._summaries(
-            namespace, " AND ".join(where), values, order="c.at DESC, c.doc DESC", limit=limit
-        )
 
     def states(
         self, namespace: str, after: int = 0, limit: int = 1000, *, ids: Sequence[str] | None = None
