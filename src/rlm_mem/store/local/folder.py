@@ -151,9 +151,14 @@ MISNAMED = "a file is named after its chunk"
 def chunk_in(data: bytes, name: str) -> Chunk:
     """The chunk in a file of this name; raises InvalidChunk."""
     chunk = decode_chunk(data)
-    if f"{chunk.id}.json" != name:
+    if is_misnamed(chunk, name):
         raise InvalidChunk(f"it holds the chunk {chunk.id}, and {MISNAMED}")
     return chunk
+
+
+def is_misnamed(chunk: Chunk, name: str) -> bool:
+    """Whether a file of this name is not named after its chunk."""
+    return f"{chunk.id}.json" != name
 
 
 def read_chunk_file(path: Path) -> tuple[Chunk, Signature]:
