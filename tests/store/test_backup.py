@@ -124,7 +124,11 @@ def test_a_backup_names_what_it_leaves_out_and_is_restored_without_it(brain: Pat
 
 def test_what_a_killed_backup_or_restore_left_is_removed_by_the_next_one(brain: Path, tmp_path: Path) -> None:
     file = backed_up(brain, tmp_path / "b.tar.gz")
-    left = [brain / ".backup-0a0a0a0a", tmp_path / ".again.restoring-0b0b0b0b"]
+    left = [
+        brain / ".backup-0a0a0a0a",
+        tmp_path / ".again.restoring-0b0b0b0b",
+        tmp_path / ".rlm-mem-backup-0c0c0c0c",
+    ]
     with workplace(tmp_path, ".again.restoring-") as used:  # by a process that is alive
         for folder in (*left, used):
             (folder / "memory").mkdir(parents=True)
