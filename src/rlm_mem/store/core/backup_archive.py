@@ -27,7 +27,7 @@ from rlm_mem.store.core.workplace import workplace
 
 FORMAT = 1
 _STAGING = ".rlm-mem-backup-"
-"""Prefix of the folder, beside a backup, in which it is written; also of those of killed processes, which are removed."""
+"""Prefix of the folder, beside a backup, in which it is written; the next backup removes those of killed processes."""
 _HEAD = "rlm-mem-backup.json"
 _MANIFEST = "manifest.jsonl"
 _ROOT = "brain/"

@@ -47,9 +47,9 @@ class Prepared(msgspec.Struct, array_like=True):
 class ExaminedFile(msgspec.Struct, array_like=True):
     """One file as a check sees it: the values that the index must agree with, and whether they are consistent.
 
-    ``problem`` is the reason why it is not used: it cannot be read; with ``invalid``, it can be read but is not a chunk;
-    with an ``id``, that is not its name. ``id`` is empty where no chunk was read, for a former version, and if the file
-    is gone. ``signature`` is the file's signature when it was read.
+    ``problem`` is the reason why it is not used: it cannot be read; with ``invalid``, it can be read but is not a
+    chunk; with an ``id``, that is not its name. ``id`` is empty where no chunk was read, for a former version, and if
+    the file is gone. ``signature`` is the file's signature when it was read.
     """
 
     path: str
