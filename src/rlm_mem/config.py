@@ -16,6 +16,7 @@ from msgspec import Struct, field, structs
 
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidConfig
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.record import FrozenRecord
 
 _FOLDERS_OF_BRAIN = ("memory", "personalities", "sliders", "gauges", "persona")
@@ -305,7 +306,8 @@ class Config(FrozenRecord, frozen=True):
         try:
             layer = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise InvalidConfig(f"{where} is not valid TOML: {error}") from None
+            wrong = f": {MERGE_CONFLICT}" if in_conflict(text) else f" is not valid TOML: {error}"
+            raise InvalidConfig(where + wrong) from None
         _refuse_external_access(layer, where)
         return _apply(cls(), layer, where)
 

@@ -45,6 +45,7 @@ from rlm_mem.chunk.types import (
     shown,
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink, NamespaceError
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.record import MutableRecord
 
 # The last garbage collection of the interpreter may free the types of msgspec's structs in an order in which msgspec
@@ -60,7 +61,6 @@ __all__ = [
     "LINK_TYPES",
     "DEFAULT_NAMESPACE",
     "MANUAL_LINK_TYPES",
-    "MERGE_CONFLICT",
     "NEWER_VERSION",
     "STATED_LINK_TYPES",
     "LinkType",
@@ -297,7 +297,7 @@ def decode_chunk(data: bytes) -> Chunk:
     try:
         raw = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # as editors on Windows write it
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if b"\n<<<<<<< " in data and b"\n>>>>>>> " in data:
+        if in_conflict(data.decode("latin-1")):
             raise InvalidChunk(MERGE_CONFLICT) from None
         raise InvalidChunk(f"not valid JSON: {error}") from None
     except RecursionError:
@@ -319,7 +319,6 @@ _OLD_METADATA = {"created": "created_at", "updated": "modified_at", "last_access
 _MOVED_UP = ("type", "tags", "token_count")
 
 
-MERGE_CONFLICT = "two versions stand between the marks of a merge conflict: keep one, remove the marks"
 NEWER_VERSION = "written by a newer version of this program"
 """Beginning of the error message for a chunk of a later major version."""
 

@@ -35,6 +35,7 @@ from rlm_mem.errors import (
     NotFoundError,
     RlmMemError,
 )
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.store.core.records import page
 from rlm_mem.text.analysis import get_analyser
@@ -658,7 +659,8 @@ def _decode(data: bytes, name: str) -> Case:
     try:
         case = msgspec.json.decode(data, type=Case)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidMemory(f"{name}: {error}") from None
+        conflict = in_conflict(data.decode("latin-1"))
+        raise InvalidMemory(f"{name}: {MERGE_CONFLICT if conflict else error}") from None
     if case.kind in _PROPOSED:
         if not case.sentences:  # a case of an earlier version has them in its evidence only
             newer, older = case.evidence[:1], case.counter_evidence[:1]

@@ -10,8 +10,9 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import MERGE_CONFLICT, NEWER_VERSION, decode_chunk, is_chunk_id
+from rlm_mem.chunk import NEWER_VERSION, decode_chunk, is_chunk_id
 from rlm_mem.errors import CorruptStore, InvalidChunk
+from rlm_mem.merging import MERGE_CONFLICT
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.circles import ORDERED_LINKS

@@ -1,0 +1,19 @@
+"""The marks that git leaves in a file where a merge could not choose between two versions."""
+
+from __future__ import annotations
+
+import re
+
+MERGE_CONFLICT = "two versions stand between the marks of a merge conflict: keep one, remove the marks"
+
+_MARK = re.compile(r"^(?=(?:<<<<<<<|>>>>>>>) )", re.MULTILINE)
+
+
+def in_conflict(text: str) -> bool:
+    """Whether a text has a line that begins like one of these marks."""
+    return _MARK.search(text) is not None
+
+
+def without_marks(text: str) -> str:
+    """The text with a space before each such line, as where a memory tells of a merge."""
+    return _MARK.sub(" ", text)
