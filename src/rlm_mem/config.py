@@ -40,7 +40,7 @@ class StoreConfig(FrozenRecord, frozen=True):
     """The local store. Sizes in bytes, waits in seconds."""
 
     namespace: str = "default"
-    max_content_bytes: Annotated[int, _Range(1, 1 << 30)] = 1_048_576
+    max_content_bytes: Annotated[int, _Range(1, 1 << 25)] = 1_048_576
     lock_wait_seconds: Annotated[float, _Range(0.0, 3600.0)] = 30.0
     durability: Annotated[str, _OneOf("full", "normal")] = (
         "full"  # full: file and folder synced before acknowledging

@@ -39,6 +39,7 @@ from rlm_mem.chunk.types import (
     Ttl,
     TypeRegistry,
     check_count,
+    check_number_of_links,
     check_origin,
     check_reasoning,
     duration,
@@ -297,7 +298,7 @@ def decode_chunk(data: bytes) -> Chunk:
     try:
         raw = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # as editors on Windows write it
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if in_conflict(data.decode("latin-1")):
+        if in_conflict(data):
             raise InvalidChunk(MERGE_CONFLICT) from None
         raise InvalidChunk(f"not valid JSON: {error}") from None
     except RecursionError:
@@ -429,8 +430,8 @@ def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
     """
     if raw is None:
         return []
-    links: list[ChunkLinks] = []
     if isinstance(raw, Mapping):
+        links: list[ChunkLinks] = []
         if "outgoing" in raw or "incoming" in raw:
             return links_from_raw(raw.get("outgoing") or [], created_at)
         for link_type, targets in raw.items():
@@ -441,12 +442,12 @@ def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
                 for target in targets
                 if isinstance(target, str) and target.startswith("chunk-") and check_chunk_id(target)
             ]
+        check_number_of_links(len(links))
         return links
     if not isinstance(raw, (list, tuple)):
         raise InvalidLink(f"links must be a list of objects, not {type(raw).__name__}")
-    for item in raw:
-        links.append(item if isinstance(item, ChunkLinks) else _link_from_raw(item, created_at))
-    return links
+    check_number_of_links(len(raw))
+    return [item if isinstance(item, ChunkLinks) else _link_from_raw(item, created_at) for item in raw]
 
 
 def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:

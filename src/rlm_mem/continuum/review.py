@@ -659,7 +659,7 @@ def _decode(data: bytes, name: str) -> Case:
     try:
         case = msgspec.json.decode(data, type=Case)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        conflict = in_conflict(data.decode("latin-1"))
+        conflict = in_conflict(data)
         raise InvalidMemory(f"{name}: {MERGE_CONFLICT if conflict else error}") from None
     if case.kind in _PROPOSED:
         if not case.sentences:  # a case of an earlier version has them in its evidence only

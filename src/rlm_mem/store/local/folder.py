@@ -169,7 +169,7 @@ def read_chunk_file(path: Path) -> tuple[Chunk, Signature]:
 
 def read_version_file(path: Path) -> Chunk:
     """Read a former version (its file is named after the revision, not the chunk)."""
-    return decode_chunk(path.read_bytes())
+    return decode_chunk(files.read_signed(path)[0])
 
 
 def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Version]:
@@ -179,7 +179,7 @@ def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Versio
     if not folder.is_dir():
         return found
     for path in folder.glob("*.json"):
-        if not path.stem.isdigit() or int(path.stem) >= below:
+        if not path.stem.isdecimal() or int(path.stem) >= below:
             continue
         try:
             chunk = read_version_file(path)

@@ -309,7 +309,7 @@ def mend_folder(store: ChunkStore, backend: FolderBackend, finding: Finding) -> 
 def _rename(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
     layout = backend.layout
     path = layout.absolute(finding.file or "")
-    chunk = decode_chunk(path.read_bytes())
+    chunk = decode_chunk(files.read_signed(path)[0])
     target = path.with_name(f"{chunk.id}.json")
     row = find_row(backend.connection, chunk.id)
     if target.exists() or (row is not None and layout.absolute(row.path).exists()):

@@ -7,7 +7,6 @@ This is nearly all the work of indexing a file, so other processes do it for the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -162,7 +161,9 @@ def prepare(base: str, path: str, language: str) -> Prepared:
     except FileNotFoundError:
         return Prepared(path)
     except OSError as error:
-        return Prepared(path, signature(f"{base}/{path}") or NO_SIGNATURE, problem=str(error))
+        return Prepared(
+            path, signature(f"{base}/{path}") or NO_SIGNATURE, problem=error.strerror or str(error)
+        )
     found = Prepared(path, read)
     try:
         chunk = chunk_in(data, path.rpartition("/")[2])
@@ -184,7 +185,7 @@ def prepare(base: str, path: str, language: str) -> Prepared:
 
 def _created_at(base: str, path: str) -> str:
     try:
-        data = Path(f"{base}/{path}").read_bytes()
+        data, _ = read_signed(f"{base}/{path}")
     except OSError:  # reading it in full reports the error
         return ""
     start = data.find(_CREATED)
