@@ -63,16 +63,19 @@ def signature(path: StrPath) -> Signature | None:
 
 
 def is_unicode(path: StrPath) -> bool:
-    """Whether a path is Unicode text. Another one, as old archives leave, cannot be recorded: it is logged."""
-    name = os.fspath(path)
+    """Whether the last part of a path is Unicode text. Another one, as old archives leave, cannot be recorded: it is
+    logged.
+    """
+    whole = os.fspath(path)
+    name = os.path.basename(whole)  # noqa: PTH119 - mostly of a text
     if name.isascii():
         return True
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        if name not in _left_out:
-            _left_out.add(name)
-            _logger.error("%a is left out: its name is not Unicode text; rename it", os.fsencode(name))
+        if whole not in _left_out:
+            _left_out.add(whole)
+            _logger.error("%a is left out: its name is not Unicode text; rename it", os.fsencode(whole))
         return False
     return True
 
