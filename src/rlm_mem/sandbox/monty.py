@@ -65,6 +65,13 @@ from rlm_mem.sandbox.prelude import BUILTIN_PREFIX, BUILTINS, START, source
 from rlm_mem.sandbox.values import TooLarge, Variable, read_call, read_value, read_variables
 
 
+def _not_started(error: Exception) -> SandboxError:
+    return SandboxError(
+        f"no worker of the sandbox could be started: {error}",
+        hint="see the limits on open files, processes and memory (ulimit -a), and the folder TMPDIR",
+    )
+
+
 class MontyPool:
     """Workers of this process.
 
@@ -77,7 +84,10 @@ class MontyPool:
     def __init__(self, max_processes: int, checkout_seconds: float) -> None:
         self.pid = os.getpid()
         self.max_processes = max_processes
-        self._folder, launcher = _launcher()
+        try:
+            self._folder, launcher = _launcher()
+        except OSError as error:  # the folder of temporary files is full or missing
+            raise _not_started(error) from error
         self.launched = launcher is not None
         """Whether workers start without the descriptors and the environment of this process."""
 
@@ -97,7 +107,10 @@ class MontyPool:
             if launcher is None:
                 raise
             self.launched = False
-            self._pool = opened(None)
+            try:
+                self._pool = opened(None)
+            except RuntimeError as error:
+                raise _not_started(error) from error
         self._lock = threading.Lock()
         self._held = 0
         self._pids: dict[int, int | None] = {}
@@ -107,7 +120,7 @@ class MontyPool:
         """Return a session with a worker of its own.
 
         Raises:
-            SandboxError: every worker stayed busy for the time allowed.
+            SandboxError: every worker stayed busy for the time allowed, or none could be started.
         """
         self._make_room()
         # "zero": sleeping returns at once, so that it does not occupy a worker.
@@ -123,6 +136,8 @@ class MontyPool:
                 f"all {self.max_processes} sandbox workers stayed busy",
                 hint="close sessions that are no longer used, or run fewer at once",
             ) from None
+        except RuntimeError as error:
+            raise _not_started(error) from error
         with self._lock:
             self._held += 1
             self._pids[id(session)] = session.worker_pid
