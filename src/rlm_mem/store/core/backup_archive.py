@@ -23,11 +23,9 @@ from rlm_mem.chunk.types import amount
 from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
-from rlm_mem.store.core.workplace import workplace
+from rlm_mem.store.core.workplace import STAGING, workplace
 
 FORMAT = 1
-_STAGING = ".rlm-mem-backup-"
-"""Prefix of the folder, beside a backup, in which it is written; the next backup removes those of killed processes."""
 _HEAD = "rlm-mem-backup.json"
 _MANIFEST = "manifest.jsonl"
 _ROOT = "brain/"
@@ -140,7 +138,7 @@ def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
     folder = target.absolute().parent
     files.make_folder(folder)
     try:
-        with workplace(folder, _STAGING) as staging:
+        with workplace(folder, STAGING) as staging:
             part = staging / "part"
             with tarfile.open(part, "x:gz", compresslevel=6, format=tarfile.PAX_FORMAT) as archive:
                 packer = Packer(archive, info)
