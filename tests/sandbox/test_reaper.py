@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -30,20 +29,16 @@ def test_a_session_that_is_never_closed_prints_nothing_at_exit(tmp_path: Path) -
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "2\n", "")
 
 
-@pytest.mark.skipif(os.name != "posix", reason="limits of processes")
-def test_without_open_files_to_spare_the_sandbox_says_so() -> None:
-    program = """
-import os, resource
+@pytest.mark.parametrize("wrong", ["import os; os.environ['MONTY_BIN']", "import tempfile; tempfile.tempdir"])
+def test_where_no_worker_can_be_started_the_sandbox_says_so(wrong: str) -> None:
+    program = f"""
+{wrong} = "/no/such/place"
 from rlm_mem.errors import SandboxError
 from rlm_mem.sandbox.monty import monty_pool
-for spare in (1, 7):
-    first = os.dup(0)
-    os.close(first)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (first + spare, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
-    try:
-        monty_pool()
-    except SandboxError as error:
-        print(error)
+try:
+    monty_pool()
+except SandboxError as error:
+    print(error)
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.count("no worker of the sandbox could be started: ") == 2, done
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("no worker of the sandbox could be started: "), done

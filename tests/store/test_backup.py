@@ -129,7 +129,7 @@ def test_a_brain_below_a_folder_whose_name_is_no_unicode_text_is_kept_whole(tmp_
         memory.remember("The gate code is 4471.")
     shutil.rmtree(brain / "memory" / "index")
     with Memory.open(brain) as memory:
-        assert memory.recall("What is the gate code?").content == "4471"
+        assert "4471" in str(memory.recall("What is the gate code?").content)
         made = back_up(memory.store, tmp_path / "backup.tar.gz")
     assert (made.chunks, made.left_out) == (1, [])
     assert restore_folder(tmp_path / "backup.tar.gz", tmp_path / "again").chunks == 1

@@ -84,11 +84,7 @@ class MontyPool:
     def __init__(self, max_processes: int, checkout_seconds: float) -> None:
         self.pid = os.getpid()
         self.max_processes = max_processes
-        try:
-            self._folder, launcher = _launcher()
-        except OSError as error:  # the folder of temporary files is full or missing
-            raise _not_started(error) from error
-        self.launched = launcher is not None
+        self.launched = True
         """Whether workers start without the descriptors and the environment of this process."""
 
         def opened(command: Path | None) -> Monty:
@@ -102,15 +98,17 @@ class MontyPool:
             return pool
 
         try:
-            self._pool = opened(launcher)
-        except Exception:
-            if launcher is None:
-                raise
-            self.launched = False
+            self._folder, launcher = _launcher()
+            self.launched = launcher is not None
             try:
+                self._pool = opened(launcher)
+            except Exception:
+                if launcher is None:
+                    raise
+                self.launched = False
                 self._pool = opened(None)
-            except RuntimeError as error:
-                raise _not_started(error) from error
+        except (OSError, RuntimeError) as error:  # such as a full or missing folder of temporary files
+            raise _not_started(error) from error
         self._lock = threading.Lock()
         self._held = 0
         self._pids: dict[int, int | None] = {}
