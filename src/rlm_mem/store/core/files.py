@@ -164,6 +164,11 @@ def translate(error: OSError, what: str) -> NoReturn:
             f"{what} cannot be written: {reason}",
             hint="check the folder's permissions, and how its disk is mounted",
         ) from error
+    if error.errno == errno.EXDEV:
+        raise StorageError(
+            f"{what} was not written: its folders lie on several file systems",
+            hint="put them on one, without a link or mount among them; the brain folder itself may be a link",
+        ) from error
     raise StorageError(f"{what}: {reason}") from error
 
 

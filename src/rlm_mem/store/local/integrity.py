@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk import NEWER_VERSION, decode_chunk, is_chunk_id
-from rlm_mem.errors import CorruptStore, InvalidChunk
+from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.merging import MERGE_CONFLICT
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
@@ -45,6 +45,11 @@ def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress |
         if not shows_damage(error):
             raise
         return [Finding("index-damaged", f"the index cannot be read: {error}")]
+    except PermissionError as error:
+        raise StorageError(
+            f"{error.filename} cannot be read: {error.strerror}",
+            hint="check as somebody who may read all of it",
+        ) from error
     # Other processes may have written meanwhile, so findings that a write can explain are checked again.
     leftovers = _orphans(backend, [finding for finding in findings if finding.code == "leftover-file"])
     misnamed = {finding.chunk_id for finding in findings if finding.code == "misnamed-file"}
