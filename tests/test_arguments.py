@@ -287,6 +287,10 @@ def test_the_settings_of_a_brain_may_begin_with_a_mark_and_are_told_apart_from_o
         assert memory.config.recall.max_seconds == 5
     for data, said in (
         (b"[recall]\n\xff", "byte 9 is not UTF-8"),
+        (
+            b"[recall]\n<<<<<<< HEAD\n=======\n>>>>>>> b\n",
+            "config.toml: two versions .* merge conflict: keep one",
+        ),
         (b"[recall]\nmax_seconds = nan", "recall.max_seconds must be from 0.01 to 86400, not nan"),
     ):
         file.write_bytes(data)

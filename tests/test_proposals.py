@@ -593,6 +593,17 @@ def test_a_decision_of_another_process_makes_room_in_a_full_queue(tmp_path: Path
         assert len(memory.remember("The pin of the safe is 43.").proposed) == 1
 
 
+def test_a_memory_deleted_or_edited_makes_room_in_a_full_queue(place: Path | str) -> None:
+    with Memory.open(place, config=Config.load(updates={"max_open": 1})) as memory:
+        made = [memory.remember(f"The pin of the safe is {pin}.") for pin in (10, 21, 32)]
+        assert [len(one.proposed) for one in made] == [0, 1, 0]
+        memory.store.delete_chunk(made[1].chunk_ids[0])
+        made = [memory.remember(f"The pin of the safe is {pin}.") for pin in (43, 54)]
+        assert [len(one.proposed) for one in made] == [1, 0]
+        memory.store.update_chunk(made[0].chunk_ids[0], content="The gate of the safe is blue.")
+        assert len(memory.remember("The pin of the safe is 65.").proposed) == 1
+
+
 def test_what_must_be_replaced_now_and_then_replaces_nothing(memory: Memory) -> None:
     """ "Must be replaced" tells of no change, whatever follows it."""
     for text in ("The filter change is due every three years.", "Our rhythm is every three years."):

@@ -16,6 +16,7 @@ from msgspec import Struct, field, structs
 
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidConfig
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.record import FrozenRecord
 
 _FOLDERS_OF_BRAIN = ("memory", "personalities", "sliders", "gauges", "persona")
@@ -39,7 +40,7 @@ class StoreConfig(FrozenRecord, frozen=True):
     """The local store. Sizes in bytes, waits in seconds."""
 
     namespace: str = "default"
-    max_content_bytes: Annotated[int, _Range(1, 1 << 30)] = 1_048_576
+    max_content_bytes: Annotated[int, _Range(1, 1 << 25)] = 1_048_576
     lock_wait_seconds: Annotated[float, _Range(0.0, 3600.0)] = 30.0
     durability: Annotated[str, _OneOf("full", "normal")] = (
         "full"  # full: file and folder synced before acknowledging
@@ -305,7 +306,8 @@ class Config(FrozenRecord, frozen=True):
         try:
             layer = tomllib.loads(text)
         except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise InvalidConfig(f"{where} is not valid TOML: {error}") from None
+            wrong = f": {MERGE_CONFLICT}" if in_conflict(text) else f" is not valid TOML: {error}"
+            raise InvalidConfig(where + wrong) from None
         _refuse_external_access(layer, where)
         return _apply(cls(), layer, where)
 

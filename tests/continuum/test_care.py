@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from rlm_mem import Memory
 from rlm_mem.continuum import Continuum
+from rlm_mem.merging import MERGE_CONFLICT
 
 from .conftest import by_hand, record
 
@@ -23,6 +24,28 @@ def test_a_sound_memory_has_no_finding(continuum: Continuum) -> None:
     record(continuum)
     continuum.workspace.start("plan")
     assert Memory(continuum.store).check() == []
+
+
+def test_both_sides_of_a_merge_conflict_are_one_finding_and_no_memory(continuum: Continuum) -> None:
+    """Of the front matter, of the body alone, and of a case; a memory that tells of a conflict is none."""
+    told = "It ended so:\n\n<<<<<<< HEAD\nsand\n=======\nplane\n>>>>>>> theirs\n"
+    kept = continuum.traces.add_pattern("Merging", told)
+    assert continuum.files.get(kept.key) == kept and "\n <<<<<<< HEAD\n" in kept.body
+    pattern = continuum.traces.add_pattern("Sanding", "First plane it.\n\nThen sand it.\n")
+    before, text = continuum.files.get(pattern.key), pattern.text
+    case = "system/review/replace-1.json"
+    for file, whole, line in (
+        (pattern.file, text, "Then sand it."),
+        (pattern.file, text, "memory_frequency: mid"),
+        (case, '{\n  "id": "replace-1",\n  "kind": "replace"\n}', '  "kind": "replace"'),
+    ):
+        conflict = f"<<<<<<< HEAD\n{line}\n=======\n{line} or not\n>>>>>>> theirs"
+        by_hand(continuum, file, whole.replace(line, conflict))
+        found = [one for one in Memory(continuum.store).check() if one.file == file]
+        assert [one.message for one in found] == [f"{file}: {MERGE_CONFLICT}"]
+        assert pattern.key not in [one.key for one in continuum.files.entries()] or file == case
+        by_hand(continuum, pattern.file, text)
+        assert continuum.files.get(pattern.key) == before
 
 
 def test_a_broken_rule_is_a_finding_that_names_the_file(continuum: Continuum) -> None:

@@ -129,12 +129,3 @@ def test_a_run_comes_back_from_its_markdown(
     assert again.preconditions == run.preconditions
     assert again.indicators == run.indicators
     assert again.goal == "Do the work"
-
-
-def test_the_marks_of_a_merge_conflict_are_called_so() -> None:
-    for header in (
-        "<<<<<<< HEAD\nid: a\n=======\nid: b\n>>>>>>> theirs\n",
-        "id: a\n<<<<<<< HEAD\ntags: []\n=======\n",
-    ):
-        with pytest.raises(InvalidMemory, match=r"^x\.md: two versions stand between the marks"):
-            parse_yaml(header, "x.md")

@@ -37,6 +37,7 @@ LAYERS = (
         "results",
         "record",
         "lazy",
+        "merging",
         "own_process",
     ),
 )

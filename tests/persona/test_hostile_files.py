@@ -19,6 +19,7 @@ from rlm_mem.persona import (
     parse_slider,
     render_gauge,
 )
+from rlm_mem.persona.documents import document_text
 
 LONG = 200_000
 PIECES = ["#", " ", "\t", "- 5", "*", "%", "(", "0-", "{{", "a", "|", "|-", "`", "> x:", "→", "9"]
@@ -89,3 +90,9 @@ def test_pipes_and_folders_are_refused(tmp_path: Path) -> None:
     (folder / "FOLDER.md").mkdir(parents=True)
     os.mkfifo(folder / "PIPE.md")
     assert Library(tmp_path).modes() == Library().modes()
+
+
+def test_both_sides_of_a_merge_conflict_become_no_prompt() -> None:
+    text = "# Mine\n\n<<<<<<< HEAD\nBe short.\n=======\nBe long.\n>>>>>>> theirs\n"
+    with pytest.raises(InvalidConfig, match=r"^mine\.md: two versions stand between the marks"):
+        document_text(text.encode(), "mine.md")

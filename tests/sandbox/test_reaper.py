@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 CODE = """
 import sys
 from rlm_mem import Memory, REPLSession
@@ -25,3 +27,18 @@ def test_a_session_that_is_never_closed_prints_nothing_at_exit(tmp_path: Path) -
         check=False,
     )
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "2\n", "")
+
+
+@pytest.mark.parametrize("wrong", ["import os; os.environ['MONTY_BIN']", "import tempfile; tempfile.tempdir"])
+def test_where_no_worker_can_be_started_the_sandbox_says_so(wrong: str) -> None:
+    program = f"""
+{wrong} = "/no/such/place"
+from rlm_mem.errors import SandboxError
+from rlm_mem.sandbox.monty import monty_pool
+try:
+    monty_pool()
+except SandboxError as error:
+    print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.startswith("no worker of the sandbox could be started: "), done

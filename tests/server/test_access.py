@@ -452,8 +452,10 @@ def test_an_admin_makes_and_revokes_tokens_on_a_page(team: Team) -> None:
     with TestClient(team.app, BASE, headers=OWN_PAGE) as browser:
         reader = team.token("eva", "team/eva", allow="read")["Authorization"].partition(" ")[2]
         browser.post("/login", data={"token": reader})
-        assert "/tokens" not in browser.get("/memories").text
-        assert browser.get("/tokens").status_code == 403
+        refused = browser.get("/tokens")
+        assert refused.status_code == 403
+        for page in (refused, *map(browser.get, ("/memories", "/namespaces"))):
+            assert 'href="/tokens"' not in page.text
         form = {
             "do": "create",
             "name": "bot",
@@ -462,7 +464,8 @@ def test_an_admin_makes_and_revokes_tokens_on_a_page(team: Team) -> None:
         }
         assert browser.post("/tokens", data=form).status_code == 403
         browser.post("/login", data={"token": BEARER["Authorization"].partition(" ")[2]})
-        assert 'href="/tokens"' in browser.get("/memories").text
+        for address in ("/memories", "/namespaces", "/memories/chunk-unknown"):
+            assert 'href="/tokens"' in browser.get(address).text
         page = browser.post("/tokens", data={**form, "expires": "1h"}).text
         found = re.search(r"rlm_mem_token_[0-9a-f]{12}_[A-Za-z0-9_-]{43}", page)
         assert found is not None

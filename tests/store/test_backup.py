@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -122,9 +123,25 @@ def test_a_backup_names_what_it_leaves_out_and_is_restored_without_it(brain: Pat
     assert restore_folder(file, tmp_path / "again").chunks == made.chunks == 12
 
 
+def test_a_brain_below_a_folder_whose_name_is_no_unicode_text_is_kept_whole(tmp_path: Path) -> None:
+    brain = tmp_path / os.fsdecode(b"caf\xe9") / "brain"
+    with Memory.open(brain) as memory:
+        memory.remember("The gate code is 4471.")
+    shutil.rmtree(brain / "memory" / "index")
+    with Memory.open(brain) as memory:
+        assert "4471" in str(memory.recall("What is the gate code?").content)
+        made = back_up(memory.store, tmp_path / "backup.tar.gz")
+    assert (made.chunks, made.left_out) == (1, [])
+    assert restore_folder(tmp_path / "backup.tar.gz", tmp_path / "again").chunks == 1
+
+
 def test_what_a_killed_backup_or_restore_left_is_removed_by_the_next_one(brain: Path, tmp_path: Path) -> None:
     file = backed_up(brain, tmp_path / "b.tar.gz")
-    left = [brain / ".backup-0a0a0a0a", tmp_path / ".again.restoring-0b0b0b0b"]
+    left = [
+        brain / ".backup-0a0a0a0a",
+        tmp_path / ".again.restoring-0b0b0b0b",
+        tmp_path / ".rlm-mem-backup-0c0c0c0c",
+    ]
     with workplace(tmp_path, ".again.restoring-") as used:  # by a process that is alive
         for folder in (*left, used):
             (folder / "memory").mkdir(parents=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import pytest
 
 from rlm_mem import Memory
 from rlm_mem.chunk import parse_time
@@ -35,6 +37,28 @@ def test_a_clock_that_goes_back_loses_nothing_and_reorders_no_conversation(
         assert set(store.list_chunks(conversation_id="c")) == {before.id, after.id}
         assert store.undo(before.id) is not None
         assert check(store) == []
+
+
+@pytest.mark.parametrize("minutes", [-4, -61])
+def test_what_is_told_by_a_clock_that_lags_replaces_what_was_told_before_and_comes_after_it(
+    base: Path | str, minutes: int
+) -> None:
+    """One machine whose clock went back; on PostgreSQL, two machines whose clocks differ."""
+    with ChunkStore(base) as store, Memory(store) as memory:
+        first = memory.remember("Dana: I live in Lyon.", conversation_id="talk").chunk_ids
+    lagging = ChunkStore(base, clock=lambda: datetime.now(UTC) + timedelta(minutes=minutes))
+    with lagging as store, Memory(store) as memory:
+        made = memory.remember("Dana: I moved from Lyon to Bern.", conversation_id="talk")
+        assert made.replaced == first
+        assert store.list_chunks(conversation_id="talk") == first + made.chunk_ids
+        assert memory.recall("Where does Dana live?").content == "Bern"
+        (last,) = memory.remember_many(
+            [{"text": "Dana: I moved from Bern to Ulm.", "conversation_id": "talk"}]
+        )
+        assert last.replaced == made.chunk_ids
+        assert check(store) == []
+    with ChunkStore(base) as store, Memory(store) as memory:
+        assert memory.recall("Where does Dana live?").content == "Ulm"
 
 
 def test_undo_takes_the_last_change_also_after_the_clock_was_ahead(base: Path | str, clock: Clock) -> None:

@@ -446,16 +446,22 @@ def test_a_folder_without_the_right_to_write_is_read_and_clearly_refused_for_wri
     base = open_to_all / "memory"
     with ChunkStore(base) as store:
         chunk = store.create_chunk("kept", tags=["t"])
+    other = base / "chunks" / "2020-01" / "chunk-by-hand.json"  # not in the index yet
+    other.parent.mkdir()
+    (path,) = (base / "chunks").rglob(f"{chunk.id}.json")
+    other.write_text(path.read_text(encoding="utf-8").replace(chunk.id, "chunk-by-hand"), encoding="utf-8")
     everything = [base, *base.rglob("*")]
     for path in everything:
         path.chmod(0o555 if path.is_dir() else 0o444)
     before = {path: path.read_bytes() for path in everything if path.is_file()}
 
     def use() -> None:
-        with ChunkStore(base, read_only=True) as store:
-            assert store.list_chunks(tags=["t"]) == [chunk.id]
-            assert store.get_chunk(chunk.id) is not None
-            assert [hit.chunk_id for hit in search(store, "kept")] == [chunk.id]
+        for on_purpose in (True, False):
+            with ChunkStore(base, read_only=on_purpose) as store:
+                assert set(store.list_chunks(tags=["t"])) == {chunk.id, "chunk-by-hand"}
+                assert store.get_chunk(chunk.id) is not None
+                assert {hit.chunk_id for hit in search(store, "kept")} == {chunk.id, "chunk-by-hand"}
+                assert not check(store)
         try:
             ChunkStore(base).create_chunk("x")
         except StoreReadOnly as error:

@@ -11,8 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
+from rlm_mem.chunk.types import MAX_LINKS
 from rlm_mem.errors import InputError, RlmMemError, StorageError, StoreFull, StoreLocked, StoreReadOnly
 from rlm_mem.store.core import files
 from rlm_mem.store.core.chunk_store import ChunkStore
@@ -335,3 +337,38 @@ def test_a_file_system_that_is_read_only_is_named_with_the_file_that_was_to_be_w
     monkeypatch.undo()
     assert f"{tmp_path}/config.toml cannot be written: Read-only file system" in str(told.value)
     assert "mounted" in (told.value.hint or "")
+
+
+@pytest.mark.local_only("puts files in place")
+def test_no_kind_of_file_keeps_a_memory_from_answering(base: Path) -> None:
+    """Pipes, devices, files of gigabytes and of a million links, as a clone from anywhere may have them."""
+    with ChunkStore(base) as store:
+        kept = store.create_chunk("The gate code is 4471.")
+        store.update_chunk(kept.id, tags=["gate"])
+    (path,) = (base / "chunks").rglob("*.json")
+    versions = base / "archive" / "versions" / kept.id
+    for place in (
+        path.with_name("chunk-pipe.json"),
+        versions / "3.json",
+        base / "archive" / "chunk-pipe.json",
+    ):
+        os.mkfifo(place)
+    (versions / "²3.json").write_text("{}")
+    path.with_name("chunk-zero.json").symlink_to("/dev/zero")
+    path.with_name("chunk-large.json").touch()
+    os.truncate(path.with_name("chunk-large.json"), 1 << 33)
+    document = msgspec.json.decode(path.read_bytes())
+    link = {"target_id": kept.id, "type": "supports", "strength": 0.5}
+    many = {**document, "id": "chunk-linked", "links": [link] * (MAX_LINKS + 1)}
+    path.with_name("chunk-linked.json").write_bytes(msgspec.json.encode(many))
+    with ChunkStore(base) as store:
+        store.sync(full=True)
+        assert store.list_chunks() == [kept.id]
+        assert [version.revision for version in store.history(kept.id)] == [1, 2]
+        found = {finding.file: finding.message for finding in check(store)}
+        told = " ".join(found.values())
+        assert "more than the 268,435,456 that are read" in told
+        assert "10,001 links are too many for one chunk: at most 10,000" in told
+        assert "not a regular file" in found[f"archive/versions/{kept.id}/3.json"]
+        with pytest.raises(InputError, match="links are too many"):
+            store.create_chunk("linked", links=[link] * (MAX_LINKS + 1))

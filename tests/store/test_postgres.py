@@ -673,11 +673,13 @@ def test_errors_are_one_sentence_without_the_password(
 
     until(refused, "the refusal of a wrong password")  # the rule holds from some moment after the reload on
     ChunkStore(databases.server.dsn(guarded), config=QUICK).close()
+    databases.server.sql("CREATE ROLE asleep NOLOGIN")
     cases = {
         f"postgresql://{USER}:{secret}@127.0.0.1:1/brain": "there is no PostgreSQL server at",
         f"postgresql://{USER}:{secret}@127.0.0.1:{port}/{guarded}": "password authentication failed",
         f"postgresql://{USER}:{PASSWORD}@127.0.0.1:{port}/nothing": 'database "nothing" does not exist',
         f"postgresql://nobody@127.0.0.1:{port}/nothing": 'role "nobody" does not exist create it (createuser NAME)',
+        f"postgresql://asleep@127.0.0.1:{port}/nothing": "is not permitted to log in ALTER ROLE NAME LOGIN",
         f"postgresql://{USER}:{secret}@127.0.0.1:port/brain": "",
         f"postgresql://{USER}:{secret}@127.0.0.1:{port}/brain?colour=red&password={secret}": "not a valid DSN",
     }
@@ -688,6 +690,7 @@ def test_errors_are_one_sentence_without_the_password(
         assert said in told and "\n" not in told, told
         assert secret not in told and PASSWORD not in told, told
         assert caught.value.hint
+    databases.server.sql("DROP ROLE asleep")
 
 
 def test_a_password_is_not_shown_by_anything_that_names_the_store(store: ChunkStore, dsn: str) -> None:

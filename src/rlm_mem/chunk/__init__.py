@@ -39,12 +39,14 @@ from rlm_mem.chunk.types import (
     Ttl,
     TypeRegistry,
     check_count,
+    check_number_of_links,
     check_origin,
     check_reasoning,
     duration,
     shown,
 )
 from rlm_mem.errors import InputError, InvalidChunk, InvalidChunkId, InvalidLink, NamespaceError
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.record import MutableRecord
 
 # The last garbage collection of the interpreter may free the types of msgspec's structs in an order in which msgspec
@@ -60,7 +62,6 @@ __all__ = [
     "LINK_TYPES",
     "DEFAULT_NAMESPACE",
     "MANUAL_LINK_TYPES",
-    "MERGE_CONFLICT",
     "NEWER_VERSION",
     "STATED_LINK_TYPES",
     "LinkType",
@@ -297,7 +298,7 @@ def decode_chunk(data: bytes) -> Chunk:
     try:
         raw = msgspec.json.decode(data.removeprefix(codecs.BOM_UTF8))  # as editors on Windows write it
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        if b"\n<<<<<<< " in data and b"\n>>>>>>> " in data:
+        if in_conflict(data):
             raise InvalidChunk(MERGE_CONFLICT) from None
         raise InvalidChunk(f"not valid JSON: {error}") from None
     except RecursionError:
@@ -319,7 +320,6 @@ _OLD_METADATA = {"created": "created_at", "updated": "modified_at", "last_access
 _MOVED_UP = ("type", "tags", "token_count")
 
 
-MERGE_CONFLICT = "two versions stand between the marks of a merge conflict: keep one, remove the marks"
 NEWER_VERSION = "written by a newer version of this program"
 """Beginning of the error message for a chunk of a later major version."""
 
@@ -430,8 +430,8 @@ def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
     """
     if raw is None:
         return []
-    links: list[ChunkLinks] = []
     if isinstance(raw, Mapping):
+        links: list[ChunkLinks] = []
         if "outgoing" in raw or "incoming" in raw:
             return links_from_raw(raw.get("outgoing") or [], created_at)
         for link_type, targets in raw.items():
@@ -442,12 +442,12 @@ def links_from_raw(raw: Any, created_at: str) -> list[ChunkLinks]:
                 for target in targets
                 if isinstance(target, str) and target.startswith("chunk-") and check_chunk_id(target)
             ]
+        check_number_of_links(len(links))
         return links
     if not isinstance(raw, (list, tuple)):
         raise InvalidLink(f"links must be a list of objects, not {type(raw).__name__}")
-    for item in raw:
-        links.append(item if isinstance(item, ChunkLinks) else _link_from_raw(item, created_at))
-    return links
+    check_number_of_links(len(raw))
+    return [item if isinstance(item, ChunkLinks) else _link_from_raw(item, created_at) for item in raw]
 
 
 def _link_from_raw(raw: Any, created_at: str) -> ChunkLinks:

@@ -24,6 +24,16 @@ def check_type_name(name: object) -> str:
     raise InvalidChunk(f"type name {shown(name)} must be lower-case letters, digits, _ and -")
 
 
+MAX_LINKS = 10_000
+"""Of one chunk, outgoing: reading a chunk reads its links."""
+
+
+def check_number_of_links(number: int) -> None:
+    """Refuse more links than one chunk may have; raises InvalidLink."""
+    if number > MAX_LINKS:
+        raise InvalidLink(f"{number:,} links are too many for one chunk: at most {MAX_LINKS:,}")
+
+
 def shown(value: object) -> str:
     """A short repr for error messages."""
     if isinstance(value, int) and value.bit_length() > 200:

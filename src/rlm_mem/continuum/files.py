@@ -18,6 +18,7 @@ from rlm_mem.continuum import places
 from rlm_mem.continuum.frontmatter import edited, guarded, parse_yaml, render, split_blocks, split_one
 from rlm_mem.continuum.schema import FIELD_ORDER, Frontmatter, validate
 from rlm_mem.errors import InputError, InvalidMemory
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.store.core.brain_files import checked_name
 
 if TYPE_CHECKING:
@@ -190,6 +191,8 @@ class MemoryFiles:
     def parse(self, file: str, block: str | None, text: str) -> TieredMemory:
         """A memory from its text: the whole file, or (``block`` not None) one block; raises InvalidMemory."""
         kind = places.kind_of(file)
+        if in_conflict(text):  # also in the body, which would tell both versions
+            raise InvalidMemory(f"{file}: {MERGE_CONFLICT}")
         if file.endswith(".json"):
             raw, header, body = self._json(file, text)
         else:

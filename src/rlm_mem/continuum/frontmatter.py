@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import MERGE_CONFLICT
 from rlm_mem.errors import InvalidMemory
+from rlm_mem.merging import without_marks
 from rlm_mem.text import yaml
 
 if TYPE_CHECKING:
@@ -78,8 +78,11 @@ def split_blocks(text: str) -> tuple[str, list[MemoryBlock]]:
 
 
 def guarded(body: str) -> str:
-    """A body without lines that look like a fence: ``---`` gets a space before it, which Markdown ignores."""
-    return "".join(" " + line if _FENCE.match(line) else line for line in body.splitlines(keepends=True))
+    """A body without lines that look like a fence, or a mark of a merge conflict: these get a space before them, which
+    Markdown ignores.
+    """
+    lines = without_marks(body).splitlines(keepends=True)
+    return "".join(" " + line if _FENCE.match(line) else line for line in lines)
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -113,8 +116,6 @@ def _load(reader: YAML, header: str, where: str) -> Any:
     try:
         return yaml.load(reader, header, first_line=2)
     except yaml.BadYaml as error:
-        if any(line.startswith("<<<<<<< ") for line in header.splitlines()):
-            raise InvalidMemory(f"{where}: {MERGE_CONFLICT}") from None
         raise InvalidMemory(f"{where}: the front matter {error}") from None
 
 

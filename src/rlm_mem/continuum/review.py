@@ -11,11 +11,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
@@ -36,6 +35,7 @@ from rlm_mem.errors import (
     NotFoundError,
     RlmMemError,
 )
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 from rlm_mem.store.core.changes import Edit
 from rlm_mem.store.core.records import page
 from rlm_mem.text.analysis import get_analyser
@@ -69,9 +69,6 @@ _PROPOSED = {
         "contradicts",
     ),
 }
-_FULL_SECONDS = 60.0
-"""Seconds for which a full queue is not read again unless a case changes; that a memory of a waiting case was edited or
-deleted, which makes room too, is noticed that much later."""
 NEW_USES = 20
 """A rejected case is opened again only after this many further uses."""
 
@@ -128,8 +125,8 @@ class ReviewQueue:
         self._files = memories
         self._changes = changes
         self._traces = traces
-        self._full: tuple[Mapping[str, Signature], float] = ({}, 0.0)
-        """Files of the proposals when all of them were waiting, and when they were read (``time.monotonic``)."""
+        self._full: tuple[Mapping[str, Signature], Mapping[str, int]] = ({}, {})
+        """Files of the proposals when all of them were waiting, and the revisions of the memories they ask about."""
 
     # --- looking -----------------------------------------------------------------------------------------------------
 
@@ -368,8 +365,8 @@ class ReviewQueue:
         names = list(files)
         if len(names) + wanted <= most:
             return wanted
-        now = monotonic()
-        if files == self._full[0] and now - self._full[1] < _FULL_SECONDS:
+        waited, asked = self._full
+        if files == waited and asked == self._revisions(asked):
             return 0
         cases: dict[str, Case] = {}
         for name, data in stored.contents(names):
@@ -381,7 +378,7 @@ class ReviewQueue:
             stored.remove(name)  # the audit log keeps the decision
         waiting = len(names) - len(closed)
         if waiting >= most and waiting == len(names):
-            self._full = files, now
+            self._full = files, self._revisions(one for case in cases.values() for one in case.chunk_ids)
         room = max(0, most - waiting)
         if room < wanted:
             _logger.warning(
@@ -389,6 +386,9 @@ class ReviewQueue:
                 wanted - room, waiting,
             )  # fmt: skip
         return room
+
+    def _revisions(self, chunk_ids: Iterable[str]) -> dict[str, int]:
+        return {one.id: one.revision for one in self._store.summaries(list(chunk_ids))}
 
     def _prepare(
         self,
@@ -659,7 +659,8 @@ def _decode(data: bytes, name: str) -> Case:
     try:
         case = msgspec.json.decode(data, type=Case)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise InvalidMemory(f"{name}: {error}") from None
+        conflict = in_conflict(data)
+        raise InvalidMemory(f"{name}: {MERGE_CONFLICT if conflict else error}") from None
     if case.kind in _PROPOSED:
         if not case.sentences:  # a case of an earlier version has them in its evidence only
             newer, older = case.evidence[:1], case.counter_evidence[:1]

@@ -16,6 +16,7 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from rlm_mem.access.clients import client_of
+from rlm_mem.access.grants import Caller
 from rlm_mem.dashboard.rendering import HEADERS, NAVIGATION, fragment, page
 from rlm_mem.errors import InputError, NamespaceError, RlmMemError
 from rlm_mem.operations.decoding import from_agent, part
@@ -219,7 +220,7 @@ class Visit:
             "bound": Markup('<input type="hidden" name="in" value="{}">').format(self.memory.store.namespace),
             "choosable": self._may_choose(),
             "read_only": self.read_only,
-            "admin": self.state.opened.tokens is not None and self.client.access.permits("admin"),
+            "admin": _may_see_tokens(self.state, self.client),
             "notice": " ".join(NOTICES[name] for name in done.split(".") if name in NOTICES),
             **values,
         }
@@ -340,12 +341,16 @@ def namespaces_route(state: ServerState) -> Route:
                 "held": held,
                 "chosen": client.namespace or state.opened.memory.store.namespace,
                 "namespace": "",
-                "admin": False,
+                "admin": _may_see_tokens(state, client),
                 "read_only": state.read_only,
             },
         )
 
     return Route("/namespaces", serve, methods=["GET", "POST"], include_in_schema=False)
+
+
+def _may_see_tokens(state: ServerState, client: Caller) -> bool:
+    return state.opened.tokens is not None and client.access.permits("admin")
 
 
 def _check_same_origin(request: Request) -> None:
@@ -380,7 +385,7 @@ def _refusal(request: Request, state: ServerState, error: Exception) -> Response
         "hint": why.hint,
         "namespace": "",
         "read_only": state.read_only,
-        "admin": False,
+        "admin": _may_see_tokens(state, client_of(request.scope)),
     }
     if request.headers.get("hx-request") == "true":
         return fragment(request, "error.html", values, block="content", status=why.status)

@@ -331,9 +331,7 @@ class _Filling:
         """Check the arguments of a text and make its drafts; raises InputError."""
         store = self._store
         text = prepare(store, found.text, self.settings, item.options)
-        drafts = [
-            store.draft(piece.content, fields, text.extra, store.clock()) for piece, fields in text.pieces
-        ]
+        drafts = [store.draft(piece.content, fields, text.extra) for piece, fields in text.pieces]
         for draft, segments in zip(drafts, found.segments, strict=True):
             self._ahead[index_key(draft)] = segments
             self._digests[draft.content] = segments.normalised

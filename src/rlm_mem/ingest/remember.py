@@ -233,7 +233,7 @@ def _read_ahead(
 ) -> list[Chunk]:
     """Make the chunk of a text of one piece, and send all queries needed to store it at once, to save round trips."""
     ((piece, fields),) = text.pieces
-    draft = store.draft(piece.content, fields, text.extra, store.clock())
+    draft = store.draft(piece.content, fields, text.extra)
 
     def reading() -> None:
         store.find_same(piece.content, fields.get("conversation_id"))
@@ -368,7 +368,7 @@ def store_text(
         if same is not None and _out_of_date(store, same, former, fields.get("occurred_at")):
             same = None  # the earlier chunk had been superseded by then: store a new one
         if same is not None and finder is not None and finder.states(piece.content):
-            draft = draft or store.draft(piece.content, fields, text.extra, store.clock())
+            draft = draft or store.draft(piece.content, fields, text.extra)
             alike = linker.alike(piece.content)
             latest = _latest_same(store, same, alike)
             if latest is not None and finder.is_said_otherwise(draft, latest):
@@ -464,7 +464,7 @@ def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said: str 
             f"{same} says the same already, word for word: there is nothing to replace",
             hint="give the new text, or leave out replaces",
         )
-    said = said or format_time(store.clock())
+    said = said or format_time(store.backend.time_of_writing(store.namespace, store.clock()))
     return any(
         one.metadata.superseded_by and (former or (one.metadata.valid_to or "") < said)
         for one in store.get_many([same]).values()
@@ -503,7 +503,7 @@ def store_piece(
         draft: the chunk, if the caller has made it.
         alike: the result of ``AutoLinker.alike`` for the text, if the caller has it.
     """
-    chunk = draft or store.draft(piece.content, fields, extra, store.clock())
+    chunk = draft or store.draft(piece.content, fields, extra)
     chunk.links = [*linker.links_for(chunk, chunk.metadata.created_at, alike), *links]
     if finder is not None:
         chunk.links += finder.links_for(chunk)

@@ -72,7 +72,7 @@ class _Document:
             return
         pieces, extra = self.text.analysed.pieces, self.text.extra
         self.drafts = {
-            number: store.draft(pieces[number].content, self.text.piece_fields(number), extra, store.clock())
+            number: store.draft(pieces[number].content, self.text.piece_fields(number), extra)
             for _, number in self.text.pieces
         }
 

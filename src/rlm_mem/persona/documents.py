@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, field
 
 from rlm_mem.errors import InvalidConfig
+from rlm_mem.merging import MERGE_CONFLICT, in_conflict
 
 MAX_BYTES = 262_144
 """A persona file is read whole and becomes part of prompts: a larger one is refused."""
@@ -154,11 +155,14 @@ def document_text(data: bytes, where: str) -> str:
     """The text of a persona file.
 
     Raises:
-        InvalidConfig: it is too large, or not UTF-8 text.
+        InvalidConfig: it is too large, not UTF-8 text, or has the marks of a merge conflict.
     """
     if len(data) > MAX_BYTES:
         raise InvalidConfig(f"{where} has {len(data):,} bytes; a persona file has at most {MAX_BYTES:,}")
     try:
-        return data.decode("utf-8")
+        text = data.decode("utf-8")
     except UnicodeDecodeError:
         raise InvalidConfig(f"{where} is not UTF-8 text") from None
+    if in_conflict(text):
+        raise InvalidConfig(f"{where}: {MERGE_CONFLICT}")
+    return text

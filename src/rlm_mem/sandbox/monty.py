@@ -68,6 +68,13 @@ _CHECKOUT_SECONDS = 10.0
 """How long a session waits when all workers are busy."""
 
 
+def _not_started(error: Exception) -> SandboxError:
+    return SandboxError(
+        f"no worker of the sandbox could be started: {error}",
+        hint="see the limits on open files, processes and memory (ulimit -a), and the folder TMPDIR",
+    )
+
+
 class MontyPool:
     """Workers of this process.
 
@@ -79,8 +86,7 @@ class MontyPool:
     def __init__(self, max_processes: int) -> None:
         self.pid = os.getpid()
         self.max_processes = max_processes
-        self._folder, launcher = _launcher()
-        self.launched = launcher is not None
+        self.launched = True
         """Whether workers start without the descriptors and the environment of this process."""
 
         def opened(command: Path | None) -> Monty:
@@ -94,12 +100,17 @@ class MontyPool:
             return pool
 
         try:
-            self._pool = opened(launcher)
-        except Exception:
-            if launcher is None:
-                raise
-            self.launched = False
-            self._pool = opened(None)
+            self._folder, launcher = _launcher()
+            self.launched = launcher is not None
+            try:
+                self._pool = opened(launcher)
+            except Exception:
+                if launcher is None:
+                    raise
+                self.launched = False
+                self._pool = opened(None)
+        except (OSError, RuntimeError) as error:  # such as a full or missing folder of temporary files
+            raise _not_started(error) from error
         self._lock = threading.Lock()
         self._held = 0
         self._pids: dict[int, int | None] = {}
@@ -109,7 +120,7 @@ class MontyPool:
         """Return a session with a worker of its own.
 
         Raises:
-            SandboxError: every worker stayed busy for the time allowed.
+            SandboxError: every worker stayed busy for the time allowed, or none could be started.
         """
         self._make_room()
         # "zero": sleeping returns at once, so that it does not occupy a worker.
@@ -125,6 +136,8 @@ class MontyPool:
                 f"all {self.max_processes} sandbox workers stayed busy",
                 hint="close sessions that are no longer used, or run fewer at once",
             ) from None
+        except RuntimeError as error:
+            raise _not_started(error) from error
         with self._lock:
             self._held += 1
             self._pids[id(session)] = session.worker_pid

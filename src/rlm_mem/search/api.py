@@ -28,7 +28,6 @@ from rlm_mem.search.query import (
     by_names,
     rarest,
     repaired,
-    speakers_named,
     with_labels,
     with_related,
 )
@@ -356,8 +355,7 @@ def question_for(source: CandidateSource, query: str, language: str, now: dateti
     """Analyse a question for the store behind `source`, whose speakers are recognised as names."""
 
     analyser, authors = get_analyser(language), source.authors()
-    named = speakers_named(query, authors, analyser, source.term_counts)
-    question = analyse_query(query, analyser, now=now, known_authors=named)
+    question = analyse_query(query, analyser, now=now, known_authors=authors, term_counts=source.term_counts)
     question = rarest(question, source.term_counts)
     question = with_related(repaired(question, analyser, source.term_counts), analyser)
     return with_labels(question, authors, analyser)

@@ -379,6 +379,7 @@ def analyse_query(
     *,
     now: datetime | None = None,
     known_authors: Collection[str] = (),
+    term_counts: Callable[[list[str]], Mapping[str, int]] | None = None,
 ) -> Query:
     """Analyse a question.
 
@@ -386,12 +387,16 @@ def analyse_query(
         text: the question, any language, any length.
         analyser: the analyser that the store was written with.
         now: reference for "last week" and the like; None leaves relative dates out.
-        known_authors: names of the speakers in the store.
+        known_authors: what stands before a colon in the store: names of speakers, and labels.
+        term_counts: the number of chunks with each term, which tells labels from speakers; None takes all as speakers.
 
     Never raises on odd text; a question without any searchable word has no terms.
     """
     question = text[:MAX_CHARACTERS]
-    authors, used = _named_authors(question, known_authors)
+    named = _named_authors(question, known_authors)
+    if named and term_counts is not None:
+        named = _speakers(named, analyser, term_counts)
+    used = set().union(*named.values())
     dates = tuple(find_dates(question, now))
     weights: dict[str, float] = {}
     weak = {analyser.stem(word) for word in _WEAK_WORDS.split()} if analyser.language == "english" else set()
@@ -416,7 +421,7 @@ def analyse_query(
         weights=tuple(weights[term] for term in kept),
         concepts=tuple(range(len(kept))),
         roles=(WORD,) * len(kept),
-        authors=authors,
+        authors=tuple(named),
         dates=dates,
         kind=question_kind(question),
         wants_list=bool(_PLURAL_WANTED.search(question)),
@@ -511,20 +516,17 @@ def with_related(query: Query, analyser: Analyser) -> Query:
     return with_alternatives(query, found)
 
 
-def speakers_named(
-    text: str,
-    authors: Collection[str],
-    analyser: Analyser,
-    term_counts: Callable[[list[str]], Mapping[str, int]],
-) -> tuple[str, ...]:
-    """The authors that a question names, without those whom more chunks mention than are said by them.
+def _speakers(
+    named: Mapping[str, set[int]], analyser: Analyser, term_counts: Callable[[list[str]], Mapping[str, int]]
+) -> dict[str, set[int]]:
+    """The named authors without those whom more chunks mention than are said by them.
 
     What stands before a colon is taken for a speaker, but "Osprey: …" does not make one of it where others tell of it.
     """
-    terms = {one: analyser.terms(one) for one in _named_authors(text[:MAX_CHARACTERS], authors)[0]}
-    counts = term_counts([*map(AUTHOR_PREFIX.__add__, terms), *chain(*terms.values())]) if terms else {}
+    terms = {one: analyser.terms(one) for one in named}
+    counts = term_counts([*map(AUTHOR_PREFIX.__add__, terms), *chain(*terms.values())])
     told = {one: max((counts.get(term, 0) for term in own), default=0) for one, own in terms.items()}
-    return tuple(one for one in terms if counts.get(AUTHOR_PREFIX + one, 0) >= told[one])
+    return {one: at for one, at in named.items() if counts.get(AUTHOR_PREFIX + one, 0) >= told[one]}
 
 
 def with_labels(query: Query, authors: Collection[str], analyser: Analyser) -> Query:
@@ -592,17 +594,16 @@ def _anchor(
     return Anchor(before, named) if named and len(named) < len(terms) else None
 
 
-def _named_authors(question: str, known_authors: Collection[str]) -> tuple[tuple[str, ...], set[int]]:
-    """Known authors named in the question, and the offsets of the words that name them.
+def _named_authors(question: str, known_authors: Collection[str]) -> dict[str, set[int]]:
+    """Known authors named in the question, each with the offsets of the words that name it and nothing else.
 
     A full name, its first or last part, or a nickname of three or more letters that begins it ("Mel" for "Melanie")
     counts; the word must be capitalised unless it equals the name.
     """
     by_part = _authors_by_part(frozenset(known_authors))
-    named: dict[str, None] = {}
-    used: set[int] = set()
+    named: dict[str, set[int]] = {}
     if not by_part:
-        return (), used
+        return named
     for word, start, _ in words(question):
         plain = fold(word).removesuffix("'s").rstrip("'")
         found = by_part.get(plain)
@@ -612,11 +613,10 @@ def _named_authors(question: str, known_authors: Collection[str]) -> tuple[tuple
         if found is None and len(plain) >= 3 and word[:1].isupper() and start > 0:
             found = [a for part, owners in by_part.items() if part.startswith(plain) for a in owners]
             found = found if len(set(found)) == 1 else None
-        if found:
-            if word[:1].isupper():
-                used.add(start)  # in lower case it is also a word: a note's label
-            named.update(dict.fromkeys(found))
-    return tuple(named), used
+        for author in found or ():
+            # In lower case it is also a word: a note's label.
+            named.setdefault(author, set()).update([start] if word[:1].isupper() else ())
+    return named
 
 
 #: Shortest word that is repaired, in letters, and most repairs offered for one word.

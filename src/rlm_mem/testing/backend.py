@@ -381,7 +381,7 @@ class BackendContract(StoreFixtures):
         assert set(store.list_chunks()) == {kept.id, gone.id, *whole}
         assert store.backend.version(store.namespace) == version
         drafts = [
-            store.draft("new", {"tags": [], "conversation_id": talk}, {}, store.clock())
+            store.draft("new", {"tags": [], "conversation_id": talk}, {})
             for talk in ("known", "unknown", None)
         ]
         with store.backend.transaction(store.namespace) as transaction:

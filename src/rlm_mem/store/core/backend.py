@@ -165,6 +165,12 @@ class Backend(Protocol):
         """A number that grows with every change of a chunk; cheap enough to poll."""
         ...
 
+    def time_of_writing(self, namespace: str, now: datetime) -> datetime:
+        """The time of a chunk that is written ``now`` by the clock of this machine, which may have gone back, or differ
+        from those of others, by up to ``changes.MOST_OFF``: what is written later should not look older.
+        """
+        ...
+
     def figures(self) -> dict[str, Any]:
         """Figures that only this kind of backend has."""
         ...

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.dsn import scheme_of, shown_dsn
-from rlm_mem.errors import RlmMemError, StorageError
+from rlm_mem.errors import RlmMemError, StorageError, StoreReadOnly
 from rlm_mem.extensions import BACKENDS, described, extension, extensions
+from rlm_mem.lazy import logger
 
 if TYPE_CHECKING:
     from rlm_mem.config import Config
     from rlm_mem.store.core.backend import Backend
 
+_logger = logger("rlm_mem.store")
 _FOLDER = "rlm_mem.store.local.local_backend:LocalBackend"
 _BUILT_IN = dict.fromkeys(("postgresql", "postgres"), "rlm_mem.store.postgres.backend:PostgresBackend")
 
@@ -31,7 +34,14 @@ def open_backend(place: Path | str, config: Config, read_only: bool) -> Backend:
         StorageError: an extra is not installed, no package serves the scheme, or the place cannot be used.
     """
     if isinstance(place, Path):
-        return _loaded(_FOLDER)(place, config, read_only=read_only)  # type: ignore[no-any-return]
+        opened = partial(_loaded(_FOLDER), place, config)
+        try:
+            return opened(read_only=read_only)  # type: ignore[no-any-return]
+        except StoreReadOnly as error:  # files changed, and the index here is somebody else's
+            if read_only or not place.is_dir():
+                raise
+            _logger.warning("%s; it is opened for reading only", error)
+            return opened(read_only=True)  # type: ignore[no-any-return]
     scheme = scheme_of(place)
     if scheme not in _BUILT_IN:
         return _of_another_package(scheme, place, config, read_only)

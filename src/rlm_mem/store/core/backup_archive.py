@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import io
-import os
 import re
 import tarfile
 import zlib
@@ -24,6 +23,7 @@ from rlm_mem.chunk.types import amount
 from rlm_mem.errors import CorruptStore, InputError, StorageError
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
+from rlm_mem.store.core.workplace import STAGING, workplace
 
 FORMAT = 1
 _HEAD = "rlm-mem-backup.json"
@@ -135,25 +135,23 @@ def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
     """
     if target.exists():
         raise InputError(f"there is a file {target} already", hint="choose another name, or remove it first")
-    files.make_folder(target.absolute().parent)
-    part = target.with_name(f".{target.name}.{os.getpid()}.part")
+    folder = target.absolute().parent
+    files.make_folder(folder)
     try:
-        with tarfile.open(part, "x:gz", compresslevel=6, format=tarfile.PAX_FORMAT) as archive:
-            packer = Packer(archive, info)
-            packer.head()
-            yield packer
-            packer.finish()
-        files.sync_files([part])
-        if target.exists():
-            raise InputError(f"there is a file {target} by now", hint="choose another name")
-        files.publish(part, target)
-        files.sync_folder(target.absolute().parent)
+        with workplace(folder, STAGING) as staging:
+            part = staging / "part"
+            with tarfile.open(part, "x:gz", compresslevel=6, format=tarfile.PAX_FORMAT) as archive:
+                packer = Packer(archive, info)
+                packer.head()
+                yield packer
+                packer.finish()
+            files.sync_files([part])
+            if target.exists():
+                raise InputError(f"there is a file {target} by now", hint="choose another name")
+            files.publish(part, target)
+        files.sync_folder(folder)
     except OSError as error:
-        files.remove(part)
         files.translate(error, str(target))
-    except BaseException:
-        files.remove(part)
-        raise
 
 
 def read_backup(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import binascii
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Protocol
 
 import msgspec
@@ -22,6 +22,8 @@ TRANSITIONS = "archive/transitions"
 """Records of changes of tier: kept until the archive is emptied."""
 UNDO = "archive/undo"
 """Records of the latest other changes of files."""
+MOST_OFF = timedelta(hours=2)
+"""A clock that differs by more is taken as it is: what it is compared with may be wrong by years."""
 
 
 class Edit(msgspec.Struct, kw_only=True):

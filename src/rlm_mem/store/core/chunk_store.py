@@ -200,9 +200,8 @@ class ChunkStore(ChunkReader):
             links = None
         # Everything is checked before the lock is taken, so that bad input makes nobody wait.
         fields, extra = given_fields(metadata, given)
-        now = self.clock()
-        chunk = self.draft(content, fields, extra, now, chunk_id=chunk_id, namespace=namespace)
-        chunk.links = check_links(links, self.types, format_time(now), chunk.id)
+        chunk = self.draft(content, fields, extra, chunk_id=chunk_id, namespace=namespace)
+        chunk.links = check_links(links, self.types, chunk.metadata.modified_at, chunk.id)
         self._written.set()
         made = self._writer.create(chunk, fixed_id=chunk_id is not None)
         self._report_secrets(made.id, found + more, on_secret)
@@ -213,7 +212,6 @@ class ChunkStore(ChunkReader):
         content: str,
         fields: Mapping[str, Any],
         extra: Mapping[str, Any],
-        now: datetime,
         *,
         chunk_id: str | None = None,
         namespace: str | None = None,
@@ -233,6 +231,7 @@ class ChunkStore(ChunkReader):
         level = fields.get("trust") or levels[how]
         more = {**fields, "origin": how, "trust": level}
         chunk_type, tags, tokens = more.pop("type", "note"), more.pop("tags"), more.pop("tokens", None)
+        now = self.backend.time_of_writing(place, self.clock())
         more.setdefault("created_at", format_time(now))
         more.setdefault("modified_at", more["created_at"])
         more.setdefault("accessed_at", more["created_at"])

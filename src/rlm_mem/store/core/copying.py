@@ -22,7 +22,7 @@ from rlm_mem.store.core.brain_files import JOURNAL, OF_BRAIN
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.contents import NamespaceReader, NamespaceWriter, digest_of
 from rlm_mem.store.core.records import ACTIVE
-from rlm_mem.store.core.workplace import workplace
+from rlm_mem.store.core.workplace import STAGING, workplace
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.backup_archive import BackupInfo
@@ -307,15 +307,16 @@ def back_up_copies(
     if target.exists():
         raise InputError(f"there is a file {target} already", hint="choose another name, or remove it first")
     on_disk.make_folder(target.absolute().parent)
-    with workplace(target.absolute().parent, f".{target.name}.copies-") as scratch:
+    with workplace(target.absolute().parent, STAGING) as scratch, ExitStack() as snapshots:
+        scratch.chmod(0o700)
         folder = scratch / "memory"
-        with ExitStack() as snapshots:
-            for name in namespaces:
-                snapshots.enter_context(snapshot(name))
-            _refuse_shared_ids(store, namespaces)
-            for name in namespaces:
-                with ChunkStore(folder, config=store.config, namespace=name) as copied:
-                    copy_namespace(store_within(store, name), copied, progress=progress)
+        for name in namespaces:
+            snapshots.enter_context(snapshot(name))
+        _refuse_shared_ids(store, namespaces)
+        for name in namespaces:
+            with ChunkStore(folder, config=store.config, namespace=name) as copied:
+                copy_namespace(store_within(store, name), copied, progress=progress)
+        snapshots.close()
         first = namespaces[0] if namespaces else None
         with ChunkStore(folder, config=store.config, namespace=first) as copied:
             return copied.backend.back_up(copied, target, progress=progress, source=source)

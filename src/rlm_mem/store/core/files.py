@@ -12,6 +12,7 @@ import sys
 from collections.abc import Collection, Iterator, Sequence
 from itertools import count
 from pathlib import Path
+from stat import S_ISREG
 from typing import TYPE_CHECKING, NoReturn
 
 from msgspec import Struct
@@ -27,6 +28,9 @@ _READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 _NO_HARD_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK, errno.EOPNOTSUPP, errno.EACCES}
 # Above this many files one whole-filesystem sync is cheaper than one fsync each (measured: 4 ms a file).
 _MANY = 4
+MOST_BYTES = 1 << 28
+"""Largest file of a chunk: six times ``store.max_content_bytes``, since JSON may escape each byte, and metadata."""
+_READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # opening a pipe would wait
 _logger = logger("rlm_mem.store")
 _left_out: set[str] = set()  # paths that were logged: each look at their folder would log them again
 # Names of temporary files are never used again: they have the process, a word of this run, and a number.
@@ -59,16 +63,19 @@ def signature(path: StrPath) -> Signature | None:
 
 
 def is_unicode(path: StrPath) -> bool:
-    """Whether a path is Unicode text. Another one, as old archives leave, cannot be recorded: it is logged."""
-    name = os.fspath(path)
+    """Whether the last part of a path is Unicode text. Another one, as old archives leave, cannot be recorded: it is
+    logged.
+    """
+    whole = os.fspath(path)
+    name = os.path.basename(whole)  # noqa: PTH119 - mostly of a text
     if name.isascii():
         return True
     try:
         name.encode("utf-8")
     except UnicodeEncodeError:
-        if name not in _left_out:
-            _left_out.add(name)
-            _logger.error("%a is left out: its name is not Unicode text; rename it", os.fsencode(name))
+        if whole not in _left_out:
+            _left_out.add(whole)
+            _logger.error("%a is left out: its name is not Unicode text; rename it", os.fsencode(whole))
         return False
     return True
 
@@ -89,10 +96,17 @@ def is_json_file(entry: os.DirEntry[str]) -> bool:
 
 
 def read_signed(path: StrPath) -> tuple[bytes, Signature]:
-    """The content of a file, and its signature when it was read; raises OSError."""
+    """The content of a file, and its signature when it was read; raises OSError, also for a pipe or a huge file."""
+    descriptor = os.open(path, _READ)
     # Without a buffer: a file that is read at once needs none, and making one takes longer than the reading.
-    with open(path, "rb", buffering=0) as handle:  # noqa: PTH123 - mostly of a path that is a text
-        stat = os.fstat(handle.fileno())
+    with open(descriptor, "rb", buffering=0) as handle:  # noqa: PTH123 - of a descriptor
+        stat = os.fstat(descriptor)
+        if not S_ISREG(stat.st_mode):
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        if stat.st_size > MOST_BYTES:
+            raise OSError(
+                errno.EINVAL, f"it has {stat.st_size:,} bytes, more than the {MOST_BYTES:,} that are read"
+            )
         return handle.read(), Signature(stat.st_size, stat.st_mtime_ns, stat.st_ino)
 
 
@@ -151,6 +165,11 @@ def translate(error: OSError, what: str) -> NoReturn:
         raise StoreReadOnly(
             f"{what} cannot be written: {reason}",
             hint="check the folder's permissions, and how its disk is mounted",
+        ) from error
+    if error.errno == errno.EXDEV:
+        raise StorageError(
+            f"{what} was not written: its folders lie on several file systems",
+            hint="put them on one, without a link or mount among them; the brain folder itself may be a link",
         ) from error
     raise StorageError(f"{what}: {reason}") from error
 

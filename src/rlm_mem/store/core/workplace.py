@@ -12,6 +12,8 @@ from pathlib import Path
 
 from rlm_mem.store.core import files
 
+STAGING = ".rlm-mem-backup-"
+"""Prefix of the folders, beside a backup, in which it is made; the next backup removes those of killed processes."""
 _SETTLED = 60.0  # seconds after which a folder without a lock has been left by a killed process
 
 

@@ -31,7 +31,14 @@ from rlm_mem.chunk import (
     links_from_raw,
     new_chunk_id,
 )
-from rlm_mem.chunk.types import check_count, check_origin, check_plain, check_reasoning, check_trust
+from rlm_mem.chunk.types import (
+    check_count,
+    check_number_of_links,
+    check_origin,
+    check_plain,
+    check_reasoning,
+    check_trust,
+)
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.circles import refuse_circles
@@ -400,6 +407,7 @@ class Writer:
     def _put_next(
         self, transaction: WriteTransaction, former: Chunk, updated: Chunk, op: str, **more: Any
     ) -> Chunk:
+        check_number_of_links(len(updated.links))
         updated.revision = former.revision + 1
         # A clock that went back must not make the newer revision look older.
         updated.metadata.modified_at = max(self.now(), former.metadata.modified_at)

@@ -334,7 +334,7 @@ class UnsyncedMark:
             return []
         try:
             names = os.listdir(self._folder)  # noqa: PTH208 - names alone, without a look at each
-        except FileNotFoundError:
+        except (FileNotFoundError, PermissionError):
             return []
         mine = _PREFIX + self._boot
         return [self._folder / name for name in names if name.startswith(_PREFIX) and name != mine]

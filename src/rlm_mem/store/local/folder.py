@@ -148,9 +148,14 @@ MISNAMED = "a file is named after its chunk"
 def chunk_in(data: bytes, name: str) -> Chunk:
     """The chunk in a file of this name; raises InvalidChunk."""
     chunk = decode_chunk(data)
-    if f"{chunk.id}.json" != name:
+    if is_misnamed(chunk, name):
         raise InvalidChunk(f"it holds the chunk {chunk.id}, and {MISNAMED}")
     return chunk
+
+
+def is_misnamed(chunk: Chunk, name: str) -> bool:
+    """Whether a file of this name is not named after its chunk."""
+    return f"{chunk.id}.json" != name
 
 
 def read_chunk_file(path: Path) -> tuple[Chunk, Signature]:
@@ -166,10 +171,10 @@ def former_versions(layout: Layout, chunk_id: str, *, below: int) -> list[Versio
     if not folder.is_dir():
         return found
     for path in folder.glob("*.json"):
-        if not path.stem.isdigit() or int(path.stem) >= below:
+        if not path.stem.isdecimal() or int(path.stem) >= below:
             continue
         try:
-            chunk = decode_chunk(path.read_bytes())  # named after the revision, not the chunk
+            chunk = decode_chunk(files.read_signed(path)[0])  # named after the revision, not the chunk
         except (InvalidChunk, OSError) as error:
             _logger.error("unreadable former version %s: %s", path, error)
             continue

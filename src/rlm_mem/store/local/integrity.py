@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlm_mem.chunk import MERGE_CONFLICT, NEWER_VERSION, decode_chunk, is_chunk_id
-from rlm_mem.errors import CorruptStore, InvalidChunk
+from rlm_mem.chunk import NEWER_VERSION, decode_chunk, is_chunk_id
+from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
+from rlm_mem.merging import MERGE_CONFLICT
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
 from rlm_mem.store.core.circles import ORDERED_LINKS
@@ -44,12 +45,20 @@ def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress |
         if not shows_damage(error):
             raise
         return [Finding("index-damaged", f"the index cannot be read: {error}")]
+    except PermissionError as error:
+        raise StorageError(
+            f"{error.filename} cannot be read: {error.strerror}",
+            hint="check as somebody who may read all of it",
+        ) from error
     # Other processes may have written meanwhile, so findings that a write can explain are checked again.
     leftovers = _orphans(backend, [finding for finding in findings if finding.code == "leftover-file"])
+    misnamed = {finding.chunk_id for finding in findings if finding.code == "misnamed-file"}
     return [
         finding
         for finding in findings
         if (finding in leftovers if finding.code == "leftover-file" else _still_there(backend, finding))
+        # The target is there, in a file of another name: a finding of its own.
+        and not (finding.code in ("dangling-link", "dangling-superseded") and finding.target_id in misnamed)
     ]
 
 
@@ -94,12 +103,11 @@ def _findings(
     yield from _unnamed(layout)
     damaged_versions: list[Finding] = []
     unknown: dict[str, str] = {}
-    misnamed = _misnamed(layout, connection)
     replacements = Replacements()
     for done, found in enumerate(of_chunks, 1):
         if not found.path.startswith("archive/versions/"):
-            yield from _file(store, layout, connection, found, unknown, misnamed)
-            if found.id and not found.path.startswith("archive/"):
+            yield from _file(store, layout, connection, found, unknown)
+            if found.id and found.problem is None and not found.path.startswith("archive/"):
                 replacements.note(found.id, found.superseded_by, found.holds[1] is not None, found.links)
         elif found.problem is not None:
             where = found.path
@@ -158,30 +166,18 @@ def _version_files(folder: Path) -> Iterator[str]:
                     yield f"archive/versions/{of_chunk.name}/{name}"
 
 
-def _misnamed(layout: Layout, connection: sqlite3.Connection) -> dict[str, str]:
-    """The chunks in files that are not named after them: path → id."""
-    found = {}
-    for (path,) in connection.execute("SELECT path FROM unreadable").fetchall():
-        with contextlib.suppress(InvalidChunk, OSError):  # a finding of its own
-            chunk_id = decode_chunk(layout.absolute(path).read_bytes()).id
-            if not path.endswith(f"/{chunk_id}.json"):
-                found[path] = chunk_id
-    return found
-
-
 def _file(
     store: ChunkStore,
     layout: Layout,
     connection: sqlite3.Connection,
     found: ExaminedFile,
     unknown: dict[str, str],
-    misnamed: Mapping[str, str],
 ) -> Iterator[Finding]:
     path = found.path
     if found.problem is not None:
         stem = path.rpartition("/")[2].removesuffix(".json")
-        if found.invalid and path in misnamed:
-            yield _of_another_name(connection, path, misnamed[path])
+        if found.id:
+            yield _of_another_name(connection, path, found.id)
         elif found.invalid:
             yield _unreadable(layout, path, stem, found.problem)
         else:
@@ -212,7 +208,7 @@ def _file(
     if (row.path, row.status, row.revision) != (path, status, found.revision) or not _as_recorded(row, found):
         yield Finding("index-outdated", f"{path} is not as the index recorded it", path, found.id)
     elif status == ACTIVE:
-        yield from _links(store, layout, connection, found, row.doc, row.ns, misnamed)
+        yield from _links(store, layout, connection, found, row.doc, row.ns)
 
 
 def _as_recorded(row: ChunkRow, found: ExaminedFile) -> bool:
@@ -253,7 +249,6 @@ def _links(
     found: ExaminedFile,
     doc: int,
     ns: int,
-    misnamed: Mapping[str, str],
 ) -> Iterator[Finding]:
     path, chunk_id = found.path, found.id
     # The links of the index with the namespaces of their targets, in one query.
@@ -268,13 +263,9 @@ def _links(
         if target_id not in targets:
             target = find_row(connection, target_id)
             targets[target_id] = None if target is None else target.ns
-        # A file that is there and does not validate, or has another name, is a finding of its own.
-        return (
-            targets[target_id] is not None
-            or target_id in misnamed.values()
-            or any(
-                (folder / f"{target_id}.json").exists() for folder in map(layout.absolute, layout.folders())
-            )
+        # A file that is there and does not validate is a finding of its own.
+        return targets[target_id] is not None or any(
+            (folder / f"{target_id}.json").exists() for folder in map(layout.absolute, layout.folders())
         )
 
     yield from wrong_links(store, chunk_id, path, found.links, found.superseded_by, exists)
@@ -323,7 +314,7 @@ def mend_folder(store: ChunkStore, backend: FolderBackend, finding: Finding) -> 
 def _rename(store: ChunkStore, backend: FolderBackend, finding: Finding) -> bool:
     layout = backend.layout
     path = layout.absolute(finding.file or "")
-    chunk = decode_chunk(path.read_bytes())
+    chunk = decode_chunk(files.read_signed(path)[0])
     target = path.with_name(f"{chunk.id}.json")
     row = find_row(backend.connection, chunk.id)
     if target.exists() or (row is not None and layout.absolute(row.path).exists()):

@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, decode_chunk, encode_chunk
+from rlm_mem.chunk import DEFAULT_NAMESPACE, Chunk, decode_chunk, encode_chunk, parse_time
 from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StorageError, StoreReadOnly
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store.core import files
+from rlm_mem.store.core.changes import MOST_OFF
 from rlm_mem.store.core.records import (
     ACTIVE,
     ChunkRow,
@@ -387,6 +388,15 @@ class LocalBackend(LocalIndex):
     def version(self, namespace: str) -> int:  # noqa: ARG002 - of the whole store
         """The number of the last change of any chunk; 0 where nothing was ever written."""
         return last_change(self.connection)
+
+    @healed
+    def time_of_writing(self, namespace: str, now: datetime) -> datetime:  # noqa: ARG002 - one clock for all
+        """That of the clock, or the latest of the chunks written last if the clock has gone back since."""
+        found = self.connection.execute(
+            "SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)"
+        ).fetchone()
+        latest = parse_time(found[0]) if found[0] else now
+        return latest if now < latest <= now + MOST_OFF else now
 
     @healed
     def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store

@@ -194,7 +194,7 @@ class LocalIndex:
             raise StorageError(
                 f"there is no store at {self.layout.base}", hint="check the path, or run: rlm-mem store init"
             )
-        if self.layout.database.exists() and not self._mark.of_earlier_boots:
+        if os.access(self.layout.database, os.R_OK) and not self._mark.of_earlier_boots:
             try:
                 connection = self.connection
                 version = connection.execute("PRAGMA user_version").fetchone()[0]

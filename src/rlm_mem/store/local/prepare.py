@@ -7,7 +7,6 @@ This is nearly all the work of indexing a file, so other processes do it for the
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 
 import msgspec
 
@@ -16,7 +15,7 @@ from rlm_mem.errors import InvalidChunk
 from rlm_mem.store.core.ahead import LocalTerms, local_terms
 from rlm_mem.store.core.files import NO_SIGNATURE, Signature, read_signed, signature
 from rlm_mem.store.core.records import IndexEntry, entry_of, index_key
-from rlm_mem.store.local.folder import chunk_in
+from rlm_mem.store.local.folder import MISNAMED, chunk_in, is_misnamed
 from rlm_mem.store.local.workers import called
 
 _VERSIONS = "archive/versions/"
@@ -47,8 +46,9 @@ class Prepared(msgspec.Struct, array_like=True):
 class ExaminedFile(msgspec.Struct, array_like=True):
     """One file as a check sees it: the values that the index must agree with, and whether they are consistent.
 
-    ``problem`` is the reason why it cannot be read; with ``invalid``, it can be read but is not a chunk. ``id`` is
-    empty then, for a former version, and if the file is gone. ``signature`` is the file's signature when it was read.
+    ``problem`` is the reason why it is not used: it cannot be read; with ``invalid``, it can be read but is not a
+    chunk; with an ``id``, that is not its name. ``id`` is empty where no chunk was read, for a former version, and if
+    the file is gone. ``signature`` is the file's signature when it was read.
     """
 
     path: str
@@ -127,10 +127,7 @@ def _examine(base: str, path: str) -> ExaminedFile:
     folder, _, name = path.rpartition("/")
     try:
         data, found.signature = read_signed(f"{base}/{path}")
-        if folder.startswith(_VERSIONS):
-            decode_chunk(data)
-            return found
-        chunk = chunk_in(data, name)
+        chunk = decode_chunk(data)
     except FileNotFoundError:
         return found
     except OSError as error:
@@ -139,9 +136,15 @@ def _examine(base: str, path: str) -> ExaminedFile:
     except InvalidChunk as error:
         found.problem, found.invalid = error.message, True
         return found
+    if folder.startswith(_VERSIONS):
+        return found
+    found.id = chunk.id
+    if is_misnamed(chunk, name):
+        found.problem = MISNAMED
+        return found
     from rlm_mem.text.tokens import count_tokens
 
-    found.id, found.type, found.revision = chunk.id, chunk.type, chunk.revision
+    found.type, found.revision = chunk.type, chunk.revision
     found.tokens, found.counted = chunk.tokens, count_tokens(chunk.content)
     found.content_hash = content_hash(chunk.content)
     found.hash_is_right = found.content_hash == chunk.metadata.content_hash
@@ -158,7 +161,9 @@ def prepare(base: str, path: str, language: str) -> Prepared:
     except FileNotFoundError:
         return Prepared(path)
     except OSError as error:
-        return Prepared(path, signature(f"{base}/{path}") or NO_SIGNATURE, problem=str(error))
+        return Prepared(
+            path, signature(f"{base}/{path}") or NO_SIGNATURE, problem=error.strerror or str(error)
+        )
     found = Prepared(path, read)
     try:
         chunk = chunk_in(data, path.rpartition("/")[2])
@@ -180,7 +185,7 @@ def prepare(base: str, path: str, language: str) -> Prepared:
 
 def _created_at(base: str, path: str) -> str:
     try:
-        data = Path(f"{base}/{path}").read_bytes()
+        data, _ = read_signed(f"{base}/{path}")
     except OSError:  # reading it in full reports the error
         return ""
     start = data.find(_CREATED)

@@ -6,13 +6,16 @@ import contextlib
 import functools
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
+from rlm_mem.store.core.changes import MOST_OFF
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, StoreStatus, SyncReport, Vacuumed, Version
 from rlm_mem.store.postgres import audit, erasing
 from rlm_mem.store.postgres.files import PostgresFiles
@@ -45,6 +48,11 @@ _T = TypeVar("_T")
 _logger = logging.getLogger("rlm_mem.store")
 _audit = logging.getLogger("rlm_mem.audit")
 
+_SAME_TIME = timedelta(seconds=1)
+"""Clocks that differ by less are taken for equal: the answer of the server takes some of it."""
+_CLOCK_SECONDS = 600.0
+"""For this long the difference of the clocks is taken as it was."""
+
 
 class _ThreadState(threading.local):
     """The state of one thread."""
@@ -73,6 +81,9 @@ class PostgresBackend:
         self._routes = Routes(dsn, config, read_only=read_only)
         self._local = _ThreadState()
         self._reads = ReadCounts()
+        self._clocks: dict[str, tuple[float, timedelta]] = {}
+        """By namespace: until when the difference of the clocks holds (``time.monotonic``), and how far the server's is
+        ahead."""
         self._closed = False
         self._analysed: set[str] = set()
         self._searches: SearchCaches | None = None
@@ -338,6 +349,17 @@ class PostgresBackend:
             namespace, "SELECT modified FROM rlm_mem.namespaces WHERE ns = %s", (namespace_key(namespace),)
         )
         return int(found[0][0]) if found else 0
+
+    def time_of_writing(self, namespace: str, now: datetime) -> datetime:
+        """That of the server, to which the clock is compared now and then: all machines write by one clock."""
+        until, off = self._clocks.get(namespace, (0.0, timedelta()))
+        if time.monotonic() >= until:
+            found = self.rows(namespace, "SELECT clock_timestamp()")
+            off = found[0][0] - now if found else timedelta()
+            if not _SAME_TIME < abs(off) <= MOST_OFF:
+                off = timedelta()
+            self._clocks[namespace] = time.monotonic() + _CLOCK_SECONDS, off
+        return now + off
 
     def files(
         self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None

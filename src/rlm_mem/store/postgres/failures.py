@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 from psycopg import Error, OperationalError, errors
 
 from rlm_mem.errors import (
@@ -14,13 +16,15 @@ from rlm_mem.errors import (
     StoreReadOnly,
 )
 
-#: Parts of messages about a refused connection that a retry cannot change, with the remedy for each.
+#: What messages about a refused connection say that a retry cannot change, with the remedy for each. The first that
+#: fits counts; ``*`` stands for a name.
 PERMANENT = {
     "password authentication failed": "check user and password of the DSN (PGPASSWORD and ~/.pgpass work too)",
     "no password supplied": "give a password in the DSN, in PGPASSWORD or in ~/.pgpass",
     "authentication failed": "check user and authentication of the DSN",
     "no pg_hba.conf entry": "let the server's pg_hba.conf admit this user and address",
-    'role "': "create it (createuser NAME), or name an existing user in the DSN",
+    'role "*" does not exist': "create it (createuser NAME), or name an existing user in the DSN",
+    "is not permitted to log in": "ALTER ROLE NAME LOGIN, or name another user in the DSN",
     "does not exist": "create it (createdb NAME), or name an existing one in the DSN",
     "permission denied for database": "GRANT CONNECT ON DATABASE … TO the user of the DSN",
     "does not support ssl": "use sslmode=prefer, or let the server offer SSL",
@@ -82,7 +86,7 @@ def refused(error: BaseException, place: str) -> StorageError | None:
     text = _first_line(error)
     lowered = text.lower()
     for sign, hint in PERMANENT.items():
-        if sign in lowered:
+        if fnmatchcase(lowered, f"*{sign}*"):
             return StorageError(f"{place} refuses the connection: {text}", hint=hint)
     return None
 
