@@ -59,6 +59,15 @@ def test_named_authors_are_recognised_and_their_names_are_no_terms() -> None:
     assert query.terms == ("paint", "wall")
 
 
+def test_a_name_in_lower_case_counts_only_as_a_whole() -> None:
+    known = ["Project Manager", "Local TLS", "Eve"]
+    whole = analyse_query("Why did the project manager's team wait, eve?", ENGLISH, known_authors=known)
+    assert whole.authors == ("Project Manager", "Eve")
+    assert {"project", "manag"} <= set(whole.terms), "in lower case they are words, too"
+    part = analyse_query("Which local project has a manager?", ENGLISH, known_authors=known)
+    assert part.authors == ()
+
+
 def test_a_question_of_nothing_but_names_looks_for_the_names() -> None:
     assert analyse_query("Melanie?", ENGLISH, known_authors=["Melanie"]).terms == ("melani",)
 

@@ -136,6 +136,12 @@ def test_a_later_note_on_the_same_is_found_whatever_words_tell_of_the_change(
         ("How long is the walk to Au?", "The walk to Au takes 3 hours.", "The last part of the walk takes an hour."),
         ("Where is our dinner?", "Our dinner is at the Swan.", "My cousin's dinner is at the Crown this year."),
         ("What is the paper size?", "The paper size is A4.", "Looked again: the paper size is not Letter."),
+        # another use of two words: the odds are at the bound, not above it
+        (
+            "How does the kiln restart after a power cut?",
+            "The kiln has two timers and takes the older one if the new one fails its check.",
+            "Sketches in the handbook are there as a check, and a torn one fails the printer.",
+        ),
     ],
 )  # fmt: skip
 def test_a_note_on_something_else_or_not_of_the_present_is_not(

@@ -598,18 +598,19 @@ def _named_authors(question: str, known_authors: Collection[str]) -> dict[str, s
     """Known authors named in the question, each with the offsets of the words that name it and nothing else.
 
     A full name, its first or last part, or a nickname of three or more letters that begins it ("Mel" for "Melanie")
-    counts; the word must be capitalised unless it equals the name.
+    counts; the words must be capitalised unless they are the whole name.
     """
     by_part = _authors_by_part(frozenset(known_authors))
     named: dict[str, set[int]] = {}
     if not by_part:
         return named
-    for word, start, _ in words(question):
-        plain = fold(word).removesuffix("'s").rstrip("'")
+    said = [(word, start, fold(word).removesuffix("'s").rstrip("'")) for word, start, _ in words(question)]
+    plains = [plain for _, _, plain in said]
+    for place, (word, start, plain) in enumerate(said):
         found = by_part.get(plain)
         if found is not None and not word[:1].isupper():
-            # Only part of a name, in lower case, is no name: "local" where a note has the label "Local TLS:".
-            found = [author for author in found if fold(author) == plain]
+            # In lower case a name is whole or none: not "local" where a note has the label "Local TLS:".
+            found = [one for one in found if plains[place : place + len(own := fold(one).split())] == own]
         if found is None and len(plain) >= 3 and word[:1].isupper() and start > 0:
             found = [a for part, owners in by_part.items() if part.startswith(plain) for a in owners]
             found = found if len(set(found)) == 1 else None

@@ -147,7 +147,8 @@ def retelling(
     found = signs(asked, earlier, later, texts, analyser, least=least, nearest=nearest)
     if not found:
         return least
-    odds = float(NEUTRAL + sum(map(mul, WEIGHTS.values(), found)))
+    # Rounded, since odds equal to a bound must not exceed it by the order of a sum.
+    odds: float = round(NEUTRAL + sum(map(mul, WEIGHTS.values(), found)), 9)
     if odds <= least or year is None:
         return max(odds, least)
     apart, doubtful = exceptions(asked, earlier, later, texts, analyser, year)
