@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import pytest
+
 from tests.house.sources import MODULES, SOURCE, listed, text
 
 HEAVY = (
@@ -62,6 +64,26 @@ def test_opening_a_memory_loads_neither_numpy_nor_what_reads_settings_and_archiv
     assert "rlm_mem.store.local.local_index" in loaded
     assert loaded.isdisjoint({"numpy", "tomllib", "difflib", "mcp", "pydantic", "typer"})
     assert loaded.isdisjoint({"dataclasses", "copy", "logging", "json", "base64", "random"})
+
+
+@pytest.mark.parametrize("name", ["TypedDict", "get_type_hints"])
+def test_who_imports_typing_extensions_while_msgspec_is_loaded_finds_all_of_it(name: str) -> None:
+    """The import in another thread happens, here, within msgspec's own."""
+    loaded = loaded_by(
+        "import sys, importlib\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'msgspec':\n"
+        "            global found, whole\n"
+        f"            from typing_extensions import {name} as found\n"
+        "            import typing_extensions as whole\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from rlm_mem import Memory\n"
+        "import typing_extensions\n"
+        f"assert callable(found) and 'TypedDict' in whole.__all__ and '__file__' in vars(typing_extensions)\n"
+        "assert whole.TypedDict is typing_extensions.TypedDict"
+    )
+    assert "msgspec" in loaded
 
 
 def test_a_first_search_loads_neither_archives_nor_locales_nor_loggers(tmp_path: Path) -> None:
