@@ -66,6 +66,43 @@ def test_opening_a_memory_loads_neither_numpy_nor_what_reads_settings_and_archiv
     assert loaded.isdisjoint({"dataclasses", "copy", "logging", "json", "base64", "random"})
 
 
+UNWRITTEN = {
+    *(f"rlm_mem.store.core.{name}" for name in ("writer", "succession", "integrity", "joined")),
+    *(f"rlm_mem.store.local.{name}" for name in ("transaction", "rows", "redo", "audit", "sync", "views")),
+    *(f"rlm_mem.text.{name}" for name in ("secrets", "statements", "differences", "changing", "tokens")),
+    "rlm_mem.store.local.snapshot_build",
+}
+"""What a process that only reads does not need."""
+
+
+def test_opening_and_searching_a_memory_load_nothing_of_writing_checking_and_comparing(
+    tmp_path: Path,
+) -> None:
+    opened = f"from rlm_mem import Memory\nmemory = Memory.open({str(tmp_path / 'brain')!r})\n"
+    loaded = loaded_by(f"{opened}memory.remember('Dana moved the team to PostgreSQL.')\nmemory.close()")
+    assert loaded >= {"rlm_mem.store.core.writer", "rlm_mem.store.local.transaction", "rlm_mem.text.secrets"}
+    opened_only = loaded_by(f"{opened}memory.close()")
+    assert opened_only.isdisjoint({*UNWRITTEN, "typing_extensions", "inspect", "ast", "graphlib"})
+    searched = loaded_by(f"{opened}assert memory.search('Where did Dana move the team?')\nmemory.close()")
+    assert searched.isdisjoint({*UNWRITTEN, "typing_extensions", "graphlib"})
+    assert {".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in MODULES} >= UNWRITTEN
+
+
+def test_the_first_search_compiles_few_patterns(tmp_path: Path) -> None:
+    loaded_by(
+        f"from rlm_mem import Memory\nmemory = Memory.open({str(tmp_path / 'brain')!r})\n"
+        "memory.remember('Dana prefers trains.')\nmemory.remember('The team prefers trains to planes.')\n"
+        "memory.close()"
+    )
+    loaded_by(
+        f"import re, rlm_mem\nmemory = rlm_mem.Memory.open({str(tmp_path / 'brain')!r})\n"
+        "import numpy, rlm_mem.search.api\nmade, compile_ = [], re._compiler.compile\n"
+        "def compiled(*given):\n    made.append(given[0])\n    return compile_(*given)\n"
+        "re._compiler.compile = compiled\nassert memory.search('how does Dana travel')\n"
+        "assert len(made) < 30, made\nmemory.close()"
+    )
+
+
 @pytest.mark.parametrize("name", ["TypedDict", "get_type_hints"])
 def test_who_imports_typing_extensions_while_msgspec_is_loaded_finds_all_of_it(name: str) -> None:
     """The import in another thread happens, here, within msgspec's own."""
