@@ -111,6 +111,9 @@ def kinds_of(folder: Path, brain: Path) -> dict[str, Callable[[], tuple[float, f
     """
     python, script = str(folder / "python"), str(folder / "rlm-mem")
     run([python, "-c", FILL, str(brain)])
+    transcript = brain.with_suffix(".jsonl")
+    transcript.touch()
+    prompt = {**PROMPT, "transcript_path": str(transcript)}
     named = ["--brain", str(brain)]
     return {
         "bare": lambda: run([python, "-c", "pass"]),
@@ -119,7 +122,7 @@ def kinds_of(folder: Path, brain: Path) -> dict[str, Callable[[], tuple[float, f
         "open": lambda: run([python, "-c", OPEN, str(brain)]),
         "first": lambda: run([python, "-c", FIRST, str(brain)]),
         "search": lambda: run([script, "search", "how does Dana travel", *named]),
-        "hook": lambda: run([script, "hook", "user-prompt", *named], PROMPT),
+        "hook": lambda: run([script, "hook", "user-prompt", *named], prompt),
         "initialize": lambda: initialize([script, "mcp", *named]),
     }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -121,6 +122,24 @@ def test_who_imports_typing_extensions_while_msgspec_is_loaded_finds_all_of_it(n
         "assert whole.TypedDict is typing_extensions.TypedDict"
     )
     assert "msgspec" in loaded
+
+
+def test_the_hook_of_a_prompt_loads_nothing_of_capturing(tmp_path: Path) -> None:
+    brain = str(tmp_path / "brain")
+    loaded_by(
+        f"from rlm_mem import Memory\nwith Memory.open({brain!r}) as memory:\n"
+        "    memory.remember('Dana prefers trains to planes for trips.')"
+    )
+    event = {"session_id": "s1", "cwd": str(tmp_path), "prompt": "Does Dana prefer trains to planes?"}
+    event["transcript_path"] = str(tmp_path / "s1.jsonl")
+    (tmp_path / "s1.jsonl").touch()
+    loaded = loaded_by(
+        f"import io\nsys.stdin = io.TextIOWrapper(io.BytesIO({json.dumps(event).encode()!r}))\n"
+        "from rlm_mem.cli import main\n"
+        f"assert main(['hook', 'user-prompt', '--brain', {brain!r}]) == 0"
+    )
+    assert "numpy" in loaded
+    assert loaded.isdisjoint({"rlm_mem.capture.sessions", "rlm_mem.text.secrets", "re2", "rich"})
 
 
 def test_a_first_search_loads_neither_archives_nor_locales_nor_loggers(tmp_path: Path) -> None:

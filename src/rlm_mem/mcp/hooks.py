@@ -17,11 +17,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rlm_mem import capture
 from rlm_mem.capture.context import AgentContext, prompt_context, session_context
 from rlm_mem.capture.projects import Project, project_of
 from rlm_mem.capture.rules import load_limits, load_rules
-from rlm_mem.capture.sessions import Session, capture_messages, capture_transcript
-from rlm_mem.capture.transcripts import SessionMessage
+from rlm_mem.capture.transcripts import Session, SessionMessage
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, RlmMemError
 
@@ -152,7 +152,7 @@ def _capture(event: Mapping[str, Any], session: Session, memory: Memory, brain: 
     rules = load_rules(brain)
     path = _transcript(event)
     if path is not None:
-        capture_transcript(memory, path, session, rules)
+        capture.capture_transcript(memory, path, session, rules)
         return
     messages = []
     if isinstance(text := event.get("prompt"), str) and text.strip():
@@ -161,7 +161,7 @@ def _capture(event: Mapping[str, Any], session: Session, memory: Memory, brain: 
     if isinstance(text, str) and text.strip():
         messages.append(SessionMessage("agent", text))
     if messages:
-        capture_messages(memory, messages, session, rules)
+        capture.capture_messages(memory, messages, session, rules)
 
 
 def _transcript(event: Mapping[str, Any]) -> Path | None:
