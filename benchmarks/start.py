@@ -1,7 +1,8 @@
-"""Start-up time of the command: `rlm-mem --help` against a bare interpreter, `initialize` of `rlm-mem mcp`, a search.
+"""Start-up time: of the command, its hooks and `rlm-mem mcp`, and of opening a memory and searching it once in Python.
 
 Each start is a new process, the kinds in turn, so that noise affects all of them equally. Ratios are of CPU time, which
-depends little on other work on the machine, and of wall-clock time.
+depends little on other work on the machine, and of wall-clock time. With --before, those of an earlier checkout take
+part, with a memory that it fills itself.
 """
 
 from __future__ import annotations
@@ -14,10 +15,39 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 from support import Report, arguments, percentile
 
-GOALS = {"initialize": ("best_ms", 1000), "help": ("ratio", 12)}
+GOALS = {
+    "initialize": ("best_ms", 1000),
+    "help": ("ratio", 12),
+    "first": ("best_ms", 120),
+    "open": ("best_ms", 60),
+}
+NOTES = 200
+# Modules are compiled once, as an installation has them, whatever the environment says.
+ENVIRON = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+FILL = f"""
+import sys
+from rlm_mem import Memory
+with Memory.open(sys.argv[1]) as memory:
+    for number in range({NOTES}):
+        memory.remember(f"Note {{number}}: Dana prefers train number {{number}} to planes for trip {{number * 7}}.")
+"""
+OPEN = "import sys; from rlm_mem import Memory; Memory.open(sys.argv[1]).close()"
+FIRST = """
+import sys
+from rlm_mem import Memory
+with Memory.open(sys.argv[1]) as memory:
+    assert memory.search("how does Dana travel")
+"""
+PROMPT = {
+    "session_id": "s1",
+    "cwd": "/",
+    "hook_event_name": "UserPromptSubmit",
+    "prompt": "how does Dana travel?",
+}
 
 _INITIALIZE = {
     "jsonrpc": "2.0",
@@ -31,10 +61,19 @@ _INITIALIZE = {
 }
 
 
-def run(command: list[str]) -> tuple[float, float]:
-    """Wall-clock and CPU milliseconds of a command that ends by itself."""
+def run(command: list[str], given: object = None) -> tuple[float, float]:
+    """Wall-clock and CPU milliseconds of a command that ends by itself, and may be given an object as JSON."""
+    with tempfile.TemporaryFile() as given_file:
+        given_file.write(json.dumps(given).encode())
+        given_file.seek(0)
+        return _run(command, given_file)
+
+
+def _run(command: list[str], given: IO[bytes]) -> tuple[float, float]:
     before = time.perf_counter()
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stdin=given, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRON
+    )
     _, status, used = os.wait4(process.pid, 0)
     wall = time.perf_counter() - before
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -47,7 +86,7 @@ def initialize(command: list[str]) -> tuple[float, float]:
     """Wall-clock milliseconds from the start of a server to its answer, and CPU milliseconds of its whole life."""
     before = time.perf_counter()
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=ENVIRON
     )
     assert process.stdin is not None
     assert process.stdout is not None
@@ -63,42 +102,78 @@ def initialize(command: list[str]) -> tuple[float, float]:
     return wall * 1e3, (used.ru_utime + used.ru_stime) * 1e3
 
 
+def kinds_of(folder: Path, brain: Path) -> dict[str, Callable[[], tuple[float, float]]]:
+    """The starts to measure.
+
+    Args:
+        folder: that of an environment's programs.
+        brain: where a memory is made.
+    """
+    python, script = str(folder / "python"), str(folder / "rlm-mem")
+    run([python, "-c", FILL, str(brain)])
+    transcript = brain.with_suffix(".jsonl")
+    transcript.touch()
+    prompt = {**PROMPT, "transcript_path": str(transcript)}
+    named = ["--brain", str(brain)]
+    return {
+        "bare": lambda: run([python, "-c", "pass"]),
+        "help": lambda: run([script, "--help"]),
+        "version": lambda: run([script, "--version"]),
+        "open": lambda: run([python, "-c", OPEN, str(brain)]),
+        "first": lambda: run([python, "-c", FIRST, str(brain)]),
+        "search": lambda: run([script, "search", "how does Dana travel", *named]),
+        "hook": lambda: run([script, "hook", "user-prompt", *named], prompt),
+        "initialize": lambda: initialize([script, "mcp", *named]),
+    }
+
+
 def main() -> None:
     """Measure and write the report."""
-    options = arguments(__doc__.splitlines()[0]).parse_args()
+    parser = arguments(__doc__.splitlines()[0])
+    parser.add_argument(
+        "--before", type=Path, default=None, help="folder of an earlier checkout with its .venv"
+    )
+    options = parser.parse_args()
     rounds = 5 if options.quick else 25
-    script = str(Path(sys.executable).with_name("rlm-mem"))
-    with tempfile.TemporaryDirectory() as folder:
-        brain = ["--brain", str(Path(folder) / "brain")]
-        run([script, "remember", "Ana chose PostgreSQL for the ledger.", *brain])
-        kinds: dict[str, Callable[[], tuple[float, float]]] = {
-            "bare": lambda: run([sys.executable, "-c", "pass"]),
-            "help": lambda: run([script, "--help"]),
-            "version": lambda: run([script, "--version"]),
-            "search": lambda: run([script, "search", "ledger", *brain]),
-            "initialize": lambda: initialize([script, "mcp", *brain]),
+    folders = {"": Path(sys.executable).parent}
+    if options.before is not None:
+        folders["earlier: "] = options.before.absolute() / ".venv" / "bin"
+    found: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    with tempfile.TemporaryDirectory() as temporary:
+        kinds = {
+            (name, whose): start
+            for place, (whose, folder) in enumerate(folders.items())
+            for name, start in kinds_of(folder, Path(temporary) / f"brain{place}").items()
+            if not (whose and name == "bare")
         }
-        found: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
-        for name in kinds:
-            kinds[name]()  # files are in the cache of the system afterwards
+        for (name, whose), start in list(kinds.items()):
+            try:
+                start()  # files are in the cache of the system afterwards
+            except SystemExit:
+                if not whose:
+                    raise
+                del kinds[name, whose]  # the earlier one has no such command
         for _ in range(rounds):
-            for name, start in kinds.items():
-                found[name].append(start())
+            for kind, start in kinds.items():
+                found.setdefault(kind, []).append(start())
     names = {
         "bare": "python -c pass",
         "help": "rlm-mem --help",
         "version": "rlm-mem --version",
-        "search": "rlm-mem search, one memory",
+        "open": f"Python: open a memory of {NOTES} notes",
+        "first": "Python: open it and search once",
+        "search": "rlm-mem search, in the same notes",
+        "hook": "rlm-mem hook user-prompt, in the same notes",
         "initialize": "rlm-mem mcp, until it has answered initialize",
     }
-    report = Report("start", "Starting the command (milliseconds, new processes in turn)")
-    bare_wall = percentile([wall for wall, _ in found["bare"]], 0.5)
-    bare_cpu = percentile([cpu for _, cpu in found["bare"]], 0.5)
-    for name, pairs in found.items():
+    report = Report("start", "Starting (milliseconds, new processes in turn)")
+    bare_wall = percentile([wall for wall, _ in found["bare", ""]], 0.5)
+    bare_cpu = percentile([cpu for _, cpu in found["bare", ""]], 0.5)
+    for (name, whose), pairs in sorted(found.items(), key=lambda one: list(names).index(one[0][0])):
         walls, cpus = [wall for wall, _ in pairs], [cpu for _, cpu in pairs]
-        column, goal = GOALS.get(name, ("", ""))
+        column, goal = GOALS.get(name, ("", "")) if not whose else ("", "")
         report.add(
-            what=names[name],
+            what=whose + names[name],
             p50=round(percentile(walls, 0.5), 1),
             p95=round(percentile(walls, 0.95), 1),
             best_ms=round(min(walls), 1),

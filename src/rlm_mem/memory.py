@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from rlm_mem import results
 from rlm_mem import search as searching
+from rlm_mem import store as storage
 from rlm_mem.arguments import check_kind, check_mapping, not_copied
 from rlm_mem.config import Config, SecretAction, locate
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.core.integrity import Repair, check, repair
 from rlm_mem.store.core.records import page
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from rlm_mem.search import Hit, MemoryContext
     from rlm_mem.store.core.erasing import ErasureReport
     from rlm_mem.store.core.findings import Finding
+    from rlm_mem.store.core.integrity import Repair
     from rlm_mem.store.core.lookup import Filters
     from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, SyncReport, Version
 
@@ -598,12 +599,12 @@ class Memory:
 
     def check(self, progress: Progress | None = None) -> list[Finding]:
         """Every integrity check over files, links and index, and of the tiered memories."""
-        return [*check(self.store, progress=progress), *self.continuum.findings()]
+        return [*storage.check(self.store, progress=progress), *self.continuum.findings()]
 
     def repair(self, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
         """Repair what can be repaired without deleting content; by default only report what would be done."""
         return [
-            *repair(self.store, dry_run=dry_run, progress=progress),
+            *storage.repair(self.store, dry_run=dry_run, progress=progress),
             *self.continuum.repairs(dry_run=dry_run),
         ]
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+
+import pytest
 
 from tests.house.sources import MODULES, SOURCE, listed, text
 
@@ -62,6 +65,81 @@ def test_opening_a_memory_loads_neither_numpy_nor_what_reads_settings_and_archiv
     assert "rlm_mem.store.local.local_index" in loaded
     assert loaded.isdisjoint({"numpy", "tomllib", "difflib", "mcp", "pydantic", "typer"})
     assert loaded.isdisjoint({"dataclasses", "copy", "logging", "json", "base64", "random"})
+
+
+UNWRITTEN = {
+    *(f"rlm_mem.store.core.{name}" for name in ("writer", "succession", "integrity", "joined")),
+    *(f"rlm_mem.store.local.{name}" for name in ("transaction", "rows", "redo", "audit", "sync", "views")),
+    *(f"rlm_mem.text.{name}" for name in ("secrets", "statements", "differences", "changing", "tokens")),
+    "rlm_mem.store.local.snapshot_build",
+}
+"""What a process that only reads does not need."""
+
+
+def test_opening_and_searching_a_memory_load_nothing_of_writing_checking_and_comparing(
+    tmp_path: Path,
+) -> None:
+    opened = f"from rlm_mem import Memory\nmemory = Memory.open({str(tmp_path / 'brain')!r})\n"
+    loaded = loaded_by(f"{opened}memory.remember('Dana moved the team to PostgreSQL.')\nmemory.close()")
+    assert loaded >= {"rlm_mem.store.core.writer", "rlm_mem.store.local.transaction", "rlm_mem.text.secrets"}
+    opened_only = loaded_by(f"{opened}memory.close()")
+    assert opened_only.isdisjoint({*UNWRITTEN, "typing_extensions", "inspect", "ast", "graphlib"})
+    searched = loaded_by(f"{opened}assert memory.search('Where did Dana move the team?')\nmemory.close()")
+    assert searched.isdisjoint({*UNWRITTEN, "typing_extensions", "graphlib"})
+    assert {".".join(path.relative_to(SOURCE).with_suffix("").parts) for path in MODULES} >= UNWRITTEN
+
+
+def test_the_first_search_compiles_few_patterns(tmp_path: Path) -> None:
+    loaded_by(
+        f"from rlm_mem import Memory\nmemory = Memory.open({str(tmp_path / 'brain')!r})\n"
+        "memory.remember('Dana prefers trains.')\nmemory.remember('The team prefers trains to planes.')\n"
+        "memory.close()"
+    )
+    loaded_by(
+        f"import re, rlm_mem\nmemory = rlm_mem.Memory.open({str(tmp_path / 'brain')!r})\n"
+        "import numpy, rlm_mem.search.api\nmade, compile_ = [], re._compiler.compile\n"
+        "def compiled(*given):\n    made.append(given[0])\n    return compile_(*given)\n"
+        "re._compiler.compile = compiled\nassert memory.search('how does Dana travel')\n"
+        "assert len(made) < 30, made\nmemory.close()"
+    )
+
+
+@pytest.mark.parametrize("name", ["TypedDict", "get_type_hints"])
+def test_who_imports_typing_extensions_while_msgspec_is_loaded_finds_all_of_it(name: str) -> None:
+    """The import in another thread happens, here, within msgspec's own."""
+    loaded = loaded_by(
+        "import sys, importlib\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'msgspec':\n"
+        "            global found, whole\n"
+        f"            from typing_extensions import {name} as found\n"
+        "            import typing_extensions as whole\n"
+        "sys.meta_path.insert(0, Finder())\n"
+        "from rlm_mem import Memory\n"
+        "import typing_extensions\n"
+        f"assert callable(found) and 'TypedDict' in whole.__all__ and '__file__' in vars(typing_extensions)\n"
+        "assert whole.TypedDict is typing_extensions.TypedDict"
+    )
+    assert "msgspec" in loaded
+
+
+def test_the_hook_of_a_prompt_loads_nothing_of_capturing(tmp_path: Path) -> None:
+    brain = str(tmp_path / "brain")
+    loaded_by(
+        f"from rlm_mem import Memory\nwith Memory.open({brain!r}) as memory:\n"
+        "    memory.remember('Dana prefers trains to planes for trips.')"
+    )
+    event = {"session_id": "s1", "cwd": str(tmp_path), "prompt": "Does Dana prefer trains to planes?"}
+    event["transcript_path"] = str(tmp_path / "s1.jsonl")
+    (tmp_path / "s1.jsonl").touch()
+    loaded = loaded_by(
+        f"import io\nsys.stdin = io.TextIOWrapper(io.BytesIO({json.dumps(event).encode()!r}))\n"
+        "from rlm_mem.cli import main\n"
+        f"assert main(['hook', 'user-prompt', '--brain', {brain!r}]) == 0"
+    )
+    assert "numpy" in loaded
+    assert loaded.isdisjoint({"rlm_mem.capture.sessions", "rlm_mem.text.secrets", "re2", "rich"})
 
 
 def test_a_first_search_loads_neither_archives_nor_locales_nor_loggers(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from rlm_mem.search import query
-from rlm_mem.text import endings, lasting, present, retold
+from rlm_mem.text import apart, endings, lasting, present, retold
 from rlm_mem.text.patterns import Expressions, SignedPattern, folded
 
 ANYTHING, SIGN = "\0", "\1"
@@ -21,8 +21,10 @@ ANYTHING, SIGN = "\0", "\1"
 def forms(part: Iterable[Any], signs: tuple[str, ...]) -> set[str]:
     """What a parsed pattern may match, with `ANYTHING` for what is left open, and `SIGN` for all that has a sign."""
     found = {""}
-    for kind, value in part:
-        found = {known(before + after, signs) for before in found for after in step(kind, value, signs)}
+    for kind, value in reversed(
+        list(part)
+    ):  # most patterns end in their signs: fewer forms are left to extend
+        found = {known(before + after, signs) for before in step(kind, value, signs) for after in found}
     return found
 
 
@@ -57,7 +59,7 @@ def without_sign(pattern: SignedPattern) -> set[str]:
 
 SIGNED = {
     f"{module.__name__}.{name}": value
-    for module in (query, endings, lasting, present, retold)
+    for module in (query, apart, endings, lasting, present, retold)
     for name, one in vars(module).items()
     if isinstance(value := one.others if isinstance(one, Expressions) else one, SignedPattern)
 }

@@ -3,4 +3,19 @@
 ``projects`` gives each repository a namespace, ``transcripts`` reads what clients record, ``rules`` reads from a file
 which sentences are kept, ``sessions`` keeps them and opens a case in the review queue, ``context``
 selects what a session or a prompt is given. The hooks of each client are in ``rlm_mem.mcp.hooks``.
+
+What captures is loaded when it is first used: most prompts are only given a context.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlm_mem.lazy import loader
+
+if TYPE_CHECKING:
+    from rlm_mem.capture.sessions import capture_messages, capture_transcript, screened
+
+__all__ = ["capture_messages", "capture_transcript", "screened"]
+
+__getattr__ = loader(__name__, {"sessions": ("capture_messages", "capture_transcript", "screened")})

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any, get_args
 
 import msgspec
-import re2
 
 from rlm_mem.capture.transcripts import SessionMessage, Speaker
 from rlm_mem.errors import InvalidConfig, StorageError
@@ -249,6 +248,8 @@ def _toml(data: bytes) -> Mapping[str, Any]:
 def _search(pattern: str, where: str) -> Search:
     if len(pattern) > _MAX_PATTERN:
         raise InvalidConfig(f"{where}: a pattern may have {_MAX_PATTERN} characters")
+    import re2
+
     options = re2.Options()
     options.log_errors = False
     options.case_sensitive = False

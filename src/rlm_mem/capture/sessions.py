@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from rlm_mem.capture.rules import Kept, Rules
-from rlm_mem.capture.transcripts import SessionMessage, read_part
+from rlm_mem.capture.transcripts import Session, SessionMessage, read_part
 from rlm_mem.chunk import check_time
 from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.text.secrets import screen
@@ -32,19 +32,6 @@ CAPTURED = "captured"
 _log = logging.getLogger(__name__)
 _SPEAKERS = {"user": "User", "agent": "Agent"}
 _SHORTEST_WHOLE = 25  # characters of a message that is kept whole
-
-
-@dataclass(frozen=True, slots=True)
-class Session:
-    """One session of a client.
-
-    Attributes:
-        id: as the client names it; used as the conversation of the memories.
-        client: for example ``claude-code``.
-    """
-
-    id: str
-    client: str
 
 
 @dataclass

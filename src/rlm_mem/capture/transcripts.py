@@ -29,6 +29,19 @@ _INSERTED = ("<", "# AGENTS.md", "Caveat: The messages below", "[Request interru
 
 
 @dataclass(frozen=True, slots=True)
+class Session:
+    """One session of a client.
+
+    Attributes:
+        id: as the client names it; used as the conversation of the memories.
+        client: for example ``claude-code``.
+    """
+
+    id: str
+    client: str
+
+
+@dataclass(frozen=True, slots=True)
 class SessionMessage:
     """One message of the user or the agent.
 

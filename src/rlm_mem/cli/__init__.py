@@ -14,7 +14,16 @@ from collections.abc import Sequence
 from rlm_mem import own_process
 from rlm_mem.cli.overview import help_for
 
-__all__ = ["main"]
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import NoReturn
+
+__all__ = ["command", "main"]
+
+
+def command() -> NoReturn:
+    """The program ``rlm-mem``: run the command line of this process, and end the process."""
+    own_process.leave(main())
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

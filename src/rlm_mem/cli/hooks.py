@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Annotated
 
 import rlm_mem
+from rlm_mem import capture
 from rlm_mem.capture.context import prompt_context, session_context, shared_terms
 from rlm_mem.capture.projects import project_of
 from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_limits, load_rules
-from rlm_mem.capture.sessions import screened
 from rlm_mem.capture.transcripts import read_part
 from rlm_mem.chunk.types import duration
 from rlm_mem.cli.call import BrainCall, Call, JsonCall, Where
@@ -189,7 +189,9 @@ def try_(
     found = load_rules(place if isinstance(place, Path) else None)
     secrets = Config.load(place).secrets
     part = read_part(transcript)
-    kept = [(message, one) for message in part.messages for one in found.kept(screened(message, secrets))]
+    kept = [
+        (message, one) for message in part.messages for one in found.kept(capture.screened(message, secrets))
+    ]
     if call.json:
         print_json(
             [{"speaker": message.speaker, "at": message.at, "rule": one.rule, "type": one.type, "text": one.text}

@@ -20,11 +20,11 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from rlm_mem import capture
 from rlm_mem.capture.context import AgentContext, prompt_context, session_context
 from rlm_mem.capture.projects import Project, project_of
 from rlm_mem.capture.rules import load_limits, load_rules
-from rlm_mem.capture.sessions import Session, capture_messages, capture_transcript
-from rlm_mem.capture.transcripts import SessionMessage
+from rlm_mem.capture.transcripts import Session, SessionMessage
 from rlm_mem.config import user_data_brain
 from rlm_mem.errors import InputError, RlmMemError
 from rlm_mem.mcp.pausing import paused
@@ -169,7 +169,7 @@ def _capture(
         rules = replace(rules, limits=limits)
     path = _transcript(event)
     if path is not None:
-        capture_transcript(memory, path, session, rules)
+        capture.capture_transcript(memory, path, session, rules)
         return
     messages = []
     if isinstance(text := event.get("prompt"), str) and text.strip():
@@ -178,7 +178,7 @@ def _capture(
     if isinstance(text, str) and text.strip():
         messages.append(SessionMessage("agent", text))
     if messages:
-        capture_messages(memory, messages, session, rules)
+        capture.capture_messages(memory, messages, session, rules)
 
 
 def _transcript(event: Mapping[str, Any]) -> Path | None:

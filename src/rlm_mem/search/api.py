@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, structs
 
+from rlm_mem import text as language
 from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
@@ -32,12 +33,10 @@ from rlm_mem.search.query import (
     with_related,
 )
 from rlm_mem.search.ranking import COMPARED, LONGEST_NOTE, Hit, Ranked, ranked, with_what_holds_first
-from rlm_mem.store.core.joined import JoinedSource
-from rlm_mem.store.core.lookup import Filters
+from rlm_mem.store.core.lookup import Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
-from rlm_mem.text.tokens import texts_within
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -219,7 +218,7 @@ def passages(
 
 def hits_within(hits: list[Hit], max_tokens: int) -> list[Hit]:
     """The first hits whose snippets and neighbours together have at most `max_tokens` tokens."""
-    left = texts_within(
+    left = language.texts_within(
         [text for hit in hits for text in (hit.snippet, *(one.text for one in hit.neighbours))], max_tokens
     )
     kept = []

@@ -14,8 +14,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from rlm_mem.search.query import Query
-    from rlm_mem.store.core.joined import JoinedSource
-    from rlm_mem.store.core.lookup import CandidateSource, Filters
+    from rlm_mem.store.core.lookup import CandidateSource, Filters, JoinedSource
 
 
 def gather_both(source: JoinedSource, query: Query, filters: Filters, limit: int) -> CandidateSet:

@@ -274,42 +274,41 @@ WEAK = 0.6
 EVERYDAY = 0.25
 SINGLE = 0.3
 
-# The first pattern that matches gives the kind. Patterns are tried at the first question word of the text, specific
-# ones before general ones.
+# The first kind with a form that matches at the first question word of the text is given, specific ones before general
+# ones. A form begins with its question words, so that only those for the word of a question are compiled.
 _ASKS = late(r"\b(?:what|which|when|where|who|whom|whose|why|how)\b", re.IGNORECASE)
 _KINDS = (
-    ("how_long", r"how (?:long|old)\b|what (?:age|duration)\b|how many (?:years|months|weeks|days|hours)\b"),
-    ("how_many", r"how (?:many|much|often|frequently)\b|what (?:number|amount|percentage)\b"),
-    ("when", r"when\b|(?:what|which) (?:date|day|year|month|time|week|season)\b"),
-    (
-        "where",
-        r"where\b|(?:what|which) (?:\w+ )?(?:city|cities|country|countries|places?|states?|"
-        r"locations?|town|island|area)s?\b",
-    ),
-    (
-        "why",
-        r"why\b|what (?:\w+ ){0,3}?reasons?\b|what (?:inspired|motivat\w+|made|caused|led|"
-        r"prompted|drives?)\b|how come\b",
-    ),
-    ("who", r"(?:who|whom|whose)\b|(?:what|which) (?:person|people|friend|author|artist|band|singer|musician)s?\b"),
-    (
-        "feeling",
-        r"how (?:did|does|do|has|was|is|were) .{0,200}\b(?:feel|felt|react|reaction|describe)|"
+    ("how_long", (r"how (?:long|old)\b", r"what (?:age|duration)\b", r"how many (?:years|months|weeks|days|hours)\b")),
+    ("how_many", (r"how (?:many|much|often|frequently)\b", r"what (?:number|amount|percentage)\b")),
+    ("when", (r"when\b", r"(?:what|which) (?:date|day|year|month|time|week|season)\b")),
+    ("where", (
+        r"where\b",
+        r"(?:what|which) (?:\w+ )?(?:city|cities|country|countries|places?|states?|locations?|town|island|area)s?\b",
+    )),
+    ("why", (
+        r"why\b", r"what (?:\w+ ){0,3}?reasons?\b",
+        r"what (?:inspired|motivat\w+|made|caused|led|prompted|drives?)\b", r"how come\b",
+    )),
+    ("who", (
+        r"(?:who|whom|whose)\b",
+        r"(?:what|which) (?:person|people|friend|author|artist|band|singer|musician)s?\b",
+    )),
+    ("feeling", (
+        r"how (?:did|does|do|has|was|is|were) .{0,200}\b(?:feel|felt|react|reaction|describe)",
         r"what (?:was|is|were) .{0,200}\b(?:reaction|feeling|emotion|mood|attitude)",
-    ),
-    (
-        "opinion",
+    )),
+    ("opinion", (
         r"what (?:does|did|do|is|was) .{0,200}\b(?:think|thinks|believe|opinion|advice|suggest\w*|"
-        r"recommend\w*|symboli[sz]e|represent|mean|remind)\b|how does .{0,200} view\b",
-    ),
-    (
-        "title",
+        r"recommend\w*|symboli[sz]e|represent|mean|remind)\b",
+        r"how does .{0,200} view\b",
+    )),
+    ("title", (
         r"(?:what|which) (?:\w+ ){0,3}?(?:books?|songs?|movies?|films?|shows?|games?|album|"
-        r"series|titles?|names?|novels?|brands?|quotes?|posters?)\b|what .{0,200}\b(?:called|named|"
-        r"titled)\b",
-    ),
-    ("how", r"how\b"),
-    ("what", r"(?:what|which)\b"),
+        r"series|titles?|names?|novels?|brands?|quotes?|posters?)\b",
+        r"what .{0,200}\b(?:called|named|titled)\b",
+    )),
+    ("how", (r"how\b",)),
+    ("what", (r"(?:what|which)\b",)),
 )  # fmt: skip
 _WOULD = late(
     r"^(?:would|could|might|is it likely)\b|\b(?:likely|potentially|might)\b",
@@ -441,17 +440,17 @@ def question_kind(text: str) -> str:
     asks = _ASKS.search(stripped)
     if asks:
         word = asks[0].casefold()
-        for kind, pattern in _KINDS:
-            # A pattern that lacks the word cannot match at it, and needs not be compiled.
-            if word in pattern and _compiled(pattern).match(stripped, asks.start()):
-                return kind
+        for kind, forms in _KINDS:
+            for form in forms:
+                if word in form.partition(" ")[0] and _compiled(form).match(stripped, asks.start()):
+                    return kind
     return "words"
 
 
 @cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """Compile a pattern when it is first tried: few questions try all kinds, and compiling all takes 4 ms."""
-    return re.compile(pattern, re.IGNORECASE)
+def _compiled(form: str) -> re.Pattern[str]:
+    """Compile a form when it is first tried: few questions try all kinds, and compiling all takes 4 ms."""
+    return re.compile(form, re.IGNORECASE)
 
 
 def with_alternatives(query: Query, alternatives: Iterable[tuple[str, str, float, int]]) -> Query:

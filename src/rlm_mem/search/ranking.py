@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from msgspec import Struct, structs
 
+from rlm_mem import text as language
 from rlm_mem.chunk import parse_time
 from rlm_mem.chunk.types import is_untrusted, rank
 from rlm_mem.record import FrozenRecord
@@ -22,11 +23,9 @@ from rlm_mem.search.features import Scene, shared_words, values
 from rlm_mem.search.neighbours import AdjacentSegment
 from rlm_mem.search.query import Query
 from rlm_mem.text.apart import is_passing
-from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
 from rlm_mem.text.retold import LIKELY, POSSIBLE, may_end, retelling
-from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -603,10 +602,10 @@ def _ending_first(hits: list[Hit], analyser: Analyser) -> int:
             later.append(place)
     if not later:
         return 0
-    held = statements_in(hits[0].snippet, analyser, speaker=hits[0].author)
+    held = language.statements_in(hits[0].snippet, analyser, speaker=hits[0].author)
     for place in later if held else ():
-        said = statements_in(hits[place].snippet, analyser, speaker=hits[place].author)
-        found = surest(said, held)
+        said = language.statements_in(hits[place].snippet, analyser, speaker=hits[place].author)
+        found = language.surest(said, held)
         if found is not None and found[0].said:
             return place
     return 0

@@ -1,8 +1,42 @@
 """The analysis of language, without I/O, used by store, ingest and search alike.
 
 Contents: token counts (`tokens`), the structure of a text (`blocks`), its segments and terms (`analysis`), dates
-(`dates`), keys and passwords in it (`secrets`). Nothing here reads files, handles chunks or ranks.
+(`dates`), keys and passwords in it (`secrets`). Nothing here reads files, handles chunks or ranks. The names below are
+those that opening and most searches do not need, loaded when they are first used.
 """
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlm_mem.lazy import loader
+
+if TYPE_CHECKING:
+    from rlm_mem.text.differences import surest
+    from rlm_mem.text.secrets import Screened, log_secrets, screen, screen_data
+    from rlm_mem.text.statements import statements_in
+    from rlm_mem.text.tokens import texts_within
+
+__all__ = [
+    "ANALYSIS_VERSION",
+    "Screened",
+    "log_secrets",
+    "screen",
+    "screen_data",
+    "statements_in",
+    "surest",
+    "texts_within",
+]
 
 ANALYSIS_VERSION = 4
 """Raised whenever terms or flags change meaning: an index written by another version must be rebuilt."""
+
+__getattr__ = loader(
+    __name__,
+    {
+        "differences": ("surest",),
+        "secrets": ("Screened", "log_secrets", "screen", "screen_data"),
+        "statements": ("statements_in",),
+        "tokens": ("texts_within",),
+    },
+)

@@ -43,14 +43,17 @@ _RETURNED = late(
 _CLAUSE = late(r"[,;.]\s")
 _LINKS = words("of for on in to at with from about")
 _OF_TIME = words("new old first next last")
-_ADDRESSED = late(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$")
+_ADDRESSED = late(r"^\W*\w{1,20},|,\s+\w{1,20}[.!]*$", signs=",")
 """Who a sentence speaks to, at its beginning or end: "Dad, the dog gets …"."""
+_END_OF_DENIAL = "is as re do es id ve ad ll ld an n't n’t not really all"
 _DENIAL = late(
     r"(?:^|[.!?;(–—]\s{0,2})(?:but |and |well,? |no,? )?(?:it|he|she|they|that|this|we|i) "
     r"(?:is|was|are|were|do|does|did|has|have|had|will|would|can)(?:n['’]t| not)?(?: really| at all)?[.!)]"
     r"|\b(?:denie[sd]|untrue|stimmt (?:es )?nicht|no es (?:cierto|verdad)|dément(?:i|ent)?|n['’]est pas vrai"
     r"|(?:reports?|claims?|rumou?rs?|story) (?:[\w'’]{1,20} ){0,12}(?:is|are) (?:false|not true))\b",
     re.IGNORECASE,
+    signs="denie|untrue|stimmt |no es |dément|pas vrai|false|not true|"
+    + "|".join(one + mark for one in _END_OF_DENIAL.split() for mark in ".!)"),
 )
 """A sentence that only denies or affirms the one before ("It isn't.", "He does."), or a word for a denial."""
 _CALLED_OFF = late(
@@ -70,7 +73,7 @@ _CALLED_OFF = late(
 """Words in any sentence that say that the subject of the note did not happen, or that all is as it was."""
 _AS_BEFORE = late(r"\bas ever\b", re.IGNORECASE, signs="as ever")
 """The same, unless beside a change, where it is about another thing: "on Wednesdays since last week, 19:30 as ever"."""
-_PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE)
+_PART_FIRST = late(r"\W*(?:out )?of (?:the|this|that|our|my|his|her|its|their)\b", re.IGNORECASE, signs="of ")
 """A sentence about a part: "Of the budget, 800 go to the band"."""
 _PART = late(
     r"\W*(?:the|an?|our|my|la|le|der|die|das) (?:\w{1,40} ){0,2}?(\w{1,40})"

@@ -73,7 +73,7 @@ _FOR_A_WHILE = late(
     re.IGNORECASE,
     signs="for ",
 )
-_HAS_BEEN = late(r"\b(?:been|running|in a row)\b", re.IGNORECASE)
+_HAS_BEEN = late(r"\b(?:been|running|in a row)\b", re.IGNORECASE, signs="been|running|in a row")
 """With one of these, a duration is no limit: "has been at nine for a week"."""
 _TRIED = late(
     r"\b(?:in|on|for|to|at|with) (?:the |our |my |an? )?(?:\w{1,20}[ -])?"
@@ -141,7 +141,8 @@ _PLANNED = late(
     r"|\b(?:was|were) (?:meant |supposed |due )?to (?!the\b|an?\b|my\b|our\b|his\b|her\b|their\b)(?=[a-z])"
     r"|\bonce\b(?! (?:a|an|per|every|in)\b)|\bas well\b|\btoo(?:[.,;!)]|$)",
     re.IGNORECASE,
-    signs="plan|before last|proposal to|when |tried|claim|was to|were to|meant to|supposed to|due to|once"
+    signs="i plan|e plan|y plan|plan to|plans to|planned to|plan is to|plans is to|planned is to|planned for"
+    "|planning to|before last|proposal to|when |tried|claim|was to|were to|meant to|supposed to|due to|once"
     "|as well|too",
 )
 _ONE_DAY = late(

@@ -38,9 +38,9 @@ class SignedPattern(LatePattern):
         super().__init__(pattern, flags)
         self.signs = tuple(signs.split("|"))
 
-    def search(self, text: str) -> re.Match[str] | None:
+    def search(self, text: str, start: int = 0) -> re.Match[str] | None:
         """As for a pattern."""
-        return self.compiled.search(text) if self._may_match(text) else None
+        return self.compiled.search(text, start) if self._may_match(text) else None
 
     def match(self, text: str) -> re.Match[str] | None:
         """As for a pattern."""
@@ -59,7 +59,7 @@ def late(pattern: str, flags: int = 0, *, signs: str = "") -> re.Pattern[str]:
 
     Args:
         signs: texts separated by ``|``, at least one of which is in every :func:`folded` text that has a match. With
-            them, `search`, `match` and `sub` take a text only, no positions in it.
+            them, `match` and `sub` take a text only, no positions in it, and `search` none for its end.
     """
     made = SignedPattern(pattern, flags, signs) if signs else LatePattern(pattern, flags)
     return cast("re.Pattern[str]", made)

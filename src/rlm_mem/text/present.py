@@ -25,6 +25,7 @@ _OF_THE_PAST = late(
     r"\b(?:before(?=\W*$)|previously|formerly|earlier|originally|used to|was|were|had|(?<!the )last|ago"
     r"|(?:19|20)\d\d)\b",
     re.IGNORECASE,
+    signs="before|previously|formerly|earlier|originally|used to|was|were|had|last|ago|19|20",
 )
 """A question about the past. One that goes on after "before" may be about the present: "before an appointment"."""
 _LASTS = late(
@@ -32,7 +33,9 @@ _LASTS = late(
 )
 """A question about how long something lasts, not about the last one."""
 _HAPPENED = late(
-    r"\bdid\b(?! (?:we|they|you|i|he|she) (?:decide|agree|choose|pick|settle|opt)\b)", re.IGNORECASE
+    r"\bdid\b(?! (?:we|they|you|i|he|she) (?:decide|agree|choose|pick|settle|opt)\b)",
+    re.IGNORECASE,
+    signs="did",
 )
 """A question about what happened; one for what was decided asks what holds."""
 _HEADINGS = CORRECTIONS | words("subject re fwd fyi note news update reminder decision status ps")

@@ -95,12 +95,18 @@ _MAY_END = Expressions(
     late(r"\b(?:used to|as of)\b|->|→", re.IGNORECASE, signs="used to|as of|->|→"),
 )
 _DONE_TO = late(
-    r"\b(?:is|are|was|were|been) (?:\w{1,20}ly )?\w{2,20}ed\b"
-    r"|\b(?:ist|sind|wurden?) (?:\w{1,20} ){0,3}?(?:ge|ver|ab|aus|ent)\w{2,20}(?:t|en)\b"
+    r"\b(?:is|are|was|were|been) (?:\w{1,20}ly )?\w{2,20}ed\b",
+    re.IGNORECASE,
+    signs="is |are |was |were |been ",
+)
+_DONE_TO_ABROAD = late(
+    r"\b(?:ist|sind|wurden?) (?:\w{1,20} ){0,3}?(?:ge|ver|ab|aus|ent)\w{2,20}(?:t|en)\b"
     r"|\b(?:est|sont|a été) \w{2,20}(?:é|i|u)e?s?\b|\b(?:está|están|fue|fueron) \w{2,20}[ai]d[oa]s?\b",
     re.IGNORECASE,
+    signs="ist |sind |wurde |wurden |est |sont |a été |está |están |fue |fueron ",
 )
-"""What was done to something: "is deleted", "ist verschrottet", "est abandonné"."""
+"""What was done to something: "is deleted"; in other languages "ist verschrottet", "est abandonné"."""
+_NO_LONGER = (NOT, _DONE_TO, _DONE_TO_ABROAD)
 _LETTER = late(r"[^\W\d_]")
 _KINDS = frozenset(("figure", "day", "name"))
 _LONG = 3
@@ -248,7 +254,7 @@ def signs(
     ends = denies = False
     for sentence, stems in sentences(later, analyser) if value else ():
         if not value.isdisjoint(stems):
-            ends = ends or ENDED.found_in(sentence) or any(one.search(sentence) for one in (NOT, _DONE_TO))
+            ends = ends or ENDED.found_in(sentence) or any(one.search(sentence) for one in _NO_LONGER)
             denies = denies or ends or may_end(sentence) or HINTS.found_in(sentence)
     narrows = False
     if missing and not (denies and rare_value):

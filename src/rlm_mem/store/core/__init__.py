@@ -1,3 +1,44 @@
-"""What every backend shares: ``ChunkStore``, the ``Backend`` protocol, and the plain data passed between them."""
+"""What every backend shares: ``ChunkStore``, the ``Backend`` protocol, and the plain data passed between them.
+
+What only writing and views of the past need is loaded when it is first used.
+"""
 
 from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlm_mem.lazy import loader
+
+if TYPE_CHECKING:
+    from rlm_mem.store.core.succession import as_it_was, held
+    from rlm_mem.store.core.writer import (
+        Writer,
+        check_complete,
+        check_links,
+        given_fields,
+        revise_chunk,
+        screened_chunk,
+        tokens_of,
+    )
+
+__all__ = [
+    "Writer",
+    "as_it_was",
+    "check_complete",
+    "check_links",
+    "given_fields",
+    "held",
+    "revise_chunk",
+    "screened_chunk",
+    "tokens_of",
+]
+
+__getattr__ = loader(
+    __name__,
+    {
+        "succession": ("as_it_was", "held"),
+        "writer": (
+            "Writer", "check_complete", "check_links", "given_fields", "revise_chunk", "screened_chunk", "tokens_of",
+        ),
+    },
+)  # fmt: skip

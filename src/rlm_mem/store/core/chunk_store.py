@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from rlm_mem import text as language
 from rlm_mem.arguments import check_flag, check_function
 from rlm_mem.chunk import (
     SUPERSEDES,
@@ -28,18 +29,13 @@ from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import ConflictError, InvalidChunk, NotFoundError, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
+from rlm_mem.store import core
 from rlm_mem.store.core.reader import ChunkReader
 from rlm_mem.store.core.records import ListFilter, SyncReport
-from rlm_mem.store.core.writer import (
-    check_complete,
-    check_links,
-    given_fields,
-    revise_chunk,
-    screened_chunk,
-    tokens_of,
-)
 from rlm_mem.telemetry import observed
-from rlm_mem.text.secrets import Screened, log_secrets, screen, screen_data
+
+if TYPE_CHECKING:
+    from rlm_mem.text.secrets import Screened
 
 #: Expired chunks that are archived or erased in one transaction.
 _LOT = 200
@@ -62,10 +58,14 @@ def open_store(
     )
 
 
+def _log_secrets(chunk_id: str, screened: Screened) -> None:
+    language.log_secrets(chunk_id, screened)
+
+
 class ChunkStore(ChunkReader):
     """The chunks of one namespace, to read and to write; the arguments are those of ChunkReader."""
 
-    on_secret: Callable[[str, Screened], None] = staticmethod(log_secrets)
+    on_secret: Callable[[str, Screened], None] = staticmethod(_log_secrets)
     """Called with a chunk id and the secrets found in its content; by default writes them to the log."""
 
     def __enter__(self) -> ChunkStore:
@@ -199,9 +199,9 @@ class ChunkStore(ChunkReader):
             given.append(("tokens", links))
             links = None
         # Everything is checked before the lock is taken, so that bad input makes nobody wait.
-        fields, extra = given_fields(metadata, given)
+        fields, extra = core.given_fields(metadata, given)
         chunk = self.draft(content, fields, extra, chunk_id=chunk_id, namespace=namespace)
-        chunk.links = check_links(links, self.types, chunk.metadata.modified_at, chunk.id)
+        chunk.links = core.check_links(links, self.types, chunk.metadata.modified_at, chunk.id)
         self._written.set()
         made = self._writer.create(chunk, fixed_id=chunk_id is not None)
         self._report_secrets(made.id, found + more, on_secret)
@@ -241,7 +241,7 @@ class ChunkStore(ChunkReader):
         return Chunk(
             id=new_chunk_id(now) if chunk_id is None else check_chunk_id(chunk_id),
             content=text,
-            tokens=tokens_of(text) if tokens is None else tokens,
+            tokens=core.tokens_of(text) if tokens is None else tokens,
             type=chunk_type,
             metadata=ChunkMetadata(**more, content_hash=content_hash(text), extra=dict(extra)),
             tags=list(tags),
@@ -257,18 +257,20 @@ class ChunkStore(ChunkReader):
         """The text with secrets handled, and what was found; a value that is not text is refused later."""
         if not isinstance(content, str):
             return content, []
-        seen = screen(content, self.config.secrets, action)
+        seen = language.screen(content, self.config.secrets, action)
         return seen.text, [seen] if seen.found else []
 
     def _screened_fields(self, fields: Any, action: SecretAction | None) -> tuple[Any, list[Screened]]:
-        data, seen = screen_data(fields, self.config.secrets, action, where="what is stored with the content")
+        data, seen = language.screen_data(
+            fields, self.config.secrets, action, where="what is stored with the content"
+        )
         return data, [seen] if seen.found else []
 
     def _report_secrets(
         self, chunk_id: str, found: list[Screened], on_secret: Callable[[Screened], None] | None = None
     ) -> None:
         if found:
-            together = Screened("", [one for seen in found for one in seen.found], found[0].hidden)
+            together = language.Screened("", [one for seen in found for one in seen.found], found[0].hidden)
             self.on_secret(chunk_id, together)
             if on_secret is not None:
                 on_secret(together)
@@ -285,8 +287,8 @@ class ChunkStore(ChunkReader):
         """
         self._other(chunk.namespace)
         check_flag(archived, "archived")
-        chunk, found = screened_chunk(chunk, self.config.secrets, secrets)
-        checked = check_complete(chunk, max_bytes=self.config.store.max_content_bytes)
+        chunk, found = core.screened_chunk(chunk, self.config.secrets, secrets)
+        checked = core.check_complete(chunk, max_bytes=self.config.store.max_content_bytes)
         self._written.set()
         self._writer.adopt(checked, archived=archived)
         self._report_secrets(checked.id, [found] if found.found else [])
@@ -335,7 +337,7 @@ class ChunkStore(ChunkReader):
         self._written.set()
         changed = self._writer.change(
             chunk_id,
-            lambda chunk: revise_chunk(
+            lambda chunk: core.revise_chunk(
                 chunk,
                 content=content,
                 given=(("confidence", confidence), ("type", chunk_type)),

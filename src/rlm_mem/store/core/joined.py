@@ -12,37 +12,16 @@ from typing import TYPE_CHECKING, Any, Unpack
 from rlm_mem.chunk import Chunk, check_chunk_ids
 from rlm_mem.errors import InputError
 from rlm_mem.store.core.chunk_store import ChunkStore
+from rlm_mem.store.core.lookup import JoinedSource
 from rlm_mem.store.core.records import ConversationInfo, LinkedChunk, Summary, Version
 
 if TYPE_CHECKING:
-    from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.core.reader import Listing, MoreFilters
 
 _LOT = 200
 _SUMMED = (
     "chunk_count", "total_tokens", "storage_size_mb", "archived_count", "tags", "conversations", "links",
 )  # fmt: skip
-
-
-class JoinedSource:
-    """The queries of two namespaces' indexes by which a question is analysed.
-
-    Document and term numbers are only valid in one index, so each is asked for its own candidates (``search.joined``).
-    """
-
-    def __init__(self, sources: Sequence[CandidateSource]) -> None:
-        self.sources = sources
-
-    def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
-        """Number of chunks in both namespaces that contain each of ``terms``."""
-        counts: Counter[str] = Counter()
-        for source in self.sources:
-            counts.update(source.term_counts(terms))
-        return dict(counts)
-
-    def authors(self) -> frozenset[str]:
-        """The names of the authors in either namespace."""
-        return frozenset(name for source in self.sources for name in source.authors())
 
 
 class JoinedStore(ChunkStore):

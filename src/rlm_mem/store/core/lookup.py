@@ -7,6 +7,7 @@ logic that gathers candidates are shared by every backend, so two backends with 
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import TYPE_CHECKING, Protocol, Self, TypeAlias
@@ -219,6 +220,27 @@ class CandidateSource(Protocol):
     def conversation_terms(self, conversations: Ints, terms: Ints) -> tuple[Ints, Ints]:
         """Term frequencies `[conversation, term]` and lengths in terms of whole conversations (numbers >= 0)."""
         ...
+
+
+class JoinedSource:
+    """The queries of two namespaces' indexes by which a question is analysed.
+
+    Document and term numbers are only valid in one index, so each is asked for its own candidates (``search.joined``).
+    """
+
+    def __init__(self, sources: Sequence[CandidateSource]) -> None:
+        self.sources = sources
+
+    def term_counts(self, terms: Sequence[str]) -> dict[str, int]:
+        """Number of chunks in both namespaces that contain each of ``terms``."""
+        counts: Counter[str] = Counter()
+        for source in self.sources:
+            counts.update(source.term_counts(terms))
+        return dict(counts)
+
+    def authors(self) -> frozenset[str]:
+        """The names of the authors in either namespace."""
+        return frozenset(name for source in self.sources for name in source.authors())
 
 
 def has_surrogate(text: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -27,6 +27,7 @@ from rlm_mem.chunk.types import hidden, wanted_origins, wanted_trust
 from rlm_mem.config import Config
 from rlm_mem.dsn import checked_place
 from rlm_mem.errors import InvalidQuery, NamespaceError, ServerAway, StorageError
+from rlm_mem.store import core
 from rlm_mem.store.core.backends import open_backend
 from rlm_mem.store.core.records import (
     ARCHIVED,
@@ -42,8 +43,6 @@ from rlm_mem.store.core.records import (
     query_time,
     time_range,
 )
-from rlm_mem.store.core.succession import as_it_was, held
-from rlm_mem.store.core.writer import Writer
 
 if TYPE_CHECKING:
     from typing import TypedDict, Unpack
@@ -51,6 +50,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.backend import Backend
     from rlm_mem.store.core.brain_files import BrainFiles
     from rlm_mem.store.core.lookup import CandidateSource
+    from rlm_mem.store.core.writer import Writer
 
     class Listing(TypedDict, total=False):
         """The filters of list_chunks, as ``list_page`` takes them; ``start`` and ``end`` are the dates."""
@@ -140,9 +140,12 @@ class ChunkReader:
         """The time of this view (``held_at``); None: the present."""
         telemetry.start(self.config.telemetry)
         self.backend: Backend = open_backend(place, self.config, read_only)
-        self._writer = Writer(self.backend, self.namespace, self.types, self.clock, actor)
         self._written = Event()
         """Set by a write, also by one through a store that ``confined_to`` made."""
+
+    @cached_property
+    def _writer(self) -> Writer:
+        return core.Writer(self.backend, self.namespace, self.types, self.clock, self.actor)
 
     def __repr__(self) -> str:
         place = str(self._folder) if self._folder else self.backend.location
@@ -180,6 +183,7 @@ class ChunkReader:
             InvalidQuery: ``as_of`` is not a time.
         """
         view = self._copied()
+        view._writer = self._writer  # in whose lines is the present time
         view.as_of = at = as_of_time(as_of)
         view.clock = lambda: at
         return view
@@ -196,7 +200,7 @@ class ChunkReader:
         other = self._copied()
         other.namespace, other.actor, other.confined = check_namespace(namespace), actor, True
         other.trust_levels = self.config.trust.levels(namespace)
-        other._writer = Writer(self.backend, namespace, self.types, self.clock, actor)
+        other.__dict__.pop("_writer", None)
         return other
 
     def released(self) -> Self:
@@ -276,9 +280,9 @@ class ChunkReader:
         """The chunks that held at the time of the view, in their state at that time."""
         at = format_time(self.as_of or datetime.now(UTC))
         return {
-            chunk_id: as_it_was(chunk, at, self.history)
+            chunk_id: core.as_it_was(chunk, at, self.history)
             for chunk_id, chunk in found.items()
-            if held(chunk, at)
+            if core.held(chunk, at)
         }
 
     def _filter(self, wanted: ListFilter) -> ListFilter:

@@ -6,6 +6,7 @@ import contextlib
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InputError, InvalidChunk, StorageError, StoreReadOnly
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
+from rlm_mem.store import local
 from rlm_mem.store.core import files
 from rlm_mem.store.core.changes import MOST_OFF
 from rlm_mem.store.core.records import (
@@ -26,20 +28,15 @@ from rlm_mem.store.core.records import (
     Version,
 )
 from rlm_mem.store.local import schema
-from rlm_mem.store.local.audit import EventLog
 from rlm_mem.store.local.connections import healed, in_turn
 from rlm_mem.store.local.folder import (
-    Layout,
     LocalBrainFiles,
     former_versions,
     refuse_shared_folder,
 )
 from rlm_mem.store.local.local_index import LocalIndex
 from rlm_mem.store.local.queries import find_row, find_rows, last_change
-from rlm_mem.store.local.sync import drop_unused_terms, fold_reads, unsaved_reads
-from rlm_mem.store.local.transaction import Transaction
 from rlm_mem.store.local.vacuum import vacuum_folder
-from rlm_mem.store.local.views import status_of, write_views
 from rlm_mem.telemetry import operation, waiting
 
 if TYPE_CHECKING:
@@ -48,6 +45,8 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.chunk_store import ChunkStore
     from rlm_mem.store.core.findings import Finding
+    from rlm_mem.store.local.audit import EventLog
+    from rlm_mem.store.local.transaction import Transaction
 
 _logger = logger("rlm_mem.store")
 
@@ -65,10 +64,13 @@ class LocalBackend(LocalIndex):
     """
 
     def __init__(self, base: Path, config: Config, *, read_only: bool = False) -> None:
-        self._log = EventLog(Layout(base.absolute()).log)
         self._reads = ReadBuffer()
         self._apart = {DEFAULT_NAMESPACE}  # namespaces known to have a folder of their own
         super().__init__(base, config, read_only=read_only)
+
+    @cached_property
+    def _log(self) -> EventLog:
+        return local.EventLog(self.layout.log)
 
     def close(self) -> None:
         """Flush what is buffered and close every file."""
@@ -118,7 +120,7 @@ class LocalBackend(LocalIndex):
                 self.connection.execute("ROLLBACK")
             self._mark.end(self.connection)
             raise self._explained(error, known) from error
-        current = Transaction(
+        current = local.Transaction(
             self.layout,
             rows,
             self._log,
@@ -172,7 +174,7 @@ class LocalBackend(LocalIndex):
         """Write access counts that are only in the index into the files; returns how many files were written."""
         self.flush_reads(wait=True)
         with self.transaction("") as transaction:
-            return fold_reads(transaction, self.read)
+            return local.fold_reads(transaction, self.read)
 
     # --- reading ---------------------------------------------------------------------------------------
 
@@ -304,7 +306,7 @@ class LocalBackend(LocalIndex):
     ) -> SyncReport:
         """Rebuild the index from the files, in one commit: readers see the old one until then."""
         self.flush_reads(wait=True)
-        counts = unsaved_reads(self.connection, self.layout)
+        counts = local.unsaved_reads(self.connection, self.layout)
         connection = self.connection
         with schema.translated(self.layout.database), self._index_transaction(connection):
             report = self._reindex(connection, progress)
@@ -382,7 +384,7 @@ class LocalBackend(LocalIndex):
         """Write the three JSON views, unless there are more than ``up_to`` chunks."""
         if up_to is not None and sum(count for _, count in self.queries.namespaces()) > up_to:
             return []
-        return write_views(self.connection, self.layout)
+        return local.write_views(self.connection, self.layout)
 
     @healed
     def version(self, namespace: str) -> int:  # noqa: ARG002 - of the whole store
@@ -402,7 +404,7 @@ class LocalBackend(LocalIndex):
     def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store
         """Unfinished files, reads not yet in chunk files, files that do not validate."""
         self.flush_reads(wait=False)  # reads that this process has buffered are not in the index yet
-        return status_of(self.connection, self.layout)
+        return local.status_of(self.connection, self.layout)
 
     def figures(self) -> dict[str, Any]:
         """Figures that only a local store has."""
@@ -462,7 +464,7 @@ class LocalBackend(LocalIndex):
         namespace = next(iter(namespaces), DEFAULT_NAMESPACE)  # all have one index
         self.rebuild(namespace)
         with schema.translated(self.layout.database), self._index_transaction(self.connection):
-            drop_unused_terms(self.connection)
+            local.drop_unused_terms(self.connection)
         self.vacuum(namespace)
         if any(self.layout.index.glob("*.json")):
             self.write_views()

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -17,21 +17,14 @@ from rlm_mem.config import Config
 from rlm_mem.errors import CorruptStore, InvalidChunk, StorageError
 from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
+from rlm_mem.store import local
 from rlm_mem.store.core import files
 from rlm_mem.store.core.records import SyncReport, encode_content
-from rlm_mem.store.local import redo, schema
+from rlm_mem.store.local import schema
 from rlm_mem.store.local.connections import Connections, DamagedSnapshot, UnsyncedMark, healed, in_turn
 from rlm_mem.store.local.folder import Layout, read_chunk_file
+from rlm_mem.store.local.looking import RACY_NS, changed_folders, edited_in_place
 from rlm_mem.store.local.queries import Queries, merge_is_due
-from rlm_mem.store.local.rows import ThreadRows
-from rlm_mem.store.local.sync import (
-    changed_folders,
-    edited_in_place,
-    emptied,
-    holds_nothing_of,
-    sync_folders,
-)
-from rlm_mem.store.local.transaction import RACY_NS, Transaction
 from rlm_mem.text import ANALYSIS_VERSION
 
 if TYPE_CHECKING:
@@ -39,6 +32,8 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.lookup import CandidateSource
     from rlm_mem.store.core.records import ChunkRow
     from rlm_mem.store.local.postings import PostingsIndex
+    from rlm_mem.store.local.rows import ThreadRows
+    from rlm_mem.store.local.transaction import Transaction
 
 _logger = logger("rlm_mem.store")
 
@@ -136,7 +131,6 @@ class LocalIndex:
             read_only=read_only,
             index=self,
         )
-        self._rows = ThreadRows(self._connections, partial(encode_content, config.search.language))
         self._closed = False
         self._thread = _ThreadState()
         self._mark = UnsyncedMark(self.layout.index, config.store.lock_wait_seconds)
@@ -150,6 +144,11 @@ class LocalIndex:
             self.layout.index / "postings", None if read_only else self._connections.another
         )
         self._open()
+
+    @cached_property
+    def _rows(self) -> ThreadRows:
+        """The writers of rows, which few processes need."""
+        return local.ThreadRows(self._connections, partial(encode_content, self.config.search.language))
 
     # --- opening ---------------------------------------------------------------------------------------
 
@@ -447,7 +446,7 @@ class LocalIndex:
             if not folders and not paths and not stale and not leftovers:
                 return SyncReport()
             with self._index_transaction(connection, wait_seconds):
-                finished = redo.finish(self.layout) if leftovers else []
+                finished = local.finish_writes(self.layout) if leftovers else []
                 if given is None:  # another process may have indexed its own write meanwhile
                     changed = changed_folders(connection, self.layout, full=full, racy=not quick)
                     folders = sorted({*changed, *finished}, reverse=True)
@@ -456,7 +455,7 @@ class LocalIndex:
                         {*given, *changed_folders(connection, self.layout), *finished}, reverse=True
                     )
                 stale = stale and schema.analysis_changed(connection, self._analysis_name())
-                if stale or holds_nothing_of(connection, self.layout):
+                if stale or local.holds_nothing_of(connection, self.layout):
                     report = self._reindex(connection, progress)
                 else:
                     report = self._sync_locked(connection, folders or [], progress, paths)
@@ -494,7 +493,7 @@ class LocalIndex:
         *,
         fresh: bool = False,
     ) -> SyncReport:
-        report = sync_folders(
+        report = local.sync_folders(
             connection,
             self.layout,
             self._rows.get(),
@@ -514,5 +513,5 @@ class LocalIndex:
 
     def _reindex(self, connection: sqlite3.Connection, progress: Progress | None) -> SyncReport:
         """Empty the index and refill it from the files, inside the caller's transaction."""
-        with emptied(connection, self._analysis_name()):
+        with local.emptied(connection, self._analysis_name()):
             return self._sync_locked(connection, self.layout.folders(), progress, fresh=True)

@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 
 from rlm_mem.errors import CorruptStore
+from rlm_mem.store import local
 from rlm_mem.store.core.lookup import CandidateSource
 from rlm_mem.store.core.records import DocumentTerms
 from rlm_mem.store.local.connections import DamagedSnapshot
@@ -42,7 +43,6 @@ from rlm_mem.store.local.snapshot import (
     open_snapshot,
     save_snapshot,
 )
-from rlm_mem.store.local.snapshot_build import make_snapshot
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -187,7 +187,7 @@ class PostingsIndex:
             with contextlib.suppress(DamagedSnapshot, _StateChanged):
                 if state is not None:
                     return self._advance_from(connection, self._open(state), last_change(connection))
-        snapshot = make_snapshot(empty_snapshot(), None, load_rows(connection, self._ns), seq)
+        snapshot = local.make_snapshot(empty_snapshot(), None, load_rows(connection, self._ns), seq)
         state = read_state(connection, self._ns)
         return _view_of(snapshot, seq, None if state is None else state.generation)
 
@@ -303,7 +303,7 @@ class PostingsIndex:
         folder = snapshot_folder(self._directory, self._ns, generation)
         folder.mkdir(parents=True)
         try:
-            save_snapshot(make_snapshot(base, gone, parts, seq, folder, progress), folder)
+            save_snapshot(local.make_snapshot(base, gone, parts, seq, folder, progress), folder)
             done = publish_snapshot(connection, self._ns, CurrentSnapshot(generation, seq))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)

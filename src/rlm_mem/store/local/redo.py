@@ -124,7 +124,7 @@ def put_back_suffixes(layout: Layout) -> tuple[str, ...]:
     return (_GONE, _ERASED) if abandoned else (_GONE,)
 
 
-def finish(layout: Layout) -> list[str]:
+def finish_writes(layout: Layout) -> list[str]:
     """Carry out the records of killed processes, under the write lock; returns the touched folders of chunks.
 
     Raises:

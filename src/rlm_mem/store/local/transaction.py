@@ -43,9 +43,6 @@ from rlm_mem.store.local.schema import sqlite_error
 
 _logger = logger("rlm_mem.store")
 
-#: Folder times move in ticks of a few milliseconds: a time this young may hide a second change in the same tick.
-RACY_NS = 20_000_000
-
 
 _SAME_FOLDER = "UPDATE folders SET mtime_ns = ?, seen_ns = ? WHERE path = ? AND mtime_ns = ?"
 _NEW_FOLDER = "INSERT OR REPLACE INTO folders(mtime_ns, seen_ns, path) VALUES (?, ?, ?)"

@@ -1,0 +1,69 @@
+"""The program `rlm-mem` ends without freeing its memory; what else happens at the end of a process happens."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from rlm_mem import Memory
+
+
+@pytest.fixture
+def brain(tmp_path: Path) -> Path:
+    with Memory.open(tmp_path / "brain") as memory:
+        memory.remember("Dana moved the team to PostgreSQL.")
+    return tmp_path / "brain"
+
+
+def ended(*words: str, before: str = "", output: int = subprocess.PIPE) -> subprocess.CompletedProcess[str]:
+    """The program, in a process that says whether the interpreter ended it."""
+    code = (
+        f"import atexit, sys\natexit.register(print, 'registered')\n{before}\nsys.argv[1:] = {[*words]!r}\n"
+        "from rlm_mem.cli import command\ntry:\n    command()\nfinally:\n    print('as ever', file=sys.stderr)"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        stdout=output,
+        stderr=subprocess.PIPE,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def test_the_output_is_whole_and_registered_functions_are_called(brain: Path) -> None:
+    ran = ended("search", "Where did Dana move?", "--brain", str(brain))
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "Dana moved the team to PostgreSQL." in ran.stdout
+    assert ran.stdout.endswith("registered\n")
+
+
+def test_other_threads_are_waited_for(brain: Path) -> None:
+    thread = (
+        "import threading\n"
+        "threading.Thread(target=lambda: (threading.main_thread().join(), print('done'))).start()"
+    )
+    ran = ended("search", "Where did Dana move?", "--brain", str(brain), before=thread)
+    assert (ran.returncode, ran.stderr) == (0, "as ever\n")
+    assert ran.stdout.endswith("done\nregistered\n")
+
+
+@pytest.mark.parametrize("words", [("search",), ("search", "Dana", "--brain", "nowhere"), ("--version",)])
+def test_the_exit_code_is_that_of_the_command(words: tuple[str, ...], tmp_path: Path) -> None:
+    ran = ended(*words, before=f"import os; os.chdir({str(tmp_path)!r})")
+    code = {"search": 2 if len(words) == 1 else 1}.get(words[0], 0)
+    assert ran.returncode == code
+    assert ran.stderr.endswith("as ever\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_output_that_cannot_be_written_is_an_error(brain: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        ran = ended(
+            "search", "Dana", "--brain", str(brain), before="atexit.unregister(print)", output=full.fileno()
+        )
+    assert ran.returncode == 1
+    assert "the output cannot be written" in ran.stderr
