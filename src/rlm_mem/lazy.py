@@ -14,9 +14,6 @@ from importlib import import_module
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logging import Logger
-    from types import ModuleType
-else:
-    ModuleType = type(sys)
 
 GARBAGE_THRESHOLD = 200_000
 """Number of new objects that triggers a garbage collection meanwhile. With Python's default of 700 there are fifty
@@ -70,46 +67,11 @@ def loader(package: str, modules: Mapping[str, tuple[str, ...]]) -> Callable[[st
         if name not in module_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         with rare_collections:
-            _load_msgspec()
             value: object = getattr(import_module(f"{package}.{module_of[name]}"), name)
         setattr(sys.modules[package], name, value)
         return value
 
     return load
-
-
-class _TypingExtensions(ModuleType):
-    """Stands in for `typing_extensions`; any name that it lacks is that of the module, which takes its place again."""
-
-    def __getattr__(self, name: str) -> object:
-        if name == "__path__":  # asked for by each import from a module; only packages have it
-            raise AttributeError(name)
-        if sys.modules.get(self.__name__) is self:
-            del sys.modules[self.__name__]
-        value: object = getattr(import_module(self.__name__), name)
-        return value
-
-
-def _load_msgspec() -> None:
-    """Load msgspec, which nearly all of the package needs, without `typing_extensions`, if that is not loaded yet.
-
-    msgspec takes three names from it that `typing` has, too, since Python 3.11; loading it takes an eighth of opening a
-    memory. Another thread that imports it meanwhile finds all of its names.
-    """
-    name = "typing_extensions"
-    if "msgspec" in sys.modules or name in sys.modules:
-        return
-    import typing
-
-    made = _TypingExtensions(name)
-    for one in ("NotRequired", "Required", "get_type_hints"):
-        setattr(made, one, getattr(typing, one))
-    sys.modules[name] = made
-    try:
-        import_module("msgspec")
-    finally:
-        if sys.modules.get(name) is made:
-            del sys.modules[name]
 
 
 def logger(name: str) -> Logger:

@@ -33,7 +33,6 @@ LATE = {
     "keyring": Late("keyring", "models.keys"),
     "markdown_it": Late("server", "dashboard.markdown"),
     "mcp": Late("server", "serving.mcp_app serving.run"),
-    "msgspec": Late(15, "lazy"),
     "numpy": Late(278, "store.core.records"),
     "openai": Late("llm", "models.provider_sdk"),
     "opentelemetry": Late("telemetry", "telemetry.providers"),
