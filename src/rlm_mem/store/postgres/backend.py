@@ -6,6 +6,7 @@ import contextlib
 import functools
 import logging
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -146,9 +147,10 @@ class PostgresBackend:
             self._lock_too(outer, namespace)
             yield outer
             return
+        until = time.monotonic() + self.config.store.lock_wait_seconds
         with unchanged():
             self._prepare(namespace)
-            current = self._begin(namespace)
+            current = self._begin(namespace, until)
         self._local.transaction = current
         reads = self._reads.of(namespace).take()
         try:
@@ -168,19 +170,18 @@ class PostgresBackend:
         if current.doubled:
             refresh_statistics(current.pool)
 
-    def _begin(self, namespace: str) -> PostgresTransaction:
+    def _begin(self, namespace: str, until: float) -> PostgresTransaction:
         while True:
             current = PostgresTransaction(
                 self._routes.of(namespace),
                 self._analyse,
                 self._analysis_name(),
-                lock_wait=self.config.store.lock_wait_seconds,
                 durable=self.config.store.durability == "full",
                 keep_versions=self.config.store.keep_versions,
             )
             try:
                 with waiting("rlm_mem.store.lock.wait", backend="postgresql"):
-                    current.begin(namespace)
+                    current.begin(namespace, until)
                 return current
             except Moved as moved:
                 self._routes.moved(namespace, moved.dsn)
