@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rlm_mem import errors
 from rlm_mem.arguments import check_kind, check_mapping
+from rlm_mem.chunk import is_chunk_id
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, InvalidConfig, ModelUnavailable
 from rlm_mem.sandbox.dispatch import Dispatcher, Finished, check_cited, final_refused, read_final
@@ -366,9 +367,9 @@ class SandboxSession:
         """
         if self._accept is not None and final.answer is not None:
             self._accept(final.answer)
-        return check_cited(
-            final, self.chunk_store.exists, self._seen_ids if self._citations_limited else None
-        )
+        named = [chunk_id for chunk_id in final.chunk_ids if is_chunk_id(chunk_id)]
+        existing = {one.id for one in self.chunk_store.summaries(named)} if named else set()
+        return check_cited(final, existing, self._seen_ids if self._citations_limited else None)
 
     def reopen(self) -> None:
         """Delete the answer, for another question to the same session: names stay, and what was shown may be cited.

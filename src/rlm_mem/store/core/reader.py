@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import structs
 
@@ -80,7 +80,6 @@ if TYPE_CHECKING:
 
 
 _LOT = 200
-_Answer = TypeVar("_Answer")
 
 
 class ChunkReader:
@@ -281,13 +280,6 @@ class ChunkReader:
             if held(chunk, at)
         }
 
-    def _held(self, found: list[_Answer], chunk_id: Callable[[_Answer], str]) -> list[_Answer]:
-        """The answers whose chunk held at the time of the view."""
-        if self.as_of is None:
-            return found
-        there = self.get_many([chunk_id(one) for one in found])
-        return [one for one in found if chunk_id(one) in there]
-
     def _filter(self, wanted: ListFilter) -> ListFilter:
         if not wanted.archived:
             wanted = structs.replace(wanted, shown_at=self._present())
@@ -305,8 +297,6 @@ class ChunkReader:
 
     def exists(self, chunk_id: str) -> bool:
         """Whether there is an active chunk with this id in this namespace."""
-        if self.as_of is not None:
-            return bool(self.get_many([chunk_id]))
         return bool(self.summaries([chunk_id]))
 
     def history(self, chunk_id: str) -> list[Version]:
@@ -431,7 +421,11 @@ class ChunkReader:
         """Metadata from the index, no file read; unknown ids are left out."""
         found = self.backend.queries.summaries(self.namespace, check_chunk_ids(chunk_ids))
         now = self._present()
-        return self._held([one for one in found if one.shown_at(now)], lambda one: one.id)
+        shown = [one for one in found if one.shown_at(now)]
+        if self.as_of is None:
+            return shown
+        there = self.get_many([one.id for one in shown])
+        return [one for one in shown if one.id in there]
 
     def _first_shown(self, ask: Callable[[int], list[Summary]], limit: int) -> list[Summary]:
         """The first summaries that are shown; asks for more where hidden ones leave too few."""
@@ -443,12 +437,10 @@ class ChunkReader:
                 return there[:limit]
             wanted *= 4
 
-    def _those_shown(self, found: list[_Answer], chunk_id: Callable[[_Answer], str]) -> list[_Answer]:
-        """The answers whose chunk is shown, and held at the time of the view."""
-        if not found:
-            return found
-        there = {one.id for one in self.summaries([chunk_id(one) for one in found])}
-        return [one for one in found if chunk_id(one) in there]
+    def _shown_among(self, chunk_ids: Iterable[str]) -> set[str]:
+        """Which of these chunks are shown, and held at the time of the view."""
+        wanted = list(dict.fromkeys(chunk_ids))
+        return {one.id for one in self.summaries(wanted)} if wanted else set()
 
     def timeline(
         self, start: str | date | None = None, end: str | date | None = None, limit: int = 50
@@ -490,23 +482,51 @@ class ChunkReader:
         self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int | None = 50
     ) -> list[LinkedChunk]:
         """Chunks linked from (``out``), to (``in``) or either way (``both``), strongest first; ``limit`` None: all."""
+        return self.linked_of_each([chunk_id], link_type, direction, limit)[chunk_id]
+
+    def linked_of_each(
+        self,
+        chunk_ids: Sequence[str],
+        link_type: str | None = None,
+        direction: str = "out",
+        limit: int | None = 50,
+    ) -> dict[str, list[LinkedChunk]]:
+        """What ``linked`` finds for each of several chunks."""
         if direction not in ("out", "in", "both"):
             raise InvalidQuery(f"direction must be out, in or both, not {direction!r:.40}")
         if link_type is not None:
             check_words(link_type, "link_type")
-        found = self.backend.queries.linked(
-            self.namespace, check_chunk_id(chunk_id), link_type=link_type, direction=direction,
-            limit=sys.maxsize if limit is None else page(limit, "limit"),
-        )  # fmt: skip
-        return self._those_shown(found, lambda one: one.chunk_id)
+        most = sys.maxsize if limit is None else page(limit, "limit")
+        wanted, queries = check_chunk_ids(chunk_ids), self.backend.queries
+
+        def ask() -> dict[str, list[LinkedChunk]]:
+            return {
+                one: queries.linked(self.namespace, one, link_type=link_type, direction=direction, limit=most)
+                for one in wanted
+            }
+
+        found = self.backend.together(self.namespace, ask)
+        shown = self._shown_among(link.chunk_id for links in found.values() for link in links)
+        return {one: [link for link in links if link.chunk_id in shown] for one, links in found.items()}
 
     def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
         """Ids before and after a chunk in its conversation, both in reading order."""
-        earlier, later = self.backend.queries.neighbours(
-            self.namespace, check_chunk_id(chunk_id), page(before, "before"), page(after, "after")
+        return self.neighbours_of_each([chunk_id], before, after)[chunk_id]
+
+    def neighbours_of_each(
+        self, chunk_ids: Sequence[str], before: int = 1, after: int = 1
+    ) -> dict[str, tuple[list[str], list[str]]]:
+        """The ``neighbours`` of each of several chunks."""
+        reach = page(before, "before"), page(after, "after")
+        wanted, queries = check_chunk_ids(chunk_ids), self.backend.queries
+        found = self.backend.together(
+            self.namespace, lambda: {one: queries.neighbours(self.namespace, one, *reach) for one in wanted}
         )
-        shown = set(self._those_shown([*earlier, *later], str))
-        return [one for one in earlier if one in shown], [one for one in later if one in shown]
+        shown = self._shown_among(one for sides in found.values() for side in sides for one in side)
+        return {
+            chunk_id: ([one for one in earlier if one in shown], [one for one in later if one in shown])
+            for chunk_id, (earlier, later) in found.items()
+        }
 
     # --- figures ----------------------------------------------------------------------------------------
 
@@ -541,19 +561,27 @@ class ChunkReader:
     def totals(self) -> dict[str, Any]:
         """The figures of ``get_stats`` that are quick at any size: not the numbers of tags and links."""
         queries = self.backend.queries
-        count = queries.count_rows("conversations", self.namespace)
-        return {**queries.stats(self.namespace), "conversations": count}
+        return self.backend.together(
+            self.namespace,
+            lambda: {
+                **queries.stats(self.namespace),
+                "conversations": queries.count_rows("conversations", self.namespace),
+            },
+        )
 
     def get_stats(self) -> dict[str, Any]:
         """chunk_count, total_tokens, storage_size_mb and more, for this namespace."""
         queries = self.backend.queries
-        return {
-            **self.totals(),
-            "tags": queries.count_rows("tags", self.namespace),
-            "links": queries.count_rows("links", self.namespace),
-            "namespace": self.namespace,
-            **self.backend.figures(),
-        }
+        return self.backend.together(
+            self.namespace,
+            lambda: {
+                **self.totals(),
+                "tags": queries.count_rows("tags", self.namespace),
+                "links": queries.count_rows("links", self.namespace),
+                "namespace": self.namespace,
+                **self.backend.figures(),
+            },
+        )
 
     @property
     def unreadable_files(self) -> int:

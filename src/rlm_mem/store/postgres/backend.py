@@ -7,7 +7,8 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlm_mem.chunk import Chunk
@@ -52,6 +53,7 @@ class _ThreadState(threading.local):
 
     transaction: PostgresTransaction | None = None
     noted: list[tuple[str, Sequence[object]]] | None = None
+    ahead: Mapping[tuple[str, str], list[tuple[Any, ...]]] = MappingProxyType({})
 
 
 class PostgresBackend:
@@ -98,19 +100,43 @@ class PostgresBackend:
         transaction = self._local.transaction
         if transaction is not None:
             return transaction.rows(statement, values)
-        return self._routes.of(namespace).rows(statement, values)
+        ahead = self._local.ahead
+        known = ahead.get((statement, repr(values))) if ahead else None
+        return self._routes.of(namespace).rows(statement, values) if known is None else known
+
+    def together(self, namespace: str, reading: Callable[[], _T]) -> _T:
+        """The result of `reading`, whose queries are run in one round trip if they are the same for empty answers."""
+        if self._local.noted is not None or self._local.ahead or self._local.transaction is not None:
+            return reading()
+        noted = self._noted(reading)
+        if len(noted) < 2:
+            return reading()
+        self._local.ahead = {
+            (statement, repr(values)): rows
+            for (statement, values), rows in zip(
+                noted, self._routes.of(namespace).rows_of(noted), strict=True
+            )
+        }
+        try:
+            return reading()
+        finally:
+            self._local.ahead = {}
 
     def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
         """Run in one round trip the queries for storing a new chunk and those of `reading` if all answers are empty."""
         transaction = self._local.transaction
         assert transaction is not None, "outside of a transaction"
+        transaction.expect([chunk], self._noted(reading))
+
+    def _noted(self, reading: Callable[[], object]) -> list[tuple[str, Sequence[object]]]:
+        """The queries that `reading` makes if all answers are empty."""
         noted: list[tuple[str, Sequence[object]]] = []
         self._local.noted = noted
         try:
             reading()
         finally:
             self._local.noted = None
-        transaction.expect([chunk], noted)
+        return noted
 
     def change(
         self, namespace: str, statement: str, values: Sequence[object] = (), *, apart: bool = False

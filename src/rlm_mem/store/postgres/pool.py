@@ -175,19 +175,31 @@ class Pool:
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of one reading statement."""
-        held: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
-        if held is not None:
-            try:
-                with held.cursor(binary=True) as cursor:
-                    return cursor.execute(statement, values or None).fetchall()
-            except psycopg.Error as error:
-                raise translated(error, self.shown) from error
 
         def ask(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
             with connection.cursor(binary=True) as cursor:
                 return cursor.execute(statement, values or None).fetchall()
 
-        return self.persist(ask)
+        return self._read(ask)
+
+    def rows_of(self, statements: Sequence[tuple[str, Sequence[object]]]) -> list[list[tuple[Any, ...]]]:
+        """The rows of each of several reading statements, which are sent together."""
+
+        def ask(connection: psycopg.Connection[Any]) -> list[list[tuple[Any, ...]]]:
+            with connection.pipeline():  # results are available only at its end
+                cursors = _all(connection, statements)
+            return [cursor.fetchall() for cursor in cursors]
+
+        return self._read(ask)
+
+    def _read(self, ask: Callable[[psycopg.Connection[Any]], _T]) -> _T:
+        held: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
+        if held is None:
+            return self.persist(ask)
+        try:
+            return ask(held)
+        except psycopg.Error as error:
+            raise translated(error, self.shown) from error
 
     def change(
         self, statements: Sequence[tuple[str, Sequence[object]]], *, only_if_found: bool = False
