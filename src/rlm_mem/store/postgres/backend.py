@@ -23,7 +23,7 @@ from rlm_mem.store.postgres.maintenance import rebuild, refresh_statistics, vacu
 from rlm_mem.store.postgres.queries import PostgresQueries
 from rlm_mem.store.postgres.reads import ReadCounts
 from rlm_mem.store.postgres.routes import Routes
-from rlm_mem.store.postgres.rows import FIND
+from rlm_mem.store.postgres.rows import FIND, reading
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, unchanged
 from rlm_mem.telemetry import operation, waiting
@@ -299,15 +299,7 @@ class PostgresBackend:
         wanted = list(dict.fromkeys(chunk_ids))
         if not wanted:
             return {}
-        ns = namespace_key(namespace)
-        rows = self.rows(
-            namespace,
-            "SELECT c.id, b.body, coalesce(r.access_count, 0), coalesce(r.accessed_at, '') FROM rlm_mem.chunks c"
-            " JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
-            " LEFT JOIN rlm_mem.reads r ON r.ns = %s AND r.doc = c.doc"
-            f" WHERE c.ns = %s AND c.id = ANY(%s){'' if status is None else ' AND c.status = %s'}",
-            (ns, ns, ns, wanted, *(() if status is None else (status,))),
-        )
+        rows = self.rows(namespace, *reading(namespace_key(namespace), wanted, status))
         buffered = self._reads.of(namespace)
         found: dict[str, Chunk] = {}
         for chunk_id, body, count, when in rows:

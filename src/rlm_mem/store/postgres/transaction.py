@@ -252,7 +252,7 @@ class PostgresTransaction:
             found = self.rows(FIND, (ns, ns, chunk_id))
             return ChunkRow(*found[0]) if found else None
         with self.translating():
-            return writer.find(chunk_id)
+            return writer.find(chunk_id, self._ahead)
 
     def version(self, namespace: str) -> int | None:
         """The version of a namespace once this is committed; None where its lock is not held."""
