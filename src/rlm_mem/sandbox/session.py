@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 from rlm_mem import errors
 from rlm_mem.arguments import check_kind, check_mapping
-from rlm_mem.chunk import is_chunk_id
 from rlm_mem.config import Config
 from rlm_mem.errors import BudgetError, InputError, InvalidConfig, ModelUnavailable
 from rlm_mem.sandbox.dispatch import Dispatcher, Finished, check_cited, final_refused, read_final
@@ -367,8 +366,7 @@ class SandboxSession:
         """
         if self._accept is not None and final.answer is not None:
             self._accept(final.answer)
-        named = [chunk_id for chunk_id in final.chunk_ids if is_chunk_id(chunk_id)]
-        existing = {one.id for one in self.chunk_store.summaries(named)} if named else set()
+        existing = self.chunk_store.existing(final.chunk_ids)
         return check_cited(final, existing, self._seen_ids if self._citations_limited else None)
 
     def reopen(self) -> None:

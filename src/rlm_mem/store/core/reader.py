@@ -21,6 +21,7 @@ from rlm_mem.chunk import (
     check_chunk_ids,
     check_namespace,
     format_time,
+    is_chunk_id,
     normalise_unicode,
 )
 from rlm_mem.chunk.types import hidden, wanted_origins, wanted_trust
@@ -299,6 +300,11 @@ class ChunkReader:
         """Whether there is an active chunk with this id in this namespace."""
         return bool(self.summaries([chunk_id]))
 
+    def existing(self, chunk_ids: Iterable[str]) -> set[str]:
+        """Those of these ids, malformed ones included, that an active chunk of this namespace has."""
+        wanted = [one for one in chunk_ids if is_chunk_id(one)]
+        return {one.id for one in self.summaries(wanted)} if wanted else set()
+
     def history(self, chunk_id: str) -> list[Version]:
         """Every kept version, oldest first, the present one last; empty where there is no such chunk.
 
@@ -437,11 +443,6 @@ class ChunkReader:
                 return there[:limit]
             wanted *= 4
 
-    def _shown_among(self, chunk_ids: Iterable[str]) -> set[str]:
-        """Which of these chunks are shown, and held at the time of the view."""
-        wanted = list(dict.fromkeys(chunk_ids))
-        return {one.id for one in self.summaries(wanted)} if wanted else set()
-
     def timeline(
         self, start: str | date | None = None, end: str | date | None = None, limit: int = 50
     ) -> list[Summary]:
@@ -506,7 +507,7 @@ class ChunkReader:
             }
 
         found = self.backend.together(self.namespace, ask)
-        shown = self._shown_among(link.chunk_id for links in found.values() for link in links)
+        shown = self.existing({link.chunk_id for links in found.values() for link in links})
         return {one: [link for link in links if link.chunk_id in shown] for one, links in found.items()}
 
     def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
@@ -522,7 +523,7 @@ class ChunkReader:
         found = self.backend.together(
             self.namespace, lambda: {one: queries.neighbours(self.namespace, one, *reach) for one in wanted}
         )
-        shown = self._shown_among(one for sides in found.values() for side in sides for one in side)
+        shown = self.existing({one for sides in found.values() for side in sides for one in side})
         return {
             chunk_id: ([one for one in earlier if one in shown], [one for one in later if one in shown])
             for chunk_id, (earlier, later) in found.items()

@@ -63,7 +63,7 @@ class _Sized(Protocol):
 _Kept = TypeVar("_Kept", bound=_Sized)
 
 
-class Kept(Generic[_Kept]):
+class UntilWritten(Generic[_Kept]):
     """What searches have read, kept until something is written to its namespace.
 
     A recall searches several times for much the same words. What was used least recently, across all namespaces, is
@@ -110,8 +110,8 @@ class KeptReads:
     """The long lists that searches have read, and what they found otherwise."""
 
     def __init__(self) -> None:
-        self.lists = Kept[_Entries](_MOST_KEPT)
-        self._answers = Kept[_Answer](_MOST_ANSWERED)
+        self.lists = UntilWritten[_Entries](_MOST_KEPT)
+        self._answers = UntilWritten[_Answer](_MOST_ANSWERED)
 
     def through(self, rows: Rows, owner: Hashable, state: Hashable) -> Rows:
         """`rows` for statements on one namespace in this state, each of which is run once as long as its rows are kept.
@@ -186,7 +186,7 @@ class TermLists:
         rows: Rows,
         ns: int,
         size: int,
-        kept: Kept[_Entries] | None = None,
+        kept: UntilWritten[_Entries] | None = None,
         owner: Hashable = None,
         state: Hashable = None,
     ) -> None:
