@@ -533,6 +533,8 @@ def main() -> None:
     parser.add_argument("--trials", nargs="+", choices=TRIALS, default=list(TRIALS), help="only these")
     options = parser.parse_args()
     cluster = Cluster(options.dsn)
+    cluster.server.sql("ALTER SYSTEM SET citus.recover_2pc_interval = '5s'")  # as the guide says
+    cluster.server.sql("SELECT pg_reload_conf()")
     report = Report("cluster", "A Citus cluster under trial (seconds)")
     ((version, citus),) = cluster.server.sql("SELECT version(), citus_version()")
     report.facts["versions"] = {
@@ -545,6 +547,8 @@ def main() -> None:
             report.add(**TRIALS[trial](cluster))
     finally:
         cluster.databases.close()
+        cluster.server.sql("ALTER SYSTEM RESET citus.recover_2pc_interval")
+        cluster.server.sql("SELECT pg_reload_conf()")
         report.facts |= cluster.facts
         report.finish(options.output)  # also what was found before a trial failed
     wrong: Sequence[str] = ("lost", "twice", "of them present", "findings", "wrong")

@@ -7,6 +7,7 @@ Part of `growth.py`, which calls this at every size and on both stores; each has
 from __future__ import annotations
 
 import random
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -40,8 +41,7 @@ def measure_uses(memory: Memory, size: int, scratch: Path) -> dict[str, Any]:
     for pair in pairs:
         memory.unlink(*pair, "supports")
     uses = timings(lambda one: memory.continuum.traces.use(one, True, project=f"project-{size}"), chosen)
-    source = scratch / f"import-{size}"
-    source.mkdir()
+    source = Path(tempfile.mkdtemp(prefix=f"import-{size}-", dir=scratch))  # each store has its own
     lines = sources(source, _IMPORTED)["jsonl"]
     per_second, made = rate(lambda: import_source(memory.store, lines, again=True))
     if made.created != _IMPORTED:

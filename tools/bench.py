@@ -85,6 +85,7 @@ ALL = (
     Benchmark("coding_month", "A month with coding agents"),
     Benchmark("soak", "Many processes for minutes"),
     Benchmark("failover", "Failover"),
+    Benchmark("distant", "A server some milliseconds away"),
     Benchmark("telemetry", "Telemetry"),
     Benchmark("peers", "Beside other memories"),
 )

@@ -12,13 +12,15 @@ from rlm_mem.config import Config
 from rlm_mem.errors import ServerAway, StorageError, StoreFull, StoreLocked, StoreReadOnly
 from rlm_mem.store.core.chunk_store import ChunkStore
 from tests.postgres import USER
-from tests.waiting import until
+from tests.waiting import takes, until
 
 psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not installed")
 
 from rlm_mem.store.postgres import pool as pools  # noqa: E402
 from rlm_mem.store.postgres.backend import PostgresBackend  # noqa: E402
 from rlm_mem.store.postgres.failures import is_lost, is_worker_lost, translated  # noqa: E402
+from rlm_mem.store.postgres.pool import Pool  # noqa: E402
+from rlm_mem.store.postgres.routes import Routes  # noqa: E402
 from rlm_mem.store.postgres.schema import MIGRATIONS, namespace_key  # noqa: E402
 from rlm_mem.store.postgres.transaction import PostgresTransaction  # noqa: E402
 
@@ -113,6 +115,21 @@ def test_a_write_that_cannot_begin_since_a_server_is_away_says_that_nothing_was_
         assert store.list_chunks() == []
 
 
+def test_what_a_write_waits_for_its_server_is_part_of_its_wait_for_the_lock(
+    store: ChunkStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    of = Routes.of
+
+    def late(self: Routes, namespace: str) -> Pool:
+        takes(0.31)
+        return of(self, namespace)
+
+    monkeypatch.setattr(Routes, "of", late)
+    with store.batch():
+        writing = cast(PostgresBackend, store.backend).present
+        assert writing is not None and writing.rows("SHOW lock_timeout") == [("1ms",)]
+
+
 class Killed:
     """A connection that is lost at COMMIT, before the server hears of it or after."""
 
@@ -143,8 +160,8 @@ def test_on_a_cluster_the_audit_log_says_what_became_of_a_lost_commit(
     begin = PostgresTransaction.begin
     store.create_chunk("Before.")
 
-    def lose(self: PostgresTransaction, namespace: str) -> None:
-        begin(self, namespace)
+    def lose(self: PostgresTransaction, namespace: str, until: float) -> None:
+        begin(self, namespace, until)
         self._connection = cast(Any, Killed(self._connection, dsn, after=after))
 
     monkeypatch.setattr(PostgresTransaction, "begin", lose)

@@ -521,8 +521,8 @@ def test_a_connection_lost_at_the_commit_has_the_true_result(
 ) -> None:
     begin = PostgresTransaction.begin
 
-    def lose(self: PostgresTransaction, namespace: str) -> None:
-        begin(self, namespace)
+    def lose(self: PostgresTransaction, namespace: str, until: float) -> None:
+        begin(self, namespace, until)
         kill = lambda pid: sql(dsn, "SELECT pg_terminate_backend(%s::int, 5000)", pid)  # noqa: E731
         self._connection = cast(Any, LostAt(self._connection, kill, after=after))
 

@@ -700,6 +700,7 @@ def test_long_lists_are_read_once_until_something_is_written(
         assert len(hits) == 40
         assert read
         assert found() == (hits, False)
+        assert len(asked) <= 4, "what the same search asked before is known, too"
         new = other.create_chunk("Bob: One more walnut of the garden.").id
         more, read = found()
         assert read

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from bisect import bisect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from itertools import chain, islice, starmap, zip_longest
@@ -288,7 +288,7 @@ def build_opening(
         if account:
             wanted = f"{kind.task}\n{task}".strip()
             return Opening(question, told_of, account, wanted, wishes, more_wishes, more)
-    found = _best_lines(store, question, 3 * limit) if limit else []
+    found = _best_lines(store, question, 3 * limit, users) if limit else []
     ids = dict.fromkeys(map(attrgetter("chunk_id"), found))
     summaries = {one.id: one for one in store.summaries(list(ids))}
     hits: dict[str, dict[str, Any]] = {}
@@ -416,7 +416,7 @@ def _applying(question: str, analyser: Analyser) -> Callable[[str], bool]:
     return applies
 
 
-def _best_lines(store: ChunkStore, question: str, limit: int) -> list[Hit]:
+def _best_lines(store: ChunkStore, question: str, limit: int, users: Collection[str]) -> list[Hit]:
     """The segments that fit a question best.
 
     In a chat with an assistant, segments of the user alternate with the others: an assistant says so much more that its
@@ -424,7 +424,6 @@ def _best_lines(store: ChunkStore, question: str, limit: int) -> list[Hit]:
     searched for alone, and what is found alternates with the rest. So do
     preferences and decisions of the user where the question asks for advice: they share fewer words with it.
     """
-    users = users_of(store)
     speaker = {"speaker": min(users)} if users else None
     rankings = [searching.search(store, question, limit=limit, by="segment")]
     if users:

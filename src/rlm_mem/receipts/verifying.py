@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -412,9 +412,9 @@ class _BundleStore:
         """When the question was asked."""
         return self._moment
 
-    def exists(self, chunk_id: str) -> bool:
-        """Whether the bundle has the chunk."""
-        return chunk_id in self._documents
+    def existing(self, chunk_ids: Iterable[str]) -> set[str]:
+        """Those of these ids that a chunk of the bundle has."""
+        return self._documents.keys() & set(chunk_ids)
 
     def get_many(self, chunk_ids: Sequence[str], *, track: bool = False) -> dict[str, Chunk]:  # noqa: ARG002
         """The chunks of the bundle by id."""

@@ -184,24 +184,17 @@ def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None, sugg
     )
 
 
-def check_cited(final: Final, exists: Callable[[str], bool], seen: Set[str] | None = None) -> Final:
+def check_cited(final: Final, existing: Set[str], seen: Set[str] | None = None) -> Final:
     """Return ``final`` when each chunk it names exists, and was seen in the session.
 
     Args:
-        exists: whether a chunk is in the memory; if it raises InputError, that counts as no.
+        existing: the chunks that it names and that are in the memory.
         seen: ids of the chunks that the session has seen: hits, lines, chunks that were read; None: not checked.
 
     Raises:
         InputError: it names other chunks.
     """
-    unknown = []
-    for chunk_id in final.chunk_ids:
-        try:
-            found = exists(chunk_id)
-        except InputError:
-            found = False
-        if not found:
-            unknown.append(chunk_id)
+    unknown = [chunk_id for chunk_id in final.chunk_ids if chunk_id not in existing]
     if unknown:
         raise InputError(
             f"the memory holds no chunk {_listed(unknown)}",

@@ -26,7 +26,7 @@ from rlm_mem.sandbox.line_functions import (
     is_assistant,
     optional_text,
     query_words,
-    users_of,
+    users_among,
 )
 from rlm_mem.sandbox.subject_functions import SubjectFunctions
 from rlm_mem.sandbox.turn_functions import COUNTED_ON, CutLists, TurnFunctions
@@ -384,7 +384,7 @@ def speakers(store: ChunkStore) -> list[str]:
     For a chat with an assistant, only these two: many headings in its long answers look like speakers.
     """
     names = store.candidate_source().authors()
-    users = users_of(store)
+    users = users_among(names)
     return sorted({*users, *filter(is_assistant, names)} if users else names)[:MAX_SPEAKERS]
 
 

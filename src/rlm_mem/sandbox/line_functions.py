@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import date, datetime
 from functools import cached_property
-from itertools import filterfalse, islice
+from itertools import chain, filterfalse, islice
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
@@ -194,7 +194,7 @@ class Lines:
     def talkers(self) -> list[str]:
         """The names of users and of the assistant."""
         names = self.store.candidate_source().authors()
-        return [*users_of(self.store), *filter(is_assistant, names)]
+        return [*users_among(names), *filter(is_assistant, names)]
 
     def chunks(
         self,
@@ -391,6 +391,8 @@ _HEADING = re.compile(
 )
 _CLOSE = 5
 """Number of passages for which neighbours in other chunks and links are looked up."""
+_Sides = tuple[list[str], list[str]]
+"""Lines before, and lines after."""
 _RANKED = 3
 """Added to each rank when two rankings are merged: the larger it is, the smaller the lead of the first ranks."""
 _FOLLOWED = ("contradicts", "elaborates", "supports")
@@ -441,10 +443,11 @@ class LineFunctions:
                 found.setdefault((hit.chunk_id, start), (line, end, hit))
         best = sorted(found.items(), key=lambda one: (-order[one[0][0]], -one[1][2].score))[:wanted]
         close = list(dict.fromkeys(chunk_id for (chunk_id, _), _ in best))[:_CLOSE]
-        linked = {one: self._store.linked(one, direction="both", limit=MAX_FOLLOWED) for one in close}
+        linked = self._store.linked_of_each(close, direction="both", limit=MAX_FOLLOWED)
         links = self._links(linked, read)
+        beside = self._beside([line for _, (line, _, _) in best[:_CLOSE]], near, read)
         shown = [
-            self._passage(line, start, end, float(hit.score), near, read if number < _CLOSE else None)
+            self._passage(line, start, end, float(hit.score), near, beside if number < _CLOSE else {})
             | {"links": links.get(chunk_id, [])}
             | ({} if hit.later_note is None else {"later_note": asdict(hit.later_note)})
             for number, ((chunk_id, start), (line, end, hit)) in enumerate(best)
@@ -491,9 +494,9 @@ class LineFunctions:
         return read
 
     def _passage(
-        self, line: Line, start: int, end: int, score: float, near: int, read: dict[str, Chunk] | None
+        self, line: Line, start: int, end: int, score: float, near: int, beside: Mapping[str, _Sides]
     ) -> dict[str, Any]:
-        """A stretch of a line; unless ``read`` is None, the lines around it may come from other chunks."""
+        """A stretch of a line; the lines around it may come from the chunks ``beside`` its own."""
         chunk = line.chunk
         self._lines.on_read(chunk.id)
         headings = [match for match in _HEADING.finditer(chunk.content, 0, end) if match.start() <= start]
@@ -501,7 +504,7 @@ class LineFunctions:
             # For a heading, the whole section is returned.
             end = _section_end(chunk.content, headings[-1].end())
         text = chunk.content[max(start, line.said[line.number].body) : end] or chunk.content[start:end]
-        before, after = self._around(line, near, read)
+        before, after = _around(line, near, beside.get(chunk.id, ([], [])))
         if start > line.said[line.number].body:
             above = chunk.content[line.said[line.number].body : start].strip()
             before = (
@@ -568,30 +571,39 @@ class LineFunctions:
                     followed.setdefault(other, score)
         chunks = self._read_once(followed, read)
         return [
-            self._passage(line, 0, _FOLLOWED_CHARS, score, 0, None) | {"links": []}
+            self._passage(line, 0, _FOLLOWED_CHARS, score, 0, {}) | {"links": []}
             for chunk_id, score in followed.items()
             if chunk_id in chunks and (line := next(self._lines.lines(chunks[chunk_id]), None)) is not None
         ]
 
-    def _around(self, line: Line, near: int, read: dict[str, Chunk] | None) -> tuple[list[str], list[str]]:
-        """The lines before and after: of the same chunk or, unless ``read`` is None, of its neighbours."""
-        if not near:
-            return [], []
-        content, said, number = line.chunk.content, line.said, line.number
-        before = [content[one.start : one.end] for one in said[max(0, number - near) : number]]
-        after = [content[one.start : one.end] for one in said[number + 1 : number + 1 + near]]
-        if read is not None and (len(before) < near or len(after) < near):
-            earlier, later = self._store.neighbours(line.chunk.id, before=near, after=near)
-            chunks = self._read_once([*earlier, *later], read)
-            if len(before) < near:
-                outside = [text for one in earlier if one in chunks for text in _texts(chunks[one])]
-                before = [*outside[len(before) - near :], *before]
-            if len(after) < near:
-                outside = [text for one in later if one in chunks for text in _texts(chunks[one])]
-                after = [*after, *outside[: near - len(after)]]
-        return [one_line(text, _MATCH_CHARS) for text in before], [
-            one_line(text, _MATCH_CHARS) for text in after
-        ]
+    def _beside(self, lines: Sequence[Line], near: int, read: dict[str, Chunk]) -> dict[str, _Sides]:
+        """The lines of the chunks before and after those whose own do not suffice, all read at once."""
+        short = [line.chunk.id for line in lines if min(line.number, len(line.said) - 1 - line.number) < near]
+        sides = (
+            self._store.neighbours_of_each(list(dict.fromkeys(short)), before=near, after=near)
+            if short
+            else {}
+        )
+        chunks = self._read_once((one for side in chain(*sides.values()) for one in side), read)
+
+        def texts(chunk_ids: list[str]) -> list[str]:
+            return [text for one in chunk_ids if one in chunks for text in _texts(chunks[one])]
+
+        return {chunk_id: (texts(earlier), texts(later)) for chunk_id, (earlier, later) in sides.items()}
+
+
+def _around(line: Line, near: int, beside: _Sides) -> _Sides:
+    """The lines before and after: of the same chunk, then of those beside it."""
+    if not near:
+        return [], []
+    content, said, number = line.chunk.content, line.said, line.number
+    before = [content[one.start : one.end] for one in said[max(0, number - near) : number]]
+    after = [content[one.start : one.end] for one in said[number + 1 : number + 1 + near]]
+    if len(before) < near:
+        before = [*beside[0][len(before) - near :], *before]
+    if len(after) < near:
+        after = [*after, *beside[1][: near - len(after)]]
+    return [one_line(text, _MATCH_CHARS) for text in before], [one_line(text, _MATCH_CHARS) for text in after]
 
 
 def _headings(chunk: Chunk, start: int) -> str:
@@ -615,11 +627,15 @@ def _texts(chunk: Chunk) -> list[str]:
 
 
 def users_of(store: ChunkStore) -> frozenset[str]:
-    """The speakers who talk with an assistant in this memory; empty if there are none, or if it is unclear.
+    """The speakers who talk with an assistant in this memory; empty if there are none, or if it is unclear."""
+    return users_among(store.candidate_source().authors())
+
+
+def users_among(names: Collection[str]) -> frozenset[str]:
+    """Those of all speakers of a memory who talk with an assistant; empty if there are none, or if it is unclear.
 
     Text of an assistant may contain words with colons that look like speakers, so speakers called user are preferred.
     """
-    names = store.candidate_source().authors()
     others = frozenset(filterfalse(is_assistant, names))
     if len(others) == len(names):
         return frozenset()

@@ -369,9 +369,8 @@ class SandboxSession:
         if not seen.issuperset(final.chunk_ids):  # some are named by their last part, or unknown
             named = dict.fromkeys(whole_id(one, seen) for one in final.chunk_ids)
             final = replace(final, chunk_ids=list(named))
-        return check_cited(
-            final, self.chunk_store.exists, self._seen_ids if self._citations_limited else None
-        )
+        existing = self.chunk_store.existing(final.chunk_ids)
+        return check_cited(final, existing, self._seen_ids if self._citations_limited else None)
 
     def reopen(self) -> None:
         """Delete the answer, for another question to the same session: names stay, and what was shown may be cited.

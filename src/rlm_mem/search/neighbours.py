@@ -40,13 +40,10 @@ def neighbours_of(
 ) -> list[tuple[AdjacentSegment, ...]]:
     """For each hit, given as a chunk and a stretch of it, up to `count` neighbours on each side, in reading order.
 
-    All neighbouring chunks are read in one query.
+    All neighbouring chunks are found together and read in one query.
     """
-    beside = {
-        chunk.id: store.neighbours(chunk.id, before=count, after=count)
-        for chunk, _, _ in hits
-        if chunk.metadata.conversation_id is not None
-    }
+    in_line = dict.fromkeys(chunk.id for chunk, _, _ in hits if chunk.metadata.conversation_id is not None)
+    beside = store.neighbours_of_each(list(in_line), before=count, after=count)
     wanted = dict.fromkeys(one for pair in beside.values() for side in pair for one in side)
     read = store.get_many(list(wanted), track=False) if wanted else {}
     found = []

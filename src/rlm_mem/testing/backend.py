@@ -225,6 +225,9 @@ class BackendContract(StoreFixtures):
         assert [link.chunk_id for link in store.linked(hub.id, "supports")] == [one.id]
         assert [link.chunk_id for link in store.linked(one.id, direction="in")] == [hub.id]
         assert [link.chunk_id for link in store.linked(hub.id, direction="both", limit=1)] == [two.id]
+        each = store.linked_of_each([one.id, hub.id, "chunk-nowhere"], direction="both")
+        assert each == {chunk_id: store.linked(chunk_id, direction="both") for chunk_id in each}
+        assert [len(links) for links in each.values()] == [1, 3, 0]
         store.add_link(hub.id, one.id, "supports", 1.0)
         now = store.get_chunk(hub.id)
         assert now is not None
@@ -299,7 +302,11 @@ class BackendContract(StoreFixtures):
         assert [one.id for one in store.summaries([ids[3], "chunk-nowhere", ids[0]])] == [ids[3], ids[0]]
         assert store.neighbours(ids[1]) == ([ids[0]], [ids[2]])
         assert store.neighbours(ids[3], 2, 9) == ([], [ids[4], ids[5]])
-        assert store.neighbours(store.create_chunk("alone").id) == ([], [])
+        alone = store.create_chunk("alone").id
+        assert store.neighbours(alone) == ([], [])
+        assert store.neighbours_of_each([ids[3], alone, ids[1]], 0, 1) == {
+            ids[3]: ([], [ids[4]]), alone: ([], []), ids[1]: ([], [ids[2]]),
+        }  # fmt: skip
         assert [one.id for one in store.timeline(start="2026-02-10T12:55:00Z", limit=1)] == [ids[5]]
         assert store.tag_counts() == [("odd", 3)]
         assert [(one.id, one.count) for one in store.conversations()] == [("c1", 3), ("c0", 3)]

@@ -246,6 +246,12 @@ class Backend(Protocol):
         the queries needed for it and those that ``reading`` makes, which runs with empty answers."""
         ...
 
+    def together(self, namespace: str, reading: Callable[[], _T]) -> _T:
+        """The result of ``reading``, which makes several queries of one namespace: where each takes a round trip, all
+        that do not depend on the answer of another are sent at once. It may be called twice, first with empty answers.
+        """
+        ...
+
     def retried(self, ask: Callable[[], _T]) -> _T:
         """The result of ``ask``, which is called again if a derived index turns out to be damaged meanwhile."""
         ...

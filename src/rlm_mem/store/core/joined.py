@@ -165,19 +165,23 @@ class JoinedStore(ChunkStore):
 
     # --- relations ----------------------------------------------------------------------------------------
 
-    def linked(
-        self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int | None = 50
-    ) -> list[LinkedChunk]:
-        """Chunks linked with a chunk, strongest first; links do not leave a namespace."""
-        return self._first(lambda part: part.linked(chunk_id, link_type, direction, limit))
+    def linked_of_each(
+        self,
+        chunk_ids: Sequence[str],
+        link_type: str | None = None,
+        direction: str = "out",
+        limit: int | None = 50,
+    ) -> dict[str, list[LinkedChunk]]:
+        """Chunks linked with each of several chunks, strongest first; links do not leave a namespace."""
+        own, other = (part.linked_of_each(chunk_ids, link_type, direction, limit) for part in self._parts)
+        return {one: links or other[one] for one, links in own.items()}
 
-    def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
-        """Ids before and after a chunk in its conversation, both in reading order, within its namespace."""
-        for part in self._parts:
-            earlier, later = part.neighbours(chunk_id, before, after)
-            if earlier or later:
-                return earlier, later
-        return [], []
+    def neighbours_of_each(
+        self, chunk_ids: Sequence[str], before: int = 1, after: int = 1
+    ) -> dict[str, tuple[list[str], list[str]]]:
+        """Ids before and after each of several chunks in its conversation, in reading order, within its namespace."""
+        own, other = (part.neighbours_of_each(chunk_ids, before, after) for part in self._parts)
+        return {one: sides if any(sides) else other[one] for one, sides in own.items()}
 
     def candidate_source(self) -> JoinedSource:  # type: ignore[override]
         """The indexes of both as search sees them at this moment."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property, partial
 from pathlib import Path
 from threading import Event
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec import structs
 
@@ -21,6 +21,7 @@ from rlm_mem.chunk import (
     check_chunk_ids,
     check_namespace,
     format_time,
+    is_chunk_id,
     normalise_unicode,
 )
 from rlm_mem.chunk.types import hidden, wanted_origins, wanted_trust
@@ -80,7 +81,6 @@ if TYPE_CHECKING:
 
 
 _LOT = 200
-_Answer = TypeVar("_Answer")
 
 
 class ChunkReader:
@@ -302,9 +302,12 @@ class ChunkReader:
 
     def exists(self, chunk_id: str) -> bool:
         """Whether there is an active chunk with this id in this namespace."""
-        if self.as_of is not None:
-            return bool(self.get_many([chunk_id]))
         return bool(self.summaries([chunk_id]))
+
+    def existing(self, chunk_ids: Iterable[str]) -> set[str]:
+        """Those of these ids, malformed ones included, that an active chunk of this namespace has."""
+        wanted = [one for one in chunk_ids if is_chunk_id(one)]
+        return {one.id for one in self.summaries(wanted)} if wanted else set()
 
     def history(self, chunk_id: str) -> list[Version]:
         """Every kept version, oldest first, the present one last; empty where there is no such chunk.
@@ -437,13 +440,6 @@ class ChunkReader:
         held_then = self.get_many([one.id for one in shown])
         return [one for one in shown if one.id in held_then]
 
-    def _those_shown(self, found: list[_Answer], chunk_id: Callable[[_Answer], str]) -> list[_Answer]:
-        """The answers whose chunk is shown, and held at the time of the view."""
-        if not found:
-            return found
-        there = {one.id for one in self.summaries([chunk_id(one) for one in found])}
-        return [one for one in found if chunk_id(one) in there]
-
     def timeline(
         self, start: str | date | None = None, end: str | date | None = None, limit: int = 50
     ) -> list[Summary]:
@@ -489,23 +485,51 @@ class ChunkReader:
         self, chunk_id: str, link_type: str | None = None, direction: str = "out", limit: int | None = 50
     ) -> list[LinkedChunk]:
         """Chunks linked from (``out``), to (``in``) or either way (``both``), strongest first; ``limit`` None: all."""
+        return self.linked_of_each([chunk_id], link_type, direction, limit)[chunk_id]
+
+    def linked_of_each(
+        self,
+        chunk_ids: Sequence[str],
+        link_type: str | None = None,
+        direction: str = "out",
+        limit: int | None = 50,
+    ) -> dict[str, list[LinkedChunk]]:
+        """What ``linked`` finds for each of several chunks."""
         if direction not in ("out", "in", "both"):
             raise InvalidQuery(f"direction must be out, in or both, not {direction!r:.40}")
         if link_type is not None:
             check_words(link_type, "link_type")
-        found = self.backend.queries.linked(
-            self.namespace, check_chunk_id(chunk_id), link_type=link_type, direction=direction,
-            limit=sys.maxsize if limit is None else page(limit, "limit"),
-        )  # fmt: skip
-        return self._those_shown(found, lambda one: one.chunk_id)
+        most = sys.maxsize if limit is None else page(limit, "limit")
+        wanted, queries = check_chunk_ids(chunk_ids), self.backend.queries
+
+        def ask() -> dict[str, list[LinkedChunk]]:
+            return {
+                one: queries.linked(self.namespace, one, link_type=link_type, direction=direction, limit=most)
+                for one in wanted
+            }
+
+        found = self.backend.together(self.namespace, ask)
+        shown = self.existing({link.chunk_id for links in found.values() for link in links})
+        return {one: [link for link in links if link.chunk_id in shown] for one, links in found.items()}
 
     def neighbours(self, chunk_id: str, before: int = 1, after: int = 1) -> tuple[list[str], list[str]]:
         """Ids before and after a chunk in its conversation, both in reading order."""
-        earlier, later = self.backend.queries.neighbours(
-            self.namespace, check_chunk_id(chunk_id), page(before, "before"), page(after, "after")
+        return self.neighbours_of_each([chunk_id], before, after)[chunk_id]
+
+    def neighbours_of_each(
+        self, chunk_ids: Sequence[str], before: int = 1, after: int = 1
+    ) -> dict[str, tuple[list[str], list[str]]]:
+        """The ``neighbours`` of each of several chunks."""
+        reach = page(before, "before"), page(after, "after")
+        wanted, queries = check_chunk_ids(chunk_ids), self.backend.queries
+        found = self.backend.together(
+            self.namespace, lambda: {one: queries.neighbours(self.namespace, one, *reach) for one in wanted}
         )
-        shown = set(self._those_shown([*earlier, *later], str))
-        return [one for one in earlier if one in shown], [one for one in later if one in shown]
+        shown = self.existing({one for sides in found.values() for side in sides for one in side})
+        return {
+            chunk_id: ([one for one in earlier if one in shown], [one for one in later if one in shown])
+            for chunk_id, (earlier, later) in found.items()
+        }
 
     # --- figures ----------------------------------------------------------------------------------------
 
@@ -540,19 +564,27 @@ class ChunkReader:
     def totals(self) -> dict[str, Any]:
         """The figures of ``get_stats`` that are quick at any size: not the numbers of tags and links."""
         queries = self.backend.queries
-        count = queries.count_rows("conversations", self.namespace)
-        return {**queries.stats(self.namespace), "conversations": count}
+        return self.backend.together(
+            self.namespace,
+            lambda: {
+                **queries.stats(self.namespace),
+                "conversations": queries.count_rows("conversations", self.namespace),
+            },
+        )
 
     def get_stats(self) -> dict[str, Any]:
         """chunk_count, total_tokens, storage_size_mb and more, for this namespace."""
         queries = self.backend.queries
-        return {
-            **self.totals(),
-            "tags": queries.count_rows("tags", self.namespace),
-            "links": queries.count_rows("links", self.namespace),
-            "namespace": self.namespace,
-            **self.backend.figures(),
-        }
+        return self.backend.together(
+            self.namespace,
+            lambda: {
+                **self.totals(),
+                "tags": queries.count_rows("tags", self.namespace),
+                "links": queries.count_rows("links", self.namespace),
+                "namespace": self.namespace,
+                **self.backend.figures(),
+            },
+        )
 
     @property
     def unreadable_files(self) -> int:

@@ -295,6 +295,10 @@ class LocalIndex:
 
     # --- asking ----------------------------------------------------------------------------------------
 
+    def together(self, namespace: str, reading: Callable[[], _T]) -> _T:  # noqa: ARG002 - see the protocol
+        """The result of ``reading``: a query here takes no round trip."""
+        return reading()
+
     def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
         """Do nothing: a query of a local index takes no round trip."""
 

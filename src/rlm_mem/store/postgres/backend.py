@@ -7,8 +7,9 @@ import functools
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlm_mem.chunk import Chunk
@@ -24,7 +25,7 @@ from rlm_mem.store.postgres.maintenance import rebuild, refresh_statistics, vacu
 from rlm_mem.store.postgres.queries import PostgresQueries
 from rlm_mem.store.postgres.reads import ReadCounts
 from rlm_mem.store.postgres.routes import Routes
-from rlm_mem.store.postgres.rows import FIND
+from rlm_mem.store.postgres.rows import FIND, reading
 from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.transaction import Moved, PostgresTransaction, unchanged
 from rlm_mem.telemetry import operation, waiting
@@ -59,6 +60,7 @@ class _ThreadState(threading.local):
 
     transaction: PostgresTransaction | None = None
     noted: list[tuple[str, Sequence[object]]] | None = None
+    ahead: Mapping[tuple[str, str], list[tuple[Any, ...]]] = MappingProxyType({})
 
 
 class PostgresBackend:
@@ -108,19 +110,43 @@ class PostgresBackend:
         transaction = self._local.transaction
         if transaction is not None:
             return transaction.rows(statement, values)
-        return self._routes.of(namespace).rows(statement, values)
+        ahead = self._local.ahead
+        known = ahead.get((statement, repr(values))) if ahead else None
+        return self._routes.of(namespace).rows(statement, values) if known is None else known
+
+    def together(self, namespace: str, reading: Callable[[], _T]) -> _T:
+        """The result of `reading`, whose queries are run in one round trip if they are the same for empty answers."""
+        if self._local.noted is not None or self._local.ahead or self._local.transaction is not None:
+            return reading()
+        noted = self._noted(reading)
+        if len(noted) < 2:
+            return reading()
+        self._local.ahead = {
+            (statement, repr(values)): rows
+            for (statement, values), rows in zip(
+                noted, self._routes.of(namespace).rows_of(noted), strict=True
+            )
+        }
+        try:
+            return reading()
+        finally:
+            self._local.ahead = {}
 
     def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
         """Run in one round trip the queries for storing a new chunk and those of `reading` if all answers are empty."""
         transaction = self._local.transaction
         assert transaction is not None, "outside of a transaction"
+        transaction.expect([chunk], self._noted(reading))
+
+    def _noted(self, reading: Callable[[], object]) -> list[tuple[str, Sequence[object]]]:
+        """The queries that `reading` makes if all answers are empty."""
         noted: list[tuple[str, Sequence[object]]] = []
         self._local.noted = noted
         try:
             reading()
         finally:
             self._local.noted = None
-        transaction.expect([chunk], noted)
+        return noted
 
     def change(
         self, namespace: str, statement: str, values: Sequence[object] = (), *, apart: bool = False
@@ -157,9 +183,10 @@ class PostgresBackend:
             self._lock_too(outer, namespace)
             yield outer
             return
+        until = time.monotonic() + self.config.store.lock_wait_seconds
         with unchanged():
             self._prepare(namespace)
-            current = self._begin(namespace)
+            current = self._begin(namespace, until)
         self._local.transaction = current
         reads = self._reads.of(namespace).take()
         try:
@@ -179,19 +206,18 @@ class PostgresBackend:
         if current.doubled:
             refresh_statistics(current.pool)
 
-    def _begin(self, namespace: str) -> PostgresTransaction:
+    def _begin(self, namespace: str, until: float) -> PostgresTransaction:
         while True:
             current = PostgresTransaction(
                 self._routes.of(namespace),
                 self._analyse,
                 self._analysis_name(),
-                lock_wait=self.config.store.lock_wait_seconds,
                 durable=self.config.store.durability == "full",
                 keep_versions=self.config.store.keep_versions,
             )
             try:
                 with waiting("rlm_mem.store.lock.wait", backend="postgresql"):
-                    current.begin(namespace)
+                    current.begin(namespace, until)
                 return current
             except Moved as moved:
                 self._routes.moved(namespace, moved.dsn)
@@ -283,15 +309,7 @@ class PostgresBackend:
         wanted = list(dict.fromkeys(chunk_ids))
         if not wanted:
             return {}
-        ns = namespace_key(namespace)
-        rows = self.rows(
-            namespace,
-            "SELECT c.id, b.body, coalesce(r.access_count, 0), coalesce(r.accessed_at, '') FROM rlm_mem.chunks c"
-            " JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
-            " LEFT JOIN rlm_mem.reads r ON r.ns = %s AND r.doc = c.doc"
-            f" WHERE c.ns = %s AND c.id = ANY(%s){'' if status is None else ' AND c.status = %s'}",
-            (ns, ns, ns, wanted, *(() if status is None else (status,))),
-        )
+        rows = self.rows(namespace, *reading(namespace_key(namespace), wanted, status))
         buffered = self._reads.of(namespace)
         found: dict[str, Chunk] = {}
         for chunk_id, body, count, when in rows:

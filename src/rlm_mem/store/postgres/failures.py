@@ -101,9 +101,10 @@ def translated(error: Error, place: str) -> Exception:
         )
     kind = _kind(error)
     if issubclass(kind, errors.LockNotAvailable | errors.DeadlockDetected):
-        return StoreLocked(
-            f"{place}: another process holds the write lock: nothing was changed", hint="retry in a moment"
-        )
+        hint = "retry in a moment"
+        if _BY_WORKER in (error.diag.context or ""):
+            hint += "; after a worker died, its last commits hold locks for up to citus.recover_2pc_interval"
+        return StoreLocked(f"{place}: another process holds the write lock: nothing was changed", hint=hint)
     if issubclass(kind, errors.SerializationFailure):
         return ConflictError(f"{place}: another process wrote at the same moment: {text}", hint="retry")
     if issubclass(kind, errors.DiskFull | errors.OutOfMemory):

@@ -35,7 +35,7 @@ from rlm_mem.store.core.records import (
 from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union, weighed
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
-from rlm_mem.store.postgres.term_lists import KeptLists, PostgresTermPostings, Rows, TermLists
+from rlm_mem.store.postgres.term_lists import KeptReads, PostgresTermPostings, Rows, TermLists
 from rlm_mem.store.postgres.values import is_storable, shown, stored
 
 Ints = npt.NDArray[np.int64]
@@ -164,29 +164,29 @@ class _Speakers:
 
 
 class SearchCache:
-    """The speakers and long lists of one namespace, cached between searches until something is written.
+    """The speakers of one namespace and what searches read, cached between them until something is written.
 
     Safe to share between threads; not for use inside a transaction, which sees writes not yet counted as changes.
 
     Args:
-        lists: shared with other namespaces; None: long lists are not kept.
+        reads: shared with other namespaces; None: nothing else is kept.
     """
 
-    def __init__(self, lists: KeptLists | None = None) -> None:
+    def __init__(self, reads: KeptReads | None = None) -> None:
         self.speakers = _Speakers(-1, {})
-        self.lists = lists
+        self.reads = reads
 
 
 class SearchCaches:
-    """The caches of namespaces, which share the memory for their lists."""
+    """The caches of namespaces, which share the memory for what searches read."""
 
     def __init__(self) -> None:
-        self._lists = KeptLists()
+        self._reads = KeptReads()
         self._caches: dict[tuple[str, str], SearchCache] = {}
 
     def of(self, database: str, namespace: str) -> SearchCache:
         """The cache of a namespace in a database."""
-        return self._caches.setdefault((database, namespace), SearchCache(self._lists))
+        return self._caches.setdefault((database, namespace), SearchCache(self._reads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,6 +200,11 @@ class _Head:
     chunks: int
     authors: dict[int, str]
     modified: int
+
+    @property
+    def state(self) -> tuple[int, ...]:
+        """Differs after every write."""
+        return self.modified, self.size, self.segments, self.length
 
 
 class PostgresSource:
@@ -498,14 +503,16 @@ class PostgresSource:
                 self._known_head = _Head(
                     size, segments, length, conversations, chunks, known.authors, modified
                 )
+            if self._cache.reads is not None:
+                self._rows = self._cache.reads.through(self._rows, self._cache, self._known_head.state)
         return self._known_head
 
     @property
     def _lists(self) -> TermLists:
         if self._known_lists is None:
             head, cache = self._head, self._cache
-            state = head.modified, head.size, head.segments, head.length
-            self._known_lists = TermLists(self._rows, self._ns, head.size, cache.lists, cache, state)
+            kept = None if cache.reads is None else cache.reads.lists
+            self._known_lists = TermLists(self._rows, self._ns, head.size, kept, cache, head.state)
         return self._known_lists
 
     def _list(self, term: int) -> PostgresTermPostings:

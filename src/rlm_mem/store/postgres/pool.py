@@ -175,19 +175,22 @@ class Pool:
 
     def rows(self, statement: str, values: Sequence[object] = ()) -> list[tuple[Any, ...]]:
         """The rows of one reading statement."""
+
+        return self._read(lambda connection: rows_of(connection, [(statement, values)])[0])
+
+    def rows_of(self, statements: Sequence[tuple[str, Sequence[object]]]) -> list[list[tuple[Any, ...]]]:
+        """The rows of each of several reading statements, which are sent together."""
+
+        return self._read(lambda connection: rows_of(connection, statements))
+
+    def _read(self, ask: Callable[[psycopg.Connection[Any]], _T]) -> _T:
         held: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
-        if held is not None:
-            try:
-                with held.cursor(binary=True) as cursor:
-                    return cursor.execute(statement, values or None).fetchall()
-            except psycopg.Error as error:
-                raise translated(error, self.shown) from error
-
-        def ask(connection: psycopg.Connection[Any]) -> list[tuple[Any, ...]]:
-            with connection.cursor(binary=True) as cursor:
-                return cursor.execute(statement, values or None).fetchall()
-
-        return self.persist(ask)
+        if held is None:
+            return self.persist(ask)
+        try:
+            return ask(held)
+        except psycopg.Error as error:
+            raise translated(error, self.shown) from error
 
     def change(
         self, statements: Sequence[tuple[str, Sequence[object]]], *, only_if_found: bool = False
@@ -280,6 +283,18 @@ def _all(
     connection: psycopg.Connection[Any], statements: Sequence[tuple[str, Sequence[object]]]
 ) -> list[psycopg.Cursor[Any]]:
     return [connection.cursor(binary=True).execute(sql, values or None) for sql, values in statements]
+
+
+def rows_of(
+    connection: psycopg.Connection[Any], statements: Sequence[tuple[str, Sequence[object]]]
+) -> list[list[tuple[Any, ...]]]:
+    """The rows of each of these statements, which are sent together."""
+    if len(statements) == 1:
+        (cursor,) = _all(connection, statements)
+        return [cursor.fetchall()]
+    with connection.pipeline():  # results are available only at its end
+        cursors = _all(connection, statements)
+    return [cursor.fetchall() for cursor in cursors]
 
 
 def undo(connection: psycopg.Connection[Any]) -> None:

@@ -346,11 +346,12 @@ class PostgresQueries:
         end = "(SELECT c.at FROM rlm_mem.chunks c WHERE c.ns = %s AND c.status = 0 ORDER BY c.at {} LIMIT 1)"
         rows = self._rows(
             namespace,
-            "SELECT status, type, chunks, tokens, bytes FROM rlm_mem.totals WHERE ns = %s AND chunks > 0 ORDER BY type",
-            (ns,),
+            f"SELECT {end.format('ASC')}, {end.format('DESC')}, status, type, chunks, tokens, bytes"
+            " FROM rlm_mem.totals WHERE ns = %s AND chunks > 0 ORDER BY type",
+            (ns, ns, ns),
         )
-        ends = self._rows(namespace, f"SELECT {end.format('ASC')}, {end.format('DESC')}", (ns, ns))[0]
-        return totals_of(rows, *ends)
+        first, last = rows[0][:2] if rows else (None, None)
+        return totals_of([row[2:] for row in rows], first, last)
 
     def count_rows(self, table: str, namespace: str) -> int:
         """Number of distinct tags, of conversations or of links of a namespace."""
@@ -359,4 +360,5 @@ class PostgresQueries:
             "conversations": "SELECT count(*) FROM rlm_mem.conversations WHERE ns = %s",
             "links": "SELECT count(*) FROM rlm_mem.links WHERE ns = %s",
         }[table]
-        return int(self._rows(namespace, query, (namespace_key(namespace),))[0][0])
+        found = self._rows(namespace, query, (namespace_key(namespace),))
+        return int(found[0][0]) if found else 0

@@ -12,6 +12,7 @@ from rlm_mem.chunk import Chunk, decode_chunk, encode_chunk
 from rlm_mem.errors import ConflictError, InvalidChunk
 from rlm_mem.store.core.ahead import AHEAD, texts_of
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, IndexEntry, entry_of, index_key
+from rlm_mem.store.postgres.pool import rows_of
 from rlm_mem.store.postgres.reads import touching
 from rlm_mem.store.postgres.schema import Head
 from rlm_mem.store.postgres.values import array_cursor
@@ -28,6 +29,8 @@ Analyse = Callable[[str, int, str], "Sequence[AnalysedSegment]"]
 _COPY_FROM = 50
 #: New chunks are sent when this many are collected, so that memory stays bounded in a batch of any size.
 _COLLECT = 500
+#: The texts of this many chunks that were found are kept until they are read or changed.
+_FOUND = 50
 
 _CHUNK_COLUMNS = (
     "ns, doc, id, conversation, type, status, at, created_at, modified_at, occurred_at, valid_from, valid_to,"
@@ -50,6 +53,20 @@ _FORMER = (
 )
 
 _SET = ", ".join(f"{name.strip()} = %s" for name in _CHUNK_COLUMNS.split(",")[3:])
+
+Ahead = dict[tuple[str, str], list[tuple[Any, ...]]]
+"""Rows that were read before they are asked for, by the statement and the text of its values."""
+
+
+def reading(ns: int, chunk_ids: Sequence[str], status: int | None) -> tuple[str, tuple[object, ...]]:
+    """The statement, and its values, that reads the texts of chunks with this status (None: any) and their reads."""
+    return (
+        "SELECT c.id, b.body, coalesce(r.access_count, 0), coalesce(r.accessed_at, '') FROM rlm_mem.chunks c"
+        " JOIN rlm_mem.bodies b ON b.ns = %s AND b.doc = c.doc"
+        " LEFT JOIN rlm_mem.reads r ON r.ns = %s AND r.doc = c.doc"
+        f" WHERE c.ns = %s AND c.id = ANY(%s){'' if status is None else ' AND c.status = %s'}",
+        (ns, ns, ns, list(chunk_ids), *(() if status is None else (status,))),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,25 +135,40 @@ class PostgresRowWriter:
         self._totals: dict[tuple[int, str], list[int]] = {}
         self._changed_conversations: set[int] = set()
         self._segments: dict[tuple[str, int, str], Sequence[AnalysedSegment]] = {}
+        self._formers: dict[str, list[tuple[Any, ...]]] = {}
         self._written = head.counters()
         self._changed = False
         self._touched = 0  # changes that the version does not count yet
 
     # --- chunks -----------------------------------------------------------------------------------------
 
-    def find(self, chunk_id: str) -> ChunkRow | None:
-        """The row of a chunk; a missing one is looked up once, since no other process can add it under the lock."""
+    def find(self, chunk_id: str, ahead: Ahead) -> ChunkRow | None:
+        """The row of a chunk; a missing one is looked up once, since no other process can add it under the lock.
+
+        Args:
+            ahead: gets the rows that reading the chunk will ask for.
+        """
         if chunk_id in self._missing:
             return None
         new = self._chunks.get(chunk_id)
         if new is not None:
             reads, when = self._counts.get(new[1], (0, ""))
             return ChunkRow(new[1], chunk_id, new[0], new[5], new[15], new[17], when, reads, new[14])
-        found = self._rows(FIND, (self.head.ns, self.head.ns, chunk_id))
-        if found:
-            return ChunkRow(*found[0])
-        self._missing.add(chunk_id)
-        return None
+        ns = self.head.ns
+        text = reading(ns, [chunk_id], None)
+        # A chunk that is looked for under the lock is most likely read and changed next.
+        found, read, former = self._rows_of(
+            [(FIND, (ns, ns, chunk_id)), text, (_FORMER, (ns, ns, ns, chunk_id))]
+        )
+        if not found:
+            self._missing.add(chunk_id)
+            return None
+        if len(self._formers) >= _FOUND:
+            self._formers.clear()
+            ahead.clear()
+        self._formers[chunk_id] = former
+        ahead[text[0], repr(text[1])] = read
+        return ChunkRow(*found[0])
 
     def expect(self, chunks: Sequence[Chunk]) -> list[Question]:
         """The questions whose answers the puts of new chunks need."""
@@ -266,6 +298,7 @@ class PostgresRowWriter:
         Args:
             size: bytes of its stored text: an earlier program version may have written the same chunk longer.
         """
+        self._formers.pop(chunk.id, None)
         conversation = self._conversation(chunk.metadata.conversation_id)
         blob, length, count = self._index(chunk, doc, conversation, status, None)
         entry = entry_of(chunk)
@@ -314,7 +347,9 @@ class PostgresRowWriter:
         if chunk_id in self._chunks:
             self.send()
         ns = self.head.ns
-        found = self._rows(_FORMER, (ns, ns, ns, chunk_id))
+        found = self._formers.pop(chunk_id, None)
+        if found is None:
+            found = self._rows(_FORMER, (ns, ns, ns, chunk_id))
         if not found:
             self._missing.add(chunk_id)
             return None
@@ -324,10 +359,13 @@ class PostgresRowWriter:
         return VersionRecord(*(*columns, segments or b"", body or ""))
 
     def _rows(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        return self._rows_of([(statement, values)])[0]
+
+    def _rows_of(self, statements: Sequence[tuple[str, Sequence[object]]]) -> list[list[tuple[Any, ...]]]:
+        """The rows of each of these statements, which are sent together."""
         if self._queue:
             self.send()
-        with self._connection.cursor(binary=True) as cursor:
-            return cursor.execute(statement, values).fetchall()
+        return rows_of(self._connection, statements)
 
     def _index(
         self, chunk: Chunk, doc: int, conversation: int | None, status: int, former: VersionRecord | None

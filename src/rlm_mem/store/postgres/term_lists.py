@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Sequence
 from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,9 @@ _A_LOOK = 512
 #: Lists with at least this many entries are kept between searches, up to this many bytes in total.
 _LONG = 4_000
 _MOST_KEPT = 96_000_000
+#: Answers to other statements are kept in the same way, up to this many bytes in total and in one answer; not those to
+#: statements with very many values.
+_MOST_ANSWERED, _SHORT, _FEW_VALUES = 8_000_000, 256_000, 2_000
 #: Range of documents whose entries are read as one value: a value in PostgreSQL is smaller than a gigabyte.
 _STRETCH = 1 << 24
 _MOST = 2**31 - 1
@@ -45,20 +48,39 @@ class _Entries(NamedTuple):
         return self.slots.nbytes + self.frequency.nbytes + self.length.nbytes
 
 
-class KeptLists:
-    """Long lists that searches have read, kept until something is written to their namespace.
+class _Answer(NamedTuple):
+    """What a statement found."""
 
-    A recall searches several times for much the same words. The least recently used lists, across all namespaces, are
+    rows: list[tuple[Any, ...]]
+    size: int
+
+
+class _Sized(Protocol):
+    @property
+    def size(self) -> int: ...
+
+
+_Kept = TypeVar("_Kept", bound=_Sized)
+
+
+class UntilWritten(Generic[_Kept]):
+    """What searches have read, kept until something is written to its namespace.
+
+    A recall searches several times for much the same words. What was used least recently, across all namespaces, is
     dropped first. Safe to share between threads.
+
+    Args:
+        most: bytes in total.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, most: int) -> None:
+        self._most = most
         self._lock = Lock()
-        self._lists: OrderedDict[Hashable, tuple[Hashable, _Entries]] = OrderedDict()
+        self._lists: OrderedDict[Hashable, tuple[Hashable, _Kept]] = OrderedDict()
         self._bytes = 0
 
-    def get(self, key: Hashable, state: Hashable) -> _Entries | None:
-        """A list as read at this state of its namespace; None if there is none."""
+    def get(self, key: Hashable, state: Hashable) -> _Kept | None:
+        """What was read at this state of its namespace; None if there is nothing."""
         with self._lock:
             found = self._lists.get(key)
             if found is None:
@@ -69,19 +91,49 @@ class KeptLists:
             self._lists.move_to_end(key)
             return found[1]
 
-    def put(self, key: Hashable, state: Hashable, entries: _Entries) -> None:
-        """Keep a list."""
+    def put(self, key: Hashable, state: Hashable, entries: _Kept) -> None:
+        """Keep something."""
         with self._lock:
             self._drop(key)
             self._lists[key] = state, entries
             self._bytes += entries.size
-            while self._bytes > _MOST_KEPT:
+            while self._bytes > self._most:
                 self._drop(next(iter(self._lists)))
 
     def _drop(self, key: Hashable) -> None:
         found = self._lists.pop(key, None)
         if found is not None:
             self._bytes -= found[1].size
+
+
+class KeptReads:
+    """The long lists that searches have read, and what they found otherwise."""
+
+    def __init__(self) -> None:
+        self.lists = UntilWritten[_Entries](_MOST_KEPT)
+        self._answers = UntilWritten[_Answer](_MOST_ANSWERED)
+
+    def through(self, rows: Rows, owner: Hashable, state: Hashable) -> Rows:
+        """`rows` for statements on one namespace in this state, each of which is run once as long as its rows are kept.
+
+        The rows may depend on nothing but the namespace and the statement's values.
+        """
+
+        def asked(statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+            if sum(len(value) for value in values if isinstance(value, list)) > _FEW_VALUES:
+                return rows(statement, values)
+            key = owner, statement, repr(values)
+            known = self._answers.get(key, state)
+            if known is not None:
+                return known.rows
+            found = rows(statement, values)
+            texts = (len(value) for row in found for value in row if isinstance(value, bytes | str))
+            size = len(statement) + len(key[2]) + 100 * len(found) + sum(texts)
+            if size <= _SHORT:
+                self._answers.put(key, state, _Answer(found, size))
+            return found
+
+        return asked
 
 
 class PostgresTermPostings:
@@ -134,7 +186,7 @@ class TermLists:
         rows: Rows,
         ns: int,
         size: int,
-        kept: KeptLists | None = None,
+        kept: UntilWritten[_Entries] | None = None,
         owner: Hashable = None,
         state: Hashable = None,
     ) -> None:

@@ -57,7 +57,6 @@ class PostgresTransaction:
     Args:
         pool: where the connection comes from, and a second one if the first is lost while it commits.
         analysis: the name of the analyser, recorded with a new namespace.
-        lock_wait: how long to wait for a lock, in seconds.
         durable: acknowledge only what is on disk.
     """
 
@@ -67,7 +66,6 @@ class PostgresTransaction:
         analyse: Analyse,
         analysis: str,
         *,
-        lock_wait: float,
         durable: bool,
         keep_versions: int,
     ) -> None:
@@ -76,7 +74,6 @@ class PostgresTransaction:
         self.change = ChangeNotes(new_change_id())
         self._analyse = analyse
         self._analysis = analysis
-        self._lock_wait = lock_wait
         self._durable = durable
         self._keep_versions = keep_versions
         self._connection: psycopg.Connection[Any] | None = None
@@ -94,14 +91,16 @@ class PostgresTransaction:
 
     # --- beginning --------------------------------------------------------------------------------------
 
-    def begin(self, namespace: str) -> None:
+    def begin(self, namespace: str, until: float) -> None:
         """Start, and take the lock of one namespace; if the connection is lost, start again on a new one.
+
+        Args:
+            until: when to give up on the lock, in monotonic seconds.
 
         Raises:
             StoreLocked: another process holds the lock for too long. Moved: the namespace is elsewhere.
             StorageError: the server cannot be reached.
         """
-        until = time.monotonic() + self._lock_wait
         while True:
             try:
                 self._begin(namespace, until)
@@ -253,7 +252,7 @@ class PostgresTransaction:
             found = self.rows(FIND, (ns, ns, chunk_id))
             return ChunkRow(*found[0]) if found else None
         with self.translating():
-            return writer.find(chunk_id)
+            return writer.find(chunk_id, self._ahead)
 
     def version(self, namespace: str) -> int | None:
         """The version of a namespace once this is committed; None where its lock is not held."""
