@@ -15,7 +15,7 @@ from typing import Annotated, Any, Self, get_origin, get_type_hints
 import typer
 
 import rlm_mem
-from rlm_mem.capture.projects import project_of
+from rlm_mem import capture
 from rlm_mem.cli import options
 from rlm_mem.cli.terminal import print_json, progress, screen, text
 from rlm_mem.config import locate
@@ -165,7 +165,7 @@ def _named(namespace: str | None) -> str | None:
     """The namespace that an option names; ``project`` is that of the project of the working folder."""
     if namespace != "project":
         return namespace
-    project = project_of(Path.cwd())
+    project = capture.project_of(Path.cwd())
     if project is None:
         raise InputError(
             f"{Path.cwd()} belongs to no project", hint="change to its folder, or name its namespace"
