@@ -414,7 +414,7 @@ class Memory:
         Args:
             max_tokens: of the text, at most (o200k). What does not fit, or is out of date, is left out.
         """
-        return searching.prompt_context(self.store, message, max_tokens=max_tokens)
+        return searching.memory_context(self.store, message, max_tokens=max_tokens)
 
     # --- single memories -------------------------------------------------------------------------------
 

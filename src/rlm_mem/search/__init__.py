@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         ranked_ids,
         search,
     )
-    from rlm_mem.search.prompting import MemoryContext, prompt_context
+    from rlm_mem.search.prompting import MemoryContext, memory_context
     from rlm_mem.search.ranking import Hit
     from rlm_mem.store.core.lookup import Filters
 
@@ -32,7 +32,7 @@ __all__ = [
     "hits_within",
     "keyword_ids",
     "passages",
-    "prompt_context",
+    "memory_context",
     "ranked_ids",
     "search",
 ]
@@ -50,6 +50,6 @@ __getattr__ = loader(
             "ranked_ids",
             "search",
         ),
-        "prompting": ("MemoryContext", "prompt_context"),
+        "prompting": ("MemoryContext", "memory_context"),
     },
 )

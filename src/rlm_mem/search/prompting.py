@@ -44,7 +44,7 @@ class MemoryContext(FrozenRecord, frozen=True):
         return self.text
 
 
-def prompt_context(store: ChunkStore, message: str, *, max_tokens: int) -> MemoryContext:
+def memory_context(store: ChunkStore, message: str, *, max_tokens: int) -> MemoryContext:
     """The memories to answer a message with: the best hits, the newest preferences, then the newest of all.
 
     What is out of date is left out. Untrusted memories are there only as hits, and are marked. A memory that does not
