@@ -93,23 +93,6 @@ def test_nothing_is_suggested_beside_a_memory_that_is_as_near(tmp_path: Path) ->
     assert ask(tmp_path / "two", question, note, other).suggestion is None
 
 
-def test_an_answer_is_unsure_where_a_later_note_may_be_about_the_same(tmp_path: Path) -> None:
-    question = "How many approvals does a billing change need?"
-    notes = (
-        "Changes in billing need one approval.",
-        "After the refund bug, branch protection on billing demands two reviewers for changes.",
-    )
-    assert ask(tmp_path / "one", question, notes[0]).content == "one approval"
-    for place, pair in (("two", notes), ("three", notes[::-1])):
-        with Memory.open(tmp_path / place, llm="offline") as memory:
-            for day, note in enumerate((*_OTHERS, *pair), 1):
-                memory.remember(note, occurred_at=f"2026-03-{day:02}")
-            found = memory.recall(question)
-        assert (found.content, found.suggestion) == (
-            (None, "one approval") if place == "two" else ("one approval", None)
-        )
-
-
 def test_one_of_several_figures_is_not_given(tmp_path: Path) -> None:
     result = ask(
         tmp_path,

@@ -24,7 +24,7 @@ from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
-from rlm_mem.text.retold import LIKELY, NEUTRAL, POSSIBLE, SURE, may_end, retelling, tells_of_change
+from rlm_mem.text.retold import LIKELY, POSSIBLE, SURE, may_end, retelling, tells_of_change
 from rlm_mem.text.stated import Stated
 from rlm_mem.text.statements import statements_in
 
@@ -36,8 +36,6 @@ _DISPUTED = 0.5
 """Highest confidence in an answer where the rules for notes find another one."""
 _BOTH = 0.75
 """Highest confidence in an answer with a later note that answers the question for certain: one of them is right."""
-_MAY_BE_CHANGED = 0.6
-"""Highest confidence in an answer where some later note is rather about the same than not."""
 _UNSURE = 0.35
 _FORMED = frozenset({"where", "who", "how_many", "how_long"})
 """Kinds that the rules for notes recognise by form; their answer is preferred if the tables are unsure of theirs."""
@@ -231,9 +229,7 @@ def _notes(asked: PresentQuestion, reading: Reading, passages: Sequence[Passage]
 
 
 def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
-    """The answer with the later note that most probably changes it, each with its day; else the answer, and unsure if a
-    later note may be about the same.
-    """
+    """The answer with the later note that most probably changes it, each with its day."""
     home = reading.passages[0]
     found, odds = None, _WORTH_GIVING
     marked = home.later
@@ -243,7 +239,8 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
         if not (home.at and one.at and one.current) or _told(one) in str(reading.answer):
             continue
         nearest = one.chunk_id == known
-        least = odds if _has_subject(one, notes) else max(odds, POSSIBLE)
+        on_subject = not (notes.asked.subject | notes.asked.names).isdisjoint(notes.stems[one.text])
+        least = odds if on_subject else max(odds, POSSIBLE)
         again = _odds(home, one, notes, least, nearest=nearest)
         if again > least and (again > SURE or _may_be_given(reading, one, notes)):
             found, odds = one, again
@@ -253,23 +250,7 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
         if later.current and _told(later) not in str(reading.answer):
             found = later if _may_be_given(reading, later, notes) else None
-    if found is not None:
-        return _both(reading, home, _latest(home, found, notes), odds)
-    if any(_may_be_about_the_same(reading, one, notes) for one in notes.passages):
-        return replace(reading, confidence=min(reading.confidence, _MAY_BE_CHANGED))
-    return reading
-
-
-def _has_subject(note: Passage, notes: _Notes) -> bool:
-    """Whether a note has a word for what the question is about, or a name of it."""
-    return not (notes.asked.subject | notes.asked.names).isdisjoint(notes.stems[note.text])
-
-
-def _may_be_about_the_same(reading: Reading, later: Passage, notes: _Notes) -> bool:
-    """Whether more speaks for than against a later note answering the question, too, though too little to give it."""
-    if not later.current or not _has_subject(later, notes):
-        return False
-    return _odds(reading.passages[0], later, notes, NEUTRAL) > NEUTRAL
+    return reading if found is None else _both(reading, home, _latest(home, found, notes), odds)
 
 
 def _latest(home: Passage, later: Passage, notes: _Notes) -> Passage:

@@ -67,8 +67,7 @@ WEIGHTS: dict[str, float] = {
 APART, DOUBTFUL, DOUBTFUL_NEAREST = -7.0, -3.55, -2.0
 """Added if the later note is about something else or does not hold; and if that may be (a guess, a plan, a quotation, a
 short time, a part or another person): then it is never sure. Less counts against the nearest, wanted beside it only."""
-NEUTRAL = -4.45
-"""The odds where the signs for and against are equal."""
+_BIAS = -4.45
 _OF_TEXTS = ("answer denied", "tells of change", "of one kind", "present")
 _MOST_FURTHER = sum(WEIGHTS[name] for name in _OF_TEXTS)
 """The most that the signs add that are looked for in the texts, not only in their stems."""
@@ -139,7 +138,7 @@ def retelling(
     Args:
         texts: the stems of both notes, and of the texts that were found with them, best first.
         year: the year of the earlier note; None: also if the later note is about something else.
-        least: the odds that matter to the caller: :data:`SURE`, :data:`LIKELY`, :data:`POSSIBLE` or :data:`NEUTRAL`.
+        least: the odds that matter to the caller: :data:`SURE`, :data:`LIKELY` or :data:`POSSIBLE`.
         nearest: whether the later note is wanted beside the earlier one, and no later note of the store shares more
             words with that, by their rarity: then a name is enough where it also gives a value of the same kind.
 
@@ -154,7 +153,7 @@ def retelling(
     if not found:
         return least
     # Rounded, since odds equal to a bound must not exceed it by the order of a sum.
-    odds: float = round(NEUTRAL + sum(map(mul, WEIGHTS.values(), found)), 9)
+    odds: float = round(_BIAS + sum(map(mul, WEIGHTS.values(), found)), 9)
     if odds <= least or year is None:
         return max(odds, least)
     apart, doubtful = exceptions(asked, earlier, later, texts, analyser, year)
@@ -249,7 +248,7 @@ def signs(
         float(not is_nearest),
         float(is_nearest and ENDED.found_in(later)),
     ]
-    if NEUTRAL + sum(map(mul, WEIGHTS.values(), found)) + _MOST_FURTHER <= least:
+    if _BIAS + sum(map(mul, WEIGHTS.values(), found)) + _MOST_FURTHER <= least:
         return (*found, *[0.0] * (len(WEIGHTS) - len(found)))
     ends = denies = False
     for sentence, stems in sentences(later, analyser) if value else ():

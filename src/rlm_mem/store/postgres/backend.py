@@ -372,7 +372,8 @@ class PostgresBackend:
         """That of the server, to which the clock is compared now and then: all machines write by one clock."""
         until, off = self._clocks.get(namespace, (0.0, timedelta()))
         if time.monotonic() >= until:
-            found = self.rows(namespace, "SELECT clock_timestamp()")
+            with unchanged():
+                found = self.rows(namespace, "SELECT clock_timestamp()")
             off = found[0][0] - now if found else timedelta()
             if not _SAME_TIME < abs(off) <= MOST_OFF:
                 off = timedelta()
