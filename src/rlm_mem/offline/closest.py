@@ -63,7 +63,7 @@ _MUCH = 0.45
 _BY_FAR = 1.0
 """By how much a memory must come nearer than any other for that."""
 _UNSURE, _TOLD = 0.5, 0.7
-"""Confidence in such an answer, and how likely the passages have one. Six in seven were right, on six sets."""
+"""Confidence in such an answer, and how likely the passages have one."""
 _AHEAD = re.compile(r"\b(?:when|date|day) will\b", re.IGNORECASE)
 _ROLE_ASKED = re.compile(
     r"\W*who(?:['’]s| is| was| are| were) (?:the|our|my|your|their) (?P<role>(?:[\w-]{1,30} ){0,2}?[\w-]{1,30})"
