@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 from rlm_mem.cli import options, periods, rich
-from rlm_mem.cli.call import Call
+from rlm_mem.cli.call import Call, other_places
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
@@ -99,6 +99,8 @@ def recall(call: RecallCall, question: Question) -> None:
         if call.live:
             console.rule(style="dim")
         show_recall(console, memory, result, taken, bounded=call.max_tokens is not None)
+        if result.outcome == "not held" and (places := other_places(memory)):
+            console.print(text(places, "dim"), soft_wrap=True)
         for name, path in written.items():
             console.print(text(f"{name} written to {path}", "dim"))
 

@@ -17,10 +17,12 @@ import typer
 import rlm_mem
 from rlm_mem import capture
 from rlm_mem.cli import options
-from rlm_mem.cli.terminal import print_json, progress, screen, text
+from rlm_mem.cli.terminal import amount, print_json, progress, screen, text
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
-from rlm_mem.errors import InputError, NotFoundError
+from rlm_mem.errors import InputError, NotFoundError, ServerAway
+
+_NAMED = 5  # most namespaces named where one is empty
 
 
 @dataclass(frozen=True)
@@ -171,6 +173,21 @@ def _named(namespace: str | None) -> str | None:
             f"{Path.cwd()} belongs to no project", hint="change to its folder, or name its namespace"
         )
     return project.namespace
+
+
+def other_places(memory: rlm_mem.Memory) -> str:
+    """Where else memories are: in the namespace of this folder's project, or in others if this one is empty."""
+    try:
+        held = dict(memory.store.namespaces())
+    except ServerAway as error:
+        held = dict(error.namespaces)
+    here, project = memory.store.namespace, capture.project_of(Path.cwd())
+    if project is not None and project.namespace != here and held.get(project.namespace):
+        count = amount(held[project.namespace], "memory")
+        return f"the project of this folder has {count} of its own: --namespace project"
+    most = sorted((one for one in held.items() if one[1]), key=lambda one: -one[1])[:_NAMED]
+    named = ", ".join(f"{name} ({count:,})" for name, count in most)
+    return f"the namespace {here} is empty; memories are in: {named}" if named and not held.get(here) else ""
 
 
 def shown_place(place: Path | str) -> str:

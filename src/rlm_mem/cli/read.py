@@ -9,7 +9,7 @@ import rlm_mem
 from rlm_mem.chunk import from_epoch
 from rlm_mem.chunk.types import strength_word
 from rlm_mem.cli import options, periods, rich
-from rlm_mem.cli.call import BrainCall, Call
+from rlm_mem.cli.call import BrainCall, Call, other_places
 from rlm_mem.cli.ids import full_id, full_ids, no_chunk, shortest
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import (
@@ -30,10 +30,9 @@ from rlm_mem.cli.terminal import (
 from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
 
 if TYPE_CHECKING:
-    from rlm_mem.memory import Memory
+    pass
 
 LINKS = 8  # most links shown below a chunk; rlm-mem link list shows all
-_NAMED = 5  # most namespaces named where one is empty
 PARTS = 8  # most parts of a score shown, strongest first; --json has all
 
 
@@ -105,7 +104,7 @@ def search(
             and not call.json
             and bool(memory.search(words, limit=1, as_of=as_of))
         )
-        elsewhere = "" if hits or is_filtered_out or call.json else _elsewhere(memory)
+        elsewhere = "" if hits or is_filtered_out or call.json else other_places(memory)
     if call.json:
         print_json(hits)
         return
@@ -139,19 +138,6 @@ def search(
                 f"{name}\u00a0{value:+.2f}" for name, value in strongest[:PARTS] if abs(value) >= 0.005
             )
             console.print(indented(named_parts, 8, "dim"))
-
-
-def _elsewhere(memory: Memory) -> str:
-    """Where the memories are, if there are none in this namespace but in others: its name may be a wrong one."""
-    if memory.stats().chunk_count:
-        return ""
-    try:
-        found = memory.store.namespaces()
-    except ServerAway as error:
-        found = error.namespaces
-    most = sorted((one for one in found if one[1]), key=lambda one: -one[1])[:_NAMED]
-    named = ", ".join(f"{name} ({count:,})" for name, count in most)
-    return f"the namespace {memory.store.namespace} is empty; memories are in: {named}" if named else ""
 
 
 def show(
@@ -254,7 +240,7 @@ def list_(
             )
         )
         held = memory.stats().chunk_count if not (chunks or archived or call.json) else 0
-        elsewhere = "" if chunks or call.json else _elsewhere(memory)
+        elsewhere = "" if chunks or call.json else other_places(memory)
     if call.json:
         print_json([chunk.to_dict() for chunk in chunks])
         return
