@@ -288,10 +288,11 @@ class PostgresQueries:
 
     def with_normalised_hash(self, namespace: str, digest: str, limit: int) -> list[str]:
         """Active chunks equal after normalising, newest first."""
+        # Without "+ 0" PostgreSQL walks all documents down to the newest equal one where texts are often repeated.
         rows = self._rows(
             namespace,
             "SELECT c.id FROM rlm_mem.chunks c WHERE c.ns = %s AND c.norm_hash = %s AND c.status = 0"
-            " ORDER BY c.doc DESC LIMIT %s::bigint",
+            " ORDER BY c.doc + 0 DESC LIMIT %s::bigint",
             (namespace_key(namespace), digest, limit),
         )
         return [row[0] for row in rows]
