@@ -24,6 +24,16 @@ def test_on_an_unchanged_store_nothing_differs(store: ChunkStore) -> None:
     assert again.content_now == again.content_then == "Lisbon"
 
 
+def test_a_suggestion_is_compared_as_it_is_recorded_without_secrets(store: ChunkStore) -> None:
+    ids = fill(store)
+    code = f"FINAL(None, [{ids['city']!r}], 0.4, 'perhaps sk-ant-api03-' + 'Ab1' * 30)"
+    result = RecallOperation(store, ScriptedLLM([block(code)])).recall("Where does Carla live?")
+    assert (result.outcome, result.suggestion) == ("closest only", "perhaps sk-ant-api03-" + "Ab1" * 30)
+    again = replay(store, result.trajectory.id)
+    assert again.same and again.content_now == again.content_then
+    assert again.content_then is not None and "Ab1Ab1" not in again.content_then
+
+
 def test_a_changed_chunk_shows_in_the_diff(store: ChunkStore) -> None:
     ids = fill(store)
     code = READ + "\nx = read_chunk(search_chunks('lighthouse')[0])['content'].split()[-1]"

@@ -109,7 +109,8 @@ def replay(
     content, named = answer_text(_conclusion(final.answer) if final is not None else None)
     cited = tuple(dict.fromkeys([*(final.chunk_ids if final is not None else ()), *named]))
     # Only the text given to FINAL is compared: recorded chunks may be derived by the host, or no longer exist.
-    content = redact(content) if content is not None else None if final is None else final.suggestion
+    given = content if content is not None or final is None else final.suggestion
+    content = None if given is None else redact(given)
     return Replay(
         trajectory=recorded,
         replayed_at=stamp(store.clock()),
