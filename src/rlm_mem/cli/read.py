@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import rlm_mem
 from rlm_mem.chunk import from_epoch
@@ -28,9 +28,6 @@ from rlm_mem.cli.terminal import (
     text,
 )
 from rlm_mem.errors import InvalidQuery, NotFoundError, ServerAway
-
-if TYPE_CHECKING:
-    pass
 
 LINKS = 8  # most links shown below a chunk; rlm-mem link list shows all
 PARTS = 8  # most parts of a score shown, strongest first; --json has all

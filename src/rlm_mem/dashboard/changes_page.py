@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING
 
-from rlm_mem.dashboard.words import DEEDS, address, day
+from rlm_mem.dashboard.words import address, day, operation_done
 
 if TYPE_CHECKING:
     from starlette.responses import Response
@@ -46,4 +46,4 @@ def _told(change: RecordedChange) -> str:
     """What a change did, in words."""
     if change.undoes:
         return "taken back an earlier change"
-    return ", ".join(dict.fromkeys(DEEDS.get(op, op.replace("_", " ")) for op in change.ops))
+    return ", ".join(dict.fromkeys(map(operation_done, change.ops)))

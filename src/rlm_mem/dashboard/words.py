@@ -175,7 +175,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
 _WAYS = {kind.name: (kind.outgoing, kind.incoming) for kind in LINK_TYPES}
 """Built-in link types in words, from the view of the page's memory: as source, as target."""
 
-DEEDS = {
+_DEEDS = {
     "create": "remembered",
     "import": "imported",
     "update": "edited",
@@ -190,7 +190,6 @@ DEEDS = {
     "quarantine": "put into quarantine",
     "release": "released from quarantine",
 }
-"""Operations of the audit log in words."""
 
 
 def way(kind: str, direction: str) -> str:
@@ -204,13 +203,16 @@ def way(kind: str, direction: str) -> str:
     return source if direction == "out" else target
 
 
+def operation_done(op: str) -> str:
+    """An operation of the audit log in words."""
+    return _DEEDS.get(op, op.replace("_", " "))
+
+
 def deed(event: Mapping[str, Any]) -> str:
     """An entry of the audit log in words, without the memory at the other end of a link."""
     op = str(event.get("op"))
     if op == "link":
         return f"link added: this one {way(str(event.get('type', '')), 'out')}"
-    if op == "unlink":
-        return "link removed"
     if op == "supersede" and not event.get("by"):
         return "not replaced any more"
     if op == "undo":
@@ -219,7 +221,7 @@ def deed(event: Mapping[str, Any]) -> str:
             if event.get("to")
             else "a former revision put back in force"
         )
-    return DEEDS.get(op, op.replace("_", " "))
+    return operation_done(op)
 
 
 def origin(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:

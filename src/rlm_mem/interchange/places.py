@@ -280,15 +280,7 @@ class _Archive:
         """The files of an archive in this one, as if they were in this one: Notion packs its exports twice."""
         try:
             inner = zipfile.ZipFile(io.BytesIO(self._zip.read(info)))
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            OSError,
-            RuntimeError,
-            ValueError,
-            NotImplementedError,
-        ) as error:
+        except (zipfile.BadZipFile, zlib.error, EOFError, OSError, RuntimeError, ValueError) as error:
             yield ImportProblem(name, f"not a valid zip archive: {error}")
             return
         yield from self._listed(inner, name)

@@ -294,9 +294,10 @@ def described(
     suggestion: str | None = None,
 ) -> str:
     """A result in a few lines: answer, sources, confidence."""
-    lines = [answer if outcome == "answered" and answer else ENDINGS[outcome]]
     if suggestion is not None:
         lines = [f"{SUGGESTED} {suggestion}"]
+    else:
+        lines = [answer if outcome == "answered" and answer else ENDINGS[outcome]]
     if stopped_by is not None:
         lines.append(ending_of(stopped_by))
     lines += [f"  {source}" for source in sources[:_SHOWN]]

@@ -36,10 +36,11 @@ RECURSION = 1_000
 STATE_BYTES = 2_000_000
 """Size limit of the plain data that is kept for another worker; definitions are kept as source."""
 
-_NO_BUILTINS = (
+_WITHHELD = (
     "open exec eval compile input breakpoint help exit quit memoryview copyright credits license __loader__ __spec__ "
     "__import__"
 )
+_NO_BUILTINS = frozenset(_WITHHELD.split())
 
 
 def _load(folder: str, name: str) -> types.ModuleType:
@@ -347,7 +348,7 @@ class Worker:
 
 
 _real_import = builtins.__import__
-_BUILTINS = {name: value for name, value in vars(builtins).items() if name not in _NO_BUILTINS.split()}
+_BUILTINS = {name: value for name, value in vars(builtins).items() if name not in _NO_BUILTINS}
 
 
 def _public(name: str) -> types.ModuleType:

@@ -159,8 +159,11 @@ class TurnFunctions:
                 and (code or _contains_any(_said(line), texts))
             )
 
-        in_code = bool(code or (texts and next(found(code=False), None) is None))
-        listed = self._cut.part("turns", found(code=in_code), limit, offset)
+        wanted = found(code=bool(code))
+        if texts and not code:
+            first = next(wanted, None)
+            wanted = found(code=True) if first is None else chain((first,), wanted)
+        listed = self._cut.part("turns", wanted, limit, offset)
         onward = Onward(self._lines)
         if whole:
             listed, shown = self._listed_whole(listed, onward, chars, bool(code))

@@ -8,12 +8,11 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rlm_mem.arguments import check_kind
-from rlm_mem.chunk.types import is_untrusted, shown
-from rlm_mem.errors import InputError
+from rlm_mem.chunk.types import is_untrusted
 from rlm_mem.record import FrozenRecord
 from rlm_mem.search.api import search
 from rlm_mem.store.core.lookup import Filters
-from rlm_mem.text.tokens import count_many, truncate_tokens
+from rlm_mem.text.tokens import check_max_tokens, count_many, truncate_tokens
 
 if TYPE_CHECKING:
     from rlm_mem.search.ranking import Hit
@@ -57,24 +56,22 @@ def memory_context(store: ChunkStore, message: str, *, max_tokens: int) -> Memor
     Raises:
         InputError: an argument is of another kind, or ``max_tokens`` below 0.
     """
-    if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
-        raise InputError(f"max_tokens must be a whole number from 0 up, not {shown(max_tokens)}")
+    left = check_max_tokens(max_tokens) - sum(count_many([_HEAD, _END]))
     check_kind(message, str, "message")
-    chosen: dict[str, tuple[str, str]] = {}
-    left = max_tokens - sum(count_many([_HEAD, _END]))
     found: dict[str, Hit] = {}
     for hit in _candidates(store, message[:_LONGEST_MESSAGE]):
         found.setdefault(hit.chunk_id, hit)
+    chosen: list[str] = []
     lines = {chunk_id: _line(hit) for chunk_id, hit in found.items()}
-    for (chunk_id, line), tokens in zip(lines.items(), count_many(list(lines.values())), strict=True):
+    for chunk_id, tokens in zip(lines, count_many(list(lines.values())), strict=True):
         if tokens + 1 <= left:
-            chosen[chunk_id] = (found[chunk_id].at, line)
+            chosen.append(chunk_id)
             left -= tokens + 1
     if not chosen:
         return MemoryContext()
-    ordered = sorted(chosen, key=lambda one: chosen[one][0])
-    text = _HEAD + "\n".join(chosen[one][1] for one in ordered) + _END
-    return MemoryContext(text, tuple(ordered), count_many([text])[0])
+    chosen.sort(key=lambda one: found[one].at)
+    text = _HEAD + "\n".join(lines[one] for one in chosen) + _END
+    return MemoryContext(text, tuple(chosen), count_many([text])[0])
 
 
 def _candidates(store: ChunkStore, message: str) -> Iterator[Hit]:

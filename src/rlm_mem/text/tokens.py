@@ -94,14 +94,20 @@ def truncate_tokens(text: str, limit: int) -> str:
     return text[: len(kept)]
 
 
+def check_max_tokens(limit: object) -> int:
+    """Return a budget of tokens; raises InputError unless it is a whole number from 0 up."""
+    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
+        raise InputError(f"max_tokens must be a whole number from 0 up, not {shown(limit)}")
+    return limit
+
+
 def texts_within(texts: Sequence[str], limit: int) -> list[str]:
     """The first texts that together have at most `limit` tokens (0 or more); the last one is cut to fit.
 
     Raises:
         InputError: the limit is negative, or no whole number.
     """
-    if isinstance(limit, bool) or not isinstance(limit, int) or limit < 0:
-        raise InputError(f"max_tokens must be a whole number from 0 up, not {shown(limit)}")
+    check_max_tokens(limit)
     kept: list[str] = []
     for text, cost in zip(texts, count_many(texts), strict=True):
         if cost > limit:

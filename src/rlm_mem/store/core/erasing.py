@@ -230,9 +230,10 @@ def erase(
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
             # Where a run before this one was killed, nothing says which namespaces it had changed.
-            for name in list(spaces) if pending else changed:
+            touched = list(spaces) if pending else changed
+            for name in touched:
                 _drop_undo_records(NamespaceReader(store, name), needles)
-            store.backend.purge(list(spaces) if pending else changed)
+            store.backend.purge(touched)
         own.stored.remove(MARK)
     return report
 
