@@ -141,7 +141,7 @@ def write_index(corpus: Corpus, path: Path) -> None:
     """Write the index tables of the corpus into a new SQLite file."""
     connection = schema.connect(path, wait_seconds=30)
     try:
-        schema.migrate(connection)
+        schema.make_tables(connection)
         connection.execute("PRAGMA synchronous=OFF")
         connection.execute("BEGIN")
         connection.execute("INSERT OR REPLACE INTO namespaces(ns, name) VALUES (1, 'default')")

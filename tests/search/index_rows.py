@@ -46,7 +46,7 @@ class IndexRows:
         self.folder = folder
         self.path = folder / "index.sqlite"
         self.connection = self.connect()
-        schema.migrate(self.connection)
+        schema.make_tables(self.connection)
         self.chunks: dict[int, Made] = {}
 
     def connect(self) -> sqlite3.Connection:

@@ -135,7 +135,7 @@ def test_files_dated_in_the_future_are_noticed_like_any_others(base: Path) -> No
 NEWER = """
     import sys
     from rlm_mem.store.local import schema
-    schema.MIGRATIONS += ("ALTER TABLE chunks ADD COLUMN mood TEXT;",)
+    schema._TABLES += "CREATE TABLE moods(doc INTEGER PRIMARY KEY, mood TEXT);"
     schema.INDEX_VERSION += 1
     from rlm_mem.store.core.chunk_store import ChunkStore
     with ChunkStore(sys.argv[1]) as store:
@@ -145,7 +145,7 @@ NEWER = """
 
 
 def newer_program(base: Path) -> str:
-    """A version of this package with one more migration opens the store and writes; what it prints."""
+    """A version of this package with one more table opens the store and writes; what it prints."""
     done = subprocess.run(
         [sys.executable, "-c", textwrap.dedent(NEWER), str(base)], capture_output=True, text=True, check=False
     )

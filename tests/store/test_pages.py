@@ -11,11 +11,7 @@ from hypothesis import strategies as st
 
 from rlm_mem.memory import Memory
 from rlm_mem.store.core.chunk_store import ChunkStore
-from rlm_mem.store.local import schema
 from tests.store.test_scaling import grow, steps
-
-OLD_INDEX = Path(__file__).parent / "archives" / "index-2.sql"
-"""The tables of an index of version 2."""
 
 WRITES = st.lists(
     st.tuples(
@@ -79,65 +75,24 @@ def test_counts_kept_along_are_those_of_the_rows(
         assert listed == {name: (len(times), min(times), max(times)) for name, times in spoken.items()}
 
 
-def test_an_index_of_the_first_release_is_brought_up_to_date(tmp_path: Path, monkeypatch: object) -> None:
+def test_an_index_of_an_earlier_version_is_made_anew_from_the_files(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "brain") as memory:
-        for number in range(6):
-            memory.store.create_chunk(
-                f"note {number}", tags=["a", f"t{number % 2}"], conversation_id=f"c{number % 3}"
-            )
-        counts, talks = memory.store.tag_counts(), memory.store.conversations()
-        listed = memory.list_chunks(tags=["a"])
-        for one, target in ((1, 0), (2, 0), (3, 1)):
-            memory.link(listed[one], listed[target], "supports")
-        linked = memory.store.linked(listed[0]), memory.store.linked(listed[1])
+        first = memory.remember("Dana keeps bees.", tags=["a"], conversation_id="c").chunk_ids[0]
+        second = memory.remember("Dana keeps three hives.", tags=["a"]).chunk_ids[0]
+        memory.link(second, first, "supports")
+        linked, talks = memory.links(first), memory.conversations()
     path = tmp_path / "brain" / "memory" / "index" / "index.sqlite"
-    old = sqlite3.connect(path, isolation_level=None)
-    rows = {
-        name: old.execute(f"SELECT * FROM {name}").fetchall()
-        for name in [
-            "chunks",
-            "links",
-            "meta",
-            "namespaces",
-            "conversations",
-            "tags",
-            "segments",
-            "folders",
-            "terms",
-        ]
-    }
-    position = [row[1] for row in old.execute("PRAGMA table_info(chunks)")].index("folder")
-    rows["chunks"] = [(*row[:position], row[-1], *row[position + 1 :]) for row in rows["chunks"]]  # the path
-    old.close()
-    for file in path.parent.glob("index.sqlite*"):
-        file.unlink()
-    made = sqlite3.connect(path, isolation_level=None)
-    made.executescript(OLD_INDEX.read_text(encoding="utf-8"))
-    made.execute("PRAGMA user_version=2")
-    for name, found in rows.items():
-        columns = len(
-            made.execute(f"PRAGMA table_info({name})").fetchall()
-        )  # later versions have more, at the end
-        for row in found:
-            made.execute(f"INSERT INTO {name} VALUES ({','.join('?' * columns)})", row[:columns])
-    made.close()
-    with Memory.open(tmp_path / "brain") as memory:
-        assert memory.store.tag_counts() == counts
-        assert memory.store.conversations() == talks
-        assert memory.list_chunks(tags=["a"]) == listed
-        assert (memory.store.linked(listed[0]), memory.store.linked(listed[1])) == linked
-        assert memory.sync(full=True).changed == []  # nothing was read anew
-        assert memory.check() == []
-
-
-def test_an_index_from_before_the_first_release_is_set_aside_and_made_anew(tmp_path: Path) -> None:
-    with ChunkStore(tmp_path) as store:
-        chunk = store.create_chunk("kept in its file")
-    with contextlib.closing(sqlite3.connect(tmp_path / "index" / "index.sqlite")) as index:
+    with contextlib.closing(sqlite3.connect(path)) as index:
+        index.executescript("CREATE TABLE of_old(target TEXT); CREATE VIEW old AS SELECT * FROM of_old;")
+        index.execute("ALTER TABLE chunks RENAME COLUMN trust TO another")
         index.execute("PRAGMA user_version=1")
-    with ChunkStore(tmp_path) as store:
-        assert store.list_chunks() == [chunk.id]
-    assert list((tmp_path / "index").glob("index.sqlite.damaged-*"))
+    with Memory.open(tmp_path / "brain") as memory:
+        assert memory.list_chunks(tags=["a"]) == [first, second]
+        assert (memory.links(first), memory.conversations()) == (linked, talks)
+        assert memory.search("bees")[0].chunk_id == first
+        assert memory.check() == []
+    with contextlib.closing(sqlite3.connect(path)) as index:
+        assert index.execute("SELECT 1 FROM sqlite_master WHERE name IN ('old', 'of_old')").fetchall() == []
 
 
 def test_an_old_index_is_not_asked_by_a_store_that_is_only_read(tmp_path: Path) -> None:
@@ -151,26 +106,6 @@ def test_an_old_index_is_not_asked_by_a_store_that_is_only_read(tmp_path: Path) 
     with ChunkStore(tmp_path, read_only=True) as store:
         assert store.list_chunks() == [chunk.id]
     assert path.read_bytes() == before
-
-
-def test_an_old_index_that_is_brought_up_to_date_is_a_new_one() -> None:
-    made = []
-    for first in (OLD_INDEX.read_text(encoding="utf-8"), ""):
-        connection = sqlite3.connect(":memory:", isolation_level=None)
-        connection.executescript(first)
-        connection.execute(f"PRAGMA user_version={2 * bool(first)}")
-        assert schema.migrate(connection) is not bool(first)
-        parts = connection.execute(
-            "SELECT type, name, tbl_name, sql FROM sqlite_master ORDER BY tbl_name, rowid"
-        ).fetchall()
-        # Of tables the columns, since those added later are written otherwise; in this order, since that of indexes
-        # decides between those that seem equally good for a question.
-        made.append([
-            (kind, name, connection.execute(f"PRAGMA table_xinfo({name})").fetchall() if kind == "table" else sql)
-            for kind, name, table, sql in parts if not name.startswith("sqlite_")
-        ])  # fmt: skip
-        connection.close()
-    assert made[0] == made[1]
 
 
 def test_a_page_costs_what_it_shows(tmp_path: Path) -> None:

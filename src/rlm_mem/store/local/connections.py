@@ -156,7 +156,7 @@ class Connections:
         """Use an index in memory from now on, for a store that cannot be written."""
         self.drop()
         self.in_memory = sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None)
-        schema.migrate(self.in_memory)
+        schema.make_tables(self.in_memory)
         return self.in_memory
 
     def schedule_look(self) -> None:
@@ -224,7 +224,7 @@ class Connections:
         connection = schema.connect(self.database, wait_seconds=self._wait_seconds, read_only=self._read_only)
         if not self._read_only:
             try:
-                schema.migrate(connection)
+                schema.make_tables(connection)
             except sqlite3.Error as error:
                 connection.close()
                 raise schema.sqlite_error(error, str(self.database)) from error
@@ -348,8 +348,7 @@ class UnsyncedMark:
             wait_seconds: how long to wait for the lock.
 
         Raises:
-            StorageError: a newer program has migrated the index since it was opened here, and this version cannot
-                write to the newer tables.
+            StorageError: a newer program has replaced the tables since the index was opened here.
         """
         if self._usable is None:
             self._usable = _file_system(self._folder) in _OF_ONE_MACHINE

@@ -1,32 +1,16 @@
-"""The SQLite index: its tables, its numbered migrations, and how a connection to it is opened."""
+"""The SQLite index: its tables and their version, and how a connection to it is opened."""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rlm_mem.chunk import normalise_unicode
 from rlm_mem.errors import CorruptStore, StorageError, StoreFull, StoreLocked, StoreReadOnly
 
-# Link targets and types are long and would be repeated in many rows, so these refer to them by number.
-_LINKS = """
-CREATE TABLE link_targets(target INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL);
-CREATE TABLE link_types(kind INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
-CREATE TABLE link_rows(
-    doc INTEGER NOT NULL, position INTEGER NOT NULL, target INTEGER NOT NULL, kind INTEGER NOT NULL,
-    strength REAL NOT NULL, created_at TEXT NOT NULL, reasoning TEXT, PRIMARY KEY(doc, position)
-) WITHOUT ROWID;
-CREATE INDEX link_rows_target ON link_rows(target);
-CREATE VIEW links AS SELECT doc, position, t.id AS dst_id,
-    (SELECT name FROM link_types k WHERE k.kind = r.kind) AS type, strength, created_at, reasoning
-    FROM link_rows r JOIN link_targets t USING(target);
-"""
-
-_TABLES = f"""
+_TABLES = """
 CREATE TABLE meta(key TEXT PRIMARY KEY, value TEXT) WITHOUT ROWID;
 CREATE TABLE namespaces(ns INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
 CREATE TABLE conversations(conversation INTEGER PRIMARY KEY, ns INTEGER NOT NULL, id TEXT NOT NULL,
@@ -123,7 +107,17 @@ END;
 CREATE INDEX chunks_trust ON chunks(ns, status, trust, origin);
 CREATE INDEX chunks_expiring ON chunks(ns, expires_at) WHERE expires_at IS NOT NULL;
 CREATE INDEX chunks_hash ON chunks(substr(content_hash, 1, 16));
-{_LINKS}
+-- Link targets and types are long and would be repeated in many rows, so these refer to them by number.
+CREATE TABLE link_targets(target INTEGER PRIMARY KEY, id TEXT UNIQUE NOT NULL);
+CREATE TABLE link_types(kind INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL);
+CREATE TABLE link_rows(
+    doc INTEGER NOT NULL, position INTEGER NOT NULL, target INTEGER NOT NULL, kind INTEGER NOT NULL,
+    strength REAL NOT NULL, created_at TEXT NOT NULL, reasoning TEXT, PRIMARY KEY(doc, position)
+) WITHOUT ROWID;
+CREATE INDEX link_rows_target ON link_rows(target);
+CREATE VIEW links AS SELECT doc, position, t.id AS dst_id,
+    (SELECT name FROM link_types k WHERE k.kind = r.kind) AS type, strength, created_at, reasoning
+    FROM link_rows r JOIN link_targets t USING(target);
 CREATE INDEX chunks_folder ON chunks(folder);
 """
 
@@ -139,45 +133,6 @@ SUMS = (
     " last FROM chunks WHERE status = 0 AND conversation IS NOT NULL GROUP BY conversation) s WHERE conversation = s.c",
 )
 
-# Origin, trust and expiry of chunks; files of former versions state none of them.
-_TRUST = """
-ALTER TABLE chunks ADD COLUMN origin TEXT NOT NULL DEFAULT 'agent';
-ALTER TABLE chunks ADD COLUMN trust TEXT NOT NULL DEFAULT 'ordinary';
-ALTER TABLE chunks ADD COLUMN expires_at TEXT;
-UPDATE chunks SET origin = 'person', trust = 'trusted' WHERE source IN ('interaction', 'user', 'dashboard');
-UPDATE chunks SET origin = source, trust = 'untrusted' WHERE source IN ('import', 'tool', 'web');
-CREATE INDEX chunks_trust ON chunks(ns, status, trust, origin);
-CREATE INDEX chunks_expiring ON chunks(ns, expires_at) WHERE expires_at IS NOT NULL;
-"""
-
-# Values that most rows would repeat are left out: a time of a chunk, or of its links, is '' if it is the chunk's time
-# of creation. Hashes are looked up by their first characters.
-_SHORTER = """
-UPDATE chunks SET modified_at = iif(modified_at = created_at, '', modified_at),
-    accessed_at = iif(accessed_at = created_at, '', accessed_at), norm_hash = substr(norm_hash, 1, 32);
-UPDATE links SET created_at = '' WHERE created_at = (SELECT c.created_at FROM chunks c WHERE c.doc = links.doc);
-DROP INDEX chunks_hash;
-CREATE INDEX chunks_hash ON chunks(substr(content_hash, 1, 16));
-DROP INDEX links_dst;
-CREATE INDEX links_dst ON links(dst_id);
-"""
-
-# Links by numbers; and only the folder of a path, since a file is named after its chunk.
-_NUMBERED = f"""
-ALTER TABLE links RENAME TO former_links;
-{_LINKS}
-INSERT INTO link_targets(id) SELECT DISTINCT dst_id FROM former_links;
-INSERT INTO link_types(name) SELECT DISTINCT type FROM former_links;
-INSERT INTO link_rows SELECT doc, position, target, kind, strength, created_at, reasoning FROM former_links
-    JOIN link_targets t ON t.id = dst_id JOIN link_types k ON k.name = type;
-DROP TABLE former_links;
-DROP INDEX chunks_path;
-UPDATE chunks SET path = substr(path, 1, length(path) - length('/' || id || '.json'));
-ALTER TABLE chunks RENAME COLUMN path TO folder;
-ALTER TABLE chunks ADD COLUMN path TEXT AS (folder || '/' || id || '.json');
-CREATE INDEX chunks_folder ON chunks(folder);
-"""
-
 
 def since_created(column: str, chunk: str) -> str:
     """The SQL of a time that is stored as '' if it is the creation time of ``chunk``, a table or its alias."""
@@ -187,15 +142,13 @@ def since_created(column: str, chunk: str) -> str:
 NORMALISED = 32
 """Number of characters of a normalised hash that are stored."""
 
-# Tags in NFC, as chunks have them since; the triggers keep their totals.
-_NORMAL_TAGS = """
-INSERT OR IGNORE INTO tags SELECT ns, normal_tag(tag), at, doc FROM tags WHERE normal_tag(tag) <> tag;
-DELETE FROM tags WHERE normal_tag(tag) <> tag;
-"""
+INDEX_VERSION = 6
+"""Raised with every change of the tables; an index of an earlier version is emptied and refilled from the files."""
 
-# Append-only: the first one takes an index from version 2, that of 0.1.0, to version 3.
-MIGRATIONS: tuple[str, ...] = (_TRUST, _SHORTER, _NUMBERED, _NORMAL_TAGS)
-INDEX_VERSION = 2 + len(MIGRATIONS)
+# Indexes and triggers go with their tables.
+_FORMER_TABLES = (
+    "SELECT type, name FROM sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%'"
+)
 
 # Pages of 4 KiB: a transaction beyond 512 MB makes readers wait from there on, not only at its end.
 _SPILL_PAGES = 131_072
@@ -246,34 +199,30 @@ def _quoted(path: Path) -> str:
     return quote(str(path.absolute()))
 
 
-def migrate(connection: sqlite3.Connection) -> bool:
-    """Bring the index to INDEX_VERSION under the write lock; True if it was empty before.
+def make_tables(connection: sqlite3.Connection) -> None:
+    """Make the tables of an empty index, or empty ones in place of those of an earlier version, under the write lock.
 
     Raises:
         StorageError: the index was made by a newer version of this package.
-        CorruptStore: it was made before the first release.
     """
-    version = connection.execute("PRAGMA user_version").fetchone()[0]
-    if version == INDEX_VERSION:
-        return False
+    if connection.execute("PRAGMA user_version").fetchone()[0] == INDEX_VERSION:
+        return
     connection.execute("BEGIN IMMEDIATE")
     try:
         version = connection.execute("PRAGMA user_version").fetchone()[0]
         if version > INDEX_VERSION:
             raise newer_version(version)
-        if version == 1:
-            raise CorruptStore("the index is older than the first release", hint="run: rlm-mem store rebuild")
-        connection.create_function("normal_tag", 1, partial(normalise_unicode, "NFC"), deterministic=True)
-        for script in MIGRATIONS[version - 2 :] if version else (_TABLES,):
-            for statement in _statements(script):
+        if version < INDEX_VERSION:  # else another process has just made them
+            for kind, name in connection.execute(_FORMER_TABLES).fetchall():
+                connection.execute(f'DROP {kind} "{name}"')
+            for statement in _statements(_TABLES):
                 connection.execute(statement)
-        connection.execute(f"PRAGMA user_version={INDEX_VERSION}")
+            connection.execute(f"PRAGMA user_version={INDEX_VERSION}")
         connection.execute("COMMIT")
     except BaseException:
         with contextlib.suppress(sqlite3.Error):
             connection.execute("ROLLBACK")
         raise
-    return bool(version == 0)
 
 
 def newer_version(version: int) -> StorageError:
