@@ -10,10 +10,10 @@ psycopg = pytest.importorskip("psycopg", reason="the extra postgres is not insta
 
 from rlm_mem.errors import StoreReadOnly  # noqa: E402 - below what may skip the module
 from rlm_mem.memory import Memory  # noqa: E402
-from rlm_mem.store.postgres.schema import SCHEMA_VERSION  # noqa: E402
+from rlm_mem.store.postgres.schema import MIGRATIONS, SCHEMA_VERSION  # noqa: E402
 from tests.postgres import Databases  # noqa: E402
 
-# Made with pg_dump (--inserts) of a database that 0.1.0 had written, without comments and settings.
+# The rows of pg_dump (--inserts) of a database that 0.1.0 had written; its tables are those of the first migration.
 DUMP = Path(__file__).parent / "archives" / "postgresql-0.1.0.sql"
 NAMESPACE = "team/ledger"
 
@@ -34,6 +34,8 @@ def test_a_database_of_version_0_1_0_is_brought_up_to_date_and_loses_nothing(dat
     dsn = databases.server.dsn(name)
     try:
         with psycopg.connect(dsn) as connection:
+            connection.execute("CREATE SCHEMA rlm_mem")
+            connection.execute(MIGRATIONS[0])
             connection.execute(DUMP.read_text(encoding="utf-8"))
         with pytest.raises(StoreReadOnly, match=f"schema 1, needed {SCHEMA_VERSION}"):
             Memory.open(dsn, namespace=NAMESPACE, read_only=True)
