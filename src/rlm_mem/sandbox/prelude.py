@@ -27,7 +27,6 @@ REQUIRES: dict[str, tuple[str, ...]] = {
     "textwrap": ("space",),
     "difflib": ("space", "sorted"),
     "pprint": ("space",),
-    "itertools": ("space",),
 }
 """Pieces that must be defined before a piece."""
 
