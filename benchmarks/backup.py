@@ -20,7 +20,7 @@ from typing import Any
 from growing import Growing
 from remember import remember
 from rlm_mem.memory import Memory
-from rlm_mem.store.backup import bring_back
+from rlm_mem.store.backup import restore_backup
 from rlm_mem.store.core.backup_archive import read_backup
 from support import Report, arguments, percentile, timed, timings
 
@@ -54,7 +54,7 @@ def measure(growing: Growing, size: int, folder: Path) -> dict[str, Any]:
     verify_ms, info = timed(lambda: read_backup(file))
     if not before <= info.chunks <= after:
         raise RuntimeError(f"{info.chunks} chunks in a backup of {before} to {after}")
-    restore_ms, _ = timed(lambda: bring_back(file, folder / f"restored-{size}"))
+    restore_ms, _ = timed(lambda: restore_backup(file, folder / f"restored-{size}"))
     with Memory.open(folder / f"restored-{size}") as memory:
         if memory.stats().chunk_count != info.chunks:
             raise RuntimeError("the restored memory has another number of chunks than the backup")

@@ -460,9 +460,9 @@ def test_two_processes_make_what_one_makes(
     )
     if sys.platform == "linux":  # others have only names that are Unicode
         write(folder, {os.fsdecode(b"\xff\xfe.md"): "The buoy is red."})
-    made, started = [], workers._started
+    made, started = [], workers._start_child
     calls: list[int] = []
-    monkeypatch.setattr(workers, "_started", lambda: calls.append(1) or started())  # type: ignore[func-returns-value]
+    monkeypatch.setattr(workers, "_start_child", lambda: calls.append(1) or started())  # type: ignore[func-returns-value]
     monkeypatch.setattr(documents, "_WORTH_PROCESSES", 1)
     monkeypatch.setattr(documents, "_WORTH_FORKS", 1)
     for processes in (1, 2):

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from rlm_mem.offline.candidates import compared
-from rlm_mem.offline.pieces import tells_nothing
+from rlm_mem.offline.pieces import only_repeats
 from rlm_mem.offline.question import analyse_question
 from rlm_mem.offline.times import moments
 
@@ -106,4 +106,4 @@ def test_a_comparison_without_a_figure_for_each_is_left_open() -> None:
     ],
 )
 def test_an_answer_that_repeats_the_question_tells_nothing(question: str, answer: str, nothing: bool) -> None:
-    assert tells_nothing(analyse_question(question), answer) is nothing
+    assert only_repeats(analyse_question(question), answer) is nothing

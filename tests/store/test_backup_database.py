@@ -9,7 +9,7 @@ import pytest
 
 from rlm_mem.errors import InputError
 from rlm_mem.memory import Memory
-from rlm_mem.store.backup import back_up, bring_back, vacuum
+from rlm_mem.store.backup import back_up, restore_backup, vacuum
 from rlm_mem.store.core.backup_archive import read_backup
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.copying import compare
@@ -50,9 +50,9 @@ def test_a_database_is_restored_into_a_folder_and_into_another_database(
         ["agent/other", "default"],
         16,
     )
-    bring_back(file, tmp_path / "folder")
+    restore_backup(file, tmp_path / "folder")
     with databases.lend() as second:
-        bring_back(file, second)
+        restore_backup(file, second)
         for namespace in info.namespaces:
             assert same(dsn, tmp_path / "folder", namespace)
             assert same(dsn, second, namespace)
@@ -63,7 +63,7 @@ def test_a_database_is_restored_into_a_folder_and_into_another_database(
 
 def test_a_folder_is_restored_into_a_database(dsn: str, tmp_path: Path) -> None:
     fill(tmp_path / "brain")
-    bring_back(made(tmp_path / "brain", tmp_path / "b.tar.gz"), dsn)
+    restore_backup(made(tmp_path / "brain", tmp_path / "b.tar.gz"), dsn)
     assert same(tmp_path / "brain", dsn)
 
 
@@ -80,12 +80,12 @@ def test_memories_in_a_database_are_replaced_only_when_asked_and_kept(dsn: str, 
         before = memory.list_chunks()
         later = memory.remember("Written after the backup.").chunk_ids[0]
     with pytest.raises(InputError):
-        bring_back(file, dsn)
-    restored = bring_back(file, dsn, replace=True)
+        restore_backup(file, dsn)
+    restored = restore_backup(file, dsn, replace=True)
     with Memory.open(dsn) as memory:
         assert memory.list_chunks() == before
     assert restored.kept is not None
-    bring_back(restored.kept, tmp_path / "former")
+    restore_backup(restored.kept, tmp_path / "former")
     with Memory.open(tmp_path / "former") as memory:
         assert memory.get(later) is not None
 
@@ -131,7 +131,7 @@ def test_a_backup_of_a_database_is_one_moment_while_others_write(dsn: str, tmp_p
     try:
         for number in range(3):
             made(dsn, tmp_path / f"{number}.tar.gz")
-            restored = bring_back(tmp_path / f"{number}.tar.gz", tmp_path / f"{number}")
+            restored = restore_backup(tmp_path / f"{number}.tar.gz", tmp_path / f"{number}")
             assert restored.unreadable == 0
             with Memory.open(tmp_path / f"{number}") as memory:
                 for archived in (False, True):

@@ -18,7 +18,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.errors import ConflictError, CorruptStore, StorageError
-from rlm_mem.store.backup import bring_back
+from rlm_mem.store.backup import restore_backup
 from rlm_mem.store.core.backup_archive import BackupInfo, packing
 
 ARCHIVES = Path(__file__).parent / "archives"
@@ -28,7 +28,7 @@ ARCHIVES = Path(__file__).parent / "archives"
 def test_a_backup_of_an_earlier_version_is_restored_and_its_changes_are_undone(
     place: Path | str, kind: str
 ) -> None:
-    restored = bring_back(ARCHIVES / f"{kind}.tar.gz", place, replace=True)
+    restored = restore_backup(ARCHIVES / f"{kind}.tar.gz", place, replace=True)
     assert (restored.chunks, restored.unreadable) == (4, 0)
     with Memory.open(place) as memory:
         # A merged memory named its successor, which had no link to it then.
@@ -128,7 +128,7 @@ def test_an_archive_that_unpacks_to_far_more_than_its_size_is_refused_before_it_
         size = 40 << 20
         packer.add("memory/log/2026-01.jsonl", io.BytesIO(bytes(size)), size, 0.0)
     with pytest.raises(CorruptStore, match="unpacks to more"):
-        bring_back(bomb, tmp_path / "brain")
+        restore_backup(bomb, tmp_path / "brain")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bomb.tar.gz"]
 
 

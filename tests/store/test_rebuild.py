@@ -104,8 +104,8 @@ def test_the_index_is_the_same_however_many_processes_read_the_files(
     monkeypatch.setattr(prepare, "FEW", 0)
     monkeypatch.setattr(prepare, "_LOT", 7)
     started: list[object] = []
-    start = workers._started
-    monkeypatch.setattr(workers, "_started", lambda: started.append(None) or start())
+    start = workers._start_child
+    monkeypatch.setattr(workers, "_start_child", lambda: started.append(None) or start())
     monkeypatch.setattr(workers, "can_fork", lambda: False)
     assert rebuilt(brain, 3) == alone
     assert started
@@ -222,7 +222,7 @@ def test_a_process_goes_on_with_its_next_lot_before_its_answer_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, by_fork: bool
 ) -> None:
     monkeypatch.setattr(workers, "can_fork", lambda: by_fork)
-    child = workers._started()
+    child = workers._start_child()
     assert child is not None
     try:
         for name in ("a", "b"):
@@ -298,8 +298,8 @@ def test_helping_processes_end_with_the_work(
 ) -> None:
     monkeypatch.setattr(workers, "can_fork", lambda: by_fork and sys.platform == "linux")
     made: list[Any] = []
-    start = workers._started
-    monkeypatch.setattr(workers, "_started", lambda: made.append(start()) or made[-1])
+    start = workers._start_child
+    monkeypatch.setattr(workers, "_start_child", lambda: made.append(start()) or made[-1])
     monkeypatch.setattr(prepare, "_LOT", 5)
     paths = [path.relative_to(brain).as_posix() for path in brain.glob("chunks/*/*.json")]
     monkeypatch.setattr(prepare, "FEW", 0)
@@ -324,7 +324,7 @@ def test_a_fork_has_nothing_of_this_process_open_and_is_not_made_of_one_with_thr
     threads = 1
     monkeypatch.setattr(workers.threading, "active_count", lambda: threads)
     ways: list[str] = []
-    for name in ("_forked", "_spawned"):
+    for name in ("_fork_child", "_spawn_child"):
         real = getattr(workers, name)
         monkeypatch.setattr(workers, name, lambda name=name, real=real: ways.append(name) or real())
     with (tmp_path / "open").open("w") as own:
@@ -345,7 +345,7 @@ def test_a_fork_has_nothing_of_this_process_open_and_is_not_made_of_one_with_thr
     assert all(len(one) == 1 and one != found[0][:1] for one in found[1:])
     threads += 1
     list(workers.called(f"{__name__}:in_capitals", "", ["a"] * 3, list[str], count=3, lot=1, processes=2))
-    assert ways == ["_forked", "_spawned"]
+    assert ways == ["_fork_child", "_spawn_child"]
     threads = 1
     assert workers.can_fork()
     monkeypatch.setattr(_thread, "start_new_thread", lambda *_: None)  # as gevent does
@@ -369,8 +369,8 @@ def test_a_check_finds_the_same_however_many_processes_look(
     monkeypatch.setattr(prepare, "FEW", 0)
     monkeypatch.setattr(prepare, "_LOT", 7)
     started: list[object] = []
-    start = workers._started
-    monkeypatch.setattr(workers, "_started", lambda: started.append(None) or start())
+    start = workers._start_child
+    monkeypatch.setattr(workers, "_start_child", lambda: started.append(None) or start())
     with ChunkStore(brain, config=Config(store=StoreConfig(processes=3))) as store:
         assert check(store) == alone
     assert started

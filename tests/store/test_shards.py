@@ -160,7 +160,7 @@ def test_an_interrupted_move_leaves_the_namespace_where_it_was_and_can_be_repeat
             assert shards(directory)[0].chunks == 5
         # Between the flip and the directory: the forwarding address leads there, and repeating it ends the move.
         with monkeypatch.context() as patch, pytest.raises(StorageError, match="pulled the plug"):
-            patch.setattr(module, "_lead", _plug_pulled)
+            patch.setattr(module, "_record_place", _plug_pulled)
             move_namespace(directory, "a", other)
         store.update_chunk(ids[1], "There now.")
         assert count(directory, "shards") == 0
@@ -231,8 +231,8 @@ def test_lines_that_a_recall_still_writes_to_the_old_place_come_along(
             recalling.backend.files("a").append(name.replace("0123", "4567"), b'{"step": 1}\n')
 
         if not purged_later:
-            lead = module._lead
-            monkeypatch.setattr(module, "_lead", lambda *given: (write_late(), lead(*given)))
+            lead = module._record_place
+            monkeypatch.setattr(module, "_record_place", lambda *given: (write_late(), lead(*given)))
         move_namespace(directory, "a", other)
         if purged_later:
             write_late()

@@ -10,7 +10,7 @@ from rlm_mem.cli.call import Call, shown_place
 from rlm_mem.cli.options import argument, flag
 from rlm_mem.cli.terminal import RIGHT, amount, pairs, print_json, progress, screen, table, text
 from rlm_mem.errors import InputError
-from rlm_mem.store.backup import back_up, bring_back
+from rlm_mem.store.backup import back_up, restore_backup
 from rlm_mem.store.backup import vacuum as give_back
 from rlm_mem.store.core.backup_archive import BackupInfo, read_backup
 
@@ -85,7 +85,7 @@ def restore(
     """Bring a whole memory back from a backup, to the place that --brain names; there is none yet, or --replace."""
     place = call.place
     with progress("restoring", unit="files", quiet=call.json) as update:
-        restored = bring_back(file, place, replace=replace, progress=update)
+        restored = restore_backup(file, place, replace=replace, progress=update)
     if call.json:
         print_json(restored)
         return

@@ -88,7 +88,7 @@ def trajectories_list(
             console.print(indented(one_line(info.error, 300), 4, "red"))
 
 
-def _full(memory: rlm_mem.Memory, given: str) -> str:
+def _full_id(memory: rlm_mem.Memory, given: str) -> str:
     """The full id of a trajectory from its beginning; ``last`` is unchanged."""
     if given == "last" or is_trajectory_id(given):
         return given
@@ -103,14 +103,14 @@ def _full(memory: rlm_mem.Memory, given: str) -> str:
 def trajectories_show(call: Call, trajectory_id: TrajectoryId = "last") -> None:
     """Show the steps of one recall: programs, calls, output, outcome."""
     with call.open() as memory:
-        trajectory = load_trajectory(memory.store, _full(memory, trajectory_id))
+        trajectory = load_trajectory(memory.store, _full_id(memory, trajectory_id))
     if call.json:
         print_json(trajectory)
         return
-    screen().print(_tree(trajectory))
+    screen().print(_tree_of_steps(trajectory))
 
 
-def _tree(trajectory: Trajectory) -> rich.Tree:
+def _tree_of_steps(trajectory: Trajectory) -> rich.Tree:
     head = text(trajectory.query, "bold")
     head.append(
         f"\n{trajectory.id} · {trajectory.operation} · {trajectory.model} · {moment(trajectory.started_at)}",
@@ -183,7 +183,7 @@ def trajectories_replay(call: Call, trajectory_id: TrajectoryId = "last") -> Non
             replay,
         )  # loads the sandbox: 150 ms of CPU that only this command needs
 
-        result = replay(memory.store, _full(memory, trajectory_id), functions=memory.continuum.functions)
+        result = replay(memory.store, _full_id(memory, trajectory_id), functions=memory.continuum.functions)
     if call.json:
         print_json(result)
         return

@@ -26,7 +26,7 @@ def toml_with_value(text: str, section: str, name: str, value: Any, *, where: st
     Raises:
         InvalidConfig: the text is not TOML, or the setting spans several lines.
     """
-    wanted = _loaded(text, where)
+    wanted = _parsed(text, where)
     table = wanted.setdefault(section, {})
     if not isinstance(table, dict):
         raise InvalidConfig(f"{where}: [{section}] must be a table of settings")
@@ -38,7 +38,7 @@ def toml_with_value(text: str, section: str, name: str, value: Any, *, where: st
     end = "\r\n" if lines and lines[0].endswith("\r\n") else "\n"
     made = None if value is None else f"{name} = {json.dumps(value, ensure_ascii=False)}"
     try:
-        after = "".join(_edited(lines, section, name, made, end))
+        after = "".join(_lines_with_value(lines, section, name, made, end))
         same = {section: {}, **tomllib.loads(after)} == {section: {}, **wanted}
     except tomllib.TOMLDecodeError:
         same = False
@@ -50,41 +50,42 @@ def toml_with_value(text: str, section: str, name: str, value: Any, *, where: st
     return after
 
 
-def _loaded(text: str, where: str) -> dict[str, Any]:
+def _parsed(text: str, where: str) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise InvalidConfig(f"{where} is not valid TOML: {error}", hint="edit the file by hand") from None
 
 
-def _edited(lines: list[str], section: str, name: str, made: str | None, end: str) -> list[str]:
-    first = next((number for number, line in enumerate(lines) if _opens(line, section)), None)
+def _lines_with_value(lines: list[str], section: str, name: str, made: str | None, end: str) -> list[str]:
+    first = next((number for number, line in enumerate(lines) if _is_header(line, section)), None)
     if first is None:
         if made is None:
             return lines
         gap = [end] if lines and lines[-1].endswith("\n") else [end, end] if lines else []
         return [*lines, *gap, f"[{section}]{end}", made + end]
     last = next((n for n in range(first + 1, len(lines)) if _HEADER.match(lines[n])), len(lines))
-    own = next((n for n in range(first + 1, last) if _sets(lines[n], name)), None)
+    own = next((n for n in range(first + 1, last) if _is_assignment(lines[n], name)), None)
     if own is not None:
         new = [] if made is None else [made + _comment_of(lines[own]) + end]
         return [*lines[:own], *new, *lines[own + 1 :]]
     if made is None:
         return lines
     after = next(
-        (n for n in range(first + 1, last) if _sets(lines[n].lstrip().removeprefix("#"), name)), first
+        (n for n in range(first + 1, last) if _is_assignment(lines[n].lstrip().removeprefix("#"), name)),
+        first,
     )
     if not lines[after].endswith("\n"):
         lines = [*lines[:after], lines[after] + end, *lines[after + 1 :]]
     return [*lines[: after + 1], made + end, *lines[after + 1 :]]
 
 
-def _opens(line: str, section: str) -> bool:
+def _is_header(line: str, section: str) -> bool:
     code = line.partition("#")[0].strip()
     return code.startswith("[") and code.endswith("]") and code[1:-1].strip() == section
 
 
-def _sets(line: str, name: str) -> bool:
+def _is_assignment(line: str, name: str) -> bool:
     key, equals, _ = line.partition("=")
     return bool(equals) and key.strip() == name
 

@@ -72,7 +72,7 @@ class Records:
             touch: count this as a read, which restarts its lifetime.
         """
         chunk = self._store.get_chunk(self._id(path, name), track=False)
-        record = self._live(chunk)
+        record = self._unexpired(chunk)
         if chunk is not None and record is not None and touch:
             self._store.get_chunk(chunk.id)
         return record
@@ -98,7 +98,7 @@ class Records:
             InvalidChunk: the value is not plain data, or too large.
         """
         path = tuple(path)
-        data = _plain(value)
+        data = _checked_plain(value)
         indexed = text != ""
         content = (text_of(data) if text is None else text).strip() or name.strip() or self._kind
         extra: dict[str, dict[str, Any]] = {
@@ -114,7 +114,7 @@ class Records:
         chunk_id = self._id(path, name)
         with self._memory.batch():
             former = self._store.get_chunk(chunk_id, track=False) or self._store.restore_chunk(chunk_id)
-            live = self._live(former)
+            live = self._unexpired(former)
             since = live.created_at if live is not None else self._store.clock()
             extra[_FIELD]["since"] = since.isoformat()
             if former is None:
@@ -147,19 +147,19 @@ class Records:
         """The records of these names in a path, by name; missing ones are left out."""
         ids = {self._id(path, name): name for name in names}
         chunks = self._store.get_many(list(ids), track=False)
-        found = {name: self._live(chunks.get(chunk_id)) for chunk_id, name in ids.items()}
+        found = {name: self._unexpired(chunks.get(chunk_id)) for chunk_id, name in ids.items()}
         return {name: record for name, record in found.items() if record is not None}
 
     def below(self, path: Sequence[str], *, exactly: bool = False) -> Iterator[Record]:
         """Records whose path begins with (``exactly``: is) these labels, newest first."""
-        tag = self._exact(tuple(path)) if exactly else self._tag(tuple(path))
+        tag = self._own_tag(tuple(path)) if exactly else self._tag(tuple(path))
         ids = self._store.list_chunks(tags=[tag], newest_first=True)
         for start in range(0, len(ids), _BATCH):
             batch = ids[start : start + _BATCH]
             chunks = self._store.get_many(batch)
             for chunk_id in batch:
-                record = self._live(chunks.get(chunk_id))
-                if record is not None and self._under(record, path, exactly):
+                record = self._unexpired(chunks.get(chunk_id))
+                if record is not None and self._is_below(record, path, exactly):
                     yield record
 
     def search(
@@ -180,11 +180,11 @@ class Records:
             chunks = self._store.get_many([hit.chunk_id for hit in hits])
             found = []
             for hit in hits:
-                record = self._live(chunks.get(hit.chunk_id), hit.score)
+                record = self._unexpired(chunks.get(hit.chunk_id), hit.score)
                 if (
                     record is not None
                     and record.indexed
-                    and self._under(record, path, False)
+                    and self._is_below(record, path, False)
                     and wanted(record)
                 ):
                     found.append(record)
@@ -213,7 +213,7 @@ class Records:
                     found.update(
                         record.path
                         for chunk in self._store.get_many(ids).values()
-                        if (record := self._live(chunk))
+                        if (record := self._unexpired(chunk))
                     )
                 elif any(True for _ in islice(self.below(path, exactly=True), 1)):
                     found.add(path)
@@ -224,7 +224,7 @@ class Records:
         removed = 0
         for chunk_id in self._store.list_chunks(tags=[f"{self._kind}-temporary"]):
             chunk = self._store.get_chunk(chunk_id, track=False)
-            if chunk is not None and _record(chunk) is not None and self._live(chunk) is None:
+            if chunk is not None and _record(chunk) is not None and self._unexpired(chunk) is None:
                 removed += self._memory.delete(chunk_id, permanent=True)
         return removed
 
@@ -236,6 +236,7 @@ class Records:
         return f"chunk-{self._kind}-{hashlib.sha256(key).hexdigest()[:40]}"
 
     def _tag(self, path: tuple[str, ...]) -> str:
+        """The tag of all records whose path begins with these labels; hashed if it would be too long."""
         tag = f"{self._kind}:" + "/".join(quote(label, safe="") for label in path)
         return (
             tag
@@ -243,17 +244,19 @@ class Records:
             else f"{self._kind}:~{hashlib.sha256(tag.encode()).hexdigest()}"
         )
 
-    def _exact(self, path: tuple[str, ...]) -> str:
+    def _own_tag(self, path: tuple[str, ...]) -> str:
+        """The tag of the records with exactly this path."""
         return self._tag(path) + "/."
 
     def _tags(self, path: tuple[str, ...], *, temporary: bool) -> list[str]:
         prefixes = [self._tag(path[:depth]) for depth in range(len(path) + 1)]
-        return [*prefixes, self._exact(path), *([f"{self._kind}-temporary"] if temporary else [])]
+        return [*prefixes, self._own_tag(path), *([f"{self._kind}-temporary"] if temporary else [])]
 
-    def _under(self, record: Record, path: Sequence[str], exactly: bool) -> bool:
+    def _is_below(self, record: Record, path: Sequence[str], exactly: bool) -> bool:
         return record.path == tuple(path) if exactly else record.path[: len(path)] == tuple(path)
 
-    def _live(self, chunk: Chunk | None, score: float | None = None) -> Record | None:
+    def _unexpired(self, chunk: Chunk | None, score: float | None = None) -> Record | None:
+        """The record of this kind in a chunk; None if there is none, or its lifetime is over."""
         record = _record(chunk, score) if chunk is not None else None
         if chunk is None or record is None or chunk.metadata.extra[_FIELD].get("kind") != self._kind:
             return None
@@ -292,7 +295,7 @@ def _time(written: object, otherwise: str) -> datetime:
         return datetime.fromisoformat(otherwise)
 
 
-def _plain(value: Any) -> Any:
+def _checked_plain(value: Any) -> Any:
     try:
         return json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError, RecursionError) as error:

@@ -13,7 +13,7 @@ from rlm_mem.offline.features import PassageSigns, mentions, passage_signs, sign
 from rlm_mem.offline.kinds import fit_of, is_wrong_kind, share_needed
 from rlm_mem.offline.notes import matched_share
 from rlm_mem.offline.passages import Passage
-from rlm_mem.offline.pieces import bag, overlap, trimmed
+from rlm_mem.offline.pieces import trimmed, word_counts, word_f1
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.weights import Weights
 
@@ -116,9 +116,9 @@ def choose(question: Question, scored: Sequence[Scored], shares: Sequence[float]
     similar probabilities, the common core wins. For dates, numbers and names it is the likeliest one.
     """
     likely = sorted(range(len(scored)), key=lambda i: -shares[i])[:_COMPARED]
-    bags = [bag(scored[i][0].text) for i in likely]
+    bags = [word_counts(scored[i][0].text) for i in likely]
     expected = [
-        sum(shares[other] * overlap(bags[a], bags[b]) for b, other in enumerate(likely))
+        sum(shares[other] * word_f1(bags[a], bags[b]) for b, other in enumerate(likely))
         for a in range(len(likely))
     ]
     best = max(range(len(likely)), key=lambda a: expected[a]) if question.kind in _SPANS else 0
@@ -135,7 +135,7 @@ def _listed(
             break
         own = [n for n, (_, home, _) in enumerate(scored) if home == index]
         text = _shown(scored[max(own, key=lambda n: shares[n])][0])
-        if all(overlap(bag(text), bag(part)) < 0.5 for part in parts):
+        if all(word_f1(word_counts(text), word_counts(part)) < 0.5 for part in parts):
             parts.append(text)
             used.append(index)
     return ", ".join(parts), used

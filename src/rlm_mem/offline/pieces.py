@@ -122,7 +122,7 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
             r"\b(?:named|called|nicknamed|known as|name is|names? (?:are|was)|titled)\s+(.+)", text
         )
         if named:
-            return Piece(_to_stop(named[1]), 1.0)
+            return Piece(_phrase(named[1]), 1.0)
         if not any(
             w.text[0].isupper() and n and w.stem not in question.terms for n, w in enumerate(sentence.words)
         ):
@@ -130,7 +130,7 @@ def piece(question: Question, sentence: Sentence, said: datetime | None) -> Piec
     return _object(question, sentence) or Piece(trimmed(text), 0.3)
 
 
-def _to_stop(text: str) -> str:
+def _phrase(text: str) -> str:
     """The text up to the end of the phrase: a comma, a conjunction of clauses, the full stop."""
     found = CUT.search(text, 1)
     head = text[: found.start()] if found else text
@@ -139,7 +139,7 @@ def _to_stop(text: str) -> str:
     return head.strip().rstrip(".,;:!?").strip()
 
 
-def _near(question: Question, sentence: Sentence) -> list[int]:
+def _question_places(question: Question, sentence: Sentence) -> list[int]:
     """Places of words of the question in the sentence."""
     return [
         word.start
@@ -179,7 +179,7 @@ def _nearest(question: Question, sentence: Sentence, found: list[tuple[int, str]
     """The one of several parts that is nearest to a word of the question."""
     if not found:
         return None
-    places = _near(question, sentence) or [0]
+    places = _question_places(question, sentence) or [0]
     _, text = min(found, key=lambda one: min(_distance(sentence.text, one[0], place) for place in places))
     return Piece(text.strip(" .,;"), 1.0, len({one for _, one in found}) == 1)
 
@@ -237,7 +237,7 @@ def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piec
     found = _nearest(question, sentence, _of_subject(question, sentence, phrases))
     if found is None:
         condition = CONDITION.search(text)
-        return Piece(_to_stop(condition.group()), 0.6) if condition and condition.start() else None
+        return Piece(_phrase(condition.group()), 0.6) if condition and condition.start() else None
     plain = re.sub(
         r"^(?:on|in|at|and|about|the)\s++(?=\d|[A-Z])|(?<!\s)\s++(?:at|of|in|and|to)$", "", found.text
     )
@@ -283,7 +283,7 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
         return None
     if any(not far for far, *_ in found):
         _, place, whole = min(found)
-        needed = next((one for one in figures if _is_done(question, text, one.end())), None)
+        needed = next((one for one in figures if _verb_follows_figure(question, text, one.end())), None)
         if needed is not None:
             return Piece(needed.group(), 1.0)
         part = next((one for one in figures if _OF_THEM.fullmatch(text, one.end(), place)), None)
@@ -294,7 +294,7 @@ def _figure(question: Question, sentence: Sentence) -> Piece | None:
     return nearest and replace(nearest, fit=fit, alone=len(figures) == 1)
 
 
-def _is_done(question: Question, text: str, end: int) -> bool:
+def _verb_follows_figure(question: Question, text: str, end: int) -> bool:
     """Whether the verb of a "how many …" follows a figure that ends here: "5 shares, 3 needed"."""
     behind, asked = _UNIT.match(text, end), _HOW_MANY.search(question.text)
     verbs = {word.stem for word in Sentence(question.text[asked.end() :], 0).words} if asked else set()
@@ -394,7 +394,7 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         number = next((n for n, word in enumerate(sentence.words) if word.start >= place), None)
         if number is not None and not (
             may_be_person(sentence, number)
-            or _does_it(question, sentence, number)
+            or _verb_follows_first_word(question, sentence, number)
             or (_FAMILY.fullmatch(kept[-1]) and text[:place].endswith(" the "))
         ):
             continue
@@ -408,9 +408,9 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
         re.IGNORECASE,
     )
     if active:  # the subject of an action does not follow "in" or "from"
-        found = [one for one in found if not _BEHIND.search(_before(text, one[0]))]
-        found = [one for one in found if not _ACTED_ON.search(_before(text, one[0]))]
-    by = [one for one in found if _DONE_BY.search(_before(text, one[0]))]
+        found = [one for one in found if not _BEHIND.search(_words_before(text, one[0]))]
+        found = [one for one in found if not _ACTED_ON.search(_words_before(text, one[0]))]
+    by = [one for one in found if _DONE_BY.search(_words_before(text, one[0]))]
     listed = _enumerated(text, by if active and by else found, found)
     nearest = _nearest(question, sentence, listed)
     return nearest if is_name or nearest is None else replace(nearest, fit=0.8)
@@ -440,19 +440,19 @@ def _enumerated(
 _WHO_DOES = re.compile(r"\W*who\s+(?P<verb>\w+)", re.IGNORECASE)
 
 
-def _does_it(question: Question, sentence: Sentence, number: int) -> bool:
+def _verb_follows_first_word(question: Question, sentence: Sentence, number: int) -> bool:
     """Whether the verb of the question follows the first word of a sentence: "Grace wrote …" for "who wrote …"."""
     verb = _WHO_DOES.match(question.text)
     after = sentence.words[number + 1 : number + 2]
     return number == 0 and verb is not None and bool(after) and after[0].low == verb["verb"].lower()
 
 
-def _before(text: str, place: int) -> str:
+def _words_before(text: str, place: int) -> str:
     """The few words before a place, without the space in between."""
     return text[max(0, place - 40) : place].rstrip()
 
 
-def tells_nothing(question: Question, answer: str) -> bool:
+def only_repeats(question: Question, answer: str) -> bool:
     """Whether an answer only repeats words of a question that does not name its answers, as one of yes or no does.
 
     In other forms and in another order they say something else: "association football" for the sport that a "football
@@ -483,7 +483,7 @@ def _place(question: Question, sentence: Sentence) -> Piece | None:
         rest = text[match.start() : match.start() + 200]
         if NOT_PLACES.match(rest):
             continue
-        phrase = _to_stop(rest)
+        phrase = _phrase(rest)
         if _ACTED.search(phrase):
             continue  # "to production is given by …": a clause, not a place
         later = TIME.search(phrase)
@@ -493,7 +493,7 @@ def _place(question: Question, sentence: Sentence) -> Piece | None:
             found.append((match.start(), phrase))
     if path:
         return Piece(path.group().rstrip(".,"), 1.0)
-    verbs = _near(question, sentence)
+    verbs = _question_places(question, sentence)
     behind = [one for one in found if any(one[0] > place for place in verbs)] or found
     if not behind:
         return None
@@ -580,19 +580,19 @@ _PLAIN = re.compile(r"[^\w\s]")
 _ARTICLES = frozenset({"a", "an", "the", "and"})
 
 
-def bag(text: str) -> Counter[str]:
+def word_counts(text: str) -> Counter[str]:
     """The words of a text without articles, with their counts."""
     return Counter(word for word in _PLAIN.sub(" ", text.lower()).split() if word not in _ARTICLES)
 
 
-def overlap(one: Counter[str], other: Counter[str]) -> float:
+def word_f1(one: Counter[str], other: Counter[str]) -> float:
     """F1 of two bags of words."""
     both = sum(min(count, other[word]) for word, count in one.items() if word in other)
     return 2 * both / (one.total() + other.total()) if both else 0.0
 
 
-def say_the_same(one: str, other: str) -> bool:
+def mostly_alike(one: str, other: str) -> bool:
     """Whether two answers share most of their words, and a figure if both have figures."""
-    bags = bag(one), bag(other)
-    figures = [{word for word in bag if word[0].isdigit()} for bag in bags]
-    return overlap(*bags) >= 0.5 and (not all(figures) or not figures[0].isdisjoint(figures[1]))
+    bags = word_counts(one), word_counts(other)
+    figures = [{word for word in word_counts if word[0].isdigit()} for word_counts in bags]
+    return word_f1(*bags) >= 0.5 and (not all(figures) or not figures[0].isdisjoint(figures[1]))

@@ -14,7 +14,7 @@ from rlm_mem.offline.language import about_equal, analyser_of, is_foreign, quote
 from rlm_mem.offline.notes import is_notes, matched_share, read_notes
 from rlm_mem.offline.numbered import read_numbered
 from rlm_mem.offline.passages import Passage, Reading
-from rlm_mem.offline.pieces import say_the_same, tells_nothing
+from rlm_mem.offline.pieces import mostly_alike, only_repeats
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import in_asked_year
 from rlm_mem.offline.weights import Weights, answerable_probability, correct_probability, load_weights
@@ -68,7 +68,7 @@ def read(question: Question, passages: Sequence[Passage], weights: Weights | Non
     or a later passage says that the answer does not hold any more, the new value is the answer.
     """
     found = _read_present(question, in_asked_year(question.text, passages), weights)
-    return replace(found, answer=None) if found.answer and tells_nothing(question, found.answer) else found
+    return replace(found, answer=None) if found.answer and only_repeats(question, found.answer) else found
 
 
 def _read_present(question: Question, passages: Sequence[Passage], weights: Weights | None) -> Reading:
@@ -509,7 +509,7 @@ def _checked_by_rules(
             return Reading(seen.answer, seen.passages, answerable, min(confidence, seen.figures["matched"]))
         whole = seen.sentence if seen.sentence and not question.many else seen.answer
         return Reading(whole, seen.passages, answerable, min(confidence, _MATCHED_MOST))
-    if say_the_same(by_rules.answer, seen.answer):
+    if mostly_alike(by_rules.answer, seen.answer):
         fuller = by_rules.exact and len(by_rules.answer) > len(seen.answer) and question.kind != "when"
         text = by_rules.answer if fuller else seen.answer  # a date from the tables has its year
         held = max(answerable, by_rules.answerable)

@@ -46,7 +46,7 @@ class ServerState:
         self._guard = threading.Lock()
         self._closed = False
         #: Functions that run once before the first request, so that no request waits for them.
-        self.at_start: list[Callable[[], object]] = [self._ask_once]
+        self.at_start: list[Callable[[], object]] = [self._warm_up_search]
         self._feeds: dict[str, ChangeFeed] = {}
         self._starting: asyncio.Future[None] | None = None
 
@@ -95,7 +95,7 @@ class ServerState:
         for prepare in self.at_start:
             prepare()
 
-    def _ask_once(self) -> None:
+    def _warm_up_search(self) -> None:
         """Load what the first search needs: dictionaries, postings, the ranker."""
         try:
             self.memory.search("anything", limit=1)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 MAX_SEARCHES = 3
 """How often passages are looked for in one scaffolded run; the memories that the offline model found count as once."""
 MAX_RETRIES = 2
-"""How often the model is told that its reply cannot be used."""
+"""How often the model gets another try after a reply that cannot be used."""
 MAX_QUERY_CHARS = 300
 MAX_ANSWER_CHARS = 2_000
 CONFIDENCE = 0.5
@@ -206,11 +206,11 @@ class Scaffold:
         room = self._output_chars // max(1, len(self._nearest)) - 60
         program = _NEAREST.format(question=self._question, nearest=self._nearest, chars=max(80, room))
         shown = self._find(program, Completion("", model=self._llm.name, cost=Decimal(0)))
-        retries, talk = 0, []  # type: tuple[int, list[Message]]
+        retries, follow_up = 0, []  # type: tuple[int, list[Message]]
         while True:
             if not self._found:
                 return "no memory is near the question"
-            completion, tokens = self._ask(shown, talk)
+            completion, tokens = self._ask(shown, follow_up)
             reading = self._checked(read_reply(completion.text, typed=self._form is not None))
             wanted = (reading.search or "")[:MAX_QUERY_CHARS].strip()
             if reading.error is not None:
@@ -218,7 +218,7 @@ class Scaffold:
                 if retries == MAX_RETRIES:
                     return f"the model's replies could not be used: {reading.error}"
                 retries += 1
-                talk = self._told(completion, reading.error)
+                follow_up = self._retry_messages(completion, reading.error)
             elif reading.answer is not None:
                 if isinstance(reading.answer, str) and not self._ranking_agrees(reading, queries[-1]):
                     self._record((), completion, tokens)
@@ -233,18 +233,18 @@ class Scaffold:
                 if retries == MAX_RETRIES:
                     return f"the answer was not accepted: {step.error}"
                 retries += 1
-                talk = self._told(completion, str(step.error))
+                follow_up = self._retry_messages(completion, str(step.error))
             elif (
                 wanted and len(queries) < MAX_SEARCHES and wanted.casefold() not in map(str.casefold, queries)
             ):
                 queries.append(wanted)
-                talk = []
+                follow_up = []
                 shown = self._search(wanted, completion, tokens)
             else:
                 self._record((), completion, tokens)
                 return "the model found no answer in the passages"
 
-    def _told(self, completion: Completion, why: str) -> list[Message]:
+    def _retry_messages(self, completion: Completion, why: str) -> list[Message]:
         """The messages that follow a reply that cannot be used."""
         return [
             Message("assistant", completion.text[:1_000] or "(empty reply)"),
@@ -265,7 +265,7 @@ class Scaffold:
         self._found = [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
         return step.output
 
-    def _ask(self, shown: str, talk: Sequence[Message]) -> tuple[Completion, int]:
+    def _ask(self, shown: str, follow_up: Sequence[Message]) -> tuple[Completion, int]:
         """The model's reply to the passages, and the estimated tokens of its prompt."""
         self._budget.start_iteration()
         messages = [
@@ -274,7 +274,7 @@ class Scaffold:
                 "user",
                 f"{fenced('question', self._question)}\n{fenced('passages', shown)}\n{self._asked}Reply in JSON.",
             ),
-            *talk,
+            *follow_up,
         ]
         tokens = sum(len(message.content) for message in messages) // 3 + 8
         if self._takes_schema:
@@ -307,7 +307,7 @@ class Scaffold:
         answer = reading.answer
         if not isinstance(answer, str):  # another form, which the caller checks
             words = self._words_of(_text_of(answer))
-            said = [self._words_of(_said_in(one)) | self._known for one in self._found]
+            said = [self._words_of(_passage_text(one)) | self._known for one in self._found]
             numbers = reading.passages or range(1, count + 1)
             together = frozenset[str]().union(*(said[number - 1] for number in numbers))
             if len(words & together) < _LEAST_SHARE * len(words):
@@ -317,30 +317,31 @@ class Scaffold:
             return ModelReading(error="its answer only repeats the question")
         if not has_form(analyse_question(self._question), answer):
             return ModelReading(error="its answer is not what the question asks for")
-        holding = [number for number, one in enumerate(self._found, 1) if self._says(one, answer)]
+        holding = [number for number, one in enumerate(self._found, 1) if self._contains_answer(one, answer)]
         if not holding:
             return ModelReading(error="its words do not stand in the passages")
-        # Small models name passages at random: an answer rests on the first that says it, and on those that were meant.
-        meant = [number for number in holding[1:] if number in reading.passages]
-        return replace(reading, passages=(holding[0], *meant))
+        # Small models name passages at random: an answer rests on the first passage that contains it, and on those
+        # of the others that the model named.
+        named = [number for number in holding[1:] if number in reading.passages]
+        return replace(reading, passages=(holding[0], *named))
 
-    def _says(self, passage: Mapping[str, Any], answer: str) -> bool:
+    def _contains_answer(self, passage: Mapping[str, Any], answer: str) -> bool:
         """Whether a passage has every word of an answer; dates may be in other words, or worked out from its own."""
-        said = _said_in(passage)
+        text = _passage_text(passage)
         day = date.fromisoformat(passage["date"])
-        told = [(day, day), *((one.first, one.last) for one in find_dates(said, day))]
+        dates = [(day, day), *((one.first, one.last) for one in find_dates(text, day))]
         given = find_dates(answer, day)
-        if not all(any(first <= one.last and one.first <= last for first, last in told) for one in given):
+        if not all(any(first <= one.last and one.first <= last for first, last in dates) for one in given):
             return False
         for one in given:
             answer = answer.replace(one.text, " ")
-        return self._words_of(answer) - self._known <= self._words_of(said)
+        return self._words_of(answer) - self._known <= self._words_of(text)
 
     def _ranking_agrees(self, reading: ModelReading, sought: str) -> bool:
-        """Whether the answer stands in the nearest memory, and that has half of the words that were looked for."""
+        """Whether the nearest memory contains the answer, and half of the words that were looked for."""
         asked = self._words_of(sought)
-        told = self._words_of(_said_in(self._found[0]))
-        return reading.passages[0] == 1 and len(asked & told) >= _LEAST_SHARE * len(asked)
+        nearest = self._words_of(_passage_text(self._found[0]))
+        return reading.passages[0] == 1 and len(asked & nearest) >= _LEAST_SHARE * len(asked)
 
     def _words_of(self, text: str) -> frozenset[str]:
         return frozenset(self._analyser.terms(text))
@@ -451,7 +452,7 @@ def _numbers(value: Any) -> tuple[int, ...]:
     return tuple(found)
 
 
-def _said_in(passage: Mapping[str, Any]) -> str:
+def _passage_text(passage: Mapping[str, Any]) -> str:
     """All text of a passage that an answer can rest on."""
     parts = (passage["date"], passage["speaker"] or "", passage["text"], *passage["before"])
     return " ".join(map(str, parts))

@@ -452,7 +452,7 @@ class MontyEngine:
                 raise self._crash(error, watch, run.printed) from None
             except MontyError as error:
                 raised = self._error(error, run.program)
-                if not _unsound(raised):
+                if not _heap_may_be_damaged(raised):
                     # Names that the program assigned before it failed are kept, as in any interactive session.
                     self._save(session)
                     kept = True
@@ -542,7 +542,7 @@ class MontyEngine:
                         answer = self._answer(snapshot.variable_name, run)
                     except Finished:
                         run.over = True
-                        run.stopped = _stops(snapshot, pid)
+                        run.stopped = _ends_on_failure(snapshot, pid)
                         raise
                     snapshot = snapshot.resume(value=answer)
                 else:
@@ -623,7 +623,7 @@ class MontyEngine:
                     name: value
                     for name, value in read_variables(text, self._limits.bounds).items()
                     # A restored built-in is not a variable of the program.
-                    if name not in BUILTINS or not _builtin(value)
+                    if name not in BUILTINS or not _is_builtin(value)
                 }
                 if self._handle.pool is not None:
                     self._handle.pool.idle(self)
@@ -638,11 +638,11 @@ class MontyEngine:
             return found
 
 
-def _builtin(value: Any) -> bool:
+def _is_builtin(value: Any) -> bool:
     return isinstance(value, Variable) and value.type in ("builtin_function_or_method", "type")
 
 
-def _stops(snapshot: NameLookupSnapshot, pid: int | None) -> bool:
+def _ends_on_failure(snapshot: NameLookupSnapshot, pid: int | None) -> bool:
     """Whether a program that waits for a call ends when that call fails; its further calls are not answered."""
     limit = alarm(time.monotonic() + _SECONDS_TO_STOP, lambda: _kill(pid))
     try:
@@ -662,7 +662,7 @@ def _kill(pid: int | None) -> None:
             os.kill(pid, signal.SIGKILL)
 
 
-def _unsound(error: errors.RlmMemError) -> bool:
+def _heap_may_be_damaged(error: errors.RlmMemError) -> bool:
     """Whether the sandbox's heap may be damaged: after a limit stopped it in the middle of an operation."""
     return isinstance(error, errors.TimeoutError) or getattr(error, "kind", "") in (
         "MemoryError",

@@ -32,7 +32,7 @@ def back_up(
     return store.backend.back_up(store, checked_path(target), only=only, progress=progress)
 
 
-def bring_back(
+def restore_backup(
     backup: Path, place: Path | str, *, replace: bool = False, progress: Progress | None = None
 ) -> RestoreReport:
     """Restore a backup of either kind into a brain folder, or into a database.
@@ -52,24 +52,25 @@ def bring_back(
         restored = restore_folder(backup, Path(scratch, "brain"), progress=progress)
         names = restored.info.namespaces
         with ChunkStore(place) as target:
-            restored.kept = _set_aside(target, names, backup, replace=replace)
+            restored.kept = _back_up_existing(target, names, backup, replace=replace)
             for name in names:
                 _copy_in(Path(scratch, "brain", "memory"), store_within(target, name), progress)
         restored.brain = Path()
         return restored
 
 
-def _set_aside(target: ChunkStore, names: list[str], backup: Path, *, replace: bool) -> Path | None:
-    held = [
+def _back_up_existing(target: ChunkStore, names: list[str], backup: Path, *, replace: bool) -> Path | None:
+    """Back up the database if a namespace to restore has memories; refused unless ``replace``."""
+    occupied = [
         name
         for name, _ in target.backend.queries.namespaces()
         if name in names and target.backend.queries.states(name, 0, 1)
     ]
-    if not held:
+    if not occupied:
         return None
     if not replace:
         raise InputError(
-            f"there are memories in {', '.join(held)} already",
+            f"there are memories in {', '.join(occupied)} already",
             hint="restore into another database, or say --replace: what is there is backed up to a file first",
         )
     kept = backup.absolute().with_name(f"before-restore-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
@@ -78,6 +79,7 @@ def _set_aside(target: ChunkStore, names: list[str], backup: Path, *, replace: b
 
 
 def _copy_in(folder: Path, target: ChunkStore, progress: Progress | None) -> None:
+    """Make a namespace of a database what the unpacked backup has, in one transaction, and compare the two."""
     with ChunkStore(folder, config=target.config, namespace=target.namespace) as source:
         with target.backend.transaction(target.namespace):
             copy_namespace(source, target, overwrite=True, mirror=True, progress=progress)

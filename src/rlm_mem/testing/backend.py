@@ -22,7 +22,7 @@ from rlm_mem.errors import (
     StoreReadOnly,
 )
 from rlm_mem.search import search
-from rlm_mem.store.backup import back_up, bring_back
+from rlm_mem.store.backup import back_up, restore_backup
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.copying import compare, copy_namespace
 from rlm_mem.store.core.integrity import check
@@ -479,7 +479,7 @@ class BackendContract(StoreFixtures):
         store.backend.files(store.namespace).write("system/memory_log.md", b"kept")
         info = back_up(store, tmp_path / "whole.tar.gz")
         assert store.namespace in info.namespaces
-        bring_back(tmp_path / "whole.tar.gz", tmp_path / "restored")
+        restore_backup(tmp_path / "whole.tar.gz", tmp_path / "restored")
         with ChunkStore(tmp_path / "restored" / "memory", clock=moved_clock) as restored:
             assert compare(store, restored) == []
             for chunk_id in store.list_chunks():

@@ -100,13 +100,13 @@ def tables(text: str, lines: Sequence[TextLine]) -> dict[int, bool]:
                 text, lines[index - 1], line
             ):
                 found[index - 1] = found[index] = True
-                index = _rows(text, lines, index + 1, found)
+                index = _add_rows(text, lines, index + 1, found)
                 continue
         elif text[line.start] == "+" and _GRID.fullmatch(text[line.start : line.end]):
-            index = _bordered(text, lines, index, found)
+            index = _add_bordered(text, lines, index, found)
             continue
         elif text[line.start] == "=" and _COLUMNS.fullmatch(text[line.start : line.end]):
-            index = _in_columns(text, lines, index, found)
+            index = _add_columns(text, lines, index, found)
             continue
         index += 1
     return found
@@ -116,7 +116,7 @@ def _has_bar(text: str, line: TextLine, below: TextLine) -> bool:
     return not below.apart and text.find("|", line.start, line.end) >= 0
 
 
-def _rows(text: str, lines: Sequence[TextLine], index: int, found: dict[int, bool]) -> int:
+def _add_rows(text: str, lines: Sequence[TextLine], index: int, found: dict[int, bool]) -> int:
     """Add the rows below the header of a table in Markdown; returns the index of the line after the last one."""
     while index < len(lines) and _has_bar(text, lines[index], lines[index]):
         found[index] = False
@@ -124,7 +124,7 @@ def _rows(text: str, lines: Sequence[TextLine], index: int, found: dict[int, boo
     return index
 
 
-def _bordered(text: str, lines: Sequence[TextLine], first: int, found: dict[int, bool]) -> int:
+def _add_bordered(text: str, lines: Sequence[TextLine], first: int, found: dict[int, bool]) -> int:
     """Add a table with borders; its header ends with a border of equal signs."""
     last, header = first, -1
     while last < len(lines) and text[lines[last].start] in "|+" and not (last > first and lines[last].apart):
@@ -136,7 +136,7 @@ def _bordered(text: str, lines: Sequence[TextLine], first: int, found: dict[int,
     return last
 
 
-def _in_columns(text: str, lines: Sequence[TextLine], first: int, found: dict[int, bool]) -> int:
+def _add_columns(text: str, lines: Sequence[TextLine], first: int, found: dict[int, bool]) -> int:
     """Add a table without borders: two or three lines of equal signs around its rows and its header."""
     marks = [first]
     last = first + 1

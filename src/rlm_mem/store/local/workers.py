@@ -132,10 +132,10 @@ class _Pool:
         self._decoder = decoder
         self._ahead = max((_ASKED + 1) * count, ahead)
         self._otherwise = otherwise
-        self._lots: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+        self._lots: queue.SimpleQueue[_QueuedLot | None] = queue.SimpleQueue()
         self._closing = False
         self._owner = threading.get_ident()
-        self._children = [_started() for _ in range(count)]
+        self._children = [_start_child() for _ in range(count)]
         self._threads = [
             threading.Thread(target=self._drive, args=(child,), name="rlm-mem-reader", daemon=True)
             for child in self._children
@@ -146,29 +146,33 @@ class _Pool:
     def answers(self, lots: Iterable[_Request]) -> Iterator[Any]:
         """The answers in the order of the lots; a few lots are worked on ahead of the one that is needed."""
         rest = iter(lots)
-        waiting = deque(_Waiting(lot, Future()) for lot in islice(rest, self._ahead))
+        waiting = deque(_QueuedLot(lot, Future()) for lot in islice(rest, self._ahead))
         # Until children have loaded what they need, this process works on the first lots and goes on with the answers.
         ready = any(child is not None and child.is_ready for child in self._children)
         here = 1 if ready else min(_BEGUN_HERE, len(waiting) // 2)
         for one in (*islice(waiting, here, None), *islice(waiting, here)):
             self._lots.put(one)
         for lot in rest:
-            waiting.append(_Waiting(lot, Future()))
+            waiting.append(_QueuedLot(lot, Future()))
             self._lots.put(waiting[-1])
-            yield self._first(waiting)
+            yield self._first_answer(waiting)
         while waiting:
-            yield self._first(waiting)
+            yield self._first_answer(waiting)
 
-    def _first(self, waiting: deque[_Waiting]) -> Any:
+    def _first_answer(self, waiting: deque[_QueuedLot]) -> Any:
         """The answer to the first lot; until another process has it, this process works on lots itself."""
         first = waiting[0]
         while not first.is_answered:
-            if not (self._goes_on(waiting) or self._works(waiting) or self._goes_on(waiting, idle=True)):
+            if not (
+                self._run_otherwise(waiting)
+                or self._work_on_one(waiting)
+                or self._run_otherwise(waiting, idle=True)
+            ):
                 break
         waiting.popleft()
         return (first.here or first.future).result()
 
-    def _goes_on(self, waiting: deque[_Waiting], *, idle: bool = False) -> bool:
+    def _run_otherwise(self, waiting: deque[_QueuedLot], *, idle: bool = False) -> bool:
         """Let the caller do something else; returns whether it did."""
         if self._otherwise is None:
             return False
@@ -178,20 +182,20 @@ class _Pool:
         finally:
             WAIT.reset(token)
 
-    def _wait(self, waiting: deque[_Waiting], call: Callable[[], object]) -> None:
+    def _wait(self, waiting: deque[_QueuedLot], call: Callable[[], object]) -> None:
         """Make a call that waits for the disk, and work on lots meanwhile."""
         if threading.get_ident() != self._owner:  # a thread that a callback started takes no lots
             call()
             return
         with ThreadPoolExecutor(1) as thread:
             called = thread.submit(call)
-            while not called.done() and self._works(waiting):
+            while not called.done() and self._work_on_one(waiting):
                 pass
             called.result()
 
-    def _works(self, waiting: deque[_Waiting]) -> bool:
+    def _work_on_one(self, waiting: deque[_QueuedLot]) -> bool:
         """Work on the first lot that is left; returns whether there was one."""
-        one = next((one for one in waiting if one.is_left and one.future.cancel()), None)
+        one = next((one for one in waiting if one.is_untaken and one.future.cancel()), None)
         if one is not None:
             one.here = Future()
             _answer(one.lot, one.here)
@@ -199,12 +203,12 @@ class _Pool:
 
     def _drive(self, child: _Child | None) -> None:
         """Send lots to a child, some ahead of its answers, so that it need not wait for this process."""
-        asked: deque[_Waiting] = deque()
+        asked: deque[_QueuedLot] = deque()
         while not self._closing:
             one = self._next(wait=not asked) if len(asked) < _ASKED else None
             if one is not None:
                 if not one.future.set_running_or_notify_cancel():
-                    continue  # answered already, in `_first`
+                    continue  # answered already, in `_first_answer`
                 asked.append(one)
             elif not asked:
                 return  # closed
@@ -223,7 +227,7 @@ class _Pool:
                     _logger.warning("a process that reads chunk files ended (%s): going on without it", error)
                 child = None
 
-    def _next(self, *, wait: bool) -> _Waiting | None:
+    def _next(self, *, wait: bool) -> _QueuedLot | None:
         try:
             return self._lots.get(block=wait)
         except queue.Empty:
@@ -250,7 +254,7 @@ def _answer(lot: _Request, future: Future[Any]) -> None:
         future.set_exception(error)
 
 
-class _Waiting(msgspec.Struct):
+class _QueuedLot(msgspec.Struct):
     """A lot with its answer: that of another process, or of ``here`` if this one took it first."""
 
     lot: _Request
@@ -258,7 +262,7 @@ class _Waiting(msgspec.Struct):
     here: Future[Any] | None = None
 
     @property
-    def is_left(self) -> bool:
+    def is_untaken(self) -> bool:
         """Whether no process works on it or has done so."""
         return not (self.future.running() or self.future.done())
 
@@ -309,11 +313,11 @@ class _Child:
             return
 
 
-def _started() -> _Child | None:
-    return _forked() if can_fork() else _spawned()
+def _start_child() -> _Child | None:
+    return _fork_child() if can_fork() else _spawn_child()
 
 
-def _spawned() -> _Child | None:
+def _spawn_child() -> _Child | None:
     command = [sys.executable, "-I", "-c", _START.format(path=[place for place in sys.path if place])]
     try:
         process = subprocess.Popen(
@@ -323,7 +327,7 @@ def _spawned() -> _Child | None:
         _logger.info("no process to read chunk files with: %s", error)
         return None
     assert process.stdin is not None and process.stdout is not None
-    _widen(process.stdin.fileno(), process.stdout.fileno())
+    _enlarge_pipes(process.stdin.fileno(), process.stdout.fileno())
     return _Child(process, process.stdin, process.stdout, is_ready=False)
 
 
@@ -336,7 +340,7 @@ def can_fork() -> bool:
     return sys.platform == "linux" and is_real and threading.active_count() == 1
 
 
-def _forked() -> _Child | None:
+def _fork_child() -> _Child | None:
     pipes: list[int] = []
     try:
         pipes += os.pipe()
@@ -355,11 +359,11 @@ def _forked() -> _Child | None:
         _serve_and_exit(asked, answers)
     os.close(asked)
     os.close(answers)
-    _widen(to, back)
+    _enlarge_pipes(to, back)
     return _Child(_Fork(pid), os.fdopen(to, "wb"), os.fdopen(back, "rb"), is_ready=True)
 
 
-def _widen(*pipes: int) -> None:
+def _enlarge_pipes(*pipes: int) -> None:
     """Let pipes hold more, on Linux; where a user's pipes hold as much as they may, they stay as they are."""
     if sys.platform == "linux":
         import fcntl

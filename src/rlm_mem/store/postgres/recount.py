@@ -23,7 +23,7 @@ from rlm_mem.store.postgres.values import Blobs, Integers, array_cursor
 Ints = npt.NDArray[np.int64]
 Figures = npt.NDArray[np.uint32]
 
-#: Chunks decoded at a time, and postings held in memory at a time.
+#: Chunks decoded at a time, and postings kept in memory at a time.
 _LOT = 5_000
 _HELD = 20_000_000
 _KEY = 0xFFFFFFFF
@@ -80,7 +80,7 @@ def recount(connection: psycopg.Connection[Any], ns: int, *, repair: bool = Fals
 
 
 class _Counting:
-    """One recount under way."""
+    """One recount in progress: what was summed up so far, and what was found wrong."""
 
     def __init__(self, ns: int, repair: bool) -> None:
         self._ns = ns
@@ -93,12 +93,12 @@ class _Counting:
     # -- reading chunks --------------------------------------------------------------------------------------------
 
     def run(self, cursor: psycopg.Cursor[Any]) -> None:
-        """Check chunks and lists; figures are added up meanwhile, to be checked afterwards."""
+        """Check chunks and lists, and sum up the figures that the other methods check."""
         order = cursor.execute(
             "SELECT conversation, doc FROM rlm_mem.chunks WHERE ns = %s AND status = 0 ORDER BY conversation, doc",
             (self._ns,),
         ).fetchall()
-        held: list[IndexDifference] | None = []
+        kept: list[IndexDifference] | None = []
         for docs in _lots(order):
             changes = changes_of([], self._chunks(cursor, docs, check=True))
             self._add(changes)
@@ -109,14 +109,14 @@ class _Counting:
                 self.found.words += self._compare(
                     cursor, CONVERSATION_TERMS, numbers[0], last, changes.word, figures
                 )
-            if held is not None:
-                held = [*held, changes] if self._df.sum() <= _HELD else None
+            if kept is not None:
+                kept = [*kept, changes] if self._df.sum() <= _HELD else None
         self._drop_ownerless(cursor, CONVERSATION_TERMS, sorted(self._conversations))
         for lowest, highest in self._slabs():
-            if held is None:
+            if kept is None:
                 pair, figures = self._postings(cursor, order, lowest, highest)
             else:
-                pair, figures = _sorted_together([(changes.posting, changes.figures) for changes in held])
+                pair, figures = _sorted_together([(changes.posting, changes.figures) for changes in kept])
             self.found.postings += self._compare(cursor, POSTINGS, lowest, highest, pair, figures)
         self._drop_ownerless(cursor, POSTINGS, np.flatnonzero(self._df).tolist())
 
@@ -131,12 +131,13 @@ class _Counting:
         try:
             decode_many([blob for _, _, blob in chunks])
         except CorruptStore:
-            chunks = [self._sound(chunk, check) for chunk in chunks]
+            chunks = [self._decodable(chunk, check) for chunk in chunks]
         if check:
             self._check_chunks(cursor, chunks, np.array([row[3:] for row in rows], np.int64))
         return chunks
 
-    def _sound(self, chunk: Indexed, note: bool) -> Indexed:
+    def _decodable(self, chunk: Indexed, note: bool) -> Indexed:
+        """The chunk, without its segments if they do not decode; ``note``: then record it as damaged."""
         try:
             decode_many([chunk[2]])
         except CorruptStore:

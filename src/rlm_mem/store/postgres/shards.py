@@ -113,7 +113,7 @@ def assign(directory: str, namespace: str, dsn: str, config: Config | None = Non
         )
     with _Databases(config) as databases:
         databases.pool(dsn)  # check that it answers, and make its tables
-        _lead(databases.pool(directory), directory, namespace, dsn)
+        _record_place(databases.pool(directory), directory, namespace, dsn)
 
 
 def move_namespace(
@@ -147,12 +147,12 @@ def move_namespace(
         source_dsn = databases.place_of(directory, namespace)
         home, new = databases.pool(directory), databases.pool(dsn)
         if shown_dsn(source_dsn) == shown_dsn(dsn):
-            _lead(home, directory, namespace, dsn)  # an interrupted move, or nothing to do
+            _record_place(home, directory, namespace, dsn)  # an interrupted move, or nothing to do
             return MoveReport(namespace, shown_dsn(dsn), shown_dsn(dsn), 0, 0, 0.0, False)
         if new.rows("SELECT 1 FROM rlm_mem.namespaces WHERE ns = %s AND state = 'moved'", (ns,)):
             _remove_rows(new, ns, keep_address=False)  # left over from when it lived here before
         with _store(source_dsn, namespace, config) as source, _store(dsn, namespace, config) as target:
-            passes = _catch_up(source, target, progress)
+            passes = _copy_in_passes(source, target, progress)
             _refuse_differences(source, target, progress)
             began = time.monotonic()
             with source.backend.transaction(namespace) as lock:
@@ -167,10 +167,10 @@ def move_namespace(
                     (dsn, ns),
                 )
             held_up = time.monotonic() - began
-            _lead(home, directory, namespace, dsn)
+            _record_place(home, directory, namespace, dsn)
             chunks = int(target.get_stats()["chunk_count"])
             time.sleep(_GRACE)
-            _carry_lines(source, target)
+            _copy_late_lines(source, target)
         if purge:
             _remove_rows(databases.pool(source_dsn), ns, keep_address=True)
     return MoveReport(
@@ -195,7 +195,7 @@ def purge_moved(dsn: str, namespace: str, config: Config | None = None) -> int:
             )
         now = databases.place_of(dsn, namespace)
         with _store(dsn, namespace, config) as old, _store(now, namespace, config) as new:
-            _carry_lines(old, new)
+            _copy_late_lines(old, new)
         return _remove_rows(pool, ns, keep_address=True)
 
 
@@ -255,14 +255,15 @@ def _store(dsn: str, namespace: str, config: Config, *, pinned: bool = True) -> 
     from rlm_mem.store.postgres.backend import PostgresBackend
 
     # Better to fail than to retry for long while writers wait.
-    patient = replace(config, postgres=replace(config.postgres, reconnect_seconds=5.0))
-    store = ChunkStore(dsn, namespace=namespace, config=patient, actor="shards")
+    settings = replace(config, postgres=replace(config.postgres, reconnect_seconds=5.0))
+    store = ChunkStore(dsn, namespace=namespace, config=settings, actor="shards")
     if pinned and isinstance(store.backend, PostgresBackend):
         store.backend.pin()
     return store
 
 
-def _lead(home: Pool, directory: str, namespace: str, dsn: str) -> None:
+def _record_place(home: Pool, directory: str, namespace: str, dsn: str) -> None:
+    """Enter the database of a namespace in the directory; one in the directory's own database has no row."""
     ns = namespace_key(namespace)
     if shown_dsn(dsn) == shown_dsn(directory):
         home.change([("DELETE FROM rlm_mem.shards WHERE ns = %s", (ns,))])
@@ -278,7 +279,8 @@ def _lead(home: Pool, directory: str, namespace: str, dsn: str) -> None:
     )
 
 
-def _catch_up(source: ChunkStore, target: ChunkStore, progress: Progress | None) -> int:
+def _copy_in_passes(source: ChunkStore, target: ChunkStore, progress: Progress | None) -> int:
+    """Copy until a pass finds few changes; returns the number of passes."""
     for number in range(1, _PASSES + 1):
         report: CopyReport = copy_namespace(source, target, overwrite=True, mirror=True, progress=progress)
         if report.skipped:
@@ -335,7 +337,7 @@ def _copy_access_counts(source: ChunkStore, home: Pool, target: Pool) -> None:
         target.change([(_COUNT_ACCESSES, (ns, ids, counts, times, ns))])
 
 
-def _carry_lines(source: ChunkStore, target: ChunkStore) -> None:
+def _copy_late_lines(source: ChunkStore, target: ChunkStore) -> None:
     """Copy lines of trajectories that were added in the old place while the namespace moved.
 
     They are written without the lock, so a running recall may have added them there before it noticed the move.
