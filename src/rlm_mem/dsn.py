@@ -1,4 +1,4 @@
-"""Addresses of brains: tell a DSN from a folder or a mistake, and show a DSN without its password."""
+"""Addresses of brains: distinguish a DSN, a folder and a mistake, and show a DSN without its password."""
 
 from __future__ import annotations
 

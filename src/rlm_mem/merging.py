@@ -16,5 +16,5 @@ def in_conflict(text: str | bytes) -> bool:
 
 
 def without_marks(text: str) -> str:
-    """The text with a space before each such line, as where a memory tells of a merge."""
+    """The text with a space before each such line: a memory may quote a merge conflict."""
     return _MARK.sub(" ", text)

@@ -191,7 +191,7 @@ class MemoryFiles:
     def parse(self, file: str, block: str | None, text: str) -> TieredMemory:
         """A memory from its text: the whole file, or (``block`` not None) one block; raises InvalidMemory."""
         kind = places.kind_of(file)
-        if in_conflict(text):  # also in the body, which would tell both versions
+        if in_conflict(text):  # also in the body, which would contain both versions
             raise InvalidMemory(f"{file}: {MERGE_CONFLICT}")
         if file.endswith(".json"):
             raw, header, body = self._json(file, text)

@@ -26,10 +26,10 @@ _LEAST_WORDS = 3
 
 def is_question(text: str) -> bool:
     """Whether a text in the search box is a question: it ends in a question mark, or begins with a question word."""
-    said = text.strip()
-    if said.endswith(("?", "？", "؟")):
-        return len(said) > 1
-    words = said[:200].split()
+    query = text.strip()
+    if query.endswith(("?", "？", "؟")):
+        return len(query) > 1
+    words = query[:200].split()
     return len(words) >= _LEAST_WORDS and _ASKING.fullmatch(words[0]) is not None
 
 

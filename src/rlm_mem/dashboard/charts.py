@@ -64,10 +64,10 @@ def bars(values: Sequence[Bar], *, title: str) -> Markup:
     made = []
     for number, one in enumerate(values):
         tall = max(1.5, _HEIGHT * one.value / (highest.value or 1.0)) if one.value else 0.0
-        said = f"{one.label}: {one.amount}"
-        bar = _BAR.format(number * step + step * 0.12, _HEIGHT - tall, step * 0.76, tall, said)
+        label = f"{one.label}: {one.amount}"
+        bar = _BAR.format(number * step + step * 0.12, _HEIGHT - tall, step * 0.76, tall, label)
         if one.href and one.value:
-            bar = Markup('<a href="{}" aria-label="{}">{}</a>').format(one.href, said, bar)
+            bar = Markup('<a href="{}" aria-label="{}">{}</a>').format(one.href, label, bar)
         made.append(bar)
     above = Markup("<figcaption>at most {}</figcaption>").format(highest.amount)
     role = "group" if any(bar.href for bar in values) else "img"
@@ -128,11 +128,11 @@ def flow_chart(
         left, right = flow.at * step, (flow.at + 1) * step
         kind = flow.target if flow.target else "gone"
         path = f"M{left:.1f},{start:.1f} C{right:.1f},{start:.1f} {left:.1f},{end:.1f} {right:.1f},{end:.1f}"
-        said = f"{points[flow.at][0]}: {flow.number} {flow.source or 'new'} → {flow.target or 'archived'}"
+        label = f"{points[flow.at][0]}: {flow.number} {flow.source or 'new'} → {flow.target or 'archived'}"
         width = 1.5 + 4.5 * flow.number / max(4, most)
         made.append(
             Markup('<path class="flow-{}" d="{}" stroke-width="{:.1f}"><title>{}</title></path>').format(
-                kind, path, width, said
+                kind, path, width, label
             )
         )
     lanes = Markup("").join(

@@ -159,10 +159,10 @@ def _named(members: Sequence[Member], parts: Sequence[Sequence[int]], language: 
         best = sorted(score, key=lambda stem: (-score[stem], stem))
         # Two stems may come from one word.
         words = tuple(dict.fromkeys(shown[stem].most_common(1)[0][0] for stem in best[: 2 * _WORDS]))[:_WORDS]
-        said = ", ".join(words)
-        name = _shared(members, part, tags) or said or members[part[0]].text[:30]
-        if name in taken and said not in ("", name):
-            name = f"{name}: {said}"
+        topic = ", ".join(words)
+        name = _shared(members, part, tags) or topic or members[part[0]].text[:30]
+        if name in taken and topic not in ("", name):
+            name = f"{name}: {topic}"
         number = 2
         whole = name
         while name in taken:

@@ -92,16 +92,16 @@ def did(step: LoopStep) -> str:
     names = list(
         dict.fromkeys(name for call in step.host_calls if (name := str(call.get("name"))) != "FINAL")
     )
-    said = []
+    parts = []
     if names:
         more = len(names) - _NAMED
-        said.append(", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else ""))
+        parts.append(", ".join(names[:_NAMED]) + (f" and {more} more" if more > 0 else ""))
     elif not step.programs:
-        said.append("a reply without a program")
+        parts.append("a reply without a program")
     if step.chunks_read:
-        said.append(f"{amount(len(step.chunks_read), 'memory')} read")
+        parts.append(f"{amount(len(step.chunks_read), 'memory')} read")
     if step.error:
-        said.append(step.error_kind or "error")
+        parts.append(step.error_kind or "error")
     if step.final:
-        said.append("concluded")
-    return " · ".join(said) or "ran a program"
+        parts.append("concluded")
+    return " · ".join(parts) or "ran a program"

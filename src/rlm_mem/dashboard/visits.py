@@ -149,9 +149,9 @@ class Visit:
 
     def number(self, name: str, default: int, low: int, high: int) -> int:
         """An integer within bounds; the default for other text."""
-        said = self.text(name, 20)
+        given = self.text(name, 20)
         try:
-            return min(high, max(low, int(said)))
+            return min(high, max(low, int(given)))
         except ValueError:
             return default
 
@@ -162,15 +162,17 @@ class Visit:
     def came_from(self) -> tuple[str, str]:
         """Address and name of the list that linked here, with its query; else the list of memories."""
         try:
-            said = urlsplit(self.request.headers.get("referer", "")[:8_000])
+            referrer = urlsplit(self.request.headers.get("referer", "")[:8_000])
         except ValueError:  # an incomplete IPv6 address
-            said = urlsplit("")
-        if said.netloc != self.request.url.netloc or said.path not in _LISTS:
+            referrer = urlsplit("")
+        if referrer.netloc != self.request.url.netloc or referrer.path not in _LISTS:
             return "/memories", _LISTS["/memories"]
-        query = [(name, value) for name, value in parse_qsl(said.query) if name != "done"]
+        query = [(name, value) for name, value in parse_qsl(referrer.query) if name != "done"]
         words = dict(query).get("q", "").strip()
-        name = f"Results for “{words:.40}”" if said.path == "/memories" and words else _LISTS[said.path]
-        return (f"{said.path}?{urlencode(query)}" if query else said.path), name
+        name = (
+            f"Results for “{words:.40}”" if referrer.path == "/memories" and words else _LISTS[referrer.path]
+        )
+        return (f"{referrer.path}?{urlencode(query)}" if query else referrer.path), name
 
     # --- response --------------------------------------------------------------------------------
 
@@ -355,8 +357,8 @@ def _may_see_tokens(state: ServerState, client: Caller) -> bool:
 
 def _check_same_origin(request: Request) -> None:
     """Refuse forms of other sites, in addition to the guard."""
-    said = request.headers.get("sec-fetch-site")
-    if said is not None and said not in ("same-origin", "none"):
+    site = request.headers.get("sec-fetch-site")
+    if site is not None and site not in ("same-origin", "none"):
         raise Refused(
             problem(
                 403, "this form was sent by another site", hint="open the dashboard and send it from there"

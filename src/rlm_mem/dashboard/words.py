@@ -93,9 +93,9 @@ def first_line(text: str, longest: int = 160) -> str:
 def title(text: str, longest: int = 80) -> str:
     """The first line of a text with a letter or digit, without the marks of a Markdown heading."""
     for line in text[: longest * 50].splitlines():
-        said = without_marks(line).strip()
-        if any(sign.isalnum() for sign in said):
-            return first_line(said, longest)
+        content = without_marks(line).strip()
+        if any(sign.isalnum() for sign in content):
+            return first_line(content, longest)
     return first_line(text, longest) or "…"
 
 

@@ -257,9 +257,9 @@ def detect_content_type(content: str) -> str:
 
 
 def states_choice(text: str) -> bool:
-    """Whether a text tells a preference or a decision, be it in a part of a sentence."""
-    told = text.replace("’", "'")
-    return _PREFERENCE.search(told) is not None or _DECISION.search(told) is not None
+    """Whether a text, or a part of one of its sentences, states a preference or a decision."""
+    plain = text.replace("’", "'")
+    return _PREFERENCE.search(plain) is not None or _DECISION.search(plain) is not None
 
 
 def _sentence_type(sentence: str) -> str:

@@ -38,8 +38,8 @@ def noisy_links(store: ChunkStore, *, progress: Progress | None = None) -> Itera
                     for kind in AUTO_LINK_TYPES
                     if any(link.type == kind for link in noise)
                 )
-                said = f"{chunk.id}: {len(noise)} of {len(chunk.links)} links ({counted})"
-                yield Finding("noise-links", said, None, chunk.id)
+                message = f"{chunk.id}: {len(noise)} of {len(chunk.links)} links ({counted})"
+                yield Finding("noise-links", message, None, chunk.id)
         if progress is not None:
             progress(start + len(lot), len(ids))
 
@@ -78,18 +78,18 @@ def _prune(store: ChunkStore, finding: Finding) -> bool:
 
 def noise_of(store: ChunkStore, chunk: Chunk) -> list[ChunkLinks]:
     """The links of a chunk that the automatic linker made and would not make today, in their order."""
-    mine = [
+    automatic = [
         link for link in chunk.links if link.type in AUTO_LINK_TYPES and not (link.reasoning or link.extra)
     ]
-    if not mine:
+    if not automatic:
         return []
     first = _first_linked(store, chunk)
     if first is None:
         return []
     then = {_key(link) for link in first.links}
-    targets = store.get_many(list(dict.fromkeys(link.target_id for link in mine)))
+    targets = store.get_many(list(dict.fromkeys(link.target_id for link in automatic)))
     window = store.config.ingest.follows_seconds
-    made = [link for link in mine if _key(link) in then and _computed(first, link, targets, window)]
+    made = [link for link in automatic if _key(link) in then and _computed(first, link, targets, window)]
     certain = {link.created_at for link in made if round(link.strength * 100, 6) % 1}
     limit = store.config.ingest.max_links_per_type
     room = dict.fromkeys(AUTO_LINK_TYPES, limit)

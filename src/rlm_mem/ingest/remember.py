@@ -119,17 +119,17 @@ class RememberResult:
 
     def __str__(self) -> str:
         ids = ", ".join(self.chunk_ids[:5]) + (", …" if len(self.chunk_ids) > 5 else "")
-        said = f"remembered {amount(self.created, 'chunk')}, {amount(self.tokens, 'token')}"
+        line = f"remembered {amount(self.created, 'chunk')}, {amount(self.tokens, 'token')}"
         if self.duplicates:
-            said += f"; {amount(len(self.duplicates), 'chunk')} already known"
+            line += f"; {amount(len(self.duplicates), 'chunk')} already known"
         if self.not_stored:
-            said += f", of which {self.not_stored:,} said as often as ingest.max_similar allows"
-        said += f": {ids}"
+            line += f", of which {self.not_stored:,} said as often as ingest.max_similar allows"
+        line += f": {ids}"
         if self.replaced:
-            said += f"; replaced {', '.join(self.replaced)}"
+            line += f"; replaced {', '.join(self.replaced)}"
         if self.proposed:
-            said += f"; to review: {', '.join(self.proposed)}"
-        return f"{said}\n{self.secrets}" if self.secrets else said
+            line += f"; to review: {', '.join(self.proposed)}"
+        return f"{line}\n{self.secrets}" if self.secrets else line
 
 
 def _figures(current: ObservedOperation, result: RememberResult) -> None:
@@ -453,7 +453,7 @@ def _said_often(store: ChunkStore, alike: Sequence[str], limit: int) -> str | No
     return holding[0] if len(holding) >= limit else None
 
 
-def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said: str | None) -> bool:
+def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said_at: str | None) -> bool:
     """Whether a chunk with the words of a new text had been superseded by the time of that text.
 
     Raises:
@@ -464,9 +464,9 @@ def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said: str 
             f"{same} says the same already, word for word: there is nothing to replace",
             hint="give the new text, or leave out replaces",
         )
-    said = said or format_time(store.backend.time_of_writing(store.namespace, store.clock()))
+    said_at = said_at or format_time(store.backend.time_of_writing(store.namespace, store.clock()))
     return any(
-        one.metadata.superseded_by and (former or (one.metadata.valid_to or "") < said)
+        one.metadata.superseded_by and (former or (one.metadata.valid_to or "") < said_at)
         for one in store.get_many([same]).values()
     )
 

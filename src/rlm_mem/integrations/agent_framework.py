@@ -49,16 +49,20 @@ class RlmMemContextProvider(ContextProvider):
         asked = "\n".join(message.text for message in context.input_messages if message.role == "user")
         if not asked.strip():
             return
-        told = await self._memory.run(lambda memory: prompt_context([memory], asked, budget=self._max_tokens))
-        if told.text:
-            context.extend_messages(self, [Message("user", [told.text])])
+        memories = await self._memory.run(
+            lambda memory: prompt_context([memory], asked, budget=self._max_tokens)
+        )
+        if memories.text:
+            context.extend_messages(self, [Message("user", [memories.text])])
 
     async def after_run(self, *, session: AgentSession, context: SessionContext, **_: Any) -> None:
         """Remember what was said in this run, as a part of the session."""
         replies = context.response.messages if context.response is not None else ()
-        said = "\n".join(_turns([*context.input_messages, *replies]))
-        if self._remember and said:
-            await self._memory.remember(said, conversation_id=context.session_id or session.session_id)
+        conversation = "\n".join(_turns([*context.input_messages, *replies]))
+        if self._remember and conversation:
+            await self._memory.remember(
+                conversation, conversation_id=context.session_id or session.session_id
+            )
 
 
 def _turns(messages: Iterable[Message]) -> Iterable[str]:

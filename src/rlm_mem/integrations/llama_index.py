@@ -48,14 +48,16 @@ class RlmMemBlock(BaseMemoryBlock[str]):
         )
         if not asked.strip():
             return ""
-        told = await self._memory.run(lambda memory: prompt_context([memory], asked, budget=self.max_tokens))
-        return told.text
+        context = await self._memory.run(
+            lambda memory: prompt_context([memory], asked, budget=self.max_tokens)
+        )
+        return context.text
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        said = "\n".join(_turns(messages))
-        if said:
+        conversation = "\n".join(_turns(messages))
+        if conversation:
             session = next((one.additional_kwargs.get("session_id") for one in messages), None)
-            await self._memory.remember(said, conversation_id=session)
+            await self._memory.remember(conversation, conversation_id=session)
 
     async def atruncate(self, content: str, tokens_to_truncate: int) -> str | None:
         """Drop the last memories until the text is shorter by ``tokens_to_truncate``; None if none would be left."""

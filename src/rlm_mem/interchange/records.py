@@ -20,7 +20,7 @@ class ImportProblem:
 
 @dataclass(frozen=True)
 class ImportNotice:
-    """Something about what was read that its importer should be told: its place, and what to do about it."""
+    """A remark on what was read, for the report: its place, and what to do about it."""
 
     where: str
     text: str

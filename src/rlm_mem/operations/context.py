@@ -232,14 +232,14 @@ class OpenMemory:
         """
         store = self.memory.store
         try:
-            held = dict(store.backend.queries.namespaces())
+            counts = dict(store.backend.queries.namespaces())
         except ServerAway as error:
-            held = dict(error.namespaces)
+            counts = dict(error.namespaces)
         named = [one for one in client.access.namespaces if "*" not in one]
         offered = Access("", self._served)
         return {
-            one: held.get(one, 0)
-            for one in sorted({store.namespace, *named, *held})
+            one: counts.get(one, 0)
+            for one in sorted({store.namespace, *named, *counts})
             if client.access.covers(one) and offered.covers(one)
         }
 

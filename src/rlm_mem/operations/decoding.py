@@ -172,7 +172,7 @@ def unknown_parameter(name: str, known: Iterable[str] = ()) -> Refused:
 
 
 def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refused:
-    """The refusal with the decoder's message, the name of the field, a pointer to it, and what may stand there."""
+    """The refusal with the decoder's message, the name of the field, a pointer to it, and the accepted values."""
     what, _, where = str(error).partition(" - at ")
     path = re.findall(r"[^.\[\]]+", where.strip("`").removeprefix("$"))
     hint = ""
@@ -211,7 +211,7 @@ def _at(kind: Any, path: Iterable[str]) -> Any:
 
 
 def _words(kind: Any, path: list[str]) -> list[str]:
-    """The words that may stand at a path: those of a literal, or the tags that tell objects apart."""
+    """The words accepted at a path: those of a literal, or the tags of a union."""
     literal = [one for one in _leaves(_at(kind, path)) if get_origin(one) is Literal]
     if literal:
         return [str(word) for one in literal for word in get_args(one)]

@@ -592,7 +592,7 @@ def _repeated_reply() -> RepeatedReply:
 
 
 def _summary(step: LoopStep) -> str:
-    """One line that stands for a turn in a small window."""
+    """One line that replaces a turn in a small window."""
     lines = sum(program.count("\n") + 1 for program in step.programs)
     calls = ", ".join(dict.fromkeys(f"{call['name']}({call['args']})" for call in step.host_calls))
     text = f"program of {lines} lines"

@@ -95,8 +95,8 @@ def complete(
 
 def _estimated(completion: Completion, prompt_tokens: int) -> Usage:
     """The usage of a call whose model did not report its input tokens."""
-    said = completion.usage.output_tokens or estimate_usage("", completion.text).output_tokens
-    return replace(completion.usage, input_tokens=prompt_tokens, output_tokens=said, estimated=True)
+    output_tokens = completion.usage.output_tokens or estimate_usage("", completion.text).output_tokens
+    return replace(completion.usage, input_tokens=prompt_tokens, output_tokens=output_tokens, estimated=True)
 
 
 def in_parallel(function: Callable[..., T], items: Sequence[tuple[Any, ...]], most: int) -> list[T]:

@@ -290,7 +290,7 @@ def _opened(line: str) -> int:
 
 
 def _final_lines(lines: list[str]) -> Iterator[tuple[int, int, str]]:
-    """Calls of FINAL that stand alone on their lines: first line, line after the last, text of the call."""
+    """Calls of FINAL that have their lines to themselves: first line, line after the last, text of the call."""
     number = tries = 0
     while number < len(lines) and tries < _MAX_FINALS:
         start = _FINAL.match(lines[number])

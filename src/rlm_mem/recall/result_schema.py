@@ -132,9 +132,9 @@ class ResultSchema:
                     return self._converted(json.loads(answer))
                 except (ValueError, TypeError, RecursionError):
                     pass
-            said = re.sub(r"\s+", " ", str(error))[:400]
+            reason = re.sub(r"\s+", " ", str(error))[:400]
             raise InputError(
-                f"the answer does not fit the form that was asked for: {said}",
+                f"the answer does not fit the form that was asked for: {reason}",
                 hint="give FINAL an answer of that form",
             ) from None
 

@@ -274,7 +274,7 @@ def _changed_outside(store: ChunkStore) -> bool:
         return False
     try:
         return bool(store.backend.sync(wait_seconds=0))
-    except StorageError:  # what was found stands
+    except StorageError:  # the first result stays valid
         return False
 
 

@@ -106,7 +106,7 @@ class Pair:
     first: bool = False
     """Whether it comes before others: such a deed, or numbers of one thing that the subject names."""
     marks: tuple[str, str] = ("", "")
-    """What tells the difference in the newer and in the older one, as it stands there: the denial, a number."""
+    """What differs in the newer and in the older one, verbatim: the denial, a number."""
 
 
 def updated(statements: Sequence[Statement], subject: str, analyser: Analyser, limit: int) -> list[Pair]:

@@ -52,5 +52,5 @@ def compiled(pattern: Any, ignore_case: bool) -> Callable[[str], tuple[int, int]
 
 
 def _reason(error: Exception) -> str:
-    said = error.args[0] if error.args else ""
-    return (said.decode("utf-8", "replace") if isinstance(said, bytes) else str(error))[:120]
+    message = error.args[0] if error.args else ""
+    return (message.decode("utf-8", "replace") if isinstance(message, bytes) else str(error))[:120]

@@ -503,7 +503,7 @@ def _contains_any(text: str, texts: list[str]) -> bool:
 
 
 def _first_of(texts: list[str], text: str) -> str | None:
-    """The first of some texts that a text contains, as it stands there."""
+    """The first of some texts that a text contains, verbatim."""
     folded = text.casefold()
     for one in texts:
         if len(one) > 1 and one.isupper():

@@ -95,11 +95,11 @@ async def start_successor(listening: socket.socket, state: dict[str, Any]) -> bo
         try:
             async with asyncio.timeout(_START_SECONDS):
                 await loop.sock_sendall(ours, json.dumps(state).encode() + b"\n")
-                said = await loop.sock_recv(ours, len(_READY))
+                reply = await loop.sock_recv(ours, len(_READY))
         except (OSError, TimeoutError) as error:
-            said = b""
+            reply = b""
             _log.error("the new server could not be started: %s", type(error).__name__)
-        if said == _READY:
+        if reply == _READY:
             return True
         if process.poll() is None:
             process.kill()

@@ -40,12 +40,14 @@ def _project(where: str, entry: dict[str, Any]) -> Iterator[Note]:
         return
     conversation, name = f"claude-project:{own}", text_lines(entry.get("name"))
     at, extra = moment(entry.get("created_at")), {"title": name} if name else {}
-    told = [text for text in map(whole_text, map(entry.get, ("description", "prompt_template"))) if text]
-    if told:
+    descriptions = [
+        text for text in map(whole_text, map(entry.get, ("description", "prompt_template"))) if text
+    ]
+    if descriptions:
         yield Note(
             "project",
             conversation,
-            "\n\n".join([*([f"# {name}"] if name else []), *told]),
+            "\n\n".join([*([f"# {name}"] if name else []), *descriptions]),
             where,
             at,
             extra=extra,

@@ -71,7 +71,7 @@ def _fact(file: SourceFile, where: str, entry: dict[str, Any], document: Any) ->
     occurred = (
         moment(entry.get("occurred_start")) or moment(entry.get("event_date")) or moment(entry.get("date"))
     )
-    said = moment(entry.get("mentioned_at"))
+    mentioned = moment(entry.get("mentioned_at"))
     source = text_lines(document)
     extra: dict[str, Any] = {
         name: text_lines(entry.get(key))
@@ -93,8 +93,8 @@ def _fact(file: SourceFile, where: str, entry: dict[str, Any], document: Any) ->
         text,
         where,
         metadata={
-            "created_at": moment(entry.get("created_at")) or said or occurred or file.modified_at,
-            "occurred_at": occurred or said,
+            "created_at": moment(entry.get("created_at")) or mentioned or occurred or file.modified_at,
+            "occurred_at": occurred or mentioned,
             "conversation_id": source or None,
             "extra": extra,
         },

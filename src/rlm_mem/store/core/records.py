@@ -52,7 +52,7 @@ ARCHIVED = 1
 
 
 class ChunkRow(Struct, frozen=True):
-    """What the store needs to know of a chunk before reading it; the last four fields only if chunks are files."""
+    """The row of a chunk in the index, read before its file; the last four fields only if chunks are files."""
 
     doc: int
     id: str

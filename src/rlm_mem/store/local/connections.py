@@ -254,10 +254,10 @@ class Connections:
         Connections of other threads are closed with the store: one of them may be executing a statement, and closing
         its connection then would crash the process.
         """
-        mine = self.thread.connection
-        if mine is not None:
+        connection = self.thread.connection
+        if connection is not None:
             with contextlib.suppress(sqlite3.Error):
-                mine.close()
+                connection.close()
         self.thread = _ThreadState()
         if self._inode is not None:
             self._inode = _CLOSED  # from now on a new file may get the old inode number
@@ -336,8 +336,8 @@ class UnsyncedMark:
             names = os.listdir(self._folder)  # noqa: PTH208 - names alone, without a look at each
         except (FileNotFoundError, PermissionError):
             return []
-        mine = _PREFIX + self._boot
-        return [self._folder / name for name in names if name.startswith(_PREFIX) and name != mine]
+        own = _PREFIX + self._boot
+        return [self._folder / name for name in names if name.startswith(_PREFIX) and name != own]
 
     def begin(self, connection: sqlite3.Connection, wait_seconds: float) -> None:
         """Take the write lock for a transaction whose commit is not synced; call ``end`` after it.

@@ -244,7 +244,7 @@ class _Numbers(dict[_Key, int]):
             return
         (last,) = self._connection.execute(self._last).fetchone()
         numbered = list(zip(new, count(last + 1)))
-        # What SQLite would number them anyway: no second look-up tells the numbers.
+        # The numbers that SQLite would give them anyway, so that no second query is needed.
         if self._connection.executemany(self._insert, numbered).rowcount == len(new):
             self.update(numbered)
         else:  # a text that JSON does not carry unchanged was there already

@@ -181,7 +181,7 @@ class PostgresFiles:
         return list(self.signatures(folder, recursive=recursive))
 
     def unowned(self) -> list[str]:
-        """Always empty: each row names its namespace."""
+        """None: each row has its namespace."""
         return []
 
     def signature(self, name: str) -> Signature | None:
@@ -272,7 +272,7 @@ class PostgresFiles:
         """There are no unfinished files in a database."""
 
     def path(self, name: str) -> Path | None:
-        """Always None: files are stored as rows."""
+        """None: files are rows."""
         _checked(name)
         return None
 

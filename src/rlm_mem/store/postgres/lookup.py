@@ -537,7 +537,7 @@ class PostgresSource:
                 self._figures[number] = figures[0], figures[1], figures[2]
 
     def _spoken(self, speaker: str) -> Ints:
-        """The chunks in which a speaker of this name speaks; case is ignored."""
+        """The chunks with words of a speaker of this name; case is ignored."""
         wanted = speaker.strip().casefold()
         numbers = [n for n, name in self._head.authors.items() if name.casefold() == wanted]
         self._learn_numbers(_ints(numbers))

@@ -26,7 +26,7 @@ _SPREAD = (
 )
 _VERSION = "SELECT coalesce(max(version), 0) FROM rlm_mem.migrations"
 _ATTEMPTS = 20  # when other programs make the same tables at the same moment
-# How PostgreSQL tells that, depending on how far the other program is. A table also makes a type of its name.
+# The errors of PostgreSQL then, depending on how far the other program is. A table also makes a type of its name.
 _MADE_ALREADY = (
     errors.UniqueViolation,
     errors.DuplicateTable,

@@ -153,9 +153,9 @@ class Pool:
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[psycopg.Connection[Any]]:
         """Everything this thread reads inside is of one moment; can be nested. A lost connection is an error."""
-        held: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
-        if held is not None:
-            yield held
+        snapshot: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
+        if snapshot is not None:
+            yield snapshot
             return
         begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
@@ -184,11 +184,11 @@ class Pool:
         return self._read(lambda connection: rows_of(connection, statements))
 
     def _read(self, ask: Callable[[psycopg.Connection[Any]], _T]) -> _T:
-        held: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
-        if held is None:
+        snapshot: psycopg.Connection[Any] | None = getattr(self._snapshots, "connection", None)
+        if snapshot is None:
             return self.persist(ask)
         try:
-            return ask(held)
+            return ask(snapshot)
         except psycopg.Error as error:
             raise translated(error, self.shown) from error
 

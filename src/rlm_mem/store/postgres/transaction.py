@@ -375,10 +375,10 @@ def unchanged() -> Iterator[None]:
 
 
 def _said_unchanged(error: StorageError) -> StorageError:
-    said = "nothing was changed"
-    if said in error.message:
+    outcome = "nothing was changed"
+    if outcome in error.message:
         return error
-    return type(error)(f"{error.message}: {said}", hint=error.hint)
+    return type(error)(f"{error.message}: {outcome}", hint=error.hint)
 
 
 class _BeingMoved(Exception):
