@@ -21,13 +21,15 @@ from rlm_mem.recall import (
     recall_session,
     replay,
 )
-from rlm_mem.recall.scaffold import CONFIDENCE, READING_SCHEMA, read_reply
+from rlm_mem.recall.scaffold import AGREED, CONFIDENCE, READING_SCHEMA, read_reply
 from rlm_mem.store.core.chunk_store import ChunkStore
 
 pytestmark = pytest.mark.local_only("about models and programs, which read every store alike")
 
 PROSE = ["I believe it is tea.", "As I said: tea."]
 ASKED = "What does Ana drink every morning?"
+UNSURE = "Which beverage does Ana take before her job?"
+"""The offline model finds the memory, and suggests nothing."""
 
 
 def reading(answer: str | None, *passages: int, search: str | None = None) -> str:
@@ -59,11 +61,38 @@ def test_after_two_replies_that_do_not_run_the_model_only_reads(store: ChunkStor
     assert replay(store, recorded).same
 
 
+def test_what_the_offline_model_does_not_suggest_too_is_a_suggestion(store: ChunkStore) -> None:
+    ids = fill(store)
+    llm = ScriptedLLM([*PROSE, reading("green tea", 1)])
+    result = RecallOperation(store, llm).recall(UNSURE)
+    assert (result.outcome, result.content, result.suggestion) == ("closest only", None, "green tea")
+    assert (result.chunk_ids[0], result.confidence, result.method) == (ids["tea"], CONFIDENCE, "scaffolded")
+    assert set(result.chunk_ids) == {ids["tea"], ids["bike"], ids["job"]}, (
+        "the closest memories are all there"
+    )
+    shown = llm.prompts[2][1].content
+    assert "green tea" in shown and "bicycle" not in shown, "the nearest memory is read alone"
+    assert replay(store, result.trajectory.id).same
+
+
+def test_the_offline_model_keeps_its_suggestion_where_the_model_reads_another_answer(
+    store: ChunkStore,
+) -> None:
+    fill(store)
+    question = "What made Carla leave Oslo?"
+    offline = RecallOperation(store, "offline").recall(question)
+    assert "because of the light" in str(offline.suggestion)
+    for reply in (reading("moved", 1), reading(None)):
+        llm = ScriptedLLM([*PROSE, reply])
+        result = RecallOperation(store, llm).recall(question)
+        assert (result.suggestion, result.method, llm.calls) == (offline.suggestion, "offline", 3)
+
+
 def test_an_answer_without_a_passage_is_that_of_the_passages_with_its_words(store: ChunkStore) -> None:
     ids = fill(store)
     result = asked(store, [*PROSE, reading("green tea")])
     assert (result.content, result.method) == ("green tea", "scaffolded")
-    assert ids["tea"] in result.chunk_ids
+    assert result.chunk_ids == [ids["tea"]]
 
 
 def test_a_model_that_is_too_slow_gives_way_to_the_offline_model(store: ChunkStore) -> None:
@@ -105,11 +134,12 @@ def test_the_model_may_ask_for_another_search_but_not_for_ever(store: ChunkStore
         line = next(one for one in messages[1].content.split("\n") if "lighthouse" in one)
         return reading("lighthouse keeper", int(line.split("]")[0].strip("[")))
 
-    found = asked(store, [*PROSE, reading(None, search="Carla lighthouse"), lisbon], "What does Ana drink?")
-    assert (found.content, found.chunk_ids) == ("lighthouse keeper", [ids["job"]])
+    nothing = reading(None, search="Carla lighthouse")
+    found = asked(store, [*PROSE, nothing, nothing, lisbon], UNSURE)
+    assert (found.suggestion, found.chunk_ids[0]) == ("lighthouse keeper", ids["job"])
     llm = ScriptedLLM([*PROSE, *(reading(None, search=f"word{n}") for n in range(20))])
-    assert RecallOperation(store, llm).recall(ASKED).method == "offline"
-    assert llm.calls == 5
+    assert RecallOperation(store, llm).recall(UNSURE).method == "offline"
+    assert llm.calls == 6, "two programs, the nearest memory, all that was found, and two searches"
 
 
 @pytest.mark.parametrize(
@@ -174,7 +204,8 @@ def test_a_reasoning_falls_back_on_the_offline_reasoner(store: ChunkStore) -> No
 def test_sub_questions_of_a_weak_model_are_scaffolded_too(store: ChunkStore) -> None:
     fill(store)
     program = block(f"FINAL(rlm_query({ASKED!r})['answer'])")
-    assert "green tea" in str(asked(store, [program, *PROSE, first]).content)
+    result = asked(store, [program, *PROSE, first])
+    assert any(step.scaffolded and "green tea" in "".join(step.programs) for step in result.trajectory.steps)
 
 
 def test_a_failing_reply_that_comes_again_hands_over(store: ChunkStore) -> None:
@@ -183,7 +214,7 @@ def test_a_failing_reply_that_comes_again_hands_over(store: ChunkStore) -> None:
     llm = ScriptedLLM([guess, guess, first])
     result = RecallOperation(store, llm).recall(ASKED)
     assert ("green tea" in str(result.content), result.method, llm.calls) == (True, "scaffolded", 3)
-    assert result.confidence == CONFIDENCE
+    assert result.confidence == AGREED
 
 
 def test_the_note_says_so_where_a_program_ran_and_failed_twice(store: ChunkStore) -> None:
@@ -218,7 +249,7 @@ def test_an_answer_that_the_nearest_memory_does_not_give_is_not_accepted(
 def test_a_date_may_be_worked_out_and_a_wrong_one_is_not_accepted(store: ChunkStore) -> None:
     store.create_chunk("We flew home two days ago, worn out.", occurred_at="2026-05-08T10:00:00Z")
     question = "What was the calendar day of our flying home, so worn out?"
-    assert asked(store, [*PROSE, reading("6 May 2026", 1)], question).content == "6 May 2026"
+    assert asked(store, [*PROSE, reading("6 May 2026", 1)], question).suggestion == "6 May 2026"
     wrong = asked(store, [*PROSE, *[reading("9 June 2026", 1)] * 3], question)
     assert (wrong.method, wrong.content) == ("offline", None)
 

@@ -7,7 +7,7 @@ replays all use it.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
@@ -331,8 +331,8 @@ class _Answering:
         """Answer by programs of the model.
 
         Where these do not run, a reply that failed comes again, or the model does not answer in time, the fallback
-        writes the programs. In RECALL the model then reads the memories that the fallback found, unless the fallback is
-        sure of an answer, or it was a budget or the time that ended the model's run.
+        writes the programs. In RECALL the model then reads the memories that the fallback found, unless the fallback
+        is sure of an answer, or it was a budget or the time that ended the model's run.
         """
         scaffold = "never" if is_offline(self._llm) else self._runner.config.recall.scaffold
         taken: list[LoopStep] = []
@@ -365,7 +365,7 @@ class _Answering:
         if can_read and loop.answer is None and self._recorder.trajectory.operation == "recall":
             try:
                 self._budget.enter(depth)
-                read = self._read(opening, depth, taken, on_text, loop.chunk_ids)
+                read = self._read(opening, depth, taken, on_text, loop)
             except (BudgetError, ModelTimeout) as error:
                 read = str(error)
             if isinstance(read, LoopResult):
@@ -418,9 +418,9 @@ class _Answering:
             ).run()
 
     def _read(
-        self, opening: Opening, depth: int, taken: list[LoopStep], on_text: OnText, nearest: Sequence[str]
+        self, opening: Opening, depth: int, taken: list[LoopStep], on_text: OnText, offline: LoopResult
     ) -> LoopResult | str:
-        """Let the model read the nearest memories; the reason if it gives no answer."""
+        """Let the model read the memories nearest by the offline model's result; the reason if it gives no answer."""
         from rlm_mem.recall.scaffold import Scaffold  # needed for weak models only
 
         session = self._session(opening, depth, self._budget, self._sub_model)
@@ -429,7 +429,8 @@ class _Answering:
                 session,
                 self._llm if stop_of_context() is None else StoppableModel(self._llm, call_apart),
                 opening,
-                nearest,
+                offline.chunk_ids,
+                suggested=offline.suggestion,
                 budget=self._budget,
                 depth=depth,
                 first_turn=len(taken) + 1,
