@@ -298,6 +298,8 @@ def undo(
         chunk_id = full_id(memory, what)
         former = [one.revision for one in memory.history(chunk_id) if not one.current]
         chunk = memory.undo(chunk_id, to_revision=revision)
+        if chunk is None and memory.store.damage(chunk_id) is not None:
+            raise no_chunk(memory, chunk_id)
     if chunk is None:
         raise NotFoundError(
             f"there is nothing to undo for {chunk_id}",

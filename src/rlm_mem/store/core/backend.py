@@ -109,6 +109,10 @@ class Backend(Protocol):
         """The chunk of a row; None if it is gone or does not validate."""
         ...
 
+    def damage(self, namespace: str, chunk_id: str) -> str | None:
+        """Why a chunk that is there cannot be read; None if it can, or is not there."""
+        ...
+
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:

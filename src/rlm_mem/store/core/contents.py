@@ -19,6 +19,7 @@ import msgspec
 
 from rlm_mem.chunk import Chunk
 from rlm_mem.store.core.brain_files import JOURNAL, own_lines, parse_event
+from rlm_mem.store.core.records import ANY_REVISION
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.changes import WriteTransaction
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _EVENTS = 1_000
-_ANY_REVISION = 2**31 - 1
 
 
 class NamespaceReader:
@@ -63,7 +63,7 @@ class NamespaceReader:
         """The chunks that can be read, active or archived, by id."""
         return self._backend.chunks(self.namespace, ids, status=None)
 
-    def former(self, chunk_id: str, below: int = _ANY_REVISION) -> list[Chunk]:
+    def former(self, chunk_id: str, below: int = ANY_REVISION) -> list[Chunk]:
         """The former versions of a chunk with a revision under ``below``, oldest first."""
         if below <= 1:
             return []

@@ -406,6 +406,12 @@ class LocalBackend(LocalIndex):
         self.flush_reads(wait=False)  # reads that this process has buffered are not in the index yet
         return local.status_of(self.connection, self.layout)
 
+    def damage(self, namespace: str, chunk_id: str) -> str | None:  # noqa: ARG002 - an unreadable file names none
+        """Why the file of a chunk cannot be read; None if it can, or is not there."""
+        name = f"{chunk_id}.json"
+        found = (f"{path}: {why}" for path, why in self.unreadable() if path.rpartition("/")[2] == name)
+        return next(found, None)
+
     def figures(self) -> dict[str, Any]:
         """Figures that only a local store has."""
         return {"unreadable_files": len(self.unreadable()), "index_size_mb": self.layout.index_size_mb()}

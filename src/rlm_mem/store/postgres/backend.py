@@ -302,6 +302,15 @@ class PostgresBackend:
         namespace = self._routes.name_of(row.ns)
         return self.chunks(namespace, [row.id], status=None).get(row.id) if namespace is not None else None
 
+    def damage(self, namespace: str, chunk_id: str) -> str | None:
+        """Why the row of a chunk cannot be read; None if it can, or is not there."""
+        there = self.find(namespace, chunk_id) is not None
+        return (
+            "its row does not validate"
+            if there and not self.chunks(namespace, [chunk_id], status=None)
+            else None
+        )
+
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
