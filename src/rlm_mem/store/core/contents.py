@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.store.core.brain_files import JOURNAL, own_lines, parse_event
+from rlm_mem.store.core.brain_files import JOURNAL, Runs, own_lines, parse_event
 from rlm_mem.store.core.records import ANY_REVISION
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ class NamespaceReader:
         found = self._backend.read_events(namespace=self.namespace, since=None, op=None, chunk_id=None)
         return ({**event, "ns": self.namespace} for event in found)
 
-    def file_names(self) -> list[str]:
-        """The names of all files other than chunks."""
-        return self.stored.names("", recursive=True)
+    def file_names(self, runs: Runs | None = None) -> list[str]:
+        """The names of all files other than chunks; ``runs`` as ``BrainFiles.everything`` takes them."""
+        return self.stored.everything(self.stored.runs() if runs is None else runs)
 
     def file(self, name: str) -> bytes | None:
         """The data of a file; of the journal, which all namespaces of a brain folder share, only this one's lines."""
