@@ -6,7 +6,7 @@ import pytest
 from recall_memories import fill
 from tests.waiting import takes
 
-from rlm_mem.errors import BudgetError, InvalidQuery, MaxIterationsError, SessionComplete
+from rlm_mem.errors import BudgetError, InputError, InvalidQuery, MaxIterationsError, SessionComplete
 from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import load_trajectory, recall_session, replay
@@ -208,6 +208,17 @@ def test_a_chunk_may_be_named_by_the_end_of_its_id_once_it_was_shown(store: Chun
         assert f"{whole} {whole}" in session.execute(program).output
         assert session.execute("print(read_chunk('nothing-of-the-kind'))").output.strip() == "None"
         assert session.finish("tulips", [short]).chunk_ids == [whole]
+
+
+def test_the_end_of_several_ids_names_none_of_them_and_the_error_lists_them(store: ChunkStore) -> None:
+    for day in ("2026-01-01", "2026-01-02"):
+        store.create_chunk(f"A heron on {day}.", chunk_id=f"chunk-{day}-0000abcd")
+    with recall_session(store, "Which heron?") as session:
+        for program in ("read_chunk('0000abcd')", "turns(chunks=['0000abcd'])", "FINAL('x', ['0000abcd'])"):
+            ran = session.execute(f"all_chunks()\n{program}")
+            assert "chunk-2026-01-01-0000abcd, chunk-2026-01-02-0000abcd" in str(ran.error), program
+        with pytest.raises(InputError, match="0000abcd"):
+            session.finish("x", ["0000abcd"])
 
 
 def test_that_all_is_untrusted_is_said_once(store: ChunkStore) -> None:
