@@ -175,6 +175,10 @@ class Backend(Protocol):
         """
         ...
 
+    def clock_fault(self, namespace: str, now: datetime) -> str:
+        """How far the clock, which says ``now``, is from what the store can compare it with; empty if not far."""
+        ...
+
     def figures(self) -> dict[str, Any]:
         """Figures that only this kind of backend has."""
         ...
