@@ -46,6 +46,18 @@ def test_programs_run_and_the_agent_finishes_with_its_answer(store: ChunkStore) 
     ]
 
 
+def test_the_agent_finishes_with_a_guess_in_place_of_an_answer(store: ChunkStore) -> None:
+    chunk = store.create_chunk("The heron server may move to port 9000.")
+    with recall_session(store, "Which port does the heron server use?") as session:
+        for refused in ({"answer": "8431", "chunk_ids": [chunk.id]}, {"chunk_ids": []}):
+            with pytest.raises(InputError, match="in place of an answer"):
+                session.finish(**refused, suggestion="9000")
+        result = session.finish(None, [chunk.id], 0.4, suggestion="9000")
+    assert (result.outcome, result.content, result.suggestion) == ("closest only", None, "9000")
+    recorded = load_trajectory(store, result.trajectory.id).outcome
+    assert recorded is not None and (recorded.chunk_ids, recorded.suggestion) == ((chunk.id,), "9000")
+
+
 def test_final_in_a_program_finishes_too(store: ChunkStore) -> None:
     ids = fill(store)
     session = recall_session(store, "What does Ana drink?")
