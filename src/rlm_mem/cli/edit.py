@@ -22,7 +22,7 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_id, full_ids, no_chunk, quarantined_id
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
-from rlm_mem.config import SecretAction
+from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.own_process import environment_of_programs
 
@@ -146,7 +146,8 @@ def update(
     if tags and no_tags:
         raise InputError("--tag and --no-tags contradict each other", hint="give one of them")
     if content is not None:
-        changes["content"] = (sources.piped() or "") if content == "-" else content
+        most = Config.load(call.place).store.max_content_bytes
+        changes["content"] = (sources.piped(most) or "") if content == "-" else content
     if tags or no_tags:
         changes["tags"] = tags or []
     if kind is not None:
