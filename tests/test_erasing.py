@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,9 +16,11 @@ from rlm_mem import Memory
 from rlm_mem.cli import main
 from rlm_mem.errors import InputError, NamespaceError
 from rlm_mem.store.core import erasing
+from rlm_mem.store.core.brain_files import namespace_of_run
 from rlm_mem.store.core.contents import NamespaceReader
 from rlm_mem.store.core.erasing import erase, read_report, verify_erasure
 from rlm_mem.store.core.integrity import check
+from rlm_mem.store.local import folder
 from tests.conftest import Clock
 from tests.server.api import client_of
 
@@ -188,6 +191,25 @@ def test_a_torn_record_of_a_run_is_erased_too(tmp_path: Path) -> None:
         report = erase(memory.store, person="Tessa", dry_run=False)
         assert report.files and not torn.exists()
         assert verify_erasure(memory.store, report) == []
+
+
+@pytest.mark.local_only("count the files that are read")
+def test_each_run_is_read_for_its_namespace_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    brain, read = tmp_path / "brain", Counter[bytes]()
+    for name in ("default", "work", "team/a", "team/b"):
+        with Memory.open(brain, namespace=name) as memory:
+            memory.remember(f"Tessa keeps the key of {name}.")
+            memory.recall("Who keeps the key?")
+
+    def counted(line: bytes) -> str | None:
+        read[line] += 1
+        return namespace_of_run(line)
+
+    monkeypatch.setattr(folder, "namespace_of_run", counted)
+    with Memory.open(brain) as memory:
+        report = erase(memory.store, person="Tessa", dry_run=True)
+    assert len([one for one in report.files if "trajectories/" in one]) == len(read) == 4
+    assert set(read.values()) == {1}
 
 
 @pytest.mark.local_only("tear a file")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,37 @@ def test_project_as_a_namespace_is_that_of_the_working_folder(
     monkeypatch.chdir("/")
     refused = run("--namespace", "project", "list")
     assert (refused.code, "/ belongs to no project" in refused.err) == (2, True)
+
+
+def test_namespaces_called_project_and_shared_are_named_by_a_dot_and_a_slash(
+    run: Run, brain: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository(Path.cwd(), "git@github.com:acme/ledger.git")
+    for name in ("project", "project/github.com/acme/ledger"):
+        with Memory.open(brain, namespace=name) as memory:
+            memory.remember(f"A heron is in {name}.")
+    assert "project." in run("--namespace", "./project", "list").out
+    assert "ledger." in run("list", "--namespace", "project").out
+    assert "ledger." in run("list", "--namespace", "./project/github.com/acme/ledger").out
+    assert "--namespace ./project review" not in run("--namespace", "./project", "project", "show").out
+    assert run("--namespace", "./project", "project", "move", "--all", "--to", "./shared").code == 0
+    with Memory.open(brain, namespace="shared") as memory:
+        assert memory.stats().chunk_count == 1
+    for named, written in (("./project", "./project"), ("project", "project/github.com/acme/ledger")):
+        for which in ((), ("--hooks",)):
+            shown = run("--namespace", named, "install", "claude-code", *which, "--print").out
+            words = re.split(r'[\s",]+', shown)
+            assert words[words.index("--namespace") + 1] == written
+
+
+def test_a_hook_in_a_folder_of_no_project_never_fails_whatever_namespace_it_names(
+    run: Run, brain: Path | str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir("/")
+    for name in ("project", "./project", "no name"):
+        for event in ("session-start", "stop"):
+            ran = run("hook", event, "--namespace", name, stdin='{"session_id": "a", "cwd": "/"}')
+            assert (ran.code, ran.out) == (0, ""), ran.err
 
 
 def test_a_renamed_project_is_told_of_its_former_memories_and_takes_them_over(

@@ -110,6 +110,25 @@ def test_list_names_modes_sliders_and_gauges(run: Run, brain: Path) -> None:
         assert name in shown
 
 
+@pytest.mark.local_only("look at files")
+def test_list_names_each_file_that_is_invalid_and_lists_the_others(run: Run, brain: Path) -> None:
+    for folder, name, content in (
+        ("personalities", "MY_MODE", "# MY_MODE Mode\n## Configuration\n- Humor: 1\n"),
+        ("personalities", "LOUD", "# LOUD Mode\n## Configuration\n- Humor: 1000\n"),
+        ("personalities", "WARM", "# WARM Mode\n## Configuration\n- Warmth: 7\n"),
+        ("sliders", "WARMTH", "# Warmth\n## Range\nfar\n"),
+        ("gauges", "EMPTY", "no block"),
+    ):
+        (brain / folder).mkdir(parents=True, exist_ok=True)
+        (brain / folder / f"{name}.md").write_text(content)
+    (brain / "personalities" / "LINK.md").symlink_to("/etc/hostname")
+    for ran in (run("persona", "list"), run("persona", "list", "--json")):
+        assert ran.code == 2 and "MY_MODE" in ran.out and "Technicality" in ran.out
+        assert all(f"{name}.md" in ran.err for name in ("LOUD", "LINK", "WARMTH", "EMPTY"))
+        assert ran.err.count("WARMTH.md") == 1
+    assert run("persona", "show", "LINK").code == 2
+
+
 def test_slider_explains_its_values(run: Run) -> None:
     shown = " ".join(run("persona", "slider", "humor").out.split())
     for value, meaning in Library().slider("humor").examples:

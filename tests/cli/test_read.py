@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from rlm_mem import Memory
@@ -271,6 +272,29 @@ def test_history_says_what_each_version_changed(run: Run, notes: Notes) -> None:
     shown = run("history", notes["tea"]).out
     assert "content, confidence" in shown
     assert "* 3" in shown
+
+
+def test_an_unreadable_chunk_has_its_former_versions_and_is_not_said_to_be_missing(
+    run: Run, notes: Notes, brain: Path | str
+) -> None:
+    tea, cake = notes["tea"], notes["cake"]
+    run("chunk", "update", tea, "--content", "Ana drinks white tea.")
+    for one in (tea, cake):
+        if isinstance(brain, Path):
+            (file,) = (brain / "memory" / "chunks").rglob(f"{one}.json")
+            file.write_text("{")
+        else:
+            with psycopg.connect(brain) as connection:
+                connection.execute(
+                    "UPDATE rlm_mem.bodies SET body = '{' WHERE doc = (SELECT doc FROM rlm_mem.chunks WHERE id = %s)",
+                    (one,),
+                )
+    ran = run("chunk", "history", tea)
+    assert ran.code == 0 and "green tea" in ran.out and "* " not in ran.out
+    assert f"{tea} cannot be read" in ran.err
+    for command in (["chunk", "history"], ["show"], ["undo"]):
+        ran = run(*command, cake)
+        assert ran.code == 1 and f"rlm-mem: {cake} cannot be read" in ran.err, command
 
 
 def test_stats_count(run: Run, notes: Notes) -> None:

@@ -215,6 +215,22 @@ def test_text_that_cannot_be_remembered_is_one_line_and_an_exit_code(
     assert "Traceback" not in ran.err
 
 
+def test_an_endless_input_is_read_no_further_than_a_text_may_be_long(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RLM_MEM_INGEST_MAX_CONTENT_BYTES", "5000")
+    monkeypatch.setenv("RLM_MEM_STORE_MAX_CONTENT_BYTES", "5000")
+    chunk = run("remember", "Ana drinks tea.", "--json").json["chunk_ids"][0]
+    for ran in (
+        run("remember", "--file", "/dev/zero"),
+        run("remember", stdin="tea " * 2_600),
+        run("chunk", "update", chunk, "--content", "-", stdin="tea " * 2_600),
+    ):
+        assert (ran.code, "is larger than 5,000 bytes" in ran.err) == (2, True), ran.err
+    utf_16 = "Ana drinks green tea. ".encode("utf-16") * 200
+    assert run("remember", stdin=utf_16).code == 0
+
+
 def test_a_file_that_is_not_text_is_refused(run: Run, tmp_path: Path) -> None:
     path = tmp_path / "data.bin"
     path.write_bytes(b"\xff\xd8\xff\xe0 a picture")

@@ -6,7 +6,7 @@ import pytest
 from recall_memories import fill
 from tests.waiting import takes
 
-from rlm_mem.errors import BudgetError, InvalidQuery, MaxIterationsError, SessionComplete
+from rlm_mem.errors import BudgetError, InputError, InvalidQuery, MaxIterationsError, SessionComplete
 from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
 from rlm_mem.recall import load_trajectory, recall_session, replay
@@ -44,6 +44,18 @@ def test_programs_run_and_the_agent_finishes_with_its_answer(store: ChunkStore) 
         ("found = search_chunks('Carla')\nprint(len(found) > 1)",),
         ("read_chunk(found[0])['id']",),
     ]
+
+
+def test_the_agent_finishes_with_a_guess_in_place_of_an_answer(store: ChunkStore) -> None:
+    chunk = store.create_chunk("The heron server may move to port 9000.")
+    with recall_session(store, "Which port does the heron server use?") as session:
+        for refused in ({"answer": "8431", "chunk_ids": [chunk.id]}, {"chunk_ids": []}):
+            with pytest.raises(InputError, match="in place of an answer"):
+                session.finish(**refused, suggestion="9000")
+        result = session.finish(None, [chunk.id], 0.4, suggestion="9000")
+    assert (result.outcome, result.content, result.suggestion) == ("closest only", None, "9000")
+    recorded = load_trajectory(store, result.trajectory.id).outcome
+    assert recorded is not None and (recorded.chunk_ids, recorded.suggestion) == ((chunk.id,), "9000")
 
 
 def test_final_in_a_program_finishes_too(store: ChunkStore) -> None:
@@ -208,6 +220,17 @@ def test_a_chunk_may_be_named_by_the_end_of_its_id_once_it_was_shown(store: Chun
         assert f"{whole} {whole}" in session.execute(program).output
         assert session.execute("print(read_chunk('nothing-of-the-kind'))").output.strip() == "None"
         assert session.finish("tulips", [short]).chunk_ids == [whole]
+
+
+def test_the_end_of_several_ids_names_none_of_them_and_the_error_lists_them(store: ChunkStore) -> None:
+    for day in ("2026-01-01", "2026-01-02"):
+        store.create_chunk(f"A heron on {day}.", chunk_id=f"chunk-{day}-0000abcd")
+    with recall_session(store, "Which heron?") as session:
+        for program in ("read_chunk('0000abcd')", "turns(chunks=['0000abcd'])", "FINAL('x', ['0000abcd'])"):
+            ran = session.execute(f"all_chunks()\n{program}")
+            assert "chunk-2026-01-01-0000abcd, chunk-2026-01-02-0000abcd" in str(ran.error), program
+        with pytest.raises(InputError, match="0000abcd"):
+            session.finish("x", ["0000abcd"])
 
 
 def test_that_all_is_untrusted_is_said_once(store: ChunkStore) -> None:

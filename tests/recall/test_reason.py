@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any
+
 import pytest
 from recall_memories import block
 
+from rlm_mem import search as searching
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.models.base import Limits
 from rlm_mem.models.scripted import ScriptedLLM
@@ -109,6 +113,21 @@ def test_offline_reasoning_is_deterministic(store: ChunkStore, ids: dict[str, st
         second.confidence,
     )
     assert ids
+
+
+def test_offline_a_long_question_looks_up_each_of_its_words_once(
+    store: ChunkStore, ids: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Counter[str]()
+    keyword_ids = searching.keyword_ids
+
+    def counted(store: ChunkStore, words: str, **how: Any) -> list[str]:
+        asked[words] += 1
+        return keyword_ids(store, words, **how)
+
+    monkeypatch.setattr(searching, "keyword_ids", counted)
+    ReasonOperation(store).reason("Why does Carla live in Lisbon, " * 300 + "and in Oslo?")
+    assert set(asked.values()) == {1}, asked
 
 
 def test_circular_links_end(store: ChunkStore) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import re
+import zipfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -74,6 +76,10 @@ def test_what_an_agent_learnt_in_a_project_is_found_from_the_empty_shared_namesp
         assert re.search(rf"{project}\s+2 memories(?! · shown)", listed)
         assert "never float" in site.post("/namespaces", namespace=project)
         assert re.search(rf"{project}\s+2 memories · shown now", text_of(site.get("/namespaces")))
+        (link,) = [one for one in links_of(site.get("/memories")) if "export" in one]
+        with zipfile.ZipFile(io.BytesIO(site.client.get(link).content)) as exported:
+            texts = [exported.read(name).decode() for name in exported.namelist() if name.endswith(".md")]
+        assert any("never float" in text for text in texts)
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -131,6 +131,7 @@ def test_every_address_that_returns_text_keeps_to_it_and_pages_go_on_where_they_
             api.get(f"/chunks/{ids[0]}/markdown?max_tokens=400"),
             api.get(f"/chunks/{ids[0]}/history?max_tokens=400"),
             api.get("/persona/prompt?max_tokens=400"),
+            api.get("/trajectories/last?max_tokens=400"),
         ]
         for answer in answers:
             assert answer.status_code == 200, answer.text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 import pytest
@@ -16,6 +16,7 @@ class Asked(Request):
     text: Annotated[str, msgspec.Meta(min_length=1)]
     limit: Annotated[int, msgspec.Meta(ge=1)] = 1
     tags: list[str] = msgspec.field(default_factory=list)
+    order: Literal["newest", "oldest"] = "newest"
 
 
 @pytest.mark.parametrize(
@@ -36,3 +37,12 @@ def test_a_refusal_names_the_argument_and_what_is_wrong(given: dict[str, Any], t
         assert str(refused.value) == told
         (field,) = refused.value.problem.errors
         assert field.pointer == "/" + told.partition(":")[0].replace(".", "/")
+
+
+@pytest.mark.parametrize(
+    "given", [{"text": "x", "order": "w" * 3_000_000}, {"text": "x", "n" * 3_000_000: 1}]
+)
+def test_a_refusal_quotes_little_of_what_was_given(given: dict[str, Any]) -> None:
+    with pytest.raises(Refused) as refused:
+        from_json(Asked, msgspec.json.encode(given))
+    assert len(msgspec.json.encode(refused.value.problem)) < 1_500

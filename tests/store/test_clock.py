@@ -9,6 +9,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.chunk import parse_time
+from rlm_mem.mcp import doctor
 from rlm_mem.store.core.chunk_store import ChunkStore
 from rlm_mem.store.core.integrity import check
 from tests.conftest import Clock
@@ -59,6 +60,35 @@ def test_what_is_told_by_a_clock_that_lags_replaces_what_was_told_before_and_com
         assert check(store) == []
     with ChunkStore(base) as store, Memory(store) as memory:
         assert memory.recall("Where does Dana live?").suggestion == "Ulm"
+
+
+def test_a_clock_that_is_a_day_off_is_told_once_and_by_the_doctor(
+    base: Path | str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(doctor, "_engines", lambda _config: iter(()))
+
+    def told(how: str) -> int:
+        said = [one for one in caplog.messages if f"the clock of this machine is 24 hours {how}" in one]
+        caplog.clear()
+        return len(said)
+
+    def remember(off: timedelta) -> tuple[str, str]:
+        with ChunkStore(base, clock=lambda: datetime.now(UTC) + off) as store, Memory(store) as memory:
+            for town in ("Bern", "Ulm"):
+                memory.remember(f"Dana: I moved to {town}, after {off}.")
+            found = doctor._clock(memory)
+            return found.state, found.message
+
+    assert remember(timedelta(minutes=90))[0] == "ok" and not caplog.messages
+    in_database = isinstance(base, str)
+    state, said = remember(timedelta(days=1))
+    assert (state == "warning") == ("24 hours ahead of" in said) == in_database, (
+        "in a folder nothing shows that a clock is ahead"
+    )
+    assert told("ahead of") == in_database
+    state, said = remember(timedelta())
+    assert (state == "warning") == ("24 hours behind" in said) == (not in_database)
+    assert told("behind") == (not in_database)
 
 
 def test_undo_takes_the_last_change_also_after_the_clock_was_ahead(base: Path | str, clock: Clock) -> None:

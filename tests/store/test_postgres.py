@@ -753,6 +753,7 @@ def test_damage_by_hand_is_found_and_mended_but_for_what_a_person_must_decide(
         "DELETE FROM rlm_mem.chunks WHERE doc = 3",
         "UPDATE rlm_mem.bodies SET body = '{' WHERE doc IN (1, 7)",
         "UPDATE rlm_mem.totals SET chunks = chunks + 3",
+        "INSERT INTO rlm_mem.terms(ns, text, term) SELECT ns, 'ships', -100000 FROM rlm_mem.namespaces",
     ):
         sql(dsn, statement)
     codes = {finding.code for finding in check(store)}

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.call import Call, Where, shown_place
+from rlm_mem.cli.call import Call, Where, shown_place, spelled
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import note, print_json, screen, table, text
 from rlm_mem.config import locate
@@ -136,7 +136,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         # The same brain as the entry of the server, which may be installed from this folder as well.
         named = ["--brain", _own_brain(call)]
     if call.namespace:
-        named += ["--namespace", call.namespace]
+        named += ["--namespace", spelled(call.namespace)]
     ours = hooks_of(client, launcher, named)
     if show:
         _show_entry(call, path, {"hooks": ours}, with_hooks("", client, ours, where=str(path)) or "")
@@ -217,7 +217,7 @@ def _server_arguments(
     """The command-line arguments of the server."""
     arguments = ["mcp", *(("--brain", brain) if brain is not None else ())]
     if call.namespace:
-        arguments += ["--namespace", call.namespace]
+        arguments += ["--namespace", spelled(call.namespace)]
     else:
         arguments += clients.project_arguments(client, committed=committed)
     if tools == "all":

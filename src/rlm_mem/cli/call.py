@@ -22,6 +22,8 @@ from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InputError, NotFoundError, ServerAway
 
+PROJECT = "project"
+_AS_IT_STANDS = "./"  # no namespace begins with it
 _NAMED = 5  # most namespaces named where one is empty
 
 
@@ -36,6 +38,21 @@ class Where:
 
     brain: options.Brain = None
     namespace: options.Namespace = None
+
+    @staticmethod
+    def named(namespace: str | None) -> str | None:
+        """The namespace that an option names: ``project`` is that of the project of the working folder, and
+        ``./project`` the one of that name.
+        """
+        if namespace != PROJECT:
+            return literal(namespace)
+        project = capture.project_of(Path.cwd())
+        if project is None:
+            raise InputError(
+                f"{Path.cwd()} belongs to no project",
+                hint=f"change to its folder, or name its namespace; {spelled(PROJECT)} is the one called {PROJECT}",
+            )
+        return project.namespace
 
     @property
     def named_brain(self) -> Path | str | None:
@@ -145,7 +162,7 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
         given = {name: values.pop(f"shared_{name}") for name in shared}
         for name in ("brain", "namespace"):
             given[name] = given.get(name) or getattr(before, name)
-        given["namespace"] = _named(given["namespace"])
+        given["namespace"] = kind.named(given["namespace"])
         function(kind(**given), **values)
 
     keyword = inspect.Parameter.KEYWORD_ONLY
@@ -163,16 +180,14 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _named(namespace: str | None) -> str | None:
-    """The namespace that an option names; ``project`` is that of the project of the working folder."""
-    if namespace != "project":
-        return namespace
-    project = capture.project_of(Path.cwd())
-    if project is None:
-        raise InputError(
-            f"{Path.cwd()} belongs to no project", hint="change to its folder, or name its namespace"
-        )
-    return project.namespace
+def literal(namespace: str | None) -> str | None:
+    """A namespace without the mark that it is meant as it stands."""
+    return namespace and namespace.removeprefix(_AS_IT_STANDS)
+
+
+def spelled(namespace: str) -> str:
+    """A namespace as a command line takes it: one that is called like the project of a folder needs a mark."""
+    return f"{_AS_IT_STANDS}{namespace}" if namespace == PROJECT else namespace
 
 
 def other_places(memory: rlm_mem.Memory) -> str:

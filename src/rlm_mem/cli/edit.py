@@ -22,7 +22,7 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_id, full_ids, no_chunk, quarantined_id
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
-from rlm_mem.config import SecretAction
+from rlm_mem.config import Config, SecretAction
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.own_process import environment_of_programs
 
@@ -146,7 +146,8 @@ def update(
     if tags and no_tags:
         raise InputError("--tag and --no-tags contradict each other", hint="give one of them")
     if content is not None:
-        changes["content"] = (sources.piped() or "") if content == "-" else content
+        most = Config.load(call.place).store.max_content_bytes
+        changes["content"] = (sources.piped(most) or "") if content == "-" else content
     if tags or no_tags:
         changes["tags"] = tags or []
     if kind is not None:
@@ -298,6 +299,8 @@ def undo(
         chunk_id = full_id(memory, what)
         former = [one.revision for one in memory.history(chunk_id) if not one.current]
         chunk = memory.undo(chunk_id, to_revision=revision)
+        if chunk is None and memory.store.damage(chunk_id) is not None:
+            raise no_chunk(memory, chunk_id)
     if chunk is None:
         raise NotFoundError(
             f"there is nothing to undo for {chunk_id}",

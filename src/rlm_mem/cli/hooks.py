@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -14,7 +15,7 @@ from rlm_mem.capture.projects import project_of
 from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_limits, load_rules
 from rlm_mem.capture.transcripts import read_part
 from rlm_mem.chunk.types import duration
-from rlm_mem.cli.call import BrainCall, Call, JsonCall, Where
+from rlm_mem.cli.call import PROJECT, BrainCall, Call, JsonCall, Where, literal
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, indented, note, print_json, screen, text
 from rlm_mem.config import Config
@@ -26,27 +27,37 @@ from rlm_mem.mcp.pausing import pause, paused, resume
 Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor, gemini-cli or qwen-code.")]
 
 
-def session_start(call: Where, client: Client = "claude-code") -> None:
+@dataclass(frozen=True)
+class HookCall(Where):
+    """The call of a hook, which is about the project of its event unless it names another namespace."""
+
+    @staticmethod
+    def named(namespace: str | None) -> str | None:
+        """The namespace that the option names; None: that of the project."""
+        return None if namespace == PROJECT else literal(namespace)
+
+
+def session_start(call: HookCall, client: Client = "claude-code") -> None:
     """For an agent's hook: print, as context of the session, what the project and its user keep to."""
     _hook(call, "session-start", client)
 
 
-def user_prompt(call: Where, client: Client = "claude-code") -> None:
+def user_prompt(call: HookCall, client: Client = "claude-code") -> None:
     """For an agent's hook: print memories that bear on the prompt; nothing where none does."""
     _hook(call, "user-prompt", client)
 
 
-def stop(call: Where, client: Client = "claude-code") -> None:
+def stop(call: HookCall, client: Client = "claude-code") -> None:
     """For an agent's hook: capture by rule what was said since the last call."""
     _hook(call, "stop", client)
 
 
-def pre_compact(call: Where, client: Client = "claude-code") -> None:
+def pre_compact(call: HookCall, client: Client = "claude-code") -> None:
     """For an agent's hook: capture by rule what was said, before the context is compacted."""
     _hook(call, "pre-compact", client)
 
 
-def session_end(call: Where, client: Client = "claude-code") -> None:
+def session_end(call: HookCall, client: Client = "claude-code") -> None:
     """For an agent's hook: capture by rule what was said since the last call."""
     _hook(call, "session-end", client)
 

@@ -74,7 +74,12 @@ def quarantined_id(memory: rlm_mem.Memory, given: str) -> str:
 
 
 def no_chunk(memory: rlm_mem.Memory, chunk_id: str) -> NotFoundError:
-    """The error for a full id that no active chunk has."""
+    """The error for a full id that no active chunk has, or one that cannot be read."""
+    damage = memory.store.damage(chunk_id)
+    if damage is not None:
+        return NotFoundError(
+            f"{chunk_id} cannot be read: {damage}", hint="rlm-mem store repair says what can be mended"
+        )
     if memory.store.get_archived(chunk_id) is not None:
         return NotFoundError(
             f"{chunk_id} is deleted", hint=f"rlm-mem chunk restore {chunk_id} brings it back"

@@ -54,7 +54,7 @@ Namespace = Annotated[
     option(
         "--namespace",
         "NAME",
-        "Whose memory: project (that of this folder), or any path. Default: default.",
+        "Whose memory: project (of this folder; ./project: of that name), or any path. Default: default.",
         WHERE,
     ),
 ]

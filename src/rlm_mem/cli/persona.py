@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Annotated, Any
 
@@ -12,10 +12,10 @@ from rlm_mem.cli import rich
 from rlm_mem.cli.call import Call
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import FOLDED, RIGHT, indented, note, print_json, safe, screen, table, text
-from rlm_mem.errors import InvalidQuery
+from rlm_mem.errors import InvalidConfig, InvalidQuery
 from rlm_mem.persona.commands import Command
 from rlm_mem.persona.gauges import render_gauge
-from rlm_mem.persona.library import Library, located_files
+from rlm_mem.persona.library import BASE, Library, Survey, located_files
 from rlm_mem.persona.session import Persona
 from rlm_mem.store.core.brain_files import BrainFiles
 
@@ -44,35 +44,41 @@ def show(
 def list_(call: Call) -> None:
     """List the modes, the sliders and the gauges that there are."""
     with _files(call) as files:
-        library = Library(files)
-        modes = [library.personality(name) for name in library.modes()]
-        sliders, defaults, gauges = library.sliders(), library.defaults(), library.gauges()
+        found = Library(files).survey()
+    in_base = next((one.values for one in found.modes if one.name == BASE), {})
     if call.json:
         print_json(
             {
                 "modes": [
                     {"mode": one.name, "activated_when": one.activated_when, "configuration": one.values}
-                    for one in modes
+                    for one in found.modes
                 ],
-                "sliders": [one.to_dict() for one in sliders.values()],
-                "gauges": gauges,
+                "sliders": [one.to_dict() for one in found.sliders],
+                "gauges": found.gauges,
+                "invalid": [one.message for one in found.invalid],
             }
         )
-        return
+    else:
+        _show_survey(found, in_base)
+    if found.invalid:
+        hints = dict.fromkeys(one.hint for one in found.invalid if one.hint)
+        raise InvalidConfig("; ".join(one.message for one in found.invalid), hint="; ".join(hints))
+
+
+def _show_survey(found: Survey, in_base: Mapping[str, int]) -> None:
     console = screen()
     shown = table(("mode", {"style": "cyan"}), ("when", FOLDED))
-    for one in modes:
+    for one in found.modes:
         shown.add_row(text(one.name), text(one.activated_when or one.description.split("\n", 1)[0]))
     console.print(shown)
     rows = table(("slider", {"style": "cyan"}), ("range", {}), ("default", RIGHT), ("controls", FOLDED))
-    for name, known in sliders.items():
-        rows.add_row(
-            text(known.title), f"{known.low}-{known.high}", str(defaults[name]), text(known.description)
-        )
+    for known in found.sliders:
+        default = in_base.get(known.name, known.default)
+        rows.add_row(text(known.title), f"{known.low}-{known.high}", str(default), text(known.description))
     console.print()
     console.print(rows)
     console.print()
-    console.print(text(f"gauges  {', '.join(gauges)}"))
+    console.print(text(f"gauges  {', '.join(found.gauges)}"))
 
 
 def slider(call: Call, dimension: Annotated[str, argument("SLIDER", "Its name.")]) -> None:

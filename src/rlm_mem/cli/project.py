@@ -7,7 +7,7 @@ from typing import Annotated
 
 from rlm_mem.capture.moving import move_chunks
 from rlm_mem.capture.projects import PROJECTS, Project, project_of
-from rlm_mem.cli.call import Call
+from rlm_mem.cli.call import PROJECT, Call, literal, spelled
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
@@ -54,7 +54,7 @@ def show(call: Call) -> None:
         console.print(text(f"of {project.root}", "dim"), soft_wrap=True)
     console.print(text(f"{amount(count, 'chunk')}; {amount(waiting, 'case')} to review; shared: {shared}"))
     if waiting:
-        named = "project" if project is not None and own == project.namespace else own
+        named = PROJECT if project is not None and own == project.namespace else spelled(own)
         console.print(text(f"rlm-mem --namespace {named} review list", "dim"), soft_wrap=True)
     if others:
         console.print(
@@ -87,7 +87,12 @@ def _other_projects(memory: Memory, project: Project) -> list[tuple[str, int]]:
 def move(
     call: Call,
     to: Annotated[
-        str, option("--to", "NAMESPACE", "Where to: shared, project (of this folder), or a namespace.")
+        str,
+        option(
+            "--to",
+            "NAMESPACE",
+            "Where to: shared, project (of this folder), or a namespace (./shared if it has that name).",
+        ),
     ],
     chunk_ids: Annotated[
         list[str] | None,
@@ -107,16 +112,16 @@ def move(
             hint="name the ids of the memories to move, or give --all",
         )
     project = project_of(Path.cwd())
-    if project is None and (to == "project" or not call.namespace):
+    if project is None and (to == PROJECT or not call.namespace):
         raise InputError(
             "this folder belongs to no project", hint="name the namespaces: --namespace FROM, --to NAMESPACE"
         )
     own = project.namespace if project is not None else ""
-    origin = call.namespace or (None if to == "project" else own)
-    goal = {"shared": None, "project": own}.get(to, to)
+    origin = call.namespace or (None if to == PROJECT else own)
+    goal = {"shared": None, PROJECT: own}.get(to, literal(to))
     with call.at(namespace=origin).open() as source:
         where = source.config.store.namespace if goal is None else goal
-        if every and not call.namespace and to == "project":
+        if every and not call.namespace and to == PROJECT:
             raise InputError(
                 "--all --to project would move everything that is shared into one project",
                 hint="name the namespace to move from: rlm-mem --namespace FROM project move --all --to project",

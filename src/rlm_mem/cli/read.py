@@ -19,6 +19,7 @@ from rlm_mem.cli.terminal import (
     day,
     indented,
     moment,
+    note,
     one_line,
     pairs,
     plain,
@@ -373,8 +374,9 @@ def history(call: Call, chunk_id: options.ChunkId) -> None:
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
         versions = memory.history(chunk_id)
-    if not versions:
-        raise NotFoundError(f"there is no history of {chunk_id}", hint="rlm-mem list shows the ids")
+        missing = no_chunk(memory, chunk_id) if not versions or not versions[-1].current else None
+    if not versions and missing is not None:
+        raise missing
     if call.json:
         print_json(versions)
         return
@@ -390,6 +392,8 @@ def history(call: Call, chunk_id: options.ChunkId) -> None:
         )
         before = version.chunk
     screen().print(made)
+    if missing is not None:
+        note(f"{missing.message}; {missing.hint}. These are its former versions.")
 
 
 def _changes(before: rlm_mem.Chunk | None, after: rlm_mem.Chunk) -> str:

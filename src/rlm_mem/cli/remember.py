@@ -18,6 +18,7 @@ from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, one_line, print_json, progress, resumable, screen, text
+from rlm_mem.config import Config
 from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.interchange.folders import sync_folder, watch_folder
 from rlm_mem.interchange.places import Unreadable
@@ -93,7 +94,7 @@ def remember(
         raise InputError(
             "--jsonl takes no further text", hint="leave out TEXT, --file, --folder and --replaces"
         )
-    texts = [] if jsonl is not None else _texts(words, file, folder)
+    texts = [] if jsonl is not None else _texts(call, words, file, folder)
     for one in folder or ():
         if not one.is_dir():
             raise NotFoundError(f"there is no folder {one}")
@@ -205,13 +206,14 @@ class _Outcome:
 
 
 def _texts(
-    words: list[str] | None, files: list[Path] | None, folders: list[Path] | None
+    call: Call, words: list[str] | None, files: list[Path] | None, folders: list[Path] | None
 ) -> list[sources.InputText]:
-    found = [sources.one_file(path) for path in files or ()]
+    most = Config.load(call.place).ingest.max_content_bytes
+    found = [sources.one_file(path, most) for path in files or ()]
     if words and words != ["-"]:
         found.append(sources.InputText(sources.typed(words)))
     elif words == ["-"] or not (files or folders):
-        said = sources.piped()
+        said = sources.piped(most)
         if said is not None and said.strip():
             found.append(sources.InputText(said))
     return found

@@ -34,21 +34,22 @@ def typed(words: Sequence[str]) -> str:
     return given
 
 
-def piped() -> str | None:
-    """The text piped into the command, or None on a terminal."""
+def piped(most: int) -> str | None:
+    """The text of at most so many bytes of UTF-8 that is piped into the command, or None on a terminal."""
     if sys.stdin is None or sys.stdin.isatty():
         return None
-    return _decoded(sys.stdin.buffer.read(), "stdin")
+    return _decoded(bounded(sys.stdin.buffer, "stdin", most), "stdin")
 
 
-def one_file(path: Path) -> InputText:
-    """A file named by the user; raises an error if it cannot be read."""
+def one_file(path: Path, most: int) -> InputText:
+    """A file named by the user of at most so many bytes of UTF-8; raises an error if it cannot be read."""
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint=f"rlm-mem remember --folder {path} takes a folder")
     if path.is_fifo():
         note(f"reading the pipe {path} until its writer closes it; Ctrl-C ends it")
     try:
-        return InputText(_decoded(path.read_bytes(), str(path)), path)
+        with path.open("rb") as handle:
+            return InputText(_decoded(bounded(handle, str(path), most), str(path)), path)
     except FileNotFoundError:
         raise NotFoundError(f"there is no file {path}") from None
 
@@ -67,6 +68,14 @@ def opened(path: Path) -> Iterator[BinaryIO]:
         raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
     with handle:
         yield handle
+
+
+def bounded(handle: BinaryIO, name: str, most: int) -> bytes:
+    """All bytes of a file, which may be endless; raises InputError where there are more than text of ``most`` takes."""
+    data = handle.read(2 * most + 4)  # as UTF-16
+    if len(data) > 2 * most + 3:
+        raise InputError(f"{name} is larger than {most:,} bytes", hint="split it into several files")
+    return data
 
 
 def _decoded(data: bytes, name: str) -> str:

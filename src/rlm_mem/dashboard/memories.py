@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
+from starlette.background import BackgroundTask
+from starlette.responses import FileResponse
 
 from rlm_mem.dashboard.answers import is_question
 from rlm_mem.dashboard.markdown import teaser
+from rlm_mem.dashboard.rendering import HEADERS
 from rlm_mem.dashboard.words import address, marked
 from rlm_mem.errors import InputError
+from rlm_mem.operations.moving import ExportQuery, export_file
 from rlm_mem.operations.problems import Refused, problem_of
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
@@ -261,3 +266,12 @@ def remember(visit: Visit) -> Response:
 def tags_of(said: str) -> list[str]:
     """Split tags at commas."""
     return list(dict.fromkeys(tag for part in said.replace("\n", ",").split(",") if (tag := part.strip())))
+
+
+def export(visit: Visit) -> Response:
+    """Every memory of the namespace, deleted ones too, as Markdown in a zip file."""
+    file = export_file(visit.memory, ExportQuery(format="zip"))
+    remove = BackgroundTask(shutil.rmtree, file.parent, ignore_errors=True)
+    return FileResponse(
+        file, filename=file.name, media_type="application/zip", headers=dict(HEADERS), background=remove
+    )

@@ -66,9 +66,11 @@ def present_or_archived(memory: Memory, chunk_id: str) -> tuple[Chunk, bool]:
     if chunk is not None:
         return chunk, False
     versions = memory.history(chunk_id)
-    if not versions:
+    if not versions or not versions[-1].current:
+        damage = memory.store.damage(chunk_id)
         raise NotFoundError(
-            f"there is no memory {chunk_id}", hint="it may have been removed for good, or never was"
+            f"there is no memory {chunk_id}" if damage is None else f"the memory {chunk_id} cannot be read",
+            hint=damage or "it may have been removed for good, or never was",
         )
     return versions[-1].chunk, True
 

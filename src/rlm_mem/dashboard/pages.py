@@ -66,6 +66,7 @@ def all_routes(state: ServerState) -> list[BaseRoute]:
         "/persona": personas.persona_page,
         "/persona/hud": personas.hud_part,
         "/costs": costs_page.costs_page,
+        "/export": memories.export,
         "/integrity": lambda visit: integrity_page.integrity_page(visit, examination.of(visit)),
     }
     # Asking and checking change no memory, so a read-only server offers them too.

@@ -16,14 +16,20 @@ from starlette.background import BackgroundTask
 from starlette.requests import ClientDisconnect
 from starlette.responses import FileResponse, Response, StreamingResponse
 
-from rlm_mem import interchange
 from rlm_mem.http.encoding import encode
 from rlm_mem.http.limits import body_parts
 from rlm_mem.http.openapi import document
 from rlm_mem.operations.asking import AskRequest, RecallRequest, RunEvents, limits_of, run_out
 from rlm_mem.operations.changes import kept_alive
 from rlm_mem.operations.fitting import fitted
-from rlm_mem.operations.moving import MOST_UPLOAD_BYTES, ExportQuery, Imported, ImportQuery, import_file
+from rlm_mem.operations.moving import (
+    MOST_UPLOAD_BYTES,
+    ExportQuery,
+    Imported,
+    ImportQuery,
+    export_file,
+    import_file,
+)
 from rlm_mem.operations.operation import EVENT_STREAM
 from rlm_mem.operations.problems import Refused
 from rlm_mem.operations.shapes import answer_of
@@ -188,30 +194,10 @@ async def _import(exchange: Exchange) -> Response:
 
 async def _export(exchange: Exchange) -> Response:
     query: ExportQuery = exchange.given
-    name = f"memories.{query.format}"
-    folder = await exchange.state.run_in_worker(lambda: tempfile.mkdtemp(prefix="rlm-mem-export-"))
-
-    def remove() -> None:
-        with contextlib.suppress(OSError):
-            shutil.rmtree(folder)
-
-    try:
-        await exchange.work(
-            lambda memory: interchange.export_store(
-                memory.store,
-                Path(folder) / name,
-                format=query.format,
-                namespaces=[memory.store.namespace],
-                archive=query.archive,
-            )
-        )
-    except BaseException:
-        remove()
-        raise
+    file = await exchange.work(lambda memory: export_file(memory, query))
     media = "application/zip" if query.format == "zip" else "application/x-ndjson"
-    return FileResponse(
-        Path(folder) / name, filename=name, media_type=media, background=BackgroundTask(remove)
-    )
+    remove = BackgroundTask(shutil.rmtree, file.parent, ignore_errors=True)
+    return FileResponse(file, filename=file.name, media_type=media, background=remove)
 
 
 async def _document(exchange: Exchange) -> Response:

@@ -109,6 +109,7 @@ def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[
     with memory:
         looks: tuple[tuple[str, Callable[[Memory], Diagnosis]], ...] = (
             ("store", _store),
+            ("clock", _clock),
             ("search", _search),
             ("model", _model),
             ("sandbox", _sandbox),
@@ -295,6 +296,14 @@ def _store(memory: Memory) -> Diagnosis:
             "rlm-mem store check names them.",
         )
     return Diagnosis("store", OK, f"{message} (rlm-mem store check looks at every one)")
+
+
+def _clock(memory: Memory) -> Diagnosis:
+    store = memory.store
+    fault = store.backend.clock_fault(store.namespace, store.clock())
+    if fault:
+        return Diagnosis("clock", WARN, fault, "Set the clock of the machine that is wrong.")
+    return Diagnosis("clock", OK, "nothing was remembered by a clock that was far ahead of this one")
 
 
 def _search(memory: Memory) -> Diagnosis:

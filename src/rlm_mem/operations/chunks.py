@@ -448,9 +448,13 @@ def restore(context: Context, _: object) -> Reply:
 
 
 def _history(context: Context, _: object) -> Versions:
-    versions = context.memory.history(context.path["chunk_id"])
+    chunk_id = context.path["chunk_id"]
+    versions = context.memory.history(chunk_id)
     if not versions:
-        raise NotFoundError(f"there is no chunk {context.path['chunk_id']}")
+        damage = context.memory.store.damage(chunk_id)
+        raise NotFoundError(
+            f"there is no chunk {chunk_id}" if damage is None else f"{chunk_id} cannot be read", hint=damage
+        )
     return Versions(
         [VersionOut(one.revision, one.modified_at, one.current, chunk_out(one.chunk)) for one in versions]
     )

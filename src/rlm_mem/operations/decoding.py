@@ -25,6 +25,8 @@ _MAX_DEPTH = 20
 _EMPTY = ("null", "none", "undefined")
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,300}(?:\.[0-9]{1,300})?(?:[eE][+-]?[0-9]{1,3})?")
+_LONGEST, _LONGEST_NAME = 300, 80
+"""Characters of a message, which may quote what was given, and of a name in it."""
 _REGEX = "Expected `str` matching regex "
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(.*)`")
 _TYPES = {
@@ -186,13 +188,15 @@ def _refused(kind: Any, error: msgspec.ValidationError, name: str = "") -> Refus
         path = [*path, field[2]]
         what = "missing" if field[1] == "missing required" else "there is no such field"
         hint = f"there are: {', '.join(names)}" if names else ""
-    pointer = name or "/".join(["", *path])
+    pointer = name or "/".join(["", *(one[:_LONGEST_NAME] for one in path)])
     what = re.sub(
         r"`([a-z| ]+)`",
         lambda named: " or ".join(_TYPES.get(one, one) for one in named[1].split(" | ")),
         what,
     )
     detail = what.replace("`", "").encode("utf-8", "replace").decode()
+    if len(detail) > _LONGEST:  # it quotes what was given
+        detail = f"{detail[:_LONGEST]}…"
     detail = detail[:1].lower() + detail[1:]
     place = pointer.strip("/").replace("/", ".")
     return Refused(

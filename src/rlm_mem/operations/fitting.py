@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -98,7 +98,7 @@ def _cost(data: Any) -> int:
 def _cut(data: Any, room: int) -> Any:
     if isinstance(data, str):
         return f"{kept}{_CUT_MARK}" if (kept := truncate_tokens(data, room - 4).rstrip()) else ""
-    if isinstance(data, list):
+    if isinstance(data, list | tuple):
         return _cut_list(data, room)
     if not isinstance(data, dict):
         return data
@@ -116,7 +116,7 @@ def _cut(data: Any, room: int) -> Any:
     return made
 
 
-def _cut_list(items: list[Any], room: int) -> list[Any]:
+def _cut_list(items: Sequence[Any], room: int) -> list[Any]:
     """The first items that fit; the very first may itself be cut."""
     kept: list[Any] = []
     for item in items:
@@ -134,11 +134,11 @@ def _cut_list(items: list[Any], room: int) -> list[Any]:
 def _can_be_cut(data: Any) -> bool:
     if isinstance(data, str):
         return len(data) > _NAME_CHARS or (len(data) > _WORD_CHARS and len(data.split()) > 1)
-    return isinstance(data, list) or (isinstance(data, dict) and any(map(_can_be_cut, data.values())))
+    return isinstance(data, list | tuple) or (isinstance(data, dict) and any(map(_can_be_cut, data.values())))
 
 
 def _rank(data: Any) -> int:
     """Order of cutting: texts, then lists that contain text, then lists of names and figures."""
     if isinstance(data, str):
         return 0
-    return 1 if any(_can_be_cut(one) for one in (data if isinstance(data, list) else data.values())) else 2
+    return 1 if any(_can_be_cut(one) for one in (data.values() if isinstance(data, dict) else data)) else 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -221,6 +222,21 @@ def _sync_folder(context: Context, request: SyncFolderRequest) -> FolderSynced:
     return msgspec.convert(
         {**given, **{name: given[name][:_LISTED] for name in _LISTS}, "counts": counts}, FolderSynced
     )
+
+
+def export_file(memory: Memory, query: ExportQuery) -> Path:
+    """The file of an export of the namespace, in a folder of its own that the caller removes."""
+    folder = Path(tempfile.mkdtemp(prefix="rlm-mem-export-"))
+    file = folder / f"memories.{query.format}"
+    here = [memory.store.namespace]
+    try:
+        interchange.export_store(
+            memory.store, file, format=query.format, namespaces=here, archive=query.archive
+        )
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    return file
 
 
 def _markdown(context: Context, _: object) -> MarkdownOut:

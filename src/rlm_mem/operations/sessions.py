@@ -111,6 +111,13 @@ class FinishRequest(Bounded, kw_only=True):
     ) = None
     chunk_ids: ManyIds = field(default_factory=list)
     confidence: Annotated[Confidence, Meta(description="How sure you are, 0 to 1.")] | None = None
+    suggestion: (
+        Annotated[
+            LongText,
+            Meta(description="Without an answer, the likeliest one, which chunk_ids do not settle."),
+        ]
+        | None
+    ) = None
 
 
 class ExecArguments(ProgramRequest, kw_only=True):
@@ -188,7 +195,7 @@ def _execute_cited(context: Context, request: ExecArguments) -> ExecutedProgram:
 
 def _finished(context: Context, request: FinishRequest) -> RecallResult:
     session = context.handles.get(context.path["handle"])
-    return session.finish(request.answer, request.chunk_ids, request.confidence)
+    return session.finish(request.answer, request.chunk_ids, request.confidence, request.suggestion)
 
 
 def _finish(context: Context, request: FinishRequest) -> RecallAnswer:

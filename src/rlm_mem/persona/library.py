@@ -47,7 +47,9 @@ class _Source:
     brain: BrainFiles | None = None
 
     def text(self) -> str:
-        """Its text; raises InvalidConfig if it cannot be read."""
+        """Its text; raises InvalidConfig if it cannot be read, or is a link out of its folder."""
+        if self.brain is not None:
+            _check_link(self.brain.path(self.name))
         try:
             data = self.brain.read(self.name) if self.brain else Path(self.name).read_bytes()
         except OSError as error:
@@ -55,6 +57,16 @@ class _Source:
         if data is None:  # removed since it was listed
             raise InvalidConfig(f"{self.where} cannot be read: it was removed")
         return document_text(data, self.where)
+
+
+@dataclass(frozen=True)
+class Survey:
+    """The personalities, sliders and gauges that are valid, and an error for each file that is not."""
+
+    modes: list[Personality]
+    sliders: list[Slider]
+    gauges: list[str]
+    invalid: list[InvalidConfig]
 
 
 class Library:
@@ -80,7 +92,7 @@ class Library:
             self.brain = _local(place)
         else:
             self.brain = brain
-        self._sliders: dict[str, Slider] | None = None
+        self._sliders: tuple[dict[str, Slider], dict[str, InvalidConfig]] | None = None
 
     # --- listing --------------------------------------------------------------------------------
 
@@ -94,16 +106,41 @@ class Library:
         Raises:
             InvalidConfig: a slider file is invalid.
         """
+        valid, invalid = self._read_sliders()
+        for error in invalid.values():
+            raise error
+        return valid
+
+    def _read_sliders(self) -> tuple[dict[str, Slider], dict[str, InvalidConfig]]:
+        """The sliders by name, and what is wrong with the files that are none."""
         if self._sliders is None:
-            made = {
-                name.lower(): parse_slider(source.text(), name, source.where)
-                for name, source in self._files("sliders").items()
-            }
-            self._sliders = {
-                name: made[name]
-                for name in sorted(made, key=lambda one: (ORDER.index(one) if one in ORDER else 99, one))
-            }
+            valid, invalid = dict[str, Slider](), dict[str, InvalidConfig]()
+            sources = {name.lower(): (source, name) for name, source in self._files("sliders").items()}
+            for name in sorted(sources, key=lambda one: (ORDER.index(one) if one in ORDER else 99, one)):
+                source, title = sources[name]
+                try:
+                    valid[name] = parse_slider(source.text(), title, source.where)
+                except InvalidConfig as error:
+                    invalid[name] = error
+            self._sliders = valid, invalid
         return self._sliders
+
+    def survey(self) -> Survey:
+        """What there is: all that is valid, and what is wrong with the other files."""
+        sliders, invalid = self._read_sliders()
+        found = Survey([], list(sliders.values()), [], list(invalid.values()))
+        for name in self.modes():
+            try:
+                found.modes.append(self.personality(name))
+            except InvalidConfig as error:
+                found.invalid.append(error)
+        for name in self.gauges():
+            try:
+                found.gauges.append(self.gauge(name).name)
+            except InvalidConfig as error:
+                found.invalid.append(error)
+        found.invalid[:] = {str(one): one for one in found.invalid}.values()
+        return found
 
     def gauges(self) -> list[str]:
         """Names of the gauges, LIVEHUD first; those of other packages are included."""
@@ -136,11 +173,12 @@ class Library:
         made = parse_personality(source.text(), name, source.where)
         for slider, value in made.values.items():
             place = f"{made.where} line {made.lines[slider]}"
-            known = self.sliders().get(slider)
+            valid, invalid = self._read_sliders()
+            if slider in invalid:
+                raise invalid[slider]
+            known = valid.get(slider)
             if known is None:
-                raise InvalidConfig(
-                    f"{place}: there is no slider {slider!r:.60}", hint=_hint(slider, self.sliders())
-                )
+                raise InvalidConfig(f"{place}: there is no slider {slider!r:.60}", hint=_hint(slider, valid))
             known.checked(value, f"{place}: {known.title}")
         return made
 
@@ -199,7 +237,6 @@ class Library:
                 stem = PurePosixPath(name).stem
                 if not _NAME.fullmatch(stem) or stem.upper() == "README":
                     continue  # not a valid name, or a description of the folder
-                _check_link(self.brain.path(name))
                 found[_upper(stem)] = _Source(name, self.brain.where(name), self.brain)
         return found
 

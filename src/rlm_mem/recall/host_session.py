@@ -257,7 +257,11 @@ class RecallSession:
             )
 
     def finish(
-        self, answer: Any = None, chunk_ids: Iterable[str] | str = (), confidence: float | None = None
+        self,
+        answer: Any = None,
+        chunk_ids: Iterable[str] | str = (),
+        confidence: float | None = None,
+        suggestion: str | None = None,
     ) -> RecallResult:
         """End the session with the agent's answer; None means that the memory does not hold it.
 
@@ -268,6 +272,7 @@ class RecallSession:
             answer: plain data, as FINAL takes it.
             chunk_ids: the chunks it rests on; each must be in the memory, and shown in the opening or met by a program.
             confidence: from 0 to 1, or None.
+            suggestion: without an answer, the likeliest one, which the chunks do not settle.
 
         Raises:
             InputError: an argument is invalid, or a chunk does not exist; the session stays open.
@@ -276,9 +281,8 @@ class RecallSession:
             if self.result is not None:
                 return self.result
             assert self._session is not None
-            final = self._session.accepted(
-                check_final(answer, chunk_ids if isinstance(chunk_ids, str) else list(chunk_ids), confidence)
-            )
+            cited = chunk_ids if isinstance(chunk_ids, str) else list(chunk_ids)
+            final = self._session.accepted(check_final(answer, cited, confidence, suggestion))
             return self._end(final)
 
     def ask(self, question: str) -> None:

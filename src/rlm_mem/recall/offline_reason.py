@@ -27,7 +27,7 @@ NOW = {now!r}
 WEIGHTS = {weights!r}
 FOR, AGAINST = {favour!r}, {against!r}
 STATED = FOR + AGAINST
-MOST_READ, MOST_HOPS, MOST_QUOTED = 32, 3, 4
+MOST_READ, MOST_HOPS, MOST_QUOTED, MOST_WORDS = 32, 3, 4, 200
 COMMON = (
     "about been could does from have into should that their them there these they this those were what when "
     "where which whom whose will with would your why who how did the and for was are has had her his you not"
@@ -38,8 +38,9 @@ def stems_of(text):
     return [word[:max(4, len(word) - 3)] for word in re.findall(r"\\w+", text.lower())]
 
 # A word of the question counts by how rare it is in the memory.
+words = list(dict.fromkeys(re.findall(r"\\w+", QUESTION.lower())))[:MOST_WORDS]
 rarity = {{}}
-for word in re.findall(r"\\w+", QUESTION.lower()):
+for word in words:
     if len(word) > 2 and word not in COMMON and len(rarity) < 8:
         rarity[stems_of(word)[0]] = math.log(2 + 100 / (1 + len(search_chunks(word, limit=100))))
 whole = sum(rarity.values()) or 1.0
@@ -88,7 +89,7 @@ for hit in hits:
     relevance[hit["chunk_id"]] = max(0.0, hit["score"] / top)
 for hit in hits[:14]:
     look(hit["chunk_id"], 0.0, "", SHARES, "read")
-for word in set(re.findall(r"\\w+", QUESTION.lower())):
+for word in words:
     tagged = [i for i in list_chunks_by_tag(word) if i not in seen]
     # The newest of a tag, and whatever was decided under it.
     for hit in (search(QUESTION, limit=4, tags=word) + search(QUESTION, limit=3, tags=word, chunk_type="decision")

@@ -176,7 +176,7 @@ def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None, sugg
         if answer is not None or not named:
             raise InputError(
                 "a suggestion stands in place of an answer, with the chunks that it comes from",
-                hint="FINAL(None, chunk_ids=[...], suggestion=...)",
+                hint="give None as the answer, and name the chunks in chunk_ids",
             )
         suggestion = check_answer(suggestion)
     return Final(

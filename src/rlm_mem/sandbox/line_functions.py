@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 MAX_QUERY_CHARS = 10_000
 _MAX_DATE_CHARS = 200
 _MAX_TEXTS = 20
+_MOST_ALIKE = 4
 
 
 def chunk_id_of(name: str, value: Any, seen: Set[str] = frozenset()) -> str:
@@ -50,9 +51,16 @@ def chunk_id_of(name: str, value: Any, seen: Set[str] = frozenset()) -> str:
 
 
 def whole_id(chunk_id: str, seen: Set[str]) -> str:
-    """The only id among those seen that ends with this last part of one, as outlines show it; else itself."""
-    found = [one for one in seen if one.endswith(f"-{chunk_id}")]
-    return found[0] if len(found) == 1 else chunk_id
+    """The id among those seen that ends with this last part of one, as outlines show it; else itself.
+
+    Raises:
+        InputError: several end with it.
+    """
+    found = sorted(one for one in seen if one.endswith(f"-{chunk_id}"))
+    if len(found) > 1:
+        shown = ", ".join(found[:_MOST_ALIKE]) + (" and others" if len(found) > _MOST_ALIKE else "")
+        raise InputError(f"{chunk_id[:80]!r} ends {len(found)} ids: {shown}", hint="give the whole id")
+    return found[0] if found else chunk_id
 
 
 def query_words(name: str, query: Any) -> str:

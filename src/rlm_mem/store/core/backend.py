@@ -109,6 +109,10 @@ class Backend(Protocol):
         """The chunk of a row; None if it is gone or does not validate."""
         ...
 
+    def damage(self, namespace: str, chunk_id: str) -> str | None:
+        """Why a chunk that is there cannot be read; None if it can, or is not there."""
+        ...
+
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
@@ -169,6 +173,10 @@ class Backend(Protocol):
         """The time of a chunk that is written ``now`` by the clock of this machine, which may have gone back, or differ
         from those of others, by up to ``changes.MOST_OFF``: what is written later should not look older.
         """
+        ...
+
+    def clock_fault(self, namespace: str, now: datetime) -> str:
+        """How far the clock, which says ``now``, is from what the store can compare it with; empty if not far."""
         ...
 
     def figures(self) -> dict[str, Any]:

@@ -8,7 +8,7 @@ is, and where it lies in a brain folder (``place_of``).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -93,6 +93,10 @@ _KEPT, _SPARE = 100, 20
 """Records kept in ``UNDO``, and how many more may accumulate, so that not every change has to remove one."""
 
 
+Runs = Mapping[str | None, Sequence[str]]
+"""Names of recorded runs by the namespace that they are of; those of torn records that name none are under None."""
+
+
 class BrainFiles(Protocol):
     """The files of one namespace.
 
@@ -160,8 +164,12 @@ class BrainFiles(Protocol):
         """
         ...
 
-    def unowned(self) -> list[str]:
-        """Names of torn records of runs that no longer name their namespace: no namespace has them."""
+    def everything(self, runs: Runs) -> list[str]:
+        """``names("", recursive=True)``, with what ``runs`` returned for any namespace of the store."""
+        ...
+
+    def runs(self) -> Runs:
+        """The recorded runs of all namespaces that keep them in one folder, by reading each once; else nothing."""
         ...
 
     def signature(self, name: str) -> Signature | None:

@@ -26,6 +26,18 @@ MOST_OFF = timedelta(hours=2)
 """A clock that differs by more is taken as it is: what it is compared with may be wrong by years."""
 
 
+def clock_fault(off: timedelta, than: str) -> str:
+    """What to say of a clock to which ``off`` would have to be added; empty if that is little."""
+    if abs(off) <= MOST_OFF:
+        return ""
+    hours = round(abs(off) / timedelta(hours=1))
+    how_much = f"{hours} hours" if hours < 48 else f"{hours // 24:,} days"
+    return (
+        f"the clock of this machine is {how_much} {'behind' if off > timedelta() else 'ahead of'} {than}: what is "
+        "remembered now is dated by it, and may look older or newer than what it replaces"
+    )
+
+
 class Edit(msgspec.Struct, kw_only=True):
     """Former and new content of one file, or of one block of it; None: it did not, or does not, exist.
 

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from rlm_mem.chunk import Chunk
-from rlm_mem.store.core.brain_files import JOURNAL, own_lines, parse_event
+from rlm_mem.store.core.brain_files import JOURNAL, Runs, own_lines, parse_event
+from rlm_mem.store.core.records import ANY_REVISION
 
 if TYPE_CHECKING:
     from rlm_mem.store.core.changes import WriteTransaction
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _PAGE = 500
 _EVENTS = 1_000
-_ANY_REVISION = 2**31 - 1
 
 
 class NamespaceReader:
@@ -63,7 +63,7 @@ class NamespaceReader:
         """The chunks that can be read, active or archived, by id."""
         return self._backend.chunks(self.namespace, ids, status=None)
 
-    def former(self, chunk_id: str, below: int = _ANY_REVISION) -> list[Chunk]:
+    def former(self, chunk_id: str, below: int = ANY_REVISION) -> list[Chunk]:
         """The former versions of a chunk with a revision under ``below``, oldest first."""
         if below <= 1:
             return []
@@ -74,9 +74,9 @@ class NamespaceReader:
         found = self._backend.read_events(namespace=self.namespace, since=None, op=None, chunk_id=None)
         return ({**event, "ns": self.namespace} for event in found)
 
-    def file_names(self) -> list[str]:
-        """The names of all files other than chunks."""
-        return self.stored.names("", recursive=True)
+    def file_names(self, runs: Runs | None = None) -> list[str]:
+        """The names of all files other than chunks; ``runs`` as ``BrainFiles.everything`` takes them."""
+        return self.stored.everything(self.stored.runs() if runs is None else runs)
 
     def file(self, name: str) -> bytes | None:
         """The data of a file; of the journal, which all namespaces of a brain folder share, only this one's lines."""

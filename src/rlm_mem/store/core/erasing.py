@@ -209,12 +209,12 @@ def erase(
         if store.backend.in_transaction:
             raise ConflictError("nothing can be erased within a batch", hint="call it after the batch")
         own.stored.write(MARK, b"{}")
-    changed = []
+    changed, runs = [], own.stored.runs()
     for name, ids in found.items():
         gone = set(ids)
         reader = NamespaceReader(store, name)
         before = len(report.files) + report.events
-        _clean_files(reader, reader.file_names(), needles, gone, report)
+        _clean_files(reader, reader.file_names(runs), needles, gone, report)
         report.events += store.backend.rewrite_events(
             name, partial(_emptied, needles=needles, gone=gone), dry_run=dry_run
         )
@@ -226,7 +226,7 @@ def erase(
                 with store.backend.transaction(name):
                     for chunk_id in ids[start : start + _LOT]:
                         writer.erase(chunk_id)
-    _clean_files(own, own.stored.unowned(), needles, set(report.chunk_ids), report)
+    _clean_files(own, list(runs.get(None, ())), needles, set(report.chunk_ids), report)
     if not dry_run:
         if report.chunk_ids or report.files or report.events or pending:
             # Where a run before this one was killed, nothing says which namespaces it had changed.
@@ -240,10 +240,9 @@ def erase(
 
 def _drop_undo_records(reader: NamespaceReader, needles: _Needles) -> None:
     """Remove records of the change that cleaned the files, since they have the former content."""
-    for name in reader.file_names():
-        if name.startswith(UNDO) and (
-            needles.report.namespace == reader.namespace or needles.found(reader.stored.read(name) or b"")
-        ):
+    for name in reader.stored.names(UNDO, recursive=True):
+        data = reader.stored.read(name) or b""
+        if needles.report.namespace == reader.namespace or needles.found(data):
             reader.stored.remove(name)
 
 

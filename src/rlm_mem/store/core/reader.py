@@ -586,6 +586,10 @@ class ChunkReader:
             },
         )
 
+    def damage(self, chunk_id: str) -> str | None:
+        """Why a chunk that is there cannot be read; None if it can, or is not there."""
+        return self.backend.damage(self.namespace, check_chunk_id(chunk_id))
+
     @property
     def unreadable_files(self) -> int:
         """How many chunk files do not validate, as far as any was read."""

@@ -49,6 +49,7 @@ Encode = Callable[[str, int, str, Callable[[str], int]], bytes]
 
 ACTIVE = 0
 ARCHIVED = 1
+ANY_REVISION = 2**31 - 1
 
 
 class ChunkRow(Struct, frozen=True):

@@ -42,7 +42,7 @@ from rlm_mem.chunk.types import (
 from rlm_mem.config import SecretAction, SecretsConfig
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk, InvalidLink
 from rlm_mem.store.core.circles import refuse_circles
-from rlm_mem.store.core.records import ACTIVE, ARCHIVED, ChunkRow, Version, audit_line
+from rlm_mem.store.core.records import ACTIVE, ANY_REVISION, ARCHIVED, ChunkRow, Version, audit_line
 from rlm_mem.store.core.succession import ended, released, replacement, replacing_nothing, successions
 from rlm_mem.text.secrets import Screened, screen, screen_data
 
@@ -598,19 +598,21 @@ class Writer:
     # --- history ---------------------------------------------------------------------------------------
 
     def history(self, chunk_id: str) -> list[Version]:
-        """Kept versions, oldest first, the present one last."""
+        """Kept versions, oldest first, the present one last unless it cannot be read."""
         chunk = self._read(self.row(chunk_id) or self.row(chunk_id, ARCHIVED))
+        below = ANY_REVISION if chunk is None else chunk.revision
+        former = self._backend.former_versions(self._namespace, chunk_id, below=below)
         if chunk is None:
-            return []
-        former = self._backend.former_versions(self._namespace, chunk_id, below=chunk.revision)
+            return [one for one in former if one.chunk.namespace == self._namespace]
         return [*former, Version(chunk.revision, chunk.metadata.modified_at, chunk, current=True)]
 
     def undo(self, chunk_id: str, to_revision: int | None) -> Chunk | None:
         """Write a former version again; None where there is no such chunk or version."""
         with self._backend.transaction(self._namespace) as transaction:
-            if self.row(chunk_id) is None:
+            versions = self.history(chunk_id)
+            if self.row(chunk_id) is None or not versions or not versions[-1].current:
                 return None
-            *former, last = self.history(chunk_id)
+            *former, last = versions
             wanted = [one for one in former if to_revision in (None, one.revision)]
             present = last.chunk
             if not wanted and (former or to_revision is not None or not successions(present)):

@@ -24,6 +24,7 @@ from rlm_mem.store.core.brain_files import (
     LEDGER,
     OF_STORE,
     RECORDS,
+    Runs,
     checked_name,
     folder_of,
     namespace_of_run,
@@ -226,10 +227,9 @@ class FileTransaction(WriteTransaction, Protocol):
         ...
 
 
-_WHOLE = sorted(
-    one for one in FOLDERS if one.rpartition("/")[0] not in FOLDERS and one not in ("imports", "index")
-)
-"""Folders of a namespace's files: nothing derived, and of ``imports``, which has all ledgers, one file."""
+_SHARED = ("imports", "index", "log", "trajectories")
+_WHOLE = sorted(one for one in FOLDERS if one.rpartition("/")[0] not in FOLDERS and one not in _SHARED)
+"""Folders with files of one namespace, or of the brain."""
 _UNFINISHED = ".unfinished"
 _BEGUN = ("pending", "transitions")
 
@@ -357,7 +357,7 @@ class LocalBrainFiles:
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
         """Names of the files in a folder, sorted."""
         if not folder:
-            return self._all() if recursive else []
+            return self.everything(self.runs()) if recursive else []
         place = self.path(folder)
         found = list(files.names_below(place, f"{folder.rstrip('/')}/", recursive=recursive))
         transaction = self._present()
@@ -370,26 +370,25 @@ class LocalBrainFiles:
             found = list(listed)
         return sorted(found)
 
-    def _all(self) -> list[str]:
-        found: list[str] = []
-        for folder in _WHOLE:
-            found += [name for name in self.names(folder, recursive=True) if self._is_ours(name)]
-        return [*found, LEDGER] if self.exists(LEDGER) else found
+    def everything(self, runs: Runs) -> list[str]:
+        """Names of all files of the namespace that are not derived, among them its runs, journal and ledger."""
+        found = [name for folder in _WHOLE for name in self.names(folder, recursive=True)]
+        found += [*runs.get(self.namespace, ()), *(one for one in (JOURNAL, LEDGER) if self.exists(one))]
+        return found
 
-    def _is_ours(self, name: str) -> bool:
-        """Whether a file is of this namespace: the trajectory folder is shared, a file's first line names its own."""
-        first = name.partition("/")[0]
-        if first != "trajectories":
-            return first != "log" or name == JOURNAL
-        return self._owner(name) == self.namespace
-
-    def _owner(self, run: str) -> str | None:
-        with self.path(run).open("rb") as file:
-            return namespace_of_run(file.readline())
-
-    def unowned(self) -> list[str]:
-        """Names of torn records of runs that no longer name their namespace."""
-        return [name for name in self.names("trajectories", recursive=True) if self._owner(name) is None]
+    def runs(self) -> Runs:
+        """Names of the recorded runs by the namespace that their first line names."""
+        found: dict[str | None, list[str]] = {}
+        for name in self.names("trajectories", recursive=True):
+            path = self.path(name)
+            try:
+                with path.open("rb") as file:
+                    found.setdefault(namespace_of_run(file.readline()), []).append(name)
+            except FileNotFoundError:
+                continue  # removed since it was listed
+            except OSError as error:
+                raise _unreadable(path, error) from error
+        return found
 
     def signature(self, name: str) -> Signature | None:
         """Size, modification time and inode; None if there is no such file."""

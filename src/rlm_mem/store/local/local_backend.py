@@ -6,6 +6,7 @@ import contextlib
 import sqlite3
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from rlm_mem.lazy import logger
 from rlm_mem.results import Progress
 from rlm_mem.store import local
 from rlm_mem.store.core import files
-from rlm_mem.store.core.changes import MOST_OFF
+from rlm_mem.store.core.changes import MOST_OFF, clock_fault
 from rlm_mem.store.core.records import (
     ACTIVE,
     ChunkRow,
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.local.transaction import Transaction
 
 _logger = logger("rlm_mem.store")
+_WRITTEN = "the time at which the newest memory was written, whose clock may have been wrong"
 
 
 class LocalBackend(LocalIndex):
@@ -65,6 +67,7 @@ class LocalBackend(LocalIndex):
 
     def __init__(self, base: Path, config: Config, *, read_only: bool = False) -> None:
         self._reads = ReadBuffer()
+        self._said_of_clock = False
         self._apart = {DEFAULT_NAMESPACE}  # namespaces known to have a folder of their own
         super().__init__(base, config, read_only=read_only)
 
@@ -398,13 +401,29 @@ class LocalBackend(LocalIndex):
             "SELECT max(created_at) FROM (SELECT created_at FROM chunks ORDER BY doc DESC LIMIT 20)"
         ).fetchone()
         latest = parse_time(found[0]) if found[0] else now
-        return latest if now < latest <= now + MOST_OFF else now
+        if latest <= now + MOST_OFF:
+            return max(now, latest)
+        if not self._said_of_clock:
+            self._said_of_clock = True
+            _logger.warning("%s", clock_fault(latest - now, _WRITTEN))
+        return now
+
+    def clock_fault(self, namespace: str, now: datetime) -> str:  # noqa: ARG002 - one clock for all
+        """How far the clock is behind the newest chunk; empty if not far."""
+        found = self.connection.execute("SELECT max(created_at) FROM chunks").fetchone()
+        return clock_fault(max(timedelta(), parse_time(found[0]) - now), _WRITTEN) if found[0] else ""
 
     @healed
     def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store
         """Unfinished files, reads not yet in chunk files, files that do not validate."""
         self.flush_reads(wait=False)  # reads that this process has buffered are not in the index yet
         return local.status_of(self.connection, self.layout)
+
+    def damage(self, namespace: str, chunk_id: str) -> str | None:  # noqa: ARG002 - an unreadable file names none
+        """Why the file of a chunk cannot be read; None if it can, or is not there."""
+        name = f"{chunk_id}.json"
+        found = (f"{path}: {why}" for path, why in self.unreadable() if path.rpartition("/")[2] == name)
+        return next(found, None)
 
     def figures(self) -> dict[str, Any]:
         """Figures that only a local store has."""

@@ -16,7 +16,7 @@ from rlm_mem.chunk import Chunk
 from rlm_mem.config import Config
 from rlm_mem.errors import InvalidChunk, NamespaceError, StorageError, StoreReadOnly
 from rlm_mem.results import Progress
-from rlm_mem.store.core.changes import MOST_OFF
+from rlm_mem.store.core.changes import MOST_OFF, clock_fault
 from rlm_mem.store.core.records import ACTIVE, ChunkRow, StoreStatus, SyncReport, Vacuumed, Version
 from rlm_mem.store.postgres import audit, erasing
 from rlm_mem.store.postgres.files import PostgresFiles
@@ -49,6 +49,7 @@ _T = TypeVar("_T")
 _logger = logging.getLogger("rlm_mem.store")
 _audit = logging.getLogger("rlm_mem.audit")
 
+_OF_SERVER = "that of the database"
 _SAME_TIME = timedelta(seconds=1)
 """Clocks that differ by less are taken for equal: the answer of the server takes some of it."""
 _CLOCK_SECONDS = 600.0
@@ -302,6 +303,15 @@ class PostgresBackend:
         namespace = self._routes.name_of(row.ns)
         return self.chunks(namespace, [row.id], status=None).get(row.id) if namespace is not None else None
 
+    def damage(self, namespace: str, chunk_id: str) -> str | None:
+        """Why the row of a chunk cannot be read; None if it can, or is not there."""
+        there = self.find(namespace, chunk_id) is not None
+        return (
+            "its row does not validate"
+            if there and not self.chunks(namespace, [chunk_id], status=None)
+            else None
+        )
+
     def chunks(
         self, namespace: str, chunk_ids: Sequence[str], *, status: int | None = ACTIVE
     ) -> dict[str, Chunk]:
@@ -375,10 +385,17 @@ class PostgresBackend:
             with unchanged():
                 found = self.rows(namespace, "SELECT clock_timestamp()")
             off = found[0][0] - now if found else timedelta()
+            if fault := clock_fault(off, _OF_SERVER):
+                _logger.warning("%s", fault)
             if not _SAME_TIME < abs(off) <= MOST_OFF:
                 off = timedelta()
             self._clocks[namespace] = time.monotonic() + _CLOCK_SECONDS, off
         return now + off
+
+    def clock_fault(self, namespace: str, now: datetime) -> str:
+        """How far the clock is from that of the server; empty if not far."""
+        found = self.rows(namespace, "SELECT clock_timestamp()")
+        return clock_fault(found[0][0] - now, _OF_SERVER)
 
     def files(
         self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from rlm_mem.errors import InputError, StorageError, StoreReadOnly
-from rlm_mem.store.core.brain_files import checked_name, note_former, recording
+from rlm_mem.store.core.brain_files import Runs, checked_name, note_former, recording
 from rlm_mem.store.core.changes import utc_now
 from rlm_mem.store.core.files import Signature
 from rlm_mem.store.postgres.schema import namespace_key
@@ -180,9 +180,13 @@ class PostgresFiles:
         """Names of the files that are there."""
         return list(self.signatures(folder, recursive=recursive))
 
-    def unowned(self) -> list[str]:
-        """None: each row has its namespace."""
-        return []
+    def everything(self, runs: Runs) -> list[str]:  # noqa: ARG002 - each row has its namespace
+        """Names of all files."""
+        return self.names("", recursive=True)
+
+    def runs(self) -> Runs:
+        """Nothing: each row has its namespace."""
+        return {}
 
     def signature(self, name: str) -> Signature | None:
         """Size, time and, in place of the inode, the revision."""

@@ -259,14 +259,15 @@ class _Counting:
         written = np.array(rows, np.int64).reshape(-1, 4)
         term = written[:, 0]
         right = np.zeros((len(term), 3), np.int64)
-        known = term < len(self._df)
+        known = (term >= 0) & (term < len(self._df))
         for column, figures in enumerate((self._df, self._segment_df, self._conversation_df)):
             right[known, column] = figures[term[known]]
-        wrong = np.flatnonzero((right != written[:, 1:]).any(axis=1))
+        wrong = np.flatnonzero((right != written[:, 1:]).any(axis=1) | (term < 0))
         self.found.terms = len(wrong)
         used = np.flatnonzero(self._df)
         self.found.unknown_terms = len(used) - int(np.count_nonzero(np.isin(used, term)))
         if len(wrong) and self._repair:
+            cursor.execute("DELETE FROM rlm_mem.terms WHERE ns = %s AND term < 0", (self._ns,))
             cursor.execute(
                 "UPDATE rlm_mem.terms t SET df = d.df, segment_df = d.segment_df, conversation_df = d.conversation_df"
                 " FROM unnest(%s, %s, %s, %s) AS d(term, df, segment_df, conversation_df)"
