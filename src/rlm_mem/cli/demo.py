@@ -18,7 +18,7 @@ from rlm_mem.cli import options, rich
 from rlm_mem.cli.ask import recall_json, show_recall
 from rlm_mem.cli.call import BrainCall, shown_place
 from rlm_mem.cli.steps import show_step
-from rlm_mem.cli.terminal import amount, plain, print_json, progress, screen, text
+from rlm_mem.cli.terminal import amount, plain, print_json, progress, rule, screen, text
 
 
 def demo(call: BrainCall, llm: options.Llm = None) -> None:
@@ -107,7 +107,7 @@ def _answer(
 ) -> dict[str, Any]:
     if not quiet:
         console.print()
-        console.rule(text(row["question"], "bold"), align="left", style="cyan", characters="━")
+        rule(console, text(row["question"], "bold"), style="cyan", characters="━")
     started = time.perf_counter()
     show = None if quiet else (lambda step: show_step(console, plain(step), seen=seen))
     result = memory.recall(row["question"], on_step=show)
@@ -127,7 +127,7 @@ def _close(
 ) -> None:
     answered = sum(answer["outcome"] == "answered" for answer in answers)
     console.print()
-    console.rule(style="cyan", characters="━")
+    rule(console, style="cyan", characters="━")
     console.print(
         text(
             f"{amount(len(answers), 'question')}, {answered} answered, {len(answers) - answered} without an answer"
