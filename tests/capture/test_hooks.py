@@ -463,6 +463,13 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
         ),
         ("We use Decimal, never float numbers. Remember that!", ["We use Decimal, never float numbers."]),
         ("That was a good idea. Please remember that.", []),
+        (
+            "thanks! remember that the demo for Petra is on 4 December",
+            ["thanks! remember that the demo for Petra is on 4 December"],
+        ),
+        ("great. never mock the database in these tests", ["great. never mock the database in these tests"]),
+        ("We use htmx in this project, no React!", ["We use htmx in this project, no React!"]),
+        ("done. never mind the failing build on the server", []),
         ("Keys always come from the environment.", ["Keys always come from the environment."]),
         (
             "don't run the whole suite each time, only the touched tests",
