@@ -108,6 +108,12 @@ def remember(
                 f"{where}: there is nothing to remember", hint="give a text of at least one visible character"
             )
 
+    for option_name, value in (("--origin", origin), ("--expires", expires), ("--ttl", ttl)):
+        if folder and value is not None:
+            raise InputError(
+                f"{option_name} is not for a folder",
+                hint="what is remembered of a folder lasts as long as its files",
+            )
     if replaces and (folder or len(texts) != 1):
         raise InputError("--replaces needs one text", hint="give the text that replaces the chunk alone")
     if watch and (texts or len(folder or ()) != 1 or dry_run):

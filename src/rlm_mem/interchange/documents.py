@@ -43,6 +43,7 @@ class FolderOptions(TypedDict, total=False):
     chunk_type: str | None
     occurred_at: str | None
     secrets: SecretAction | None
+    trust: str | None
     again: bool
     dry_run: bool
 
@@ -54,7 +55,7 @@ class SyncOptions:
     Attributes:
         conversation_id: of all files; None: each is a conversation of its own.
         tags: added to those of a file's front matter.
-        confidence, chunk_type, secrets: as of ``remember``.
+        confidence, chunk_type, secrets, trust: as of ``remember``.
         occurred_at: when it was said; None: the date in the front matter, or the time of the file.
         again: also compare files that did not change.
     """
@@ -65,6 +66,7 @@ class SyncOptions:
     chunk_type: str | None = None
     occurred_at: str | None = None
     secrets: SecretAction | None = None
+    trust: str | None = None
     again: bool = False
 
 
@@ -279,6 +281,7 @@ class DocumentReader:
                 ("tags", tags),
                 ("confidence", options.confidence),
                 ("source", "import"),
+                ("trust", options.trust),
                 ("occurred_at", options.occurred_at or note.at),
                 ("provenance", origin),
             ),
