@@ -156,6 +156,17 @@ def test_a_folder_of_your_own_is_trusted_as_far_as_you_say(run: Run, folder: Pat
         assert (refused.code, f"{option} is not for a folder" in refused.err) == (2, True)
 
 
+def test_what_a_folder_has_is_said_in_lines_that_a_person_reads(run: Run, tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"vault/{number}.md").parent.mkdir(exist_ok=True)
+        (tmp_path / f"vault/{number}.md").write_text(f"Note {number} is about the harbour.")
+        (tmp_path / f"vault/{number}.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    said = run("remember", "--folder", str(tmp_path / "vault")).out
+    assert "refused: 30 files, such as 0.png: not text in UTF-8" in said
+    assert "remembered 30 chunks" in said and "chunk-" not in said
+    assert len(said.splitlines()) < 20
+
+
 def test_the_same_folder_again_adds_nothing(run: Run, folder: Path) -> None:
     run("remember", "--folder", str(folder))
     again = run("remember", "--folder", str(folder), "--json").json

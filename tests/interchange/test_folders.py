@@ -161,6 +161,31 @@ def test_front_matter_and_headings_are_in_the_chunks(store: ChunkStore, folder: 
     assert (sorted(kept.tags), kept.metadata.extra.get("title")) == (["by hand", "own", "quay"], None)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "day"),
+    [
+        ("Daily/2026-03-07.md", "Called Ines.", "2026-03-07"),
+        ("2026_03_07.md", "Called Ines.", "2026-03-07"),
+        ("journal.2026.03.07.md", "Called Ines.", "2026-03-07"),
+        ("2026-03-07 Meeting on the harbour.md", "Called Ines.", "2026-03-07"),
+        ("202603071230 Harbour.md", "Called Ines.", "2026-03-07"),
+        ("20260307.txt", "Called Ines.", "2026-03-07"),
+        ("2026-03-07.md", "---\ndate: 2026-01-05\n---\nCalled Ines.", "2026-01-05"),
+        ("2026-03-07 to 2026-03-09.md", "Called Ines.", "2001-09-09"),
+        ("2026-13-07.md", "Called Ines.", "2001-09-09"),
+        ("12345678.md", "Called Ines.", "2001-09-09"),
+    ],
+)
+def test_a_note_is_of_the_day_that_its_front_matter_or_name_tells(
+    store: ChunkStore, tmp_path: Path, name: str, text: str, day: str
+) -> None:
+    write(tmp_path / "vault", {name: text})
+    os.utime(tmp_path / "vault" / name, (1e9, 1e9))
+    sync_folder(store, tmp_path / "vault")
+    [chunk] = store.iter_chunks()
+    assert str(chunk.metadata.occurred_at)[:10] == day
+
+
 def test_names_that_change_places_keep_their_chunks(store: ChunkStore, folder: Path) -> None:
     write(
         folder,

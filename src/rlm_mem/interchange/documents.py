@@ -56,7 +56,7 @@ class SyncOptions:
         conversation_id: of all files; None: each is a conversation of its own.
         tags: added to those of a file's front matter.
         confidence, chunk_type, secrets, trust: as of ``remember``.
-        occurred_at: when it was said; None: the date in the front matter, or the time of the file.
+        occurred_at: when it was said; None: the date in the front matter or in the name, or the time of the file.
         again: also compare files that did not change.
     """
 

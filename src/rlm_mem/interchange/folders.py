@@ -67,9 +67,9 @@ def sync_folder(
         progress: called with (done, total) files as they are stored.
         options: ``patterns``: shell patterns for file names, other files are left as they are;
             ``conversation_id``: of all files, else each is a conversation of its own; ``tags``, ``confidence``,
-            ``chunk_type``, ``secrets``, ``trust``: of new chunks, as of ``remember``; ``occurred_at``: when they were said, else
-            the date in the front matter or the time of the file; ``again``: also compare the text of files that did not
-            change; ``dry_run``: only report.
+            ``chunk_type``, ``secrets``, ``trust``: of new chunks, as of ``remember``; ``occurred_at``: when they were
+            said, else the date in the front matter or in the file's name, or the time of the file; ``again``: also
+            compare the text of files that did not change; ``dry_run``: only report.
 
     Raises:
         NotFoundError: there is no such folder. InputError: it is not a folder, or an option is wrong.

@@ -25,6 +25,10 @@ _CANDIDATE = re.compile(
     r"[ \t]+[—–-]+[ \t]+tags:[ \t]*(\[[^\]\n]*\])?[^\n]*$",
     re.MULTILINE | re.IGNORECASE,
 )
+# A day in the name of a note: 2026-03-07, 2026_03_07, 2026.03.07; at its beginning also 20260307 and 202603071230.
+_DAY_IN_NAME = re.compile(
+    r"(?<!\d)((?:19|20)\d\d)([-_.])(\d\d)\2(\d\d)(?!\d)|\A((?:19|20)\d\d)(\d\d)(\d\d)(?:\d{4}|\d{6})?(?!\d)"
+)
 _PERSONA_FOLDERS = {"sliders": "sliders", "personalities": "personalities", "gauges": "gauges"}
 
 
@@ -134,7 +138,10 @@ def read_asset(file: SourceFile) -> Iterator[Record]:
 
 
 def read_note(file: SourceFile) -> Iterator[Record]:
-    """Read any other text: its front matter gives tags, title and time, the rest is remembered."""
+    """Read any other text: its front matter gives tags, title and time, the rest is remembered.
+
+    Without a time there, the only day in the name of the file (a daily note) is its time, else that of the file.
+    """
     with file.opened() as handle:
         text = clean(read_text(handle, file.max_text))
     if "\0" in text[:4096]:
@@ -158,10 +165,18 @@ def read_note(file: SourceFile) -> Iterator[Record]:
         conversation_id=file.conversation,
         text=body,
         where=file.where,
-        at=moment(named) or file.modified_at,
+        at=moment(named) or _day_in_name(file.entry.name) or file.modified_at,
         tags=plain_tags(fields.get("tags") or fields.get("tag")),
         extra={"title": title} if title else {},
     )
+
+
+def _day_in_name(name: str) -> str | None:
+    days = {
+        f"{match[1] or match[5]}-{match[3] or match[6]}-{match[4] or match[7]}"
+        for match in _DAY_IN_NAME.finditer(PurePosixPath(name).stem[:200])
+    }
+    return moment(days.pop()) if len(days) == 1 else None
 
 
 # --- which file is which ---------------------------------------------------------------------------
