@@ -186,6 +186,20 @@ def test_a_note_is_of_the_day_that_its_front_matter_or_name_tells(
     assert str(chunk.metadata.occurred_at)[:10] == day
 
 
+def test_a_file_with_a_merge_conflict_is_read_once_it_is_resolved(store: ChunkStore, folder: Path) -> None:
+    sync_folder(store, folder)
+    conflict = f"# Gate\n\n<<<<<<< HEAD\n{GATE}\n=======\nThe gate is red.\n>>>>>>> phone\n"
+    write(folder, {"gate.md": conflict, "new.md": conflict, "git.md": f"A conflict:\n\n```\n{conflict}```\n"})
+    report = sync_folder(store, folder)
+    assert report.added == ["git.md"] and not report.changed and not report.archived
+    assert {one.where for one in report.refused} == {"gate.md", "new.md"}
+    assert all("merge conflict" in one.reason for one in report.refused)
+    assert current(store)["gate.md", 0][0] == GATE
+    write(folder, {"gate.md": "The gate is red."})
+    assert sync_folder(store, folder).changed == ["gate.md"]
+    assert current(store)["gate.md", 0][0] == "The gate is red."
+
+
 def test_names_that_change_places_keep_their_chunks(store: ChunkStore, folder: Path) -> None:
     write(
         folder,
@@ -232,6 +246,7 @@ def test_a_whole_sync_is_one_change_that_can_be_undone(
     undone = memory.undo()
     assert undone is not None
     assert (undone.change, current(memory.store)) == (report.change, before)
+    assert all(one in str(undone) for one in undone.chunk_ids) and ".json" not in str(undone)
     again = memory.sync_folder(folder)
     assert (again.added, again.changed, again.archived) == (report.added, report.changed, report.archived)
     assert current(memory.store) == after

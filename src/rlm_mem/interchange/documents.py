@@ -21,6 +21,7 @@ from rlm_mem.interchange.formats.notes import read_note
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import SourceFile, clean
 from rlm_mem.interchange.records import ImportProblem, Note, conversation_of
+from rlm_mem.merging import MERGE_CONFLICT, is_unmerged
 from rlm_mem.store.core.ahead import LocalTerms, local_terms
 from rlm_mem.store.core.records import surroundings
 from rlm_mem.store.core.writer import given_fields
@@ -226,6 +227,8 @@ class DocumentReader:
                 data.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise NotText("not text in UTF-8") from None
+        if is_unmerged(data):
+            raise Unreadable(f"{MERGE_CONFLICT}; until then what was remembered of it stays")
         return digest_of(data)
 
     def _data(self, entry: Entry) -> bytes:
