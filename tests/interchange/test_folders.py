@@ -184,6 +184,11 @@ def test_a_note_is_of_the_day_that_its_front_matter_or_name_tells(
     sync_folder(store, tmp_path / "vault")
     [chunk] = store.iter_chunks()
     assert str(chunk.metadata.occurred_at)[:10] == day
+    (tmp_path / "vault" / name).rename(tmp_path / "vault" / "2026-04-01.md")
+    assert sync_folder(store, tmp_path / "vault").renamed
+    [chunk] = store.iter_chunks()
+    dated = {"2026-03-07": "2026-04-01"}  # a day that was that of the name is that of the new name
+    assert str(chunk.metadata.occurred_at)[:10] == dated.get(day, day)
 
 
 def test_a_file_with_a_merge_conflict_is_read_once_it_is_resolved(store: ChunkStore, folder: Path) -> None:

@@ -165,13 +165,14 @@ def read_note(file: SourceFile) -> Iterator[Record]:
         conversation_id=file.conversation,
         text=body,
         where=file.where,
-        at=moment(named) or _day_in_name(file.entry.name) or file.modified_at,
+        at=moment(named) or day_in_name(file.entry.name) or file.modified_at,
         tags=plain_tags(fields.get("tags") or fields.get("tag")),
         extra={"title": title} if title else {},
     )
 
 
-def _day_in_name(name: str) -> str | None:
+def day_in_name(name: str) -> str | None:
+    """The only day in the name of a file, as a time; None where it has none, or several."""
     days = {
         f"{match[1] or match[5]}-{match[3] or match[6]}-{match[4] or match[7]}"
         for match in _DAY_IN_NAME.finditer(PurePosixPath(name).stem[:200])
