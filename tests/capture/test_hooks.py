@@ -166,6 +166,7 @@ def test_a_person_sees_what_an_agent_is_given_and_why(
         project.store.create_chunk(
             "We decided to store every date of the ledger in UTC.", chunk_type="decision"
         )
+    memory.store.create_chunk("We decided to store every date of the ledger in UTC.")  # given once
     monkeypatch.chdir(repository)
     (row,) = run("hook", "context", "How are the dates of the ledger stored?", "--json").json
     assert (row["namespace"], row["because"]) == (NAMESPACE, "shares date, ledger, store")
