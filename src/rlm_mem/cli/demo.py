@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.resources import files
@@ -122,18 +123,23 @@ def _answer(
     }
 
 
+_TOLD = ("answered", "with a suggestion", "without an answer", "rightly without an answer")
+
+
+def _told(answer: dict[str, Any]) -> str:
+    if answer["outcome"] == "answered":
+        return _TOLD[0]
+    return _TOLD[1] if answer["suggestion"] else _TOLD[2] if answer["answerable"] else _TOLD[3]
+
+
 def _close(
     console: rich.Console, answers: list[dict[str, Any]], kept: Path | str | None, seconds: float
 ) -> None:
-    answered = sum(answer["outcome"] == "answered" for answer in answers)
+    counts = Counter(map(_told, answers))
+    told = ", ".join(f"{counts[word]} {word}" for word in _TOLD if counts[word])
     console.print()
     rule(console, style="cyan", characters="━")
-    console.print(
-        text(
-            f"{amount(len(answers), 'question')}, {answered} answered, {len(answers) - answered} without an answer"
-        )
-        + text(f"  ({seconds:.1f} s)", "dim")
-    )
+    console.print(text(f"{amount(len(answers), 'question')}: {told}") + text(f"  ({seconds:.1f} s)", "dim"))
     if kept is not None:
         command = shlex.join(
             [sys.argv[0], "--brain", shown_place(kept), "recall", "--explain", "your question"]
