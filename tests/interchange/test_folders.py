@@ -191,6 +191,26 @@ def test_a_note_is_of_the_day_that_its_front_matter_or_name_tells(
     assert str(chunk.metadata.occurred_at)[:10] == dated.get(day, day)
 
 
+def test_what_the_front_matter_tells_is_found(store: ChunkStore, tmp_path: Path) -> None:
+    person = "---\ntitle: The keeper of the lock\naliases: [Ana, Anna]\nphone: '+49 30 5550101'\nborn: 1964-05-14\n"
+    person += (
+        "draft: true\nlayout: wide\ntemplate: person\nweight: 3\nupdated: 2026-01-01\n---\nLives in Kiel.\n"
+    )
+    write(tmp_path / "vault", {"7.md": person, "bare.md": "---\nphone: '+49 40 777'\n---\n"})
+    sync_folder(store, tmp_path / "vault")
+    told = {chunk.metadata.provenance["path"]: chunk for chunk in store.iter_chunks()}
+    lines = "- aliases: Ana, Anna\n- phone: +49 30 5550101\n- born: 1964-05-14\n\nLives in Kiel."
+    assert told["7.md"].content.strip() == lines
+    assert told["bare.md"].content == "- phone: +49 40 777"
+    memory = Memory(store)
+    for words in ("keeper lock", "born", "Anna"):
+        assert [hit.chunk_id for hit in memory.search(words)] == [told["7.md"].id]
+    write(tmp_path / "vault", {"7.md": person.replace("title: The keeper of the lock\n", "")})
+    sync_folder(store, tmp_path / "vault")
+    assert memory.search("keeper lock") == []
+    assert [hit.chunk_id for hit in memory.search("born")] == [told["7.md"].id]
+
+
 def test_a_file_with_a_merge_conflict_is_read_once_it_is_resolved(store: ChunkStore, folder: Path) -> None:
     sync_folder(store, folder)
     conflict = f"# Gate\n\n<<<<<<< HEAD\n{GATE}\n=======\nThe gate is red.\n>>>>>>> phone\n"

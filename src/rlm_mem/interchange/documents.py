@@ -103,13 +103,11 @@ class DocumentText:
 
     def origin(self, number: int) -> dict[str, Any]:
         """The provenance of a piece."""
-        analysed = self.analysed
-        return provenance_of(
-            analysed.pieces[number],
-            len(analysed.pieces),
-            analysed.headings[number],
-            self.fields["provenance"],
-        )
+        analysed, origin = self.analysed, self.fields["provenance"]
+        headings = analysed.headings[number]
+        if self.title and self.title not in headings:
+            origin = {**origin, "title": self.title}  # it is found by its title
+        return provenance_of(analysed.pieces[number], len(analysed.pieces), headings, origin)
 
 
 class NotText(Unreadable):

@@ -53,7 +53,7 @@ _ROUNDS = 20
 _LISTED = 10_000
 
 
-_PLACE = frozenset({"path", "span", "overlap", "headings", "part", "parts"})
+_PLACE = frozenset({"path", "title", "span", "overlap", "headings", "part", "parts"})
 
 
 @dataclass
