@@ -354,6 +354,18 @@ def test_a_view_reads_the_version_of_its_time(memory: Memory, clock: Clock) -> N
     assert view.clock() < memory.store.clock()
 
 
+def test_the_log_has_the_time_of_asking_not_the_time_asked_about(place: Path | str) -> None:
+    with Memory.open(place) as memory:
+        [chunk_id] = memory.remember("Dana lives in Berlin.", occurred_at=JANUARY).chunk_ids
+        before = memory.store.clock()
+        memory.recall("Where does Dana live?", as_of="2026-02-01")
+        memory.get(chunk_id, as_of="2026-02-01")
+        [event] = memory.events(op="recall")
+        chunk = memory.get(chunk_id)
+        assert chunk is not None
+        assert str(event)[:10] == before.isoformat()[:10] <= chunk.metadata.accessed_at[:10]
+
+
 def test_tools_http_and_the_command_replace_and_ask_as_of(
     place: Path | str, capsys: pytest.CaptureFixture[str]
 ) -> None:

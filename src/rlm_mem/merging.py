@@ -7,12 +7,27 @@ import re
 MERGE_CONFLICT = "two versions stand between the marks of a merge conflict: keep one, remove the marks"
 
 _MARK = re.compile(r"^(?=(?:<<<<<<<|>>>>>>>) )", re.MULTILINE)
+_MARKS_IN_ORDER = (b"<<<<<<< ", b"=======", b">>>>>>> ")
 _MARK_IN_BYTES = re.compile(_MARK.pattern.encode(), re.MULTILINE)
 
 
 def in_conflict(text: str | bytes) -> bool:
     """Whether a text has a line that begins like one of these marks."""
     return (_MARK if isinstance(text, str) else _MARK_IN_BYTES).search(text) is not None  # type: ignore[arg-type]
+
+
+def is_unmerged(data: bytes) -> bool:
+    """Whether a file has both versions between their marks, outside of fenced code, which may tell of a merge."""
+    fence, seen = b"", 0
+    for line in data.splitlines() if in_conflict(data) else ():
+        begin = line.lstrip()[:3]
+        if seen == 0 and begin in (b"```", b"~~~"):
+            fence = b"" if fence == begin else fence or begin
+        elif not fence and line.startswith(_MARKS_IN_ORDER[seen]):
+            seen += 1
+            if seen == len(_MARKS_IN_ORDER):
+                return True
+    return False
 
 
 def without_marks(text: str) -> str:

@@ -166,6 +166,7 @@ def test_a_person_sees_what_an_agent_is_given_and_why(
         project.store.create_chunk(
             "We decided to store every date of the ledger in UTC.", chunk_type="decision"
         )
+    memory.store.create_chunk("We decided to store every date of the ledger in UTC.")  # given once
     monkeypatch.chdir(repository)
     (row,) = run("hook", "context", "How are the dates of the ledger stored?", "--json").json
     assert (row["namespace"], row["because"]) == (NAMESPACE, "shares date, ledger, store")
@@ -463,6 +464,13 @@ def test_what_was_deleted_in_a_session_is_not_captured_again_by_its_next_turn(
         ),
         ("We use Decimal, never float numbers. Remember that!", ["We use Decimal, never float numbers."]),
         ("That was a good idea. Please remember that.", []),
+        (
+            "thanks! remember that the demo for Petra is on 4 December",
+            ["thanks! remember that the demo for Petra is on 4 December"],
+        ),
+        ("great. never mock the database in these tests", ["great. never mock the database in these tests"]),
+        ("We use htmx in this project, no React!", ["We use htmx in this project, no React!"]),
+        ("done. never mind the failing build on the server", []),
         ("Keys always come from the environment.", ["Keys always come from the environment."]),
         (
             "don't run the whole suite each time, only the touched tests",

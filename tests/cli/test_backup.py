@@ -44,6 +44,12 @@ def test_a_backup_without_a_name_is_called_after_the_brain_and_the_time(run: Run
     assert run("backup", "--verify", str(file), "--json").json["chunks"] == len(notes)
 
 
+def test_a_backup_is_not_named_as_what_it_is_not(run: Run, notes: Notes, tmp_path: Path) -> None:
+    refused = run("backup", str(tmp_path / "b.zip"))
+    assert refused.code == 2 and "b.tar.gz" in refused.err
+    assert not list(tmp_path.glob("b.*"))
+
+
 @pytest.mark.local_only("look at files")
 def test_restore_refuses_to_replace_a_memory_unless_told(
     run: Run, notes: Notes, brain: Path, tmp_path: Path

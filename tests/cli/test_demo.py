@@ -64,6 +64,9 @@ def test_the_demo_shows_programs_answers_and_chunks_that_exist(run: Run, demo: D
     assert "step 1" in demo.shown
     assert "passages(" in demo.shown
     assert "FINAL(" in demo.shown
+    answered = sum(answer["outcome"] == "answered" for answer in demo.answers)
+    assert f"{len(demo.answers)} questions: {answered} answered, " in demo.shown
+    assert "1 rightly without an answer" in demo.shown
     ids = set(re.findall(r"^  (chunk-[\w-]+)", demo.shown, re.MULTILINE))
     assert len(ids) >= 6
     for chunk_id in ids:

@@ -189,6 +189,14 @@ def test_an_empty_result_is_not_a_failure(run: Run, notes: Notes) -> None:
     assert (ran.code, ran.out.strip()) == (0, "nothing found")
 
 
+def test_an_empty_memory_says_how_to_begin(run: Run, memory: Memory) -> None:
+    for asked in (["list"], ["search", "Ana"], ["recall", "What does Ana like?"]):
+        assert "nothing is remembered yet: rlm-mem remember TEXT" in run(*asked).out
+    memory.remember("Ben likes tea.")
+    for asked in (["list", "--tag", "x"], ["search", "zebra"], ["recall", "What is a zebra?"]):
+        assert "remembered yet" not in run(*asked).out
+
+
 @pytest.mark.parametrize("command", [("list",), ("search", "tea")])
 def test_an_empty_namespace_names_those_with_memories(
     run: Run, notes: Notes, command: tuple[str, ...]

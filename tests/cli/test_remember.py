@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from rlm_mem import Memory
+
 from .conftest import Run
 
 PARAGRAPH = "The pump station reports its level every ten minutes, and the valve opens at two metres. "
@@ -142,6 +144,27 @@ def test_a_folder_is_remembered_but_for_what_is_not_text(run: Run, folder: Path)
 
 def test_a_pattern_chooses_files_of_a_folder(run: Run, folder: Path) -> None:
     assert run("remember", "--folder", str(folder), "--glob", "*.txt", "--json").json["texts"] == 1
+
+
+def test_a_folder_of_your_own_is_trusted_as_far_as_you_say(run: Run, folder: Path, memory: Memory) -> None:
+    run("remember", "--folder", str(folder), "--trust", "ordinary")
+    assert {chunk.metadata.trust for chunk in memory.store.iter_chunks()} == {"ordinary"}
+    refused = run("remember", "--folder", str(folder), "--trust", "blind")
+    assert refused.code == 2 and "ordinary" in refused.err
+    for option, value in (("--ttl", "3d"), ("--expires", "2027-01-01"), ("--origin", "person")):
+        refused = run("remember", "--folder", str(folder), option, value)
+        assert (refused.code, f"{option} is not for a folder" in refused.err) == (2, True)
+
+
+def test_what_a_folder_has_is_said_in_lines_that_a_person_reads(run: Run, tmp_path: Path) -> None:
+    for number in range(30):
+        (tmp_path / f"vault/{number}.md").parent.mkdir(exist_ok=True)
+        (tmp_path / f"vault/{number}.md").write_text(f"Note {number} is about the harbour.")
+        (tmp_path / f"vault/{number}.png").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00")
+    said = run("remember", "--folder", str(tmp_path / "vault")).out
+    assert "refused: 30 files, such as 0.png: not text in UTF-8" in said
+    assert "remembered 30 chunks" in said and "chunk-" not in said
+    assert len(said.splitlines()) < 20
 
 
 def test_the_same_folder_again_adds_nothing(run: Run, folder: Path) -> None:

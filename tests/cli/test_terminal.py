@@ -54,6 +54,19 @@ def test_no_line_is_wider_than_the_terminal(
         assert wide == [], f"rlm-mem {' '.join(look)}"
 
 
+def test_what_goes_to_a_file_or_another_program_is_neither_wrapped_nor_cut(
+    run: Run, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said = "The pump in the cellar of the old mill " + "which hums " * 12 + "is serviced by Ines."
+    memory.store.create_chunk(said, tags=["pump"], conversation_id="mill")
+    monkeypatch.delenv("COLUMNS")
+    for look in (["list"], ["search", "pump"], ["recall", "Who services the pump?"]):
+        lines = run(*look).out.splitlines()
+        assert any(said in line for line in lines), f"rlm-mem {' '.join(look)}"
+        assert max(map(len, lines)) < len(said) + 100
+    assert max(map(len, run("recall", "Who services the pump?", "--explain").out.splitlines())) < 300
+
+
 def test_a_chunk_id_is_never_cut(run: Run, notes: Notes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "60")
     for look in (["list"], ["search", "Ana"], ["links", notes["reason"]]):

@@ -39,10 +39,13 @@ def test_an_agent_uses_every_tool(tmp_path: Path) -> None:
 def test_tools_answer_and_say_what_is_wrong(tmp_path: Path) -> None:
     async def work() -> None:
         async with await AsyncMemory.open(tmp_path / "brain") as memory:
-            await memory.remember("Ines lives in Porto.")
+            [chunk_id] = (await memory.remember("Ines lives in Porto.", occurred_at="2026-03-02")).chunk_ids
             tools = ai.memory_toolset(memory).tools
             answer = await tools["recall"].function("Where does Ines live?")
             assert (answer["outcome"], answer["answer"]) == ("answered", "Porto")
+            assert answer["sources"] == [
+                {"id": chunk_id, "date": "2026-03-02", "text": "Ines lives in Porto."}
+            ]
             assert [hit["text"] for hit in await tools["search_memory"].function("Ines")] == [
                 "Ines lives in Porto."
             ]

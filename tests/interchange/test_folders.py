@@ -161,6 +161,70 @@ def test_front_matter_and_headings_are_in_the_chunks(store: ChunkStore, folder: 
     assert (sorted(kept.tags), kept.metadata.extra.get("title")) == (["by hand", "own", "quay"], None)
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "day"),
+    [
+        ("Daily/2026-03-07.md", "Called Ines.", "2026-03-07"),
+        ("2026_03_07.md", "Called Ines.", "2026-03-07"),
+        ("journal.2026.03.07.md", "Called Ines.", "2026-03-07"),
+        ("2026-03-07 Meeting on the harbour.md", "Called Ines.", "2026-03-07"),
+        ("202603071230 Harbour.md", "Called Ines.", "2026-03-07"),
+        ("20260307.txt", "Called Ines.", "2026-03-07"),
+        ("2026-03-07.md", "---\ndate: 2026-01-05\n---\nCalled Ines.", "2026-01-05"),
+        ("2026-03-07 to 2026-03-09.md", "Called Ines.", "2001-09-09"),
+        ("2026-13-07.md", "Called Ines.", "2001-09-09"),
+        ("12345678.md", "Called Ines.", "2001-09-09"),
+    ],
+)
+def test_a_note_is_of_the_day_that_its_front_matter_or_name_tells(
+    store: ChunkStore, tmp_path: Path, name: str, text: str, day: str
+) -> None:
+    write(tmp_path / "vault", {name: text})
+    os.utime(tmp_path / "vault" / name, (1e9, 1e9))
+    sync_folder(store, tmp_path / "vault")
+    [chunk] = store.iter_chunks()
+    assert str(chunk.metadata.occurred_at)[:10] == day
+    (tmp_path / "vault" / name).rename(tmp_path / "vault" / "2026-04-01.md")
+    assert sync_folder(store, tmp_path / "vault").renamed
+    [chunk] = store.iter_chunks()
+    dated = {"2026-03-07": "2026-04-01"}  # a day that was that of the name is that of the new name
+    assert str(chunk.metadata.occurred_at)[:10] == dated.get(day, day)
+
+
+def test_what_the_front_matter_tells_is_found(store: ChunkStore, tmp_path: Path) -> None:
+    person = "---\ntitle: The keeper of the lock\naliases: [Ana, Anna]\nphone: '+49 30 5550101'\nborn: 1964-05-14\n"
+    person += (
+        "draft: true\nlayout: wide\ntemplate: person\nweight: 3\nupdated: 2026-01-01\n---\nLives in Kiel.\n"
+    )
+    write(tmp_path / "vault", {"7.md": person, "bare.md": "---\nphone: '+49 40 777'\n---\n"})
+    sync_folder(store, tmp_path / "vault")
+    told = {chunk.metadata.provenance["path"]: chunk for chunk in store.iter_chunks()}
+    lines = "- aliases: Ana, Anna\n- phone: +49 30 5550101\n- born: 1964-05-14\n\nLives in Kiel."
+    assert told["7.md"].content.strip() == lines
+    assert told["bare.md"].content == "- phone: +49 40 777"
+    memory = Memory(store)
+    for words in ("keeper lock", "born", "Anna"):
+        assert [hit.chunk_id for hit in memory.search(words)] == [told["7.md"].id]
+    write(tmp_path / "vault", {"7.md": person.replace("title: The keeper of the lock\n", "")})
+    sync_folder(store, tmp_path / "vault")
+    assert memory.search("keeper lock") == []
+    assert [hit.chunk_id for hit in memory.search("born")] == [told["7.md"].id]
+
+
+def test_a_file_with_a_merge_conflict_is_read_once_it_is_resolved(store: ChunkStore, folder: Path) -> None:
+    sync_folder(store, folder)
+    conflict = f"# Gate\n\n<<<<<<< HEAD\n{GATE}\n=======\nThe gate is red.\n>>>>>>> phone\n"
+    write(folder, {"gate.md": conflict, "new.md": conflict, "git.md": f"A conflict:\n\n```\n{conflict}```\n"})
+    report = sync_folder(store, folder)
+    assert report.added == ["git.md"] and not report.changed and not report.archived
+    assert {one.where for one in report.refused} == {"gate.md", "new.md"}
+    assert all("merge conflict" in one.reason for one in report.refused)
+    assert current(store)["gate.md", 0][0] == GATE
+    write(folder, {"gate.md": "The gate is red."})
+    assert sync_folder(store, folder).changed == ["gate.md"]
+    assert current(store)["gate.md", 0][0] == "The gate is red."
+
+
 def test_names_that_change_places_keep_their_chunks(store: ChunkStore, folder: Path) -> None:
     write(
         folder,
@@ -207,6 +271,7 @@ def test_a_whole_sync_is_one_change_that_can_be_undone(
     undone = memory.undo()
     assert undone is not None
     assert (undone.change, current(memory.store)) == (report.change, before)
+    assert all(one in str(undone) for one in undone.chunk_ids) and ".json" not in str(undone)
     again = memory.sync_folder(folder)
     assert (again.added, again.changed, again.archived) == (report.added, report.changed, report.archived)
     assert current(memory.store) == after

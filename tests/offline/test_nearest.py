@@ -133,3 +133,19 @@ def test_one_of_several_durations_is_not_given_if_its_sentence_matches_little(tm
         ask(tmp_path / "two", question, f"The ledger archive is heavy. {both.partition(': ')[2]}").suggestion
         is None
     )
+
+
+def test_the_note_of_an_answer_is_not_given_once_more_as_a_later_one(tmp_path: Path) -> None:
+    with Memory.open(tmp_path / "brain", llm="offline") as memory:
+        for day, note in enumerate(
+            (
+                "Switched from row locks to advisory locks per sailing: 950 bookings a second.",
+                "The seat lock timeout is 90 seconds, users complained it's too short.",
+                "Raised seat lock timeout to 180 seconds.",
+            ),
+            1,
+        ):
+            memory.remember(note, occurred_at=f"2026-10-0{day}")
+        result = memory.recall("What is the seat lock timeout?")
+    assert "180 seconds" in str(result.content or result.suggestion)
+    assert "; later" not in str(result)

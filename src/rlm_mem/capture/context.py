@@ -108,8 +108,11 @@ def _within_budget(hits: Iterable[Hit], budget: int) -> AgentContext:
 
 
 def _lines(hits: Iterable[Hit]) -> Iterator[tuple[str, str]]:
+    given: dict[str, str] = {}
     for hit in hits:
         text = truncate_estimated(" ".join(hit.snippet.split()), _LINE_TOKENS)
+        if given.setdefault(text.casefold(), hit.chunk_id) != hit.chunk_id:
+            continue  # said again elsewhere in the same words
         untrusted = f"untrusted, from {hit.origin}: " if is_untrusted(hit.trust) else ""
         marks = "".join(f"; {mark}" for mark in hit.marks())
         yield hit.chunk_id, f"- [{hit.at[:10]}] {untrusted}{text} ({hit.chunk_id}{marks})"

@@ -11,7 +11,18 @@ from rlm_mem.cli.call import Call, other_places
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.receipt import BundleFile, ReceiptFile, ReceiptWanted, SigningKey
 from rlm_mem.cli.steps import cost_line, show_step
-from rlm_mem.cli.terminal import amount, day, indented, long_text, one_line, plain, print_json, screen, text
+from rlm_mem.cli.terminal import (
+    amount,
+    day,
+    indented,
+    long_text,
+    one_line,
+    plain,
+    print_json,
+    rule,
+    screen,
+    text,
+)
 from rlm_mem.recall.outcome import CLOSEST_BESIDE, ENDINGS, SUGGESTED, confidence_words, ending_of, noted
 
 if TYPE_CHECKING:
@@ -97,7 +108,7 @@ def recall(call: RecallCall, question: Question) -> None:
             print_json(recall_json(result, trajectory=call.trajectory) | written)
             return
         if call.live:
-            console.rule(style="dim")
+            rule(console, style="dim")
         show_recall(console, memory, result, taken, bounded=call.max_tokens is not None)
         if result.outcome == "not held" and (places := other_places(memory)):
             console.print(text(places, "dim"), soft_wrap=True)

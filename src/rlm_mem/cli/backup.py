@@ -41,6 +41,11 @@ def backup(
         else shown_place(place).rsplit("/", 1)[-1].split("?")[0]
     )
     target = file or Path(f"{name or 'memory'}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
+    if target.suffix.lower() in (".zip", ".jsonl"):
+        raise InputError(
+            f"a backup is a tar.gz, and {target} would not be one by its name",
+            hint=f"name it {target.stem}.tar.gz; rlm-mem export writes {target.suffix}",
+        )
     with call.working("packing", "files") as (memory, update):
         info = back_up(memory.store, target, only=call.namespace, progress=update)
     but = " but what is named below" if info.left_out else ""

@@ -191,7 +191,10 @@ def spelled(namespace: str) -> str:
 
 
 def other_places(memory: rlm_mem.Memory) -> str:
-    """Where else memories are: in the namespace of this folder's project, or in others if this one is empty."""
+    """Where else memories are: in the namespace of this folder's project, or in others if this one is empty.
+
+    Where there are none at all, how to make the first; empty where this namespace has some.
+    """
     try:
         held = dict(memory.store.namespaces())
     except ServerAway as error:
@@ -201,8 +204,12 @@ def other_places(memory: rlm_mem.Memory) -> str:
         count = amount(held[project.namespace], "memory")
         return f"the project of this folder has {count} of its own: --namespace project"
     most = sorted((one for one in held.items() if one[1]), key=lambda one: -one[1])[:_NAMED]
+    if held.get(here):
+        return ""
     named = ", ".join(f"{name} ({count:,})" for name, count in most)
-    return f"the namespace {here} is empty; memories are in: {named}" if named and not held.get(here) else ""
+    if not named:
+        return "nothing is remembered yet: rlm-mem remember TEXT, or rlm-mem remember --folder PATH"
+    return f"the namespace {here} is empty; memories are in: {named}"
 
 
 def shown_place(place: Path | str) -> str:

@@ -7,6 +7,7 @@ import shlex
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack
 from importlib.resources import files
@@ -18,7 +19,7 @@ from rlm_mem.cli import options, rich
 from rlm_mem.cli.ask import recall_json, show_recall
 from rlm_mem.cli.call import BrainCall, shown_place
 from rlm_mem.cli.steps import show_step
-from rlm_mem.cli.terminal import amount, plain, print_json, progress, screen, text
+from rlm_mem.cli.terminal import amount, plain, print_json, progress, rule, screen, text
 
 
 def demo(call: BrainCall, llm: options.Llm = None) -> None:
@@ -107,7 +108,7 @@ def _answer(
 ) -> dict[str, Any]:
     if not quiet:
         console.print()
-        console.rule(text(row["question"], "bold"), align="left", style="cyan", characters="━")
+        rule(console, text(row["question"], "bold"), style="cyan", characters="━")
     started = time.perf_counter()
     show = None if quiet else (lambda step: show_step(console, plain(step), seen=seen))
     result = memory.recall(row["question"], on_step=show)
@@ -122,18 +123,23 @@ def _answer(
     }
 
 
+_TOLD = ("answered", "with a suggestion", "without an answer", "rightly without an answer")
+
+
+def _told(answer: dict[str, Any]) -> str:
+    if answer["outcome"] == "answered":
+        return _TOLD[0]
+    return _TOLD[1] if answer["suggestion"] else _TOLD[2] if answer["answerable"] else _TOLD[3]
+
+
 def _close(
     console: rich.Console, answers: list[dict[str, Any]], kept: Path | str | None, seconds: float
 ) -> None:
-    answered = sum(answer["outcome"] == "answered" for answer in answers)
+    counts = Counter(map(_told, answers))
+    told = ", ".join(f"{counts[word]} {word}" for word in _TOLD if counts[word])
     console.print()
-    console.rule(style="cyan", characters="━")
-    console.print(
-        text(
-            f"{amount(len(answers), 'question')}, {answered} answered, {len(answers) - answered} without an answer"
-        )
-        + text(f"  ({seconds:.1f} s)", "dim")
-    )
+    rule(console, style="cyan", characters="━")
+    console.print(text(f"{amount(len(answers), 'question')}: {told}") + text(f"  ({seconds:.1f} s)", "dim"))
     if kept is not None:
         command = shlex.join(
             [sys.argv[0], "--brain", shown_place(kept), "recall", "--explain", "your question"]

@@ -15,6 +15,7 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import (
     FOLDED,
     RIGHT,
+    UNCUT,
     amount,
     day,
     indented,
@@ -254,12 +255,12 @@ def list_(
             console.print(text(f"  {day(chunk.metadata.at)} · {chunk.type}", "dim"))
             console.print(indented(_shown(chunk), 4))
     else:
-        console.print(_chunks_table(chunks, wide=console.width >= 100))
+        console.print(_chunks_table(chunks, wide=console.width >= 100, expand=console.width < UNCUT))
     if len(chunks) == limit:
         console.print(text(f"the first {limit}; --limit and --offset show more", "dim"))
 
 
-def _chunks_table(chunks: Sequence[rlm_mem.Chunk], *, wide: bool) -> rich.Table:
+def _chunks_table(chunks: Sequence[rlm_mem.Chunk], *, wide: bool, expand: bool) -> rich.Table:
     columns: list[str | tuple[str, dict[str, Any]]] = [
         ("id", {"style": "cyan", "overflow": "fold"}),
         "date",
@@ -268,7 +269,7 @@ def _chunks_table(chunks: Sequence[rlm_mem.Chunk], *, wide: bool) -> rich.Table:
     if wide:
         columns += [("tokens", RIGHT), ("tags", {"max_width": 24, "overflow": "ellipsis"})]
     made = table(*columns, ("content", {"overflow": "ellipsis", "ratio": 1}))
-    made.expand = True
+    made.expand = expand
     ids = shortest([chunk.id for chunk in chunks])
     for chunk in chunks:
         row: list[rich.RenderableType] = [text(ids[chunk.id]), day(chunk.metadata.at), text(chunk.type)]
@@ -380,8 +381,9 @@ def history(call: Call, chunk_id: options.ChunkId) -> None:
     if call.json:
         print_json(versions)
         return
+    console = screen()
     made = table(("revision", RIGHT), "time", "changed", ("content", {"overflow": "ellipsis", "ratio": 1}))
-    made.expand = True
+    made.expand = console.width < UNCUT
     before: rlm_mem.Chunk | None = None
     for version in versions:
         made.add_row(
@@ -391,7 +393,7 @@ def history(call: Call, chunk_id: options.ChunkId) -> None:
             text(one_line(version.chunk.content)),
         )
         before = version.chunk
-    screen().print(made)
+    console.print(made)
     if missing is not None:
         note(f"{missing.message}; {missing.hint}. These are its former versions.")
 

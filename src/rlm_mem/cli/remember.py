@@ -23,7 +23,7 @@ from rlm_mem.errors import InputError, NotFoundError, RlmMemError
 from rlm_mem.interchange.folders import sync_folder, watch_folder
 from rlm_mem.interchange.places import Unreadable
 from rlm_mem.interchange.reading import clean, json_lines
-from rlm_mem.interchange.records import conversation_of
+from rlm_mem.interchange.records import ImportProblem, conversation_of
 from rlm_mem.interchange.report import FolderReport
 
 _NAMED = 20
@@ -109,6 +109,12 @@ def remember(
                 f"{where}: there is nothing to remember", hint="give a text of at least one visible character"
             )
 
+    for option_name, value in (("--origin", origin), ("--expires", expires), ("--ttl", ttl)):
+        if folder and value is not None:
+            raise InputError(
+                f"{option_name} is not for a folder",
+                hint="what is remembered of a folder lasts as long as its files",
+            )
     if replaces and (folder or len(texts) != 1):
         raise InputError("--replaces needs one text", hint="give the text that replaces the chunk alone")
     if watch and (texts or len(folder or ()) != 1 or dry_run):
@@ -302,9 +308,9 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) ->
     if known > 0:
         line += f"; {amount(known, 'chunk')} already known"
     console.print(text(f"{line}  ({seconds:.1f} s)"))
-    for chunk_id in outcome.chunk_ids[:_NAMED]:
+    for chunk_id in outcome.chunk_ids[:_NAMED] if not outcome.folders else ():
         console.print(text(f"  {chunk_id}", "cyan"))
-    if len(outcome.chunk_ids) > _NAMED:
+    if len(outcome.chunk_ids) > _NAMED and not outcome.folders:
         console.print(text(f"  … and {len(outcome.chunk_ids) - _NAMED:,} more (--json names all)", "dim"))
     if known > 0 and changes:
         console.print(text("what was known stays as it is; rlm-mem chunk update ID changes it", "yellow"))
@@ -321,6 +327,17 @@ def _ids(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_NAMED]) + more
 
 
+def _by_reason(problems: Sequence[ImportProblem]) -> list[str]:
+    """A line for each reason: a folder may hold many pictures, each of which is no text."""
+    reasons: dict[str, list[str]] = {}
+    for one in problems:
+        reasons.setdefault(one_line(one.reason), []).append(one.where)
+    return [
+        f"{names[0]}: {reason}" if len(names) == 1 else f"{len(names):,} files, such as {names[0]}: {reason}"
+        for reason, names in reasons.items()
+    ]
+
+
 def _show_folder(report: FolderReport) -> None:
     """Print the result for the files of a folder: the counts, and the first files of each kind."""
     console = screen()
@@ -331,8 +348,8 @@ def _show_folder(report: FolderReport) -> None:
         ("renamed", [f"{old} -> {new}" for old, new in report.renamed], "dim"),
         ("restored", report.restored, "dim"),
         ("archived", report.archived, "dim"),
-        ("notice", [f"{one.where}: {one_line(one.reason)}" for one in report.notices], "yellow"),
-        ("refused", [f"{one.where}: {one_line(one.reason)}" for one in report.refused], "yellow"),
+        ("notice", _by_reason(report.notices), "yellow"),
+        ("refused", _by_reason(report.refused), "yellow"),
     ]
     for title, names, style in rows:
         for name in names[:10]:

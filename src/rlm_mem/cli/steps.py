@@ -8,7 +8,7 @@ from itertools import groupby
 from typing import Any
 
 from rlm_mem.cli import rich
-from rlm_mem.cli.terminal import amount, money, one_line, safe, text
+from rlm_mem.cli.terminal import amount, money, one_line, rule, safe, text
 
 OUTPUT_LINES = 20
 SEEN_LINES = 2
@@ -20,7 +20,7 @@ def show_step(console: rich.Console, step: Mapping[str, Any], *, seen: set[str] 
     Args:
         seen: program lines that were shown before; longer runs of them are left out, and new lines are added to it.
     """
-    console.print(rich.Rule(step_title(step), align="left", style="dim"))
+    rule(console, step_title(step), style="dim")
     for part in step_parts(step, whole=False, seen=seen):
         console.print(part)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -31,6 +32,8 @@ _VISIBLE |= dict.fromkeys(_FORMATTING, "�")
 _ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *_FORMATTING)}
 
 
+UNCUT = 10_000
+"""Columns of a console that cuts nothing."""
 MAX_SHOWN_CHARS = 20_000
 """Most characters of an answer that a terminal shows."""
 FOLDED: dict[str, Any] = {"no_wrap": False, "overflow": "fold"}
@@ -50,8 +53,20 @@ def one_line(text: str, limit: int = 200) -> str:
 
 
 def screen() -> rich.Console:
-    """The console on stdout. It uses colours only on a terminal, and respects ``NO_COLOR``."""
-    return rich.Console(highlight=False, markup=False, emoji=False)
+    """The console on stdout. It uses colours only on a terminal, and respects ``NO_COLOR``.
+
+    What goes to a file or another program is neither wrapped nor cut, unless ``COLUMNS`` is set.
+    """
+    made = rich.Console(highlight=False, markup=False, emoji=False)
+    if not made.is_terminal and "COLUMNS" not in os.environ:
+        made.width = UNCUT
+    return made
+
+
+def rule(console: rich.Console, title: rich.Text | str = "", *, style: str, characters: str = "─") -> None:
+    """Print a line across the console, or of 80 columns where it has no end."""
+    line = rich.Rule(title, align="left", style=style, characters=characters)
+    console.print(line, width=80 if console.width == UNCUT else None)
 
 
 def messages() -> rich.Console:

@@ -40,7 +40,9 @@ def memory_toolset(
             "outcome": result.outcome,
             "answer": result.content,
             "suggestion": result.suggestion,
-            "sources": [source.line for source in result.sources],
+            "sources": [
+                {"id": one.chunk_id, "date": one.at[:10], "text": one.excerpt} for one in result.sources
+            ],
         }
 
     async def search_memory(query: str, limit: int = 5) -> list[dict[str, Any]]:

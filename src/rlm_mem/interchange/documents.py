@@ -21,6 +21,7 @@ from rlm_mem.interchange.formats.notes import read_note
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import SourceFile, clean
 from rlm_mem.interchange.records import ImportProblem, Note, conversation_of
+from rlm_mem.merging import MERGE_CONFLICT, is_unmerged
 from rlm_mem.store.core.ahead import LocalTerms, local_terms
 from rlm_mem.store.core.records import surroundings
 from rlm_mem.store.core.writer import given_fields
@@ -43,6 +44,7 @@ class FolderOptions(TypedDict, total=False):
     chunk_type: str | None
     occurred_at: str | None
     secrets: SecretAction | None
+    trust: str | None
     again: bool
     dry_run: bool
 
@@ -54,8 +56,8 @@ class SyncOptions:
     Attributes:
         conversation_id: of all files; None: each is a conversation of its own.
         tags: added to those of a file's front matter.
-        confidence, chunk_type, secrets: as of ``remember``.
-        occurred_at: when it was said; None: the date in the front matter, or the time of the file.
+        confidence, chunk_type, secrets, trust: as of ``remember``.
+        occurred_at: when it was said; None: the date in the front matter or in the name, or the time of the file.
         again: also compare files that did not change.
     """
 
@@ -65,6 +67,7 @@ class SyncOptions:
     chunk_type: str | None = None
     occurred_at: str | None = None
     secrets: SecretAction | None = None
+    trust: str | None = None
     again: bool = False
 
 
@@ -100,13 +103,11 @@ class DocumentText:
 
     def origin(self, number: int) -> dict[str, Any]:
         """The provenance of a piece."""
-        analysed = self.analysed
-        return provenance_of(
-            analysed.pieces[number],
-            len(analysed.pieces),
-            analysed.headings[number],
-            self.fields["provenance"],
-        )
+        analysed, origin = self.analysed, self.fields["provenance"]
+        headings = analysed.headings[number]
+        if self.title and self.title not in headings:
+            origin = {**origin, "title": self.title}  # it is found by its title
+        return provenance_of(analysed.pieces[number], len(analysed.pieces), headings, origin)
 
 
 class NotText(Unreadable):
@@ -224,6 +225,8 @@ class DocumentReader:
                 data.decode("utf-8-sig")
             except UnicodeDecodeError:
                 raise NotText("not text in UTF-8") from None
+        if is_unmerged(data):
+            raise Unreadable(f"{MERGE_CONFLICT}; until then what was remembered of it stays")
         return digest_of(data)
 
     def _data(self, entry: Entry) -> bytes:
@@ -279,6 +282,7 @@ class DocumentReader:
                 ("tags", tags),
                 ("confidence", options.confidence),
                 ("source", "import"),
+                ("trust", options.trust),
                 ("occurred_at", options.occurred_at or note.at),
                 ("provenance", origin),
             ),

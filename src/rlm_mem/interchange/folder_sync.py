@@ -36,6 +36,7 @@ from rlm_mem.interchange.documents import (
 )
 from rlm_mem.interchange.folder_plan import FileChange, align, alike, groups, plan
 from rlm_mem.interchange.folder_record import FileEntry, FolderRecord, StoredPiece
+from rlm_mem.interchange.formats.notes import day_in_name
 from rlm_mem.interchange.places import Entry, FolderPlace, Unreadable
 from rlm_mem.interchange.reading import clean
 from rlm_mem.interchange.records import ImportProblem, conversation_of
@@ -52,7 +53,7 @@ _ROUNDS = 20
 _LISTED = 10_000
 
 
-_PLACE = frozenset({"path", "span", "overlap", "headings", "part", "parts"})
+_PLACE = frozenset({"path", "title", "span", "overlap", "headings", "part", "parts"})
 
 
 @dataclass
@@ -496,10 +497,13 @@ class FolderSync:
     def _rename_chunk(self, chunk_id: str, path: str) -> None:
         chunk = self._store.get_chunk(chunk_id, track=False)
         if chunk is not None:
-            origin = {**chunk.metadata.provenance, "path": clean(path)}
-            self._update(
-                chunk, {"provenance": origin, "conversation_id": self._reader.conversation(path)}, chunk.tags
-            )
+            about = chunk.metadata
+            origin = {**about.provenance, "path": clean(path)}
+            wanted = {"provenance": origin, "conversation_id": self._reader.conversation(path)}
+            day = day_in_name(path)
+            if day is not None and about.occurred_at == day_in_name(str(about.provenance.get("path"))):
+                wanted["occurred_at"] = day
+            self._update(chunk, wanted, chunk.tags)
 
     def _update(self, chunk: Chunk, metadata: Mapping[str, Any], tags: Sequence[str]) -> bool:
         changed = self._store.update_chunk(

@@ -12,6 +12,7 @@ from typing import Unpack
 
 from rlm_mem.arguments import check_flag, check_function, check_items, check_path
 from rlm_mem.chunk import check_confidence, check_tags, check_text, check_time
+from rlm_mem.chunk.types import check_trust
 from rlm_mem.errors import InputError, NotFoundError, StorageError, StoreLocked
 from rlm_mem.interchange.documents import FolderOptions, SyncOptions
 from rlm_mem.interchange.folder_sync import FolderSync
@@ -66,9 +67,9 @@ def sync_folder(
         progress: called with (done, total) files as they are stored.
         options: ``patterns``: shell patterns for file names, other files are left as they are;
             ``conversation_id``: of all files, else each is a conversation of its own; ``tags``, ``confidence``,
-            ``chunk_type``, ``secrets``: of new chunks, as of ``remember``; ``occurred_at``: when they were said, else
-            the date in the front matter or the time of the file; ``again``: also compare the text of files that did not
-            change; ``dry_run``: only report.
+            ``chunk_type``, ``secrets``, ``trust``: of new chunks, as of ``remember``; ``occurred_at``: when they were
+            said, else the date in the front matter or in the file's name, or the time of the file; ``again``: also
+            compare the text of files that did not change; ``dry_run``: only report.
 
     Raises:
         NotFoundError: there is no such folder. InputError: it is not a folder, or an option is wrong.
@@ -84,7 +85,7 @@ def sync_folder(
     given = options.get("patterns", ())
     patterns = (given,) if isinstance(given, str) else tuple(check_items(given, "patterns"))
     conversation, kind = options.get("conversation_id"), options.get("chunk_type")
-    occurred_at = options.get("occurred_at")
+    occurred_at, trust = options.get("occurred_at"), options.get("trust")
     if kind is not None:
         store.types.check_chunk(kind, {})
     wanted = SyncOptions(
@@ -94,6 +95,7 @@ def sync_folder(
         chunk_type=kind,
         occurred_at=None if occurred_at is None else check_time(occurred_at, "occurred_at"),
         secrets=options.get("secrets"),
+        trust=None if trust is None else check_trust(trust),
         again=check_flag(options.get("again", False), "again"),
     )
     dry_run = check_flag(options.get("dry_run", False), "dry_run")

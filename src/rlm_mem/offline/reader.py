@@ -105,7 +105,7 @@ def with_later_notes(
         found = _with_present_value(question, reading)
     if notes is None:
         return found
-    if found is reading and beside is not None:
+    if found is reading and beside is not None and beside.chunk_id != reading.passages[0].chunk_id:
         return _both(reading, reading.passages[0], _latest(reading.passages[0], beside, notes), POSSIBLE)
     return _with_later_note(found, notes)
 

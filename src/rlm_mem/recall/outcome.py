@@ -56,7 +56,9 @@ _GIVEN_UP = frozenset(
 
 
 def confidence_words(outcome: OutcomeWord, confidence: float, suggestion: str | None = None) -> str:
-    """A confidence in words, in the answer, the suggestion or the absence of both; empty if none was given.
+    """A confidence in words, in the answer, the suggestion or that nothing is held; empty if none was given.
+
+    The closest memories have none: that no program was sure of an answer does not mean that they do not hold it.
 
     Args:
         outcome: the word for the end of the run.
@@ -65,7 +67,7 @@ def confidence_words(outcome: OutcomeWord, confidence: float, suggestion: str | 
     """
     if outcome == "answered" or suggestion is not None:
         return f"confidence {confidence:.2f}"
-    absent = outcome in ("not held", "closest only") and confidence > 0
+    absent = outcome == "not held" and confidence > 0
     return f"sure that it is not held: {confidence:.2f}" if absent else ""
 
 

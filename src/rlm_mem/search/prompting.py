@@ -59,8 +59,10 @@ def memory_context(store: ChunkStore, message: str, *, max_tokens: int) -> Memor
     left = check_max_tokens(max_tokens) - sum(count_many([_HEAD, _END]))
     check_kind(message, str, "message")
     found: dict[str, Hit] = {}
+    given: dict[str, str] = {}  # what was said again elsewhere in the same words is given once
     for hit in _candidates(store, message[:_LONGEST_MESSAGE]):
-        found.setdefault(hit.chunk_id, hit)
+        if given.setdefault(" ".join(hit.snippet.casefold().split()), hit.chunk_id) == hit.chunk_id:
+            found.setdefault(hit.chunk_id, hit)
     chosen: list[str] = []
     lines = {chunk_id: _line(hit) for chunk_id, hit in found.items()}
     for chunk_id, tokens in zip(lines, count_many(list(lines.values())), strict=True):

@@ -25,6 +25,17 @@ _CANDIDATE = re.compile(
     r"[ \t]+[—–-]+[ \t]+tags:[ \t]*(\[[^\]\n]*\])?[^\n]*$",
     re.MULTILINE | re.IGNORECASE,
 )
+# Fields that are used otherwise, or concern the file.
+_NOT_TOLD = frozenset(
+    ("title", "tags", "tag", "date", "created", "created_at", "updated", "updated_at", "modified", "modified_at",
+     "lastmod", "id", "uid", "uuid", "permalink", "slug", "layout")
+)  # fmt: skip
+_MOST_TOLD = 2000
+_BARE_WORD = re.compile(r"[a-z_/.:#-]*")
+# A day in the name of a note: 2026-03-07, 2026_03_07, 2026.03.07; at its beginning also 20260307 and 202603071230.
+_DAY_IN_NAME = re.compile(
+    r"(?<!\d)((?:19|20)\d\d)([-_.])(\d\d)\2(\d\d)(?!\d)|\A((?:19|20)\d\d)(\d\d)(\d\d)(?:\d{4}|\d{6})?(?!\d)"
+)
 _PERSONA_FOLDERS = {"sliders": "sliders", "personalities": "personalities", "gauges": "gauges"}
 
 
@@ -134,7 +145,10 @@ def read_asset(file: SourceFile) -> Iterator[Record]:
 
 
 def read_note(file: SourceFile) -> Iterator[Record]:
-    """Read any other text: its front matter gives tags, title and time, the rest is remembered."""
+    """Read any other text: its front matter gives tags, title and time, and what else it tells begins the text.
+
+    Without a time there, the only day in the name of the file (a daily note) is its time, else that of the file.
+    """
     with file.opened() as handle:
         text = clean(read_text(handle, file.max_text))
     if "\0" in text[:4096]:
@@ -148,7 +162,8 @@ def read_note(file: SourceFile) -> Iterator[Record]:
         except InvalidChunk as error:
             yield ImportProblem(file.where, f"{error}; the note is imported with it as text")
             body = text
-    if not body.strip():
+    told = _told(fields)
+    if not body.strip() and not told:
         yield ImportProblem(file.where, "empty")
         return
     named = next((fields[key] for key in ("date", "created", "created_at") if moment(fields.get(key))), None)
@@ -156,12 +171,41 @@ def read_note(file: SourceFile) -> Iterator[Record]:
     yield Note(
         key="",
         conversation_id=file.conversation,
-        text=body,
+        text=f"{told}\n\n{body}" if told else body,
         where=file.where,
-        at=moment(named) or file.modified_at,
+        at=moment(named) or day_in_name(file.entry.name) or file.modified_at,
         tags=plain_tags(fields.get("tags") or fields.get("tag")),
         extra={"title": title} if title else {},
     )
+
+
+def _told(fields: dict[str, Any]) -> str:
+    """What the front matter tells of the subject of a note ("birthday: 1964-05-14"), one field a line.
+
+    Switches, small numbers and bare words (``draft: true``, ``template: wide``) concern the file.
+    """
+    lines = []
+    for name, value in fields.items():
+        told = [str(one) for one in (value if isinstance(value, list) else [value]) if _tells(one)]
+        if told and name.lower() not in _NOT_TOLD:
+            lines.append(f"- {text_lines(name)}: {text_lines(', '.join(told))}")
+    text = "\n".join(lines)
+    return text if len(text) <= _MOST_TOLD else ""
+
+
+def _tells(value: Any) -> bool:
+    if isinstance(value, str):
+        return _BARE_WORD.fullmatch(value.strip()) is None
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 10
+
+
+def day_in_name(name: str) -> str | None:
+    """The only day in the name of a file, as a time; None where it has none, or several."""
+    days = {
+        f"{match[1] or match[5]}-{match[3] or match[6]}-{match[4] or match[7]}"
+        for match in _DAY_IN_NAME.finditer(PurePosixPath(name).stem[:200])
+    }
+    return moment(days.pop()) if len(days) == 1 else None
 
 
 # --- which file is which ---------------------------------------------------------------------------

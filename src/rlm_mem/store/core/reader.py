@@ -293,7 +293,7 @@ class ChunkReader:
         return structs.replace(wanted, held_at=(self.as_of.timestamp(), format_time(self.as_of)))
 
     def _count_read(self, chunk: Chunk) -> None:
-        when = self._present()
+        when = format_time(self._writer.clock())  # that of the read, also in a view of an earlier time
         self.backend.count_read(self.namespace, chunk.id, when)
         chunk.metadata.access_count += 1
         chunk.metadata.accessed_at = when
@@ -605,7 +605,7 @@ class ChunkReader:
         """Append an event that does not change a chunk, such as a recall with the chunks that it was given."""
         if self.backend.read_only:
             return
-        line = audit_line(op, self.clock(), self.actor, self.namespace)
+        line = audit_line(op, self._writer.clock(), self.actor, self.namespace)
         self.backend.append_events([line | {"chunk_ids": list(chunk_ids)} | payload])
 
     def events(

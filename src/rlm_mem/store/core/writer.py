@@ -305,12 +305,12 @@ class Writer:
         self._backend = backend
         self._namespace = namespace
         self._types = types
-        self._clock = clock
+        self.clock = clock
         self._actor = actor
 
     def now(self) -> str:
         """The present time as it is stored."""
-        return format_time(self._clock())
+        return format_time(self.clock())
 
     # --- finding ---------------------------------------------------------------------------------------
 
@@ -345,7 +345,7 @@ class Writer:
                     raise InvalidChunk(
                         f"there is a chunk {chunk.id} already", hint="update it, or leave the id out"
                     )
-                chunk.id = new_chunk_id(self._clock())
+                chunk.id = new_chunk_id(self.clock())
             if chunk.metadata.superseded_by or SUPERSEDES in map(attrgetter("type"), chunk.links):
                 self._settle(transaction, None, chunk)
             transaction.put(chunk)
@@ -527,7 +527,7 @@ class Writer:
                 self._release(transaction, old_id, chunk_id, link)
             transaction.erase(row)
             transaction.events.append(
-                audit_line("erase", self._clock(), self._actor, self._namespace)
+                audit_line("erase", self.clock(), self._actor, self._namespace)
                 | {"chunk_id": chunk_id, "revision": row.revision, "before": row.content_hash}
                 | {"change": transaction.change.id}
             )
@@ -687,7 +687,7 @@ class Writer:
     ) -> None:
         """Add a line to the audit log, written when the transaction has been committed."""
         transaction.events.append(
-            audit_line(op, self._clock(), self._actor, self._namespace)
+            audit_line(op, self.clock(), self._actor, self._namespace)
             | {
                 "chunk_id": chunk.id,
                 "revision": chunk.revision,
