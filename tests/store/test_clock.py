@@ -76,6 +76,7 @@ def test_a_clock_that_is_a_day_off_is_told_once_and_by_the_doctor(
         with ChunkStore(base, clock=lambda: datetime.now(UTC) + off) as store, Memory(store) as memory:
             for town in ("Bern", "Ulm"):
                 memory.remember(f"Dana: I moved to {town}, after {off}.")
+                store.create_chunk(f"After {off}, in {town}.", namespace="other")
             found = doctor._clock(memory)
             return found.state, found.message
 

@@ -85,6 +85,7 @@ class PostgresBackend:
         self._local = _ThreadState()
         self._reads = ReadCounts()
         self._clocks: dict[str, tuple[float, timedelta]] = {}
+        self._next_word_of_clock = 0.0
         """By namespace: until when the difference of the clocks holds (``time.monotonic``), and how far the server's is
         ahead."""
         self._closed = False
@@ -385,7 +386,8 @@ class PostgresBackend:
             with unchanged():
                 found = self.rows(namespace, "SELECT clock_timestamp()")
             off = found[0][0] - now if found else timedelta()
-            if fault := clock_fault(off, _OF_SERVER):
+            if time.monotonic() >= self._next_word_of_clock and (fault := clock_fault(off, _OF_SERVER)):
+                self._next_word_of_clock = time.monotonic() + _CLOCK_SECONDS  # not for each namespace
                 _logger.warning("%s", fault)
             if not _SAME_TIME < abs(off) <= MOST_OFF:
                 off = timedelta()
