@@ -197,6 +197,15 @@ def test_an_empty_memory_says_how_to_begin(run: Run, memory: Memory) -> None:
         assert "remembered yet" not in run(*asked).out
 
 
+def test_a_later_note_is_quoted_below_the_memory_itself(run: Run, memory: Memory) -> None:
+    said = "the seat lock timeout is 90 seconds, users complained it's too short"
+    memory.remember(said, occurred_at="2026-10-20")
+    memory.remember("raised seat lock timeout to 180 seconds", occurred_at="2026-10-21")
+    lines = [line.strip() for line in run("search", "seat lock 90").out.splitlines()]
+    own = lines.index(said)
+    assert lines[own + 1].startswith("a later note on the same subject: ")
+
+
 @pytest.mark.parametrize("command", [("list",), ("search", "tea")])
 def test_an_empty_namespace_names_those_with_memories(
     run: Run, notes: Notes, command: tuple[str, ...]

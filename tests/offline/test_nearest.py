@@ -149,3 +149,16 @@ def test_the_note_of_an_answer_is_not_given_once_more_as_a_later_one(tmp_path: P
         result = memory.recall("What is the seat lock timeout?")
     assert "180 seconds" in str(result.content or result.suggestion)
     assert "; later" not in str(result)
+
+
+def test_what_is_of_the_day_asked_about_comes_closest(tmp_path: Path) -> None:
+    notes = {
+        "2026-03-07": "Weather: 30 degrees. Slept 6 hours.",
+        "2026-03-15": "# Sunday 15 March 2026\n\nWeather: 9 degrees. Rang Anna.",
+        "2026-03-26": "# Thursday 26 March 2026\n\nWeather: 7 degrees. Slept 5 hours.",
+    }
+    with Memory.open(tmp_path / "brain", llm="offline") as memory:
+        for day, note in notes.items():
+            memory.remember(note, occurred_at=day)
+        result = memory.recall("What did I do on 7 March 2026?")
+    assert result.sources[0].at[:10] == "2026-03-07"

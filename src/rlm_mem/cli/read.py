@@ -122,8 +122,6 @@ def search(
             console.print(indented(f"out of date: {hit.superseded_by} replaced it", 8, "yellow"))
         if hit.replaces:
             console.print(indented(f"replaces {', '.join(hit.replaces)}", 8, "dim"))
-        for mark in hit.marks():
-            console.print(indented(mark, 8, "yellow"))
         for one in hit.neighbours:
             if one.offset < 0:
                 console.print(indented(one_line(one.text, 2000), 10, "dim"))
@@ -131,6 +129,8 @@ def search(
         for one in hit.neighbours:
             if one.offset > 0:
                 console.print(indented(one_line(one.text, 2000), 10, "dim"))
+        for mark in hit.marks():  # below, since it quotes another memory
+            console.print(indented(mark, 8, "yellow"))
         if hit.parts:
             strongest = sorted(hit.parts.items(), key=lambda part: -abs(part[1]))
             named_parts = "  ".join(

@@ -19,7 +19,7 @@ from rlm_mem.offline.passages import Passage, Reading, heading_stems
 from rlm_mem.offline.pieces import piece, reason_after
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import PARTS
-from rlm_mem.text.dates import find_dates
+from rlm_mem.text.dates import DateMention, find_dates
 
 _MOST = 5
 """Number of closest memories that are returned if no passage clearly answers."""
@@ -50,6 +50,8 @@ _IN_CHUNK = 0.5
 _NAMED, _OF_FORM = 2.0, 0.6
 """Weight of the names of the question, in a document none, since that of the tool stands above every passage, and of a
 time, a number … if the question asks for one."""
+_ON_DAY = 1.5
+"""Weight of being of a day that the question names."""
 _IN_NAMED = 1.0
 """Weight of being in the document that the question names best."""
 _TOLD_ONCE = frozenset(("why", "how_long"))
@@ -85,7 +87,8 @@ def closest(question: Question, passages: Sequence[Passage]) -> list[Passage]:
     own = [0.0] * len(passages) if foreign else _nearness(question, passages)
     nearness = list(own) if foreign else _with_sequels(passages, own)
     order = sorted(range(len(passages)), key=lambda i: (not passages[i].current, -nearness[i]))
-    related = {i: _relation(question, passages[i]) for i in order}
+    days = _days_asked(question)
+    related = {i: 1.0 if _is_of_day(days, passages[i]) else _relation(question, passages[i]) for i in order}
     most = max(related.values(), default=0.0)
     least = _SAME_THING if most >= _SAME_THING else _ALIKE
     found: dict[str, Passage] = {}
@@ -167,6 +170,16 @@ def _with_sequels(passages: Sequence[Passage], nearness: Sequence[float]) -> lis
     return found
 
 
+def _days_asked(question: Question) -> list[DateMention]:
+    """The days that a question names with their year."""
+    return [day for day in find_dates(question.text) if day.precision == "day"]
+
+
+def _is_of_day(days: Sequence[DateMention], passage: Passage) -> bool:
+    at = passage.at
+    return at is not None and any(day.first <= at.date() <= day.last for day in days)
+
+
 def _relation(question: Question, passage: Passage) -> float:
     """How well a passage matches the name or content word of the question that it matches best, 0 to 1."""
     if is_foreign(question.text):
@@ -208,9 +221,9 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
     """How near each passage comes to a question.
 
     This adds the shares of the question's words in the passage, in its best sentence and in all passages of its chunk,
-    the share of its names, and whether the passage has the kind of thing asked for or is in a document that the
-    question names, and subtracts its lag in search score. The fewer passages have a
-    word, the more it counts: if all name the tool asked for, the other words decide.
+    the share of its names, and whether the passage has the kind of thing asked for, is of a day or in a document that
+    the question names, and subtracts its lag in search score. The fewer passages have a word, the more it counts: if
+    all name the tool asked for, the other words decide.
     """
     asked = with_unspoken_names(question, passages)
     weights = term_weights(asked, list(passages))
@@ -226,6 +239,7 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
         together[passage.chunk_id] = together.get(passage.chunk_id, frozenset()) | own
     whole = {chunk_id: matched(words) for chunk_id, words in together.items()}
     documents = named_documents(question, passages)
+    days = _days_asked(question)
     found = []
     for passage, own, lag in zip(passages, stems, lags, strict=True):
         said = max((matched(one.stems, one.text) for one in passage.sentences), default=0.0)
@@ -233,6 +247,7 @@ def _nearness(question: Question, passages: Sequence[Passage]) -> list[float]:
         near += _OF_FORM * _has_kind(question, passage)
         if not passage.of_document:
             near += _NAMED * _names(question, passage)
+        near += _ON_DAY * _is_of_day(days, passage)
         near += _IN_NAMED * documents.get(passage.conversation_id, 0.0)
         found.append(near - _LAG * min(lag, 4.0))
     return found
