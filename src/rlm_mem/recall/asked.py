@@ -26,12 +26,8 @@ _COUNTING = re.compile(
     re.IGNORECASE,
 )
 """In a question for the number of things that were told at several times."""
-_COUNT_TASK = (
-    "Look through all sessions: name each instance once, with its date, then give their number, or the sum of "
-    "amounts. Others: print_rows(turns(contains=[WORDS]))."
-)
 _DURATION_TASK = "For a time between two dates, give both dates, too."
-"""What the opening of a session by hand says of the answer to such questions: what answers often lack."""
+"""What the opening of a session by hand says of the answer to such a question: what answers often lack."""
 
 
 class Outlined(NamedTuple):
@@ -49,7 +45,8 @@ _ORDERED = Outlined(
     5_000,
     False,
     "Answer with as many items as asked, by the day on which each first came up, named by its subject and particulars "
-    "(who, which tool, figures). Where more came up, an item takes in what belongs to it: name it all.",
+    "(who, which tool, figures). Where more came up, group all of it into these items, also what was asked on (>), and "
+    "name in each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
     6_300,
@@ -58,17 +55,23 @@ _SUMMED_UP = Outlined(
     "each problem with its solution, with names and figures. Headings of replies: "
     "print_rows(turns(chunks=[IDS], points=True)).",
 )
+_COUNTED = Outlined(
+    4_000,
+    False,
+    "Name each instance once, with its date, then give their number, or the sum of amounts. More: "
+    "print_rows(turns(contains=[WORDS])).",
+)
 
 
 def outlined(question: str) -> Outlined | None:
     """The outline with which a question opens, or None."""
     if _ORDER.search(question):
         return _ORDERED
-    return _SUMMED_UP if _SUMMARY.search(question) else None
+    if _SUMMARY.search(question):
+        return _SUMMED_UP
+    return _COUNTED if _COUNTING.search(question) else None
 
 
 def often_lacking(question: str) -> str:
     """What answers to another question often lack; empty for most kinds."""
-    if question_kind(question) == "how_long":
-        return _DURATION_TASK
-    return _COUNT_TASK if _COUNTING.search(question) else ""
+    return _DURATION_TASK if question_kind(question) == "how_long" else ""
