@@ -42,14 +42,14 @@ class Outlined(NamedTuple):
 
 
 _ORDERED = Outlined(
-    5_000,
+    4_700,
     False,
     "Answer with as many items as asked, by the day on which each first came up, named by its subject and particulars "
     "(who, which tool, figures). Where more came up, group all of it into these items, also what was asked on (>), and "
     "name in each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
-    6_300,
+    5_800,
     True,
     "Tell by phase, from the first day to the last, all that was done, decided, changed and advised about the subject, "
     "each problem with its solution, with names and figures. Headings of replies: "
