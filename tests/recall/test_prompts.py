@@ -444,8 +444,9 @@ def test_a_question_for_an_account_opens_with_an_outline_in_order_of_time(
         ("Can you summarise my plans for the garden?", "each problem with its solution"),
         ("In which order did I bring up the garden? List it in order.", "as many items as asked"),
         ("How many days passed between the plan of the garden and the fence?", "give both dates"),
-        ("How many different things for the garden did I mention?", "ame each instance once"),
-        ("How many seeds did I buy across our talks?", "ame each instance once"),
+        ("How many different things for the garden did I mention?", "Name each instance once"),
+        ("How many seeds did I buy across our talks?", "Name each instance once"),
+        ("How many seeds did I buy in total?", "Name each instance once"),
         ("Which seeds of the garden cost 12 euros?", None),
     ],
 )
@@ -466,7 +467,12 @@ def test_a_session_by_hand_says_what_answers_to_some_questions_often_lack(
 
 
 @pytest.mark.parametrize(
-    "question", ["What do I do in order to fence the garden?", "Which seeds of the garden cost 12 euros?"]
+    "question",
+    [
+        "What do I do in order to fence the garden?",
+        "Which seeds of the garden cost 12 euros?",
+        "How many seeds of the garden do I have in total?",
+    ],
 )
 def test_other_questions_open_with_excerpts(store: ChunkStore, question: str) -> None:
     chat_of_a_garden(store)

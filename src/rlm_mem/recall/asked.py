@@ -21,13 +21,22 @@ _SUMMARY = re.compile(
 )
 """In a question for a summary or a development: no few excerpts answer it."""
 _COUNTING = re.compile(
-    r"\bhow many (?:[\w'’-]{1,30} ){0,3}?(?:different|distinct|total|various|kinds|types|times)\b|"
-    r"\bhow many\b[^?]{1,200}\b(?:across|throughout|in total|in all|altogether)\b",
+    r"\bhow many (?:[\w'’-]{1,30} ){0,3}?(?:different|distinct|various|kinds|types|times)\b|"
+    r"\bhow many\b[^?]{1,200}\b(?:across|throughout)\b",
     re.IGNORECASE,
 )
 """In a question for the number of things that were told at several times."""
+_ADDING = re.compile(
+    r"\bhow many (?:[\w'’-]{1,30} ){0,3}?total\b|\bhow many\b[^?]{1,200}\b(?:in total|in all|altogether)\b",
+    re.IGNORECASE,
+)
+"""In a question for a sum, which few statements may tell: it opens with these nearly whole."""
+_COUNT_TASK = (
+    "Name each instance once, with its date, then give their number, or the sum of amounts. More: "
+    "print_rows(turns(contains=[WORDS]))."
+)
 _DURATION_TASK = "For a time between two dates, give both dates, too."
-"""What the opening of a session by hand says of the answer to such a question: what answers often lack."""
+"""What the opening of a session by hand says of the answer to such questions: what answers often lack."""
 
 
 class Outlined(NamedTuple):
@@ -55,12 +64,7 @@ _SUMMED_UP = Outlined(
     "each problem with its solution, with names and figures. Headings of replies: "
     "print_rows(turns(chunks=[IDS], points=True)).",
 )
-_COUNTED = Outlined(
-    4_000,
-    False,
-    "Name each instance once, with its date, then give their number, or the sum of amounts. More: "
-    "print_rows(turns(contains=[WORDS])).",
-)
+_COUNTED = Outlined(4_000, False, _COUNT_TASK)
 
 
 def outlined(question: str) -> Outlined | None:
@@ -74,4 +78,6 @@ def outlined(question: str) -> Outlined | None:
 
 def often_lacking(question: str) -> str:
     """What answers to another question often lack; empty for most kinds."""
-    return _DURATION_TASK if question_kind(question) == "how_long" else ""
+    if question_kind(question) == "how_long":
+        return _DURATION_TASK
+    return _COUNT_TASK if _ADDING.search(question) else ""
