@@ -10,6 +10,7 @@ import pytest
 from rlm_mem import Memory
 from rlm_mem.ingest.remember import RememberOperation
 from rlm_mem.recall import recall_session
+from rlm_mem.recall.asked import often_lacking, outlined
 from rlm_mem.recall.programs import programs_in
 from rlm_mem.recall.prompts import (
     SYSTEM_PROMPT,
@@ -477,6 +478,13 @@ def test_a_session_by_hand_says_what_answers_to_some_questions_often_lack(
 def test_other_questions_open_with_excerpts(store: ChunkStore, question: str) -> None:
     chat_of_a_garden(store)
     assert not build_opening(store, question, outline=True).outline
+
+
+def test_things_told_at_several_times_are_outlined_in_a_memory_of_few_chunks_only() -> None:
+    question = "How many different plants did I mention?"
+    assert outlined(question, 400) is not None and outlined(question, 4_000) is None
+    assert outlined("Can you summarise my plans?", 4_000) is not None
+    assert "Name each instance once" in often_lacking(question)
 
 
 def test_a_memory_without_an_assistant_opens_with_excerpts(store: ChunkStore) -> None:

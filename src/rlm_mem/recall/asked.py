@@ -65,19 +65,25 @@ _SUMMED_UP = Outlined(
     "print_rows(turns(chunks=[IDS], points=True)).",
 )
 _COUNTED = Outlined(4_000, False, _COUNT_TASK)
+_MOST_COUNTED = 1_000
+"""Most chunks of a memory where such things are outlined: of a larger one an outline has too few turns."""
 
 
-def outlined(question: str) -> Outlined | None:
-    """The outline with which a question opens, or None."""
+def outlined(question: str, chunks: int) -> Outlined | None:
+    """The outline with which a question opens, or None.
+
+    Args:
+        chunks: how many the store has.
+    """
     if _ORDER.search(question):
         return _ORDERED
     if _SUMMARY.search(question):
         return _SUMMED_UP
-    return _COUNTED if _COUNTING.search(question) else None
+    return _COUNTED if chunks <= _MOST_COUNTED and _COUNTING.search(question) else None
 
 
 def often_lacking(question: str) -> str:
     """What answers to another question often lack; empty for most kinds."""
     if question_kind(question) == "how_long":
         return _DURATION_TASK
-    return _COUNT_TASK if _ADDING.search(question) else ""
+    return _COUNT_TASK if _ADDING.search(question) or _COUNTING.search(question) else ""

@@ -283,7 +283,7 @@ def build_opening(
     users = users_of(store) if limit else ()
     wishes, more_wishes = _wishes(store, question, min(users)) if users else ((), 0)
     told_of = store_figures(store)
-    kind = outlined(question) if outline and users else None
+    kind = outlined(question, told_of["chunks"]) if outline and users else None
     counts = counted_otherwise(store, question, told_of["chunks"]) if outline and users else ()
     if kind is not None:
         account, more = _outline(store, question, kind)
