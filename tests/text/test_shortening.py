@@ -112,3 +112,16 @@ def test_the_clause_with_a_name_is_kept_before_others() -> None:
     )
     short = Shortener([*others, text], get_analyser("english")).short(text, 130)
     assert "friend Dawn" in short and "2015" in short
+
+
+def test_words_without_content_that_many_texts_have_go_within_a_clause_unless_a_number_follows() -> None:
+    others = [
+        f"I mend the gate number {number} and the fence to the west for my aunt." for number in range(9)
+    ]
+    text = (
+        "I paint the north wall and the roof of the shed for my neighbour, I cut the bill from 90 to 70 euros, "
+        "and it is not for the school"
+    )
+    short = Shortener([*others, text], get_analyser()).short(text, 90)
+    assert short.startswith("paint north wall roof of shed neighbour") and "bill from 90 to 70 euros" in short
+    assert "not school" in Shortener([*others, text], get_analyser()).short(text, 110)

@@ -21,14 +21,19 @@ _SUMMARY = re.compile(
 )
 """In a question for a summary or a development: no few excerpts answer it."""
 _COUNTING = re.compile(
-    r"\bhow many (?:[\w'’-]{1,30} ){0,3}?(?:different|distinct|total|various|kinds|types|times)\b|"
-    r"\bhow many\b[^?]{1,200}\b(?:across|throughout|in total|in all|altogether)\b",
+    r"\bhow many (?:[\w'’-]{1,30} ){0,3}?(?:different|distinct|various|kinds|types|times)\b|"
+    r"\bhow many\b[^?]{1,200}\b(?:across|throughout)\b",
     re.IGNORECASE,
 )
 """In a question for the number of things that were told at several times."""
+_ADDING = re.compile(
+    r"\bhow many (?:[\w'’-]{1,30} ){0,3}?total\b|\bhow many\b[^?]{1,200}\b(?:in total|in all|altogether)\b",
+    re.IGNORECASE,
+)
+"""In a question for a sum, which few statements may tell: it opens with these nearly whole."""
 _COUNT_TASK = (
-    "Look through all sessions: name each instance once, with its date, then give their number, or the sum of "
-    "amounts. Others: print_rows(turns(contains=[WORDS]))."
+    "Name each instance once, with its date, then give their number, or the sum of amounts. More: "
+    "print_rows(turns(contains=[WORDS]))."
 )
 _DURATION_TASK = "For a time between two dates, give both dates, too."
 """What the opening of a session by hand says of the answer to such questions: what answers often lack."""
@@ -46,29 +51,39 @@ class Outlined(NamedTuple):
 
 
 _ORDERED = Outlined(
-    5_000,
+    4_700,
     False,
     "Answer with as many items as asked, by the day on which each first came up, named by its subject and particulars "
-    "(who, which tool, figures). Where more came up, an item takes in what belongs to it: name it all.",
+    "(who, which tool, figures). Where more came up, group all of it into these items, also what was asked on (>), and "
+    "name in each item all that is in it.",
 )
 _SUMMED_UP = Outlined(
-    6_300,
+    5_800,
     True,
     "Tell by phase, from the first day to the last, all that was done, decided, changed and advised about the subject, "
     "each problem with its solution, with names and figures. Headings of replies: "
     "print_rows(turns(chunks=[IDS], points=True)).",
 )
+_COUNTED = Outlined(4_000, False, _COUNT_TASK)
+_MOST_COUNTED = 1_000
+"""Most chunks of a memory where such things are outlined: of a larger one an outline has too few turns."""
 
 
-def outlined(question: str) -> Outlined | None:
-    """The outline with which a question opens, or None."""
+def outlined(question: str, chunks: int) -> Outlined | None:
+    """The outline with which a question opens, or None.
+
+    Args:
+        chunks: how many the store has.
+    """
     if _ORDER.search(question):
         return _ORDERED
-    return _SUMMED_UP if _SUMMARY.search(question) else None
+    if _SUMMARY.search(question):
+        return _SUMMED_UP
+    return _COUNTED if chunks <= _MOST_COUNTED and _COUNTING.search(question) else None
 
 
 def often_lacking(question: str) -> str:
     """What answers to another question often lack; empty for most kinds."""
     if question_kind(question) == "how_long":
         return _DURATION_TASK
-    return _COUNT_TASK if _COUNTING.search(question) else ""
+    return _COUNT_TASK if _ADDING.search(question) or _COUNTING.search(question) else ""

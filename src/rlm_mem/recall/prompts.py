@@ -269,12 +269,13 @@ def build_opening(
 ) -> Opening:
     """Gather the opening of a run: figures, and the best snippets for the raw question, each once.
 
-    In a chat with an assistant, a question for a summary, an order of events or a development may get an outline
-    instead, and one about what the assistant advised gets the headings of the replies to the best turns of the user.
+    In a chat with an assistant, a question for a summary, an order of events, a development or the number of things
+    that were told at several times may get an outline instead, and one about what the assistant advised gets the
+    headings of the replies to the best turns of the user.
 
     Args:
         limit: most chunks; their snippets have some 600 tokens at most in all.
-        outline: whether it may be an outline, of some 4,500 to 6,500 characters with all else.
+        outline: whether it may be an outline, of some 4,500 to 7,000 characters with all else.
 
     Raises:
         InvalidQuery: the question cannot be searched for.
@@ -282,12 +283,13 @@ def build_opening(
     users = users_of(store) if limit else ()
     wishes, more_wishes = _wishes(store, question, min(users)) if users else ((), 0)
     told_of = store_figures(store)
-    kind = outlined(question) if outline and users else None
+    kind = outlined(question, told_of["chunks"]) if outline and users else None
+    counts = counted_otherwise(store, question, told_of["chunks"]) if outline and users else ()
     if kind is not None:
         account, more = _outline(store, question, kind)
         if account:
             wanted = f"{kind.task}\n{task}".strip()
-            return Opening(question, told_of, account, wanted, wishes, more_wishes, more)
+            return Opening(question, told_of, account, wanted, wishes, more_wishes, more, counts=counts)
     found = _best_lines(store, question, 3 * limit, users) if limit else []
     ids = dict.fromkeys(map(attrgetter("chunk_id"), found))
     summaries = {one.id: one for one in store.summaries(list(ids))}
@@ -324,7 +326,6 @@ def build_opening(
     if users and _ADVISED.search(question):
         _add_headings(store, hits, min(users))
     lacking = lacking_words(store, question, hits.values(), told_of["chunks"]) if hits else ""
-    counts = counted_otherwise(store, question, told_of["chunks"]) if outline and users else ()
     if outline and users:
         task = f"{often_lacking(question)}\n{task}".strip()
     return Opening(

@@ -57,7 +57,7 @@ _NEARLY = 0.05
 """Turns whose weights differ by less than this share of the best one's count as equal: they are spread over time."""
 _NEW = 0.33
 """Turns of which less than this share is new in their conversation follow up on a reply: others come first."""
-_LATER, _SITTING = 0.6, 60
+_LATER, _SITTING = 0.9, 60
 """The share of its weight that a turn to an assistant at the end of a day has lost, since later ones go on with what
 earlier ones began; a longer day counts as several of so many turns."""
 _COMPARED_CHARS = 1_500

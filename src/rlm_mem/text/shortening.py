@@ -1,8 +1,10 @@
 """Short forms of texts that are listed together: the clauses with the rarest words, without common words at their ends.
 
 "I'm kinda worried that my $12.99/month subscription might not be enough, can you help me with that?" among texts that
-ask for help becomes "$12.99/month subscription might not be enough". Common words are counted in the listed texts
-themselves, so no list of phrases is needed, and any language works. Numbers and denials are kept.
+ask for help becomes "$12.99/month subscription might not be enough". Words without content that many of the texts have
+("my", "and") are left out within a clause, too, but for one in front of a number or a denial: "from 1.8s to 1.2s".
+Common words are counted in the listed texts themselves, so no list of phrases is needed, and any language works.
+Numbers and denials are kept.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ _MOST_CHARS = 3_000
 _MOST_CLAUSES = 60
 _COMMON = 0.5
 """Share of the texts in which a word must occur to be common, and left out."""
+_FILLING = 0.3
+"""Share of the texts in which a word without content must occur to be left out within a clause, too."""
 _FEW = 4
 """Fewest texts in which a common word occurs."""
 _RARE = 0.1
@@ -83,16 +87,24 @@ class Shortener:
         self._analyser = analyser
         self._terms: dict[str, list[str]] = {}
         counts: Counter[str] = Counter()
+        said: Counter[str] = Counter()
         named: set[str] = set()
         number = 0
         for text in texts:
             counts.update(set(self._terms_of(text)))
+            said.update(set(map(_bare, text[:_MOST_CHARS].split())))
             named.update(analyser.terms(" ".join(_NAME.findall(text[:_MOST_CHARS]))))
             number += 1
         self._number = number
         self._counts = counts
         self._common = max(_FEW, _COMMON * number)
         self._few = max(_FEW, _RARE * number)
+        often = max(_FEW, _FILLING * number)
+        self._filling = frozenset(
+            word
+            for word, times in said.items()
+            if times >= often and not analyser.terms(word) and not _DENIAL.fullmatch(word)
+        )
         self._named = named
         self._most = math.log(number + 1)
         self._least_of_name = _NAMED * self._most
@@ -205,9 +217,13 @@ class Shortener:
         ]
         if not informative:
             return None
+        kept = (
+            place
+            for place in range(informative[0], informative[-1] + 1)
+            if _bare(words[place]) not in self._filling or any(map(_is_telling, words[place + 1 : place + 2]))
+        )
         text, brief = (
-            " ".join(words[place] for place in places).strip(" ,;:.()[]")
-            for places in (range(informative[0], informative[-1] + 1), informative)
+            " ".join(words[place] for place in places).strip(" ,;:.()[]") for places in (kept, informative)
         )
         return _Clause(text, frozenset(self._analyser.terms(clause)), brief) if text else None
 
@@ -222,6 +238,16 @@ class Shortener:
                 for term in self._analyser.terms(bare)
             )
         )
+
+
+def _bare(word: str) -> str:
+    """A word without marks around it, in lower case."""
+    return word.strip(_MARKS).casefold()
+
+
+def _is_telling(word: str) -> bool:
+    """Whether a word is a number or a denial, which mean little without the word in front of them."""
+    return _DIGIT.search(word) is not None or _DENIAL.fullmatch(_bare(word)) is not None
 
 
 def _prose(text: str) -> Iterable[str]:
