@@ -14,8 +14,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.chunk import format_time, from_epoch
-from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
@@ -25,18 +23,13 @@ from rlm_mem.store.core.lookup import (
     Neighbourhood,
     has_surrogate,
 )
-from rlm_mem.store.core.records import (
-    AUTHOR_PREFIX,
-    DecodedSegments,
-    decode_many,
-    encode_segments,
-    time_range,
-)
+from rlm_mem.store.core.records import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
 from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union, weighed
+from rlm_mem.store.postgres.conditions import admitted, conditions, only_shown
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
 from rlm_mem.store.postgres.term_lists import KeptReads, PostgresTermPostings, Rows, TermLists
-from rlm_mem.store.postgres.values import is_storable, shown, stored
+from rlm_mem.store.postgres.values import shown, stored
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -313,7 +306,7 @@ class PostgresSource:
             mask = self._mask(filters)
         docs, scores = best(collection, order, limit, admitted=mask)
         keep = top(scores, limit)
-        return self._ordered(docs[keep], scores[keep], limit, *_shown(filters))
+        return self._ordered(docs[keep], scores[keep], limit, *only_shown(filters))
 
     def _tried(
         self,
@@ -323,9 +316,9 @@ class PostgresSource:
         filters: Filters,
     ) -> tuple[Ints, Floats] | None:
         """The best that pass, out of more than wanted; None if too few of them pass to be sure of the best."""
-        sql, values = _conditions(self._ns, filters)
+        sql, values = conditions(self._ns, filters)
         wanted = limit * _SPARE if sql else limit
-        shown = _shown(filters)
+        shown = only_shown(filters)
         while wanted <= _MOST_TRIED:
             docs, scores = best(collection, order, wanted)
             keep = top(scores, wanted)
@@ -454,7 +447,7 @@ class PostgresSource:
 
     def accepts(self, docs: Ints, filters: Filters) -> Bools:
         """See `CandidateSource.accepts`."""
-        sql, values = _admitted(self._ns, filters)
+        sql, values = admitted(self._ns, filters)
         accepted = np.ones(len(docs), np.bool_)
         if not len(docs) or not (sql or filters.speaker is not None):
             return accepted
@@ -549,7 +542,7 @@ class PostgresSource:
     def _few(self, filters: Filters) -> Bools | None:
         """Mask over the documents that pass; without a speaker None if nothing restricts or very many (may) pass."""
         if filters not in self._masks:
-            sql, values = _conditions(self._ns, filters)  # what is not shown is left out later
+            sql, values = conditions(self._ns, filters)  # what is not shown is left out later
             mask = None
             if sql and (filters.speaker is not None or _is_indexed(filters)):
                 docs = self._docs(sql, values, _FEW + 1)
@@ -564,7 +557,7 @@ class PostgresSource:
 
     def _mask(self, filters: Filters) -> Bools:
         """Mask over the documents that pass, however many."""
-        mask = self._masked(self._docs(*_admitted(self._ns, filters), None))
+        mask = self._masked(self._docs(*admitted(self._ns, filters), None))
         self._masks[filters] = mask
         return mask
 
@@ -583,7 +576,7 @@ class PostgresSource:
         return _of_array(found[0][0])
 
     def _listed(self, sql: str, values: tuple[object, ...], filters: Filters, order: str, limit: int) -> Ints:
-        more, given = _admitted(self._ns, filters)
+        more, given = admitted(self._ns, filters)
         if filters.speaker is not None:
             more += " AND c.doc = ANY(%s::int4[])"
             given = (*given, self._spoken(filters.speaker).tolist())
@@ -616,55 +609,6 @@ def _of_array(sent: bytes | None) -> Ints:
     return np.frombuffer(sent, ">i4")[6::2].astype(np.int64)
 
 
-# --- filters as conditions --------------------------------------------------------------------------------
-
-
-def _conditions(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
-    """`AND …` for everything but the speaker, and its values; empty when nothing restricts.
-
-    Raises:
-        InvalidQuery: a time is neither `YYYY-MM-DD` nor ISO 8601.
-    """
-    where: list[str] = []
-    values: list[object] = []
-
-    def also(condition: str, *given: object) -> None:
-        where.append(condition)
-        values.extend(given)
-
-    if filters.valid_at is not None:
-        # A chunk without `valid_from` is valid from when it happened.
-        text = _time_text(filters.valid_at)
-        also(
-            "(c.valid_from <= %s OR (c.valid_from IS NULL AND c.at <= %s)) AND (c.valid_to > %s OR c.valid_to IS NULL)",
-            text, filters.valid_at, text,
-        )  # fmt: skip
-    first, last = time_range(filters.start, filters.end)
-    if first != float("-inf"):
-        also("c.at >= %s", float(first))
-    if last != float("inf"):
-        also("c.at < %s", float(last))
-    if filters.chunk_type is not None:
-        wanted = (filters.chunk_type,) if isinstance(filters.chunk_type, str) else filters.chunk_type
-        also("c.type = ANY(%s::text[])", _storable(wanted))
-    if filters.conversation_id is not None:
-        also(
-            "c.conversation = (SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = ANY(%s))",
-            ns, _storable((filters.conversation_id,)),
-        )  # fmt: skip
-    origins = wanted_origins(filters.origin)
-    if origins:
-        also("c.origin = ANY(%s::text[])", list(origins))
-    if filters.trust is not None:
-        also("c.trust = ANY(%s::text[])", list(wanted_trust(filters.trust)))
-    tagged = "c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = ANY(%s::text[]))"
-    for tag in filters.tags_all:
-        also(tagged, ns, _storable((tag,)))
-    if filters.tags_any:
-        also(tagged, ns, _storable(filters.tags_any))
-    return "".join(f" AND {condition}" for condition in where), tuple(values)
-
-
 def _asked_terms(bodies: Mapping[int, bytes], numbers: Sequence[int]) -> dict[int, Set[int]]:
     """Which of these terms each chunk holds, given the segments of the chunks."""
     if not bodies:
@@ -674,27 +618,3 @@ def _asked_terms(bodies: Mapping[int, bytes], numbers: Sequence[int]) -> dict[in
     terms = decoded.terms[at].tolist()
     first = np.searchsorted(at, decoded.term_start[decoded.chunk_start]).tolist()
     return {doc: set(terms[first[place] : first[place + 1]]) for place, doc in enumerate(bodies)}
-
-
-def _admitted(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
-    """The conditions of `_conditions` and `_shown`, and their values."""
-    sql, values = _conditions(ns, filters)
-    shown, at = _shown(filters)
-    return sql + shown, values + at
-
-
-def _shown(filters: Filters) -> tuple[str, tuple[object, ...]]:
-    """The condition that leaves out what is in quarantine or has expired, and its values."""
-    if filters.shown_at is None:
-        return "", ()
-    condition = " AND c.trust <> 'quarantined' AND (c.expires_at IS NULL OR c.expires_at > %s)"
-    return condition, (filters.shown_at,)
-
-
-def _storable(texts: tuple[str, ...]) -> list[str]:
-    return [text for text in texts if is_storable(text)]
-
-
-def _time_text(seconds: float) -> str:
-    """Epoch seconds in the stored form of times; a time outside the calendar is before or after everything."""
-    return format_time(from_epoch(seconds))
