@@ -115,6 +115,7 @@ _CALENDAR = MONTHS | words(
 )
 _DATED = {day.removesuffix("s") for day in DAYS | MONTHS}
 _VALUE_WORD = late(r"[^\W_]\S{0,80}")
+_OF_OWNER = late(r"['’]s?$")
 
 
 def retelling(
@@ -280,7 +281,12 @@ def _closeness(before: Set[str], after: Set[str], often: Mapping[str, int]) -> f
 def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) -> bool:
     """Whether one of the words of both notes is a name or a figure in both."""
     named, named_later = (
-        {word for word in WORD.findall(text[:LONGEST]) if not word[0].islower()} for text in (earlier, later)
+        {
+            _OF_OWNER.sub("", one)
+            for one in WORD.findall(text[:LONGEST])
+            if not one.isalpha() or one[0].isupper()
+        }
+        for text in (earlier, later)
     )
     return any(not both.isdisjoint(analyser.terms(word)) for word in named & named_later)
 
