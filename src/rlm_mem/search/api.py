@@ -18,7 +18,7 @@ from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search.candidates import gather, later_alike
+from rlm_mem.search.candidates import gather
 from rlm_mem.search.joined import gather_both
 from rlm_mem.search.marking import with_marks
 from rlm_mem.search.neighbours import neighbours_of
@@ -37,6 +37,8 @@ from rlm_mem.store.core.lookup import Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.retold import is_telling
+from rlm_mem.text.segments import split_segments
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -125,6 +127,9 @@ MAX_LIMIT = 1_000
 MAX_NEIGHBOURS = 10
 
 _BY = ("chunk", "segment", "conversation")
+_LATER_WORDS, _RARE, _LATER_READ = 24, 3, 4
+"""Most words of the first hit by which later notes are looked up, most chunks that have one of them, and most notes
+that are read."""
 
 
 @observed("search", lambda current, hits: current.set("rlm_mem.hits", len(hits)))
@@ -143,6 +148,7 @@ def search(
 
     A hit that another of the best hits states to be out of date ("moved from A to B") does not come first. Of two
     notes that may answer the same question about the present, each of the best hits names the other (`Hit.marks`).
+    Up to four later notes that share a rare word with the first hit are read, too, whatever their other words.
 
     Args:
         store: where to look; only its own namespace is seen.
@@ -175,7 +181,8 @@ def search(
     def found() -> list[Hit]:
         if not query.strip():
             return [] if unrestricted else _newest(store, wanted, limit, read)
-        return _Look(store, query, wanted, limit).hits(by, limit, read, explain=explain)
+        look = _Look(store, query, wanted, limit)
+        return look.hits(by, limit, read, explain=explain, later=by != "conversation")
 
     return _with_neighbours(store, store.backend.retried(found), by, neighbours, read)
 
@@ -375,6 +382,7 @@ class _Look:
             # Search only for what the named people say and what is said of them: "use" or "like" tell nothing.
             question = by_names(question, self._analyser)
         self._question = question
+        self._sources = source.sources if isinstance(source, JoinedSource) else (source,)
         most = max(store.config.search.candidates, 2 * limit)
         if isinstance(source, JoinedSource):
             self._candidates = gather_both(source, question, filters, most)
@@ -413,18 +421,24 @@ class _Look:
         return with_marks(hits, read, self._asked.text, self._analyser)[:limit]
 
     def _later(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
-        """Notes made after a hit that share its words, those that share most first; they are added to ``read``."""
+        """Notes made after a hit that share rare words with it; they are added to ``read``.
+
+        They need no word of the question: "The Macrogen contract was not renewed. All plates go to Novogene" has none
+        of "Who does our sequencing?", but one of the note "Macrogen does our sequencing".
+        """
         text = read[first.chunk_id].content
-        if len(text) > LONGEST_NOTE:
+        if len(text) > LONGEST_NOTE or self._filters.speaker is not None:
             return []
-        terms, since = self._analyser.terms(text), parse_time(first.at).timestamp()
+        terms = [one for one in dict.fromkeys(self._analyser.terms(text)) if is_telling(one)][:_LATER_WORDS]
+        since = parse_time(first.at).timestamp()
         found = []
-        for part in self._store.parts:
-            speakers = later_alike(part.candidate_source(), terms, since, self._filters)
-            read.update(part.get_many([one for one in speakers if one not in read], track=False))
-            for chunk in map(read.get, speakers):  # the best first, whatever their ids
+        for part, source in zip(self._store.parts, self._sources, strict=True) if terms else ():
+            ids = source.later_with(terms, since, _RARE, _LATER_READ, self._filters)
+            read.update(part.get_many([one for one in ids if one not in read], track=False))
+            for chunk in map(read.get, ids):
                 if chunk is not None and len(chunk.content) <= LONGEST_NOTE:
-                    place = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speakers[chunk.id], {})
+                    speaker = next((one.author for one in split_segments(chunk.content)), None)
+                    place = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speaker, {})
                     found.append(_hit(chunk, place, self._asked, self._analyser, explain))
         return found
 

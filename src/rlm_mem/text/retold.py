@@ -183,6 +183,17 @@ def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
     return False
 
 
+def is_telling(stem: str) -> bool:
+    """Whether a stem that two notes share may tie them: not a bare figure, a day, a month or a measure."""
+    return not stem.isdigit() and stem not in _CALENDAR and stem not in MEASURES
+
+
+def are_tied(earlier: str, later: str, analyser: Analyser) -> bool:
+    """Whether two notes share a name, or several telling words."""
+    both = {one for one in stems_in(earlier, analyser) & stems_in(later, analyser) if is_telling(one)}
+    return len(both) > 1 or _share_name(earlier, later, both, analyser)
+
+
 def may_end(text: str) -> bool:
     """True of every text that itself says that something does not hold any more, and of many others."""
     return _MAY_END.found_in(text)

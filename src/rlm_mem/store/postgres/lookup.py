@@ -119,6 +119,19 @@ SELECT 2, NULL, NULL, b.segments, b.doc, 0, 0
 #: How many parts of the list of a group's rarest term are read, and from how many chunks the best are chosen.
 _PARTS, _CHOSEN_OF = 4, 64
 
+_LATER = """
+SELECT c.id FROM (
+    SELECT l.doc, count(*) AS times FROM (
+        SELECT get_byte(p.entries, i - 1) + (get_byte(p.entries, i) << 8)
+            + (get_byte(p.entries, i + 1) << 16) + (get_byte(p.entries, i + 2) << 24) AS doc
+        FROM rlm_mem.terms t CROSS JOIN LATERAL (
+            SELECT q.entries FROM rlm_mem.postings q WHERE q.ns = %s AND q.term = t.term ORDER BY q.first DESC LIMIT %s
+        ) p CROSS JOIN LATERAL generate_series(1, length(p.entries), 12) AS i
+        WHERE t.ns = %s AND t.text = ANY(%s::text[]) AND t.df BETWEEN 1 AND %s
+    ) l GROUP BY l.doc
+) d JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = d.doc AND c.status = 0 AND c.superseded_by IS NULL AND c.at > %s
+"""
+
 _NAMED = "SELECT term, text FROM rlm_mem.terms WHERE ns = %s AND term = ANY(%s::int4[])"
 # The texts of terms as one value, which goes to the other namespace as it is: thousands need not be read one by one.
 _TEXTS = """
@@ -428,6 +441,16 @@ class PostgresSource:
             scored.sort(key=lambda one: -one[0])  # stable: equal scores stay newest first
             answers.append([held for _, held in scored[:limit]])
         return answers
+
+    def later_with(
+        self, terms: Collection[str], since: float, most: int, limit: int, filters: Filters
+    ) -> list[str]:
+        """See `CandidateSource.later_with`."""
+        known = [stored(term) for term in terms if not has_surrogate(term)]
+        more, given = admitted(self._ns, filters)
+        sql = f"{_LATER}{more} ORDER BY d.times DESC, c.at DESC, c.doc DESC LIMIT %s"
+        values = (self._ns, _PARTS, self._ns, known, most, self._ns, since, *given, limit)
+        return [row[0] for row in self._rows(sql, values)] if known else []
 
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.in_period`."""
