@@ -32,12 +32,21 @@ from rlm_mem.search.query import (
     with_labels,
     with_related,
 )
-from rlm_mem.search.ranking import COMPARED, LONGEST_NOTE, Hit, Ranked, ranked, with_what_holds_first
+from rlm_mem.search.ranking import (
+    COMPARED,
+    LONGEST_NOTE,
+    Hit,
+    Ranked,
+    ranked,
+    read_as_note,
+    with_what_holds_first,
+)
 from rlm_mem.store.core.lookup import Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
-from rlm_mem.text.retold import is_telling
+from rlm_mem.text.present import PresentQuestion
+from rlm_mem.text.retold import are_tied, is_telling, tells_of_change
 from rlm_mem.text.segments import split_segments
 
 if TYPE_CHECKING:
@@ -148,7 +157,8 @@ def search(
 
     A hit that another of the best hits states to be out of date ("moved from A to B") does not come first. Of two
     notes that may answer the same question about the present, each of the best hits names the other (`Hit.marks`).
-    Up to four later notes that share a rare word with the first hit are read, too, whatever their other words.
+    Up to four later notes that share a rare word with the first hit are read, too: one that tells of a change may be
+    named on it.
 
     Args:
         store: where to look; only its own namespace is seen.
@@ -181,8 +191,7 @@ def search(
     def found() -> list[Hit]:
         if not query.strip():
             return [] if unrestricted else _newest(store, wanted, limit, read)
-        look = _Look(store, query, wanted, limit)
-        return look.hits(by, limit, read, explain=explain, later=by != "conversation")
+        return _Look(store, query, wanted, limit).hits(by, limit, read, explain=explain)
 
     return _with_neighbours(store, store.backend.retried(found), by, neighbours, read)
 
@@ -399,7 +408,8 @@ class _Look:
         """The best hits; their chunks are added to ``read``. Hits whose chunk is gone or damaged are skipped.
 
         Args:
-            later: also look for notes made after the first hit that may change what it says.
+            later: put notes made after the first hit that may change what it says before it, or second. Else they are
+                only named on it.
         """
         results, hits = self.ranked(by), list[Hit]()
         most = max(limit, COMPARED)
@@ -416,9 +426,24 @@ class _Look:
                     same = now is chunk or now.content == chunk.content
                     place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                     hits.append(_hit(chunk, place, self._asked, self._analyser, explain))
-        more = partial(self._later, read, explain) if later else None
-        hits = with_what_holds_first(hits, read, self._asked.text, self._analyser, more)
-        return with_marks(hits, read, self._asked.text, self._analyser)[:limit]
+        more = partial(self._later, read, explain)
+        hits = with_what_holds_first(hits, read, self._asked.text, self._analyser, more if later else None)
+        beside = [] if later or by == "conversation" else self._changing(hits, read, explain)
+        return with_marks(hits, read, self._asked.text, self._analyser, beside)[:limit]
+
+    def _changing(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
+        """Later notes, not among the hits, that are tied to the first of them and tell of a change."""
+        asked = PresentQuestion.of(self._asked.text, self._analyser)
+        if not hits or asked is None or not asked.asks or not read_as_note(hits[0], read, asked):
+            return []
+        known, text = {hit.chunk_id for hit in hits}, read[hits[0].chunk_id].content
+        return [
+            one
+            for one in self._later(read, explain, hits[0])
+            if one.chunk_id not in known
+            and are_tied(text, later := read[one.chunk_id].content, self._analyser)
+            and tells_of_change(text, later, self._analyser)
+        ]
 
     def _later(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
         """Notes made after a hit that share rare words with it; they are added to ``read``.
