@@ -47,7 +47,7 @@ ASK_FILES, ASK_FUNCTIONS = 36, 249
 """The same where the index is asked anew, because others, or an edit, changed the memory since."""
 
 RECALL_FILES = 58
-RECALL_FUNCTIONS = 623
+RECALL_FUNCTIONS = 630
 """One question, answered by the built-in offline model in its first program; some of them keep to what held at a time,
 say what was replaced and what is told again, look up later notes like the first, and look for numbered statements; a
 passage comes with the lines around it and what stands above it (`text.blocks`, `text.segments`); what a caller passes

@@ -57,6 +57,24 @@ def test_each_operation_takes_few_round_trips(opened: Sequence[Any], dsn: str, t
     assert over == {}, taken
 
 
+def test_looking_up_later_notes_takes_at_most_two_more_round_trips(
+    opened: Sequence[Any], dsn: str, tmp_path: Path
+) -> None:
+    with Memory.open(dsn) as memory:
+        memory.remember("Our plumber is Mr Feddersen on Dock Road.", occurred_at="2026-01-05")
+        memory.remember("The roofer is Ms Lund.", occurred_at="2026-01-06")
+        memory.remember(
+            "Took the boiler papers to Ms Okafor, Feddersen has retired.", occurred_at="2026-03-05"
+        )
+        taken = {}
+        for by in ("conversation", "chunk"):  # of conversations nothing is looked up
+            memory.search("Who mends the roof?", by=by)
+            taken[by] = round_trips(
+                opened, tmp_path / by, lambda by=by: memory.search("Who is our plumber?", by=by)
+            )
+    assert 0 < taken["chunk"] <= taken["conversation"] + 2, taken
+
+
 def test_a_copy_into_a_database_takes_the_same_few_round_trips_for_each_page_of_chunks(
     opened: Sequence[Any], dsn: str, tmp_path: Path
 ) -> None:

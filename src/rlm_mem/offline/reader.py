@@ -24,7 +24,7 @@ from rlm_mem.text.clauses import NUMBERS
 from rlm_mem.text.differences import surest
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, is_of_the_past
-from rlm_mem.text.retold import LIKELY, POSSIBLE, SURE, may_end, retelling, tells_of_change
+from rlm_mem.text.retold import LIKELY, POSSIBLE, SURE, are_tied, may_end, retelling, tells_of_change
 from rlm_mem.text.stated import Stated
 from rlm_mem.text.statements import statements_in
 
@@ -249,7 +249,9 @@ def _with_later_note(reading: Reading, notes: _Notes) -> Reading:
     if found is None and marked is not None:  # compared as a whole note, not by its passages
         later = next((one for one in notes.passages if one.chunk_id == marked.chunk_id), marked)
         if later.current and _told(later) not in str(reading.answer):
-            found = later if _may_be_given(reading, later, notes) else None
+            told = home.text, later.text, notes.analyser
+            changes = are_tied(*told) and tells_of_change(*told)
+            found = later if changes or _may_be_given(reading, later, notes) else None
     return reading if found is None else _both(reading, home, _latest(home, found, notes), odds)
 
 

@@ -18,7 +18,7 @@ from rlm_mem.arguments import check_flag
 from rlm_mem.chunk import format_time, normalise_unicode, parse_time
 from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.errors import InvalidQuery
-from rlm_mem.search.candidates import gather, later_alike
+from rlm_mem.search.candidates import gather
 from rlm_mem.search.joined import gather_both
 from rlm_mem.search.marking import with_marks
 from rlm_mem.search.neighbours import neighbours_of
@@ -32,11 +32,22 @@ from rlm_mem.search.query import (
     with_labels,
     with_related,
 )
-from rlm_mem.search.ranking import COMPARED, LONGEST_NOTE, Hit, Ranked, ranked, with_what_holds_first
+from rlm_mem.search.ranking import (
+    COMPARED,
+    LONGEST_NOTE,
+    Hit,
+    Ranked,
+    ranked,
+    read_as_note,
+    with_what_holds_first,
+)
 from rlm_mem.store.core.lookup import Filters, JoinedSource
 from rlm_mem.store.core.records import time_range
 from rlm_mem.telemetry import observed
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.present import PresentQuestion
+from rlm_mem.text.retold import are_tied, is_telling, tells_of_change
+from rlm_mem.text.segments import split_segments
 
 if TYPE_CHECKING:
     from rlm_mem.chunk import Chunk
@@ -125,6 +136,9 @@ MAX_LIMIT = 1_000
 MAX_NEIGHBOURS = 10
 
 _BY = ("chunk", "segment", "conversation")
+_LATER_WORDS, _RARE, _LATER_READ = 24, 3, 4
+"""Most words of the first hit by which later notes are looked up, most chunks that have one of them, and most notes
+that are read."""
 
 
 @observed("search", lambda current, hits: current.set("rlm_mem.hits", len(hits)))
@@ -143,6 +157,8 @@ def search(
 
     A hit that another of the best hits states to be out of date ("moved from A to B") does not come first. Of two
     notes that may answer the same question about the present, each of the best hits names the other (`Hit.marks`).
+    Up to four later notes that share a rare word with the first hit are read, too: one that tells of a change may be
+    named on it.
 
     Args:
         store: where to look; only its own namespace is seen.
@@ -375,6 +391,7 @@ class _Look:
             # Search only for what the named people say and what is said of them: "use" or "like" tell nothing.
             question = by_names(question, self._analyser)
         self._question = question
+        self._sources = source.sources if isinstance(source, JoinedSource) else (source,)
         most = max(store.config.search.candidates, 2 * limit)
         if isinstance(source, JoinedSource):
             self._candidates = gather_both(source, question, filters, most)
@@ -391,7 +408,8 @@ class _Look:
         """The best hits; their chunks are added to ``read``. Hits whose chunk is gone or damaged are skipped.
 
         Args:
-            later: also look for notes made after the first hit that may change what it says.
+            later: put notes made after the first hit that may change what it says before it, or second. Else they are
+                only named on it.
         """
         results, hits = self.ranked(by), list[Hit]()
         most = max(limit, COMPARED)
@@ -408,23 +426,44 @@ class _Look:
                     same = now is chunk or now.content == chunk.content
                     place = result if same else structs.replace(result, start=0, end=len(chunk.content))
                     hits.append(_hit(chunk, place, self._asked, self._analyser, explain))
-        more = partial(self._later, read, explain) if later else None
-        hits = with_what_holds_first(hits, read, self._asked.text, self._analyser, more)
-        return with_marks(hits, read, self._asked.text, self._analyser)[:limit]
+        more = partial(self._later, read, explain)
+        hits = with_what_holds_first(hits, read, self._asked.text, self._analyser, more if later else None)
+        beside = [] if later or by == "conversation" else self._changing(hits, read, explain)
+        return with_marks(hits, read, self._asked.text, self._analyser, beside)[:limit]
+
+    def _changing(self, hits: list[Hit], read: dict[str, Chunk], explain: bool) -> list[Hit]:
+        """Later notes, not among the hits, that are tied to the first of them and tell of a change."""
+        asked = PresentQuestion.of(self._asked.text, self._analyser)
+        if not hits or asked is None or not asked.asks or not read_as_note(hits[0], read, asked):
+            return []
+        known, text = {hit.chunk_id for hit in hits}, read[hits[0].chunk_id].content
+        return [
+            one
+            for one in self._later(read, explain, hits[0])
+            if one.chunk_id not in known
+            and are_tied(text, later := read[one.chunk_id].content, self._analyser)
+            and tells_of_change(text, later, self._analyser)
+        ]
 
     def _later(self, read: dict[str, Chunk], explain: bool, first: Hit) -> list[Hit]:
-        """Notes made after a hit that share its words, those that share most first; they are added to ``read``."""
+        """Notes made after a hit that share rare words with it; they are added to ``read``.
+
+        They need no word of the question: "The Macrogen contract was not renewed. All plates go to Novogene" has none
+        of "Who does our sequencing?", but one of the note "Macrogen does our sequencing".
+        """
         text = read[first.chunk_id].content
-        if len(text) > LONGEST_NOTE:
+        if len(text) > LONGEST_NOTE or self._filters.speaker is not None:
             return []
-        terms, since = self._analyser.terms(text), parse_time(first.at).timestamp()
+        terms = [one for one in dict.fromkeys(self._analyser.terms(text)) if is_telling(one)][:_LATER_WORDS]
+        since = parse_time(first.at).timestamp()
         found = []
-        for part in self._store.parts:
-            speakers = later_alike(part.candidate_source(), terms, since, self._filters)
-            read.update(part.get_many([one for one in speakers if one not in read], track=False))
-            for chunk in map(read.get, speakers):  # the best first, whatever their ids
+        for part, source in zip(self._store.parts, self._sources, strict=True) if terms else ():
+            ids = source.later_with(terms, since, _RARE, _LATER_READ, self._filters)
+            read.update(part.get_many([one for one in ids if one not in read], track=False))
+            for chunk in map(read.get, ids):
                 if chunk is not None and len(chunk.content) <= LONGEST_NOTE:
-                    place = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speakers[chunk.id], {})
+                    speaker = next((one.author for one in split_segments(chunk.content)), None)
+                    place = Ranked(chunk.id, first.score, 0, 0, len(chunk.content), speaker, {})
                     found.append(_hit(chunk, place, self._asked, self._analyser, explain))
         return found
 

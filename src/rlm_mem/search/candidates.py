@@ -7,7 +7,6 @@ returned as arrays, so the ranker does no I/O.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING
 
@@ -41,11 +40,6 @@ NEIGHBOURED_SEGMENTS = 300
 NEIGHBOURED_CHUNKS = 30
 #: What happened on a day is often mentioned some days later.
 MENTIONED_WITHIN = timedelta(days=7)
-#: Most words of a note that are looked up, most chunks with these words, earlier ones included, whose times are
-#: compared, and most later ones that are read.
-LATER_WORDS = 24
-LATER_COMPARED = 10
-LATER_READ = 4
 
 
 class CandidateSet(Struct, frozen=True):
@@ -323,27 +317,3 @@ def _conversation_figures(
     np.add.at(conv_tf, owner[alone], tf[alone].astype(np.int64))
     np.add.at(conv_length, owner[alone], decoded.length[alone])
     return conv_tf, conv_length
-
-
-def later_alike(
-    source: CandidateSource, terms: Sequence[str], since: float, filters: Filters
-) -> dict[str, str | None]:
-    """A few chunks later than a note that share most of its words, best first, each with its first speaker.
-
-    They need no word of the question: "The Macrogen contract was not renewed. All plates go to Novogene" has none of
-    "Who does our sequencing?", but one of the note "Macrogen does our sequencing".
-
-    Args:
-        terms: the words of the note.
-        since: its time in epoch seconds.
-    """
-    wanted = list(dict.fromkeys(terms))[:LATER_WORDS]
-    docs, _ = source.best(source.term_ids(wanted), np.ones(len(wanted)), LATER_COMPARED, filters)
-    rows, decoded = source.rows(docs)
-    authors: dict[str, int] = {}
-    for place, chunk_id in enumerate(rows.chunk_id):
-        if rows.at[place] > since and rows.superseded_by[place] is None and len(authors) < LATER_READ:
-            first, last = decoded.chunk_start[place : place + 2].tolist()
-            authors[chunk_id] = int(decoded.author[first]) if first < last else -1
-    names = source.author_names(np.array(sorted(set(authors.values()) - {-1}), np.int64))
-    return dict(zip(authors, map(names.get, authors.values()), strict=True))

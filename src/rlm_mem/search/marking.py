@@ -7,7 +7,7 @@ that there is a later one. Nothing is reordered here. Every surface shows :meth:
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import structs
@@ -27,28 +27,31 @@ _CHARS = 120
 """Most characters of a note in a mark."""
 
 
-def with_marks(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser) -> list[Hit]:
+def with_marks(
+    hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser: Analyser, beside: Sequence[Hit] = ()
+) -> list[Hit]:
     """The hits in their order; of two that may answer the same question about the present, each names the other.
 
     Which two may is told by a mark that a hit has already, by a link `contradicts`, and by how the texts differ.
 
     Args:
         read: the chunks of the hits.
+        beside: later notes that are not among the hits, but may be named on them.
     """
-    asked = PresentQuestion.of(query, analyser) if len(hits) > 1 else None
+    asked = PresentQuestion.of(query, analyser) if len(hits) + len(beside) > 1 else None
     if asked is None:
         return hits
-    best = hits[:_COMPARED]
+    best = [*hits[:_COMPARED], *beside]
     notes = [one.superseded_by is None and read_as_note(one, read, asked) for one in best]
     told, texts = compared_texts(best, read, analyser)
     had = [len(asked.stems & texts[one]) for one in told]
-    marked = list(hits)
+    marked = list(best)
     against: defaultdict[str, set[int]] = defaultdict(set)
     for place, one in enumerate(best):
         for link in read[one.chunk_id].links:
             if link.type == "contradicts":
                 against[link.target_id].add(place)
-    for place, earlier in enumerate(best[:_MARKED]):
+    for place, earlier in enumerate(hits[:_MARKED]):
         linked = against[earlier.chunk_id]
         if not notes[place] or (had[place] < max(had) and not linked):
             continue  # another hit has more words of the question
@@ -61,7 +64,16 @@ def with_marks(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser:
                     continue
                 year = int(earlier.at[:4])
                 near = {one: texts[one] for one in (told[place], *told[:5], told[other])}
-                again = retelling(asked, told[place], told[other], near, analyser, year=year, least=odds)
+                again = retelling(
+                    asked,
+                    told[place],
+                    told[other],
+                    near,
+                    analyser,
+                    year=year,
+                    least=odds,
+                    nearest=later in beside[:1],
+                )
                 if again > odds:
                     odds, found = again, other
         if found >= 0:
@@ -72,4 +84,4 @@ def with_marks(hits: list[Hit], read: Mapping[str, Chunk], query: str, analyser:
             if marked[found].earlier_note is None:
                 before = OtherNote(earlier.chunk_id, earlier.at, "")
                 marked[found] = structs.replace(marked[found], earlier_note=before)
-    return marked
+    return [*marked[: len(best) - len(beside)], *hits[_COMPARED:]]

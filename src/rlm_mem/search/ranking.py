@@ -25,7 +25,7 @@ from rlm_mem.search.query import Query
 from rlm_mem.text.apart import is_passing
 from rlm_mem.text.lasting import is_taken_back
 from rlm_mem.text.present import PresentQuestion, is_note, stems_in
-from rlm_mem.text.retold import LIKELY, POSSIBLE, may_end, retelling
+from rlm_mem.text.retold import LIKELY, POSSIBLE, are_tied, may_end, retelling
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -534,7 +534,10 @@ def with_what_holds_first(
     first = (
         hits[0] if hits[0].chunk_id != was_first else _latest_first(best, len(best), read, asked, analyser)[0]
     )
-    nearest = found[0].chunk_id if first.chunk_id == hits[0].chunk_id else ""
+    # Sharing one plain word by chance does not make a note the nearest.
+    text = read[first.chunk_id].content
+    tied = (one.chunk_id for one in found if are_tied(text, read[one.chunk_id].content, analyser))
+    nearest = next(tied, "") if first.chunk_id == hits[0].chunk_id else ""
     left = [one for one in found if one.chunk_id != first.chunk_id]
     place = _retelling_first([first, *left], read, asked, analyser, nearest=nearest)
     beside = [structs.replace(left[place - 1], score=hits[0].score)] if place else []

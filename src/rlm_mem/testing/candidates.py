@@ -223,6 +223,30 @@ class CandidateSourceContract(StoreFixtures):
         assert source.holding([["neverused", terms[0]], ["\ud800"]], {terms[0]: 1.0}, 5) == []
         assert source.holding([], {terms[0]: 1.0}, 5) == []
 
+    def test_later_chunks_with_a_rare_term(self, searched: ChunkStore) -> None:
+        """Those in force that pass the filters: with most of the rare terms first, then the newest."""
+        source, plain, terms = searched.candidate_source(), _recounted(searched), _terms()
+        docs = {chunk_id: doc for doc, chunk_id in _ids(source).items()}
+        counts = {term: sum(one.count(term) > 0 for one in plain) for term in terms}
+        most = sorted(counts.values())[len(counts) // 2]
+        since = float(np.median([one.at for one in plain]))
+        rng, some = random.Random(13), 0
+        for filters in _filters():
+            if filters.speaker is None:
+                chosen = [*rng.sample(terms, 6), "neverused", "\ud800"]
+                rare = {term for term in chosen if counts.get(term, 0) <= most}
+                shared = {one.chunk.id: sum(one.count(term) > 0 for term in rare) for one in plain}
+                wanted = [
+                    one for one in plain if shared[one.chunk.id] and one.at > since and _passes(one, filters)
+                    and one.chunk.metadata.superseded_by is None
+                ]  # fmt: skip
+                wanted.sort(key=lambda one: (-shared[one.chunk.id], -one.at, -docs[one.chunk.id]))
+                found = source.later_with(chosen, since, most, 4, filters)
+                assert found == [one.chunk.id for one in wanted[:4]], filters
+                some += len(found)
+        assert some > 9
+        assert source.later_with([], since, most, 4, Filters()) == []
+
     def test_neighbours_are_in_the_order_of_their_conversation(self, searched: ChunkStore) -> None:
         """``around`` reaches as many segments on each side as asked, in one unbroken run."""
         source, plain = searched.candidate_source(), _recounted(searched)

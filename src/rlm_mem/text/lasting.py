@@ -153,7 +153,11 @@ _ONE_DAY = late(
     signs="today|tonight|tomorrow|this mon|this tue|this wed|this thu|this fri|this sat|this sun|last ",
 )
 """A sentence about one day, if it has no word of change: "bumped to 3.12 today"."""
-_YEAR = late(r"\b(?:19|20)\d\d\b(?![./-]\d)")
+_YEAR = late(
+    r"\b(?:19|20)\d\d\b(?![./-]\d)"
+    r"(?! ?(?:[%°€$£]|[kMGTcmµ]?(?:[hsglmtWVAJNB]|Hz|Pa|Wh|min|bar|rpm|px|EUR|USD))(?!\w))"
+)
+"""A year, not a figure with a unit: "2000 h"."""
 QUOTES = '"“”„«»'
 """Marks that open a quotation."""
 _QUOTED = late(
@@ -197,7 +201,7 @@ _DENIED = late(
     rf"(?:{'|'.join(sorted(CHANGES | REPLACES | ENDS))}"
     r"|become|been (?:changed|moved)|change|move|switch|swap|extend|raise)\b"
     r"|\badded\b(?![^.]{0,120}\b(?:makes?|puts?|brings?|takes?)\b)"
-    r"|\ba (?:second|third|further)\b(?=\s+[a-z])(?!\s+\w{1,20}er\b)",
+    r"|\ba (?:second|third|further)\b(?=\s+[a-z])(?!\s+(?:of|and|or|\w{1,20}er)\b)",
     re.IGNORECASE,
     signs="n't|n’t| not |not true|added|a second|a third|a further",
 )

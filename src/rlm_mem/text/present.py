@@ -71,7 +71,7 @@ class PresentQuestion(Struct, frozen=True):
         stems: the stems of its words.
         names: the stems of its names and numbers.
         subject: the stems of what it asks about: "worker node" of "On which port does the worker node listen?".
-        asks: whether it is a question, not words to search for.
+        asks: whether it is a question, or names an attribute of a thing; not other words to search for.
         happened: whether it asks what happened ("did"): a later note answers it only if it tells of a change.
         is_english: whether it has the form of an English question.
         spaceless: whether it is in a script without spaces between words, so that stems are pairs of characters.
@@ -149,6 +149,8 @@ def _subject(question: str) -> tuple[list[str], bool]:
     asks = question.rstrip().endswith(("?", "？")) or (
         lows[:1] != [] and lows[0] in _AUXILIARIES | _INTERROGATIVES
     )
+    if not auxiliary and not asks and (named := _attribute(lows)):
+        return named, True
     if not auxiliary and lows[:1] in (["which"], ["what"]):
         found = lows[1:2]  # "Which folder needs two approvals?"
     if not auxiliary and lows[:1] == ["who"]:  # "Who owns the billing code?"
@@ -156,6 +158,15 @@ def _subject(question: str) -> tuple[list[str], bool]:
     if auxiliary in _WITH_VERB and any(low not in DETERMINERS | POSSESSIVES for low in found[:-1]):
         del found[-1]  # the verb; "the hike" in "How long does the hike to the lake take?" ends with none
     return found, asks
+
+
+def _attribute(lows: list[str]) -> list[str]:
+    """The words before "of the" or the like in keywords that name an attribute: "seat height of the new chairs"."""
+    if not {"and", "or"}.isdisjoint(lows):
+        return []  # several things
+    found = list(takewhile(lambda low: low not in _BEHIND_SUBJECT, lows))
+    behind = lows[len(found) + 1 :][:1]
+    return found if behind and behind[0] in DETERMINERS | POSSESSIVES else []
 
 
 @lru_cache(maxsize=512)

@@ -115,6 +115,7 @@ _CALENDAR = MONTHS | words(
 )
 _DATED = {day.removesuffix("s") for day in DAYS | MONTHS}
 _VALUE_WORD = late(r"[^\W_]\S{0,80}")
+_OF_OWNER = late(r"['’]s?$")
 
 
 def retelling(
@@ -180,6 +181,17 @@ def tells_of_change(earlier: str, later: str, analyser: Analyser) -> bool:
             if not apart or apart[-1] - apart[0] < len(apart):
                 return True  # one stretch: "Joao owns search" repeats nothing of "Maria owns billing"
     return False
+
+
+def is_telling(stem: str) -> bool:
+    """Whether a stem that two notes share may tie them: not a bare figure, a day, a month or a measure."""
+    return not stem.isdigit() and stem not in _CALENDAR and stem not in MEASURES
+
+
+def are_tied(earlier: str, later: str, analyser: Analyser) -> bool:
+    """Whether two notes share a name, or several telling words."""
+    both = {one for one in stems_in(earlier, analyser) & stems_in(later, analyser) if is_telling(one)}
+    return len(both) > 1 or _share_name(earlier, later, both, analyser)
 
 
 def may_end(text: str) -> bool:
@@ -280,7 +292,12 @@ def _closeness(before: Set[str], after: Set[str], often: Mapping[str, int]) -> f
 def _share_name(earlier: str, later: str, both: Set[str], analyser: Analyser) -> bool:
     """Whether one of the words of both notes is a name or a figure in both."""
     named, named_later = (
-        {word for word in WORD.findall(text[:LONGEST]) if not word[0].islower()} for text in (earlier, later)
+        {
+            _OF_OWNER.sub("", one)
+            for one in WORD.findall(text[:LONGEST])
+            if not one.isalpha() or one[0].isupper()
+        }
+        for text in (earlier, later)
     )
     return any(not both.isdisjoint(analyser.terms(word)) for word in named & named_later)
 

@@ -186,6 +186,16 @@ class CandidateSource(Protocol):
         """The answer of `holding` to each of some dozens of questions, in their order. Takes one statement."""
         ...
 
+    def later_with(
+        self, terms: Collection[str], since: float, most: int, limit: int, filters: Filters
+    ) -> list[str]:
+        """Ids of at most `limit` later chunks that contain a rare one of `terms`, which at most `most` chunks contain.
+
+        They happened after `since` (epoch seconds), are not superseded and pass `filters`, whose `speaker` does not
+        count. Those with most of the rare terms come first, then the newest. Takes one statement.
+        """
+        ...
+
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """Up to `limit` documents with `first <= at < last` (epoch seconds), in order of time."""
         ...

@@ -275,6 +275,36 @@ class LocalSource:
         """See `CandidateSource.holding_each`."""
         return [self.holding(groups, weights, limit) for groups, weights in questions]
 
+    def later_with(
+        self, terms: Collection[str], since: float, most: int, limit: int, filters: Filters
+    ) -> list[str]:
+        """See `CandidateSource.later_with`."""
+        view = self._view
+        snap, most_before = view.snapshot, most + len(view.gone_ordinals)
+        held = []
+        for number in self._numbers(list(terms)).values():
+            place = snap.term_index(number)
+            if place < 0 or snap.offsets[place + 1] - snap.offsets[place] <= most_before:
+                postings = self._list(number)  # which is read only if it may be short
+                if 0 < postings.df <= most:
+                    held.append(self._holding_all([postings]))
+        if not held:
+            return []
+        slots = np.concatenate([part for old, new in held for part in (old, new + view.snapshot.size)])
+        found, times = np.unique(slots.astype(np.int64), return_counts=True)
+        at = view.take("at", found)
+        kept = (at > since) & ~view.take("superseded", found)
+        if kept.any() and (mask := self._mask(filters)) is not None:
+            kept &= mask[found]
+        found, times, at = found[kept], times[kept], at[kept]
+        docs = self._docs(found)
+        order = np.lexsort((-docs, -at, -times))[:limit]
+        rows = self._connection.execute(
+            "SELECT c.id FROM json_each(?) j CROSS JOIN chunks c ON c.doc = j.value WHERE c.ns = ? AND c.status = 0",
+            (select_docs(docs[order]), self._ns),
+        )
+        return [chunk_id for (chunk_id,) in rows]
+
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.in_period`."""
         return self._docs(self._in_order(first, last, filters)[:limit])

@@ -14,8 +14,6 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from rlm_mem.chunk import format_time, from_epoch
-from rlm_mem.chunk.types import wanted_origins, wanted_trust
 from rlm_mem.store.core.lookup import (
     ChunkRows,
     CorpusStatistics,
@@ -25,18 +23,13 @@ from rlm_mem.store.core.lookup import (
     Neighbourhood,
     has_surrogate,
 )
-from rlm_mem.store.core.records import (
-    AUTHOR_PREFIX,
-    DecodedSegments,
-    decode_many,
-    encode_segments,
-    time_range,
-)
+from rlm_mem.store.core.records import AUTHOR_PREFIX, DecodedSegments, decode_many, encode_segments
 from rlm_mem.store.core.selection import CorpusLengths, Scorer, best, contained, scorers, top, union, weighed
+from rlm_mem.store.postgres.conditions import admitted, conditions, only_shown
 from rlm_mem.store.postgres.neighbours import around
 from rlm_mem.store.postgres.parts import CONVERSATION_TERMS, PART, lists_of, pairs
 from rlm_mem.store.postgres.term_lists import KeptReads, PostgresTermPostings, Rows, TermLists
-from rlm_mem.store.postgres.values import is_storable, shown, stored
+from rlm_mem.store.postgres.values import shown, stored
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
@@ -125,6 +118,19 @@ SELECT 2, NULL, NULL, b.segments, b.doc, 0, 0
 """
 #: How many parts of the list of a group's rarest term are read, and from how many chunks the best are chosen.
 _PARTS, _CHOSEN_OF = 4, 64
+
+_LATER = """
+SELECT c.id FROM (
+    SELECT l.doc, count(*) AS times FROM (
+        SELECT get_byte(p.entries, i - 1) + (get_byte(p.entries, i) << 8)
+            + (get_byte(p.entries, i + 1) << 16) + (get_byte(p.entries, i + 2) << 24) AS doc
+        FROM rlm_mem.terms t CROSS JOIN LATERAL (
+            SELECT q.entries FROM rlm_mem.postings q WHERE q.ns = %s AND q.term = t.term ORDER BY q.first DESC LIMIT %s
+        ) p CROSS JOIN LATERAL generate_series(1, length(p.entries), 12) AS i
+        WHERE t.ns = %s AND t.text = ANY(%s::text[]) AND t.df BETWEEN 1 AND %s
+    ) l GROUP BY l.doc
+) d JOIN rlm_mem.chunks c ON c.ns = %s AND c.doc = d.doc AND c.status = 0 AND c.superseded_by IS NULL AND c.at > %s
+"""
 
 _NAMED = "SELECT term, text FROM rlm_mem.terms WHERE ns = %s AND term = ANY(%s::int4[])"
 # The texts of terms as one value, which goes to the other namespace as it is: thousands need not be read one by one.
@@ -313,7 +319,7 @@ class PostgresSource:
             mask = self._mask(filters)
         docs, scores = best(collection, order, limit, admitted=mask)
         keep = top(scores, limit)
-        return self._ordered(docs[keep], scores[keep], limit, *_shown(filters))
+        return self._ordered(docs[keep], scores[keep], limit, *only_shown(filters))
 
     def _tried(
         self,
@@ -323,9 +329,9 @@ class PostgresSource:
         filters: Filters,
     ) -> tuple[Ints, Floats] | None:
         """The best that pass, out of more than wanted; None if too few of them pass to be sure of the best."""
-        sql, values = _conditions(self._ns, filters)
+        sql, values = conditions(self._ns, filters)
         wanted = limit * _SPARE if sql else limit
-        shown = _shown(filters)
+        shown = only_shown(filters)
         while wanted <= _MOST_TRIED:
             docs, scores = best(collection, order, wanted)
             keep = top(scores, wanted)
@@ -436,6 +442,16 @@ class PostgresSource:
             answers.append([held for _, held in scored[:limit]])
         return answers
 
+    def later_with(
+        self, terms: Collection[str], since: float, most: int, limit: int, filters: Filters
+    ) -> list[str]:
+        """See `CandidateSource.later_with`."""
+        known = [stored(term) for term in terms if not has_surrogate(term)]
+        more, given = admitted(self._ns, filters)
+        sql = f"{_LATER}{more} ORDER BY d.times DESC, c.at DESC, c.doc DESC LIMIT %s"
+        values = (self._ns, _PARTS, self._ns, known, most, self._ns, since, *given, limit)
+        return [row[0] for row in self._rows(sql, values)] if known else []
+
     def in_period(self, first: float, last: float, limit: int, filters: Filters) -> Ints:
         """See `CandidateSource.in_period`."""
         return self._listed(" AND c.at >= %s AND c.at < %s", (first, last), filters, "c.at, c.doc", limit)
@@ -454,7 +470,7 @@ class PostgresSource:
 
     def accepts(self, docs: Ints, filters: Filters) -> Bools:
         """See `CandidateSource.accepts`."""
-        sql, values = _admitted(self._ns, filters)
+        sql, values = admitted(self._ns, filters)
         accepted = np.ones(len(docs), np.bool_)
         if not len(docs) or not (sql or filters.speaker is not None):
             return accepted
@@ -549,7 +565,7 @@ class PostgresSource:
     def _few(self, filters: Filters) -> Bools | None:
         """Mask over the documents that pass; without a speaker None if nothing restricts or very many (may) pass."""
         if filters not in self._masks:
-            sql, values = _conditions(self._ns, filters)  # what is not shown is left out later
+            sql, values = conditions(self._ns, filters)  # what is not shown is left out later
             mask = None
             if sql and (filters.speaker is not None or _is_indexed(filters)):
                 docs = self._docs(sql, values, _FEW + 1)
@@ -564,7 +580,7 @@ class PostgresSource:
 
     def _mask(self, filters: Filters) -> Bools:
         """Mask over the documents that pass, however many."""
-        mask = self._masked(self._docs(*_admitted(self._ns, filters), None))
+        mask = self._masked(self._docs(*admitted(self._ns, filters), None))
         self._masks[filters] = mask
         return mask
 
@@ -583,7 +599,7 @@ class PostgresSource:
         return _of_array(found[0][0])
 
     def _listed(self, sql: str, values: tuple[object, ...], filters: Filters, order: str, limit: int) -> Ints:
-        more, given = _admitted(self._ns, filters)
+        more, given = admitted(self._ns, filters)
         if filters.speaker is not None:
             more += " AND c.doc = ANY(%s::int4[])"
             given = (*given, self._spoken(filters.speaker).tolist())
@@ -616,55 +632,6 @@ def _of_array(sent: bytes | None) -> Ints:
     return np.frombuffer(sent, ">i4")[6::2].astype(np.int64)
 
 
-# --- filters as conditions --------------------------------------------------------------------------------
-
-
-def _conditions(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
-    """`AND …` for everything but the speaker, and its values; empty when nothing restricts.
-
-    Raises:
-        InvalidQuery: a time is neither `YYYY-MM-DD` nor ISO 8601.
-    """
-    where: list[str] = []
-    values: list[object] = []
-
-    def also(condition: str, *given: object) -> None:
-        where.append(condition)
-        values.extend(given)
-
-    if filters.valid_at is not None:
-        # A chunk without `valid_from` is valid from when it happened.
-        text = _time_text(filters.valid_at)
-        also(
-            "(c.valid_from <= %s OR (c.valid_from IS NULL AND c.at <= %s)) AND (c.valid_to > %s OR c.valid_to IS NULL)",
-            text, filters.valid_at, text,
-        )  # fmt: skip
-    first, last = time_range(filters.start, filters.end)
-    if first != float("-inf"):
-        also("c.at >= %s", float(first))
-    if last != float("inf"):
-        also("c.at < %s", float(last))
-    if filters.chunk_type is not None:
-        wanted = (filters.chunk_type,) if isinstance(filters.chunk_type, str) else filters.chunk_type
-        also("c.type = ANY(%s::text[])", _storable(wanted))
-    if filters.conversation_id is not None:
-        also(
-            "c.conversation = (SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = ANY(%s))",
-            ns, _storable((filters.conversation_id,)),
-        )  # fmt: skip
-    origins = wanted_origins(filters.origin)
-    if origins:
-        also("c.origin = ANY(%s::text[])", list(origins))
-    if filters.trust is not None:
-        also("c.trust = ANY(%s::text[])", list(wanted_trust(filters.trust)))
-    tagged = "c.doc IN (SELECT t.doc FROM rlm_mem.tags t WHERE t.ns = %s AND t.tag = ANY(%s::text[]))"
-    for tag in filters.tags_all:
-        also(tagged, ns, _storable((tag,)))
-    if filters.tags_any:
-        also(tagged, ns, _storable(filters.tags_any))
-    return "".join(f" AND {condition}" for condition in where), tuple(values)
-
-
 def _asked_terms(bodies: Mapping[int, bytes], numbers: Sequence[int]) -> dict[int, Set[int]]:
     """Which of these terms each chunk holds, given the segments of the chunks."""
     if not bodies:
@@ -674,27 +641,3 @@ def _asked_terms(bodies: Mapping[int, bytes], numbers: Sequence[int]) -> dict[in
     terms = decoded.terms[at].tolist()
     first = np.searchsorted(at, decoded.term_start[decoded.chunk_start]).tolist()
     return {doc: set(terms[first[place] : first[place + 1]]) for place, doc in enumerate(bodies)}
-
-
-def _admitted(ns: int, filters: Filters) -> tuple[str, tuple[object, ...]]:
-    """The conditions of `_conditions` and `_shown`, and their values."""
-    sql, values = _conditions(ns, filters)
-    shown, at = _shown(filters)
-    return sql + shown, values + at
-
-
-def _shown(filters: Filters) -> tuple[str, tuple[object, ...]]:
-    """The condition that leaves out what is in quarantine or has expired, and its values."""
-    if filters.shown_at is None:
-        return "", ()
-    condition = " AND c.trust <> 'quarantined' AND (c.expires_at IS NULL OR c.expires_at > %s)"
-    return condition, (filters.shown_at,)
-
-
-def _storable(texts: tuple[str, ...]) -> list[str]:
-    return [text for text in texts if is_storable(text)]
-
-
-def _time_text(seconds: float) -> str:
-    """Epoch seconds in the stored form of times; a time outside the calendar is before or after everything."""
-    return format_time(from_epoch(seconds))

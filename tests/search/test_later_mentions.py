@@ -1,0 +1,136 @@
+"""A later note that has a rare word of the first hit, and perhaps none of the question, is named on that hit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from rlm_mem import Filters, Hit, Memory
+
+OLDER = "Our plumber is Mr Feddersen on Dock Road."
+NEWER = "Took the boiler papers to Ms Okafor, Feddersen has retired."
+ASK = "Who is our plumber?"
+
+
+@pytest.fixture
+def memory(place: str) -> Iterator[Memory]:
+    with Memory.open(place) as opened:
+        noted(opened, "2026-01-05", OLDER)
+        for number in range(6):
+            noted(
+                opened,
+                f"2026-02-0{number + 1}",
+                f"Tram {number} was late on Dock Road, {number} people waited.",
+            )
+        yield opened
+
+
+def noted(memory: Memory, day: str, text: str, **more: object) -> str:
+    return memory.remember(text, occurred_at=day, **more).chunk_ids[0]  # type: ignore[arg-type]
+
+
+def texts(memory: Memory, hits: list[Hit]) -> list[str]:
+    return [memory.get(hit.chunk_id).content for hit in hits]
+
+
+def test_what_says_that_the_answer_has_ended_is_shown_without_a_word_of_the_question(memory: Memory) -> None:
+    assert memory.search(ASK)[0].later_note is None
+    newer = noted(memory, "2026-03-05", NEWER)
+    (hit,) = memory.search(ASK)
+    assert hit.later_note is not None
+    assert (hit.later_note.chunk_id, hit.later_note.text) == (newer, NEWER)
+    answer = memory.recall(ASK)
+    assert answer.content is None
+    assert "Okafor" in str(answer.suggestion)
+
+
+def test_what_may_change_the_answer_is_shown_beside_it(memory: Memory) -> None:
+    noted(memory, "2026-01-06", "The wedding is on 20 June at the Lindenhof.")
+    newer = noted(memory, "2026-03-05", "Lindenhof has double-booked us, we got 4 July instead.")
+    hits = memory.search("When is the wedding?")
+    assert newer in {hit.later_note.chunk_id for hit in hits if hit.later_note is not None}
+    answer = memory.recall("When is the wedding?")
+    assert answer.content is None
+    assert "4 July" in str(answer.suggestion)
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        "Ms Okafor repaired the tap within an hour.",  # no word of the note
+        "Tram 9 was late on Dock Road, Ms Okafor waited.",  # words that many notes have
+        "Feddersen, of the choir, sings bass.",  # nothing that changes what the note says
+    ],
+)
+def test_another_note_is_not_shown(memory: Memory, later: str) -> None:
+    noted(memory, "2026-03-05", later)
+    (hit,) = memory.search(ASK)
+    assert (memory.get(hit.chunk_id).content, hit.later_note) == (OLDER, None)
+
+
+def named(memory: Memory, **options: Any) -> set[str]:
+    """The hits and what is named on them."""
+    hits = memory.search(ASK, **options)
+    return {hit.chunk_id for hit in hits} | {
+        hit.later_note.chunk_id for hit in hits if hit.later_note is not None
+    }
+
+
+def test_a_note_of_before_or_less_trusted_or_filtered_out_is_not_shown(memory: Memory) -> None:
+    assert noted(memory, "2025-12-05", NEWER) not in named(memory)
+    newer = noted(memory, "2026-03-05", f"{NEWER} He fishes.", tags=["house"])
+    assert newer in named(memory)
+    assert newer in named(memory, filters=Filters(end="2026-03-06"))
+    for filters in (
+        Filters(end="2026-02-28"),
+        Filters(chunk_type="decision"),
+        Filters(trust="trusted", tags_any=("x",)),
+    ):
+        assert newer not in named(memory, filters=filters)
+    assert newer not in named(memory, as_of="2026-02-20")
+    memory.store.update_chunk(newer, metadata={"origin": "web", "trust": "untrusted"})
+    assert newer not in named(memory)
+    memory.store.update_chunk(newer, metadata={"trust": "quarantined"})
+    assert newer not in named(memory)
+
+
+def test_a_note_of_another_namespace_is_not_looked_up(memory: Memory, place: str) -> None:
+    with Memory.open(place, namespace="elsewhere") as other:
+        noted(other, "2026-03-05", NEWER)
+    (hit,) = memory.search(ASK)
+    assert hit.later_note is None
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "ask"),
+    [
+        (
+            "The dye bath of the wool runs at 84 °C.",
+            "With the new pots, the dye bath of the wool only wants 78 °C.",
+            "temperature of the dye bath",
+        ),
+        (
+            "The lathe gets oil every 2500 h.",
+            "The maker cut the oil interval for the lathe from 2500 to 2000 h.",
+            "How often does the lathe get oil?",
+        ),
+        ("Ilkay's desk is in room 3.14.", "Seats: Oda 2.02, Ilkay 5.20.", "In which room does Ilkay sit?"),
+        (
+            "The parcels are packed in foam.",
+            "The parcels went from foam to straw, which saves a third and smells better.",
+            "What are the parcels packed in?",
+        ),
+    ],
+    ids=[
+        "asked in keywords",
+        "a figure that looks like a year",
+        "a possessive",
+        "a third that is a fraction",
+    ],
+)
+def test_the_later_of_two_notes_comes_first(memory: Memory, older: str, newer: str, ask: str) -> None:
+    noted(memory, "2026-01-05", older)
+    noted(memory, "2026-03-05", newer)
+    assert texts(memory, memory.search(ask))[0] == newer
