@@ -50,9 +50,9 @@ def test_related_memories_without_an_answer_are_returned_as_closest(ask: Ask) ->
     assert result.content is None
     assert "heron sculpture" in result.sources[0].excerpt
     assert len(result.sources) == 1
-    assert str(result).startswith("No memory plainly gives the answer. These come closest.\n")
+    assert str(result).startswith("No memory clearly answers the question. These come closest.\n")
     # The figure says how sure it is that there is no answer, and is not said to be that of an answer.
-    assert str(result).splitlines()[-1] == f"sure that it is not held: {result.confidence:.2f}"
+    assert str(result).splitlines()[-1] == f"confidence that there is no answer: {result.confidence:.2f}"
 
 
 def _told(number: int, text: str) -> Passage:

@@ -388,7 +388,7 @@ def test_a_recall_is_shown_step_by_step(site: Site, ids: list[str]) -> None:
     run = site.memory.recall("What did Ana choose for the ledger?")
     page = text_of(site.get(f"/recalls/{run.trajectory.id}"))
     assert run.outcome == "closest only" and "closest only" in page
-    assert f"Not sure, but perhaps: {run.suggestion}" in page and "What comes closest" in page
+    assert f"Not certain, but possibly: {run.suggestion}" in page and "What comes closest" in page
     assert "FINAL(" in page, "the program"
     assert "calls of the memory" in page
     assert "Ana: We chose PostgreSQL" in page, "what it rests on"
@@ -426,12 +426,12 @@ def test_a_question_in_the_search_box_is_answered_in_one_of_three_outcomes(
     (run,) = site.memory.trajectories()
     assert {f"/memories/{ids[1]}", f"/recalls/{run.id}"} <= set(links_of(answered))
     absent = asked(q="Who won the chess championship of 1962?")
-    assert "The memory does not hold an answer." in absent
-    assert "sure that it is not held: " in absent
+    assert "The memory has no answer to the question." in absent
+    assert "confidence that there is no answer: " in absent
     close = asked(q="How many cups of tea does Ben drink?")
     assert "closest only" in close
-    assert "No memory plainly gives the answer. These come closest." in close
-    assert "sure that it is not held: " in close
+    assert "No memory clearly answers the question. These come closest." in close
+    assert "confidence that there is no answer: " in close
     assert "Ben drinks green tea in the morning." in close
     for fields in ({"q": "green tea"}, {"q": ""}, {"q": "What does Ben drink?", "tag": "db"}):
         assert asked(**fields) == "", fields
@@ -616,7 +616,7 @@ def test_a_date_at_the_edge_of_the_calendar_is_shown() -> None:
     [
         ("FINAL('green tea ' * 60)", "answered", "green tea green tea"),
         ("FINAL(None, chunk_ids=search_chunks('tea'))", "closest only", "What comes closest"),
-        ("FINAL(None)", "not held", "does not hold an answer"),
+        ("FINAL(None)", "not held", "has no answer to the question"),
         ("print(1)", "stopped", "A budget ended the run"),
         ("", "failed", "ModelError"),
     ],
