@@ -38,17 +38,18 @@ def install(
         ),
     ] = None,
     project: Annotated[
-        bool, flag("--project", "In the settings of the project here, for all who use it, not in the user's.")
+        bool,
+        flag("--project", "Use the settings of this project, for everyone who uses it, instead of yours."),
     ] = False,
     hooks: Annotated[
-        bool, flag("--hooks", "Its hooks, by which the agent remembers by itself, not the MCP server.")
+        bool, flag("--hooks", "Install hooks, which remember automatically, instead of the MCP server.")
     ] = False,
     remove: Annotated[bool, flag("--remove", "Remove the entry.")] = False,
     show: Annotated[bool, flag("--print", "Print the entry and its place; write nothing.")] = False,
     tools: options.Tools = "default",
     read_only: options.ReadOnly = False,
 ) -> None:
-    """Bring the memory into an MCP client: writes its configuration, keeping a copy of what was there."""
+    """Add the memory to an MCP client: write its configuration, and keep a copy of the previous file."""
     client = client or client_name
     if hooks:
         if client is None:
@@ -226,7 +227,7 @@ def _server_arguments(
 
 
 def doctor(call: Call) -> None:
-    """Say what is right and what is wrong with the installation and the memory; ends with 1 when something is."""
+    """Check the installation, the memory and the clients; exit with 1 if something is wrong."""
     findings = []
     console = screen()
     for found in examine(call.named_brain, call.namespace):

@@ -22,11 +22,11 @@ def backup(
     call: Call,
     file: Annotated[
         Path | None,
-        argument("[FILE]", "The file to write, or with --verify to read. Else NAME-DATE.tar.gz, here."),
+        argument("[FILE]", "The file to write, or with --verify to read. Default: NAME-DATE.tar.gz here."),
     ] = None,
     verify: Annotated[bool, flag("--verify", "Only read a backup and compare it with its manifest.")] = False,
 ) -> None:
-    """Write everything into one compressed file, as it is at one moment, while others go on writing."""
+    """Write a consistent snapshot of everything into one compressed file, while others keep writing."""
     if verify:
         if file is None:
             raise InputError("--verify needs the backup to read", hint="rlm-mem store backup --verify FILE")
@@ -79,10 +79,10 @@ def _show(file: Path, info: BackupInfo, said: str, as_json: bool) -> None:
 
 def restore(
     call: Call,
-    file: Annotated[Path, argument("FILE", "A file that backup made.")],
-    replace: Annotated[bool, flag("--replace", "Also over an existing memory, which is kept aside.")] = False,
+    file: Annotated[Path, argument("FILE", "A file written by rlm-mem store backup.")],
+    replace: Annotated[bool, flag("--replace", "Replace an existing memory, which is set aside.")] = False,
 ) -> None:
-    """Bring a whole memory back from a backup, to the place that --brain names; there is none yet, or --replace."""
+    """Restore a whole memory from a backup to the place of --brain, which must be empty unless --replace is given."""
     place = call.place
     with progress("restoring", unit="files", quiet=call.json) as update:
         restored = bring_back(file, place, replace=replace, progress=update)
@@ -107,7 +107,7 @@ def restore(
 
 
 def vacuum(call: Call) -> None:
-    """Free the space that the index does not need; safe while others use the memory."""
+    """Free space that the index does not need; safe while others use the memory."""
     with call.working("packing the index", "steps") as (memory, update):
         done = give_back(memory.store, progress=update)
     if call.json:

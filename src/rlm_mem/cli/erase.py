@@ -29,9 +29,9 @@ def erase_(
     verify: Annotated[
         Path | None, option("--verify", "FILE", "Search for what is left of what this report lists.")
     ] = None,
-    apply: Annotated[bool, flag("--apply", "Erase; else only say what would be erased.")] = False,
+    apply: Annotated[bool, flag("--apply", "Erase. Default: only show what would be erased.")] = False,
 ) -> None:
-    """Erase a person, a source or a namespace; it cannot be undone. rlm-mem erase --verify FILE says what is left."""
+    """Erase a person, a source or a namespace, permanently. rlm-mem erase --verify FILE shows what is left."""
     if verify is not None:
         if person or source or all_ or report or apply:
             raise InputError("--verify takes no other option", hint="give the report that erase wrote")

@@ -37,15 +37,19 @@ def export(
     call: Call,
     target: Annotated[
         str | None,
-        argument("[TARGET]", "A folder, or a file ending in .jsonl or .zip; - or nothing prints one chunk."),
+        argument(
+            "[TARGET]", "A folder, or a file ending in .jsonl or .zip; with --chunk, - or nothing prints it."
+        ),
     ] = None,
     chunk: Annotated[str | None, option("--chunk", "ID", "Only this chunk, as one Markdown file.")] = None,
     format: Annotated[
-        str | None, option("--format", "FORMAT", "markdown, jsonl or zip; else by the target's name.")
+        str | None, option("--format", "FORMAT", "markdown, jsonl or zip. Default: according to the target.")
     ] = None,
     no_archive: Annotated[bool, flag("--no-archive", "Leave out what was deleted.")] = False,
-    history: Annotated[bool, flag("--history", "With former versions of chunks, and the audit log.")] = False,
-    overwrite: Annotated[bool, flag("--overwrite", "Write over a former export.")] = False,
+    history: Annotated[
+        bool, flag("--history", "Also export former versions of chunks and the audit log.")
+    ] = False,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace an earlier export.")] = False,
 ) -> None:
     """Export memories: a folder of Markdown that opens in Obsidian, JSON lines, or one zip archive."""
     with call.open() as memory:
@@ -109,19 +113,21 @@ def import_(
     source: Annotated[Path, argument("SOURCE", "A file, a folder or a zip archive.")],
     dry_run: Annotated[bool, flag("--dry-run", "Only say what would happen.")] = False,
     format: Annotated[
-        str | None, option("--format", "FORMAT", "Read every file in this format; else each is recognised.")
+        str | None, option("--format", "FORMAT", "Read every file in this format. Default: detect it.")
     ] = None,
     replace: Annotated[
-        bool, flag("--replace", "Imported chunks replace those present, also newer revisions.")
+        bool, flag("--replace", "Let imported chunks replace existing ones, even newer revisions.")
     ] = False,
     again: Annotated[bool, flag("--again", "Read imported files again, even unchanged ones.")] = False,
     history: Annotated[
         bool,
-        flag("--history", "Also take over former versions and the audit log; only from somebody you trust."),
+        flag(
+            "--history", "Also import former versions and the audit log; only from a source that you trust."
+        ),
     ] = False,
     secrets: options.Secrets = None,
     trust: Annotated[
-        str | None, option("--trust", "LEVEL", "Trust chunks no further than this, whatever they say.")
+        str | None, option("--trust", "LEVEL", "Limit the trust that imported chunks claim.")
     ] = None,
     watch: Annotated[
         bool, flag("--watch", "Keep running, and import what is new or changed in a folder.")

@@ -27,10 +27,12 @@ def init(
     call: Call,
     folder: Annotated[
         str | None,
-        argument("[PATH]", "The folder to make, or postgresql://…. Else RLM_MEM_BRAIN, else brain, here."),
+        argument(
+            "[PATH]", "The folder to create, or postgresql://…. Default: RLM_MEM_BRAIN, else brain/ here."
+        ),
     ] = None,
 ) -> None:
-    """Make a memory: the folder, its settings, personalities, sliders and gauges. What is there already stays."""
+    """Create a memory: folder, settings, personalities, sliders and gauges. Existing files stay."""
     inside = Path("memory", "chunks").is_dir()  # within a brain: that one, not another inside it
     here = str(Path.cwd()) if inside else "brain"
     call = call.at(folder or call.brain or os.environ.get("RLM_MEM_BRAIN") or here)
@@ -67,13 +69,11 @@ def _write_new(path: Path, content: str) -> None:
         file.write(content)
 
 
-_LINKS = flag(
-    "--links", "Also automatic links of earlier rules that would not be made today; links by hand stay."
-)
+_LINKS = flag("--links", "Include automatic links of earlier rules that today's rules would not make.")
 
 
 def check(call: Call, links: Annotated[bool, _LINKS] = False) -> None:
-    """Check files, links and index against each other, changing nothing; ends with 1 on findings."""
+    """Check files, links and index against each other without changing anything; exit with 1 on findings."""
     with call.working("checking", "files") as (memory, update):
         findings = memory.check(progress=update)
         if links:
@@ -97,10 +97,10 @@ def check(call: Call, links: Annotated[bool, _LINKS] = False) -> None:
 
 def repair(
     call: Call,
-    apply: Annotated[bool, flag("--apply", "Do it; else only say what would be done.")] = False,
+    apply: Annotated[bool, flag("--apply", "Carry it out. Default: only show what would be done.")] = False,
     links: Annotated[bool, _LINKS] = False,
 ) -> None:
-    """Mend what check finds; without --apply it says what it would do."""
+    """Repair what check finds; without --apply, only show what would be done."""
     with call.working("mending", "files") as (memory, update):
         repairs = memory.repair(dry_run=not apply, progress=update)
         if links:
@@ -153,9 +153,9 @@ def rebuild(call: Call) -> None:
 
 def sync(
     call: Call,
-    full: Annotated[bool, flag("--full", "Look at every file, not only at changed folders.")] = False,
+    full: Annotated[bool, flag("--full", "Check every file, not only changed folders.")] = False,
 ) -> None:
-    """Take in what was edited by hand, by git or by another program."""
+    """Index files edited by hand, by git or by other programs."""
     with call.open() as memory:
         if memory.store.backend.read_only:
             raise StoreReadOnly(
@@ -181,7 +181,7 @@ def _unreadable(report: SyncReport) -> None:
 
 
 def checkpoint(call: Call) -> None:
-    """Write into the files what only the index knows: access counts, and the JSON views."""
+    """Write what only the index has to files: access counts, and the JSON views."""
     with call.open() as memory:
         report = memory.store.checkpoint()
     if call.json:

@@ -20,7 +20,7 @@ _NAMED = 5
 
 
 def show(call: Call) -> None:
-    """Show the project of this folder: its namespace, and how much is in it and in the shared one.
+    """Show the project of this folder: its namespace, and the sizes of that and of the shared one.
 
     Without memories it also shows which other projects have some: that of its former name may be among them.
     """
@@ -87,17 +87,17 @@ def _other_projects(memory: Memory, project: Project) -> list[tuple[str, int]]:
 def move(
     call: Call,
     to: Annotated[
-        str, option("--to", "NAMESPACE", "Where to: shared, project (of this folder), or a namespace.")
+        str, option("--to", "NAMESPACE", "The target: shared, project (of this folder), or a namespace.")
     ],
     chunk_ids: Annotated[
         list[str] | None,
         argument("[ID...]", "Chunk ids; the beginning of each, or of its last part, is enough."),
     ] = None,
     every: Annotated[
-        bool, flag("--all", "Move all memories of the namespace, such as after a rename.")
+        bool, flag("--all", "Move all memories of the namespace, for example after a rename.")
     ] = False,
 ) -> None:
-    """Move memories into another namespace, from the one of --namespace, by default that of the project here.
+    """Move memories to another namespace, from that of --namespace, by default that of this project.
 
     With --to project they come from the shared one. They are archived where they were.
     """

@@ -31,16 +31,14 @@ STYLES = {
 
 ReceiptFile = Annotated[
     Path | None,
-    option(
-        "--receipt", "FILE", "Also write the answer down as a receipt, for rlm-mem verify.", panel=RECEIPTS
-    ),
+    option("--receipt", "FILE", "Also write the answer as a receipt, for rlm-mem verify.", panel=RECEIPTS),
 ]
 BundleFile = Annotated[
     Path | None,
     option(
         "--bundle",
         "FILE",
-        "With --receipt: also write what it can be verified against without this memory.",
+        "With --receipt: also write a bundle, to verify the receipt without this memory.",
         panel=RECEIPTS,
     ),
 ]
@@ -102,13 +100,13 @@ def verify(
     call: Call,
     file: Annotated[Path, argument("FILE", "The receipt.")],
     bundle: Annotated[
-        Path | None, option("--bundle", "FILE", "Verify against this bundle; with --brain against both.")
+        Path | None, option("--bundle", "FILE", "Verify against this bundle; with --brain, against both.")
     ] = None,
     key: Annotated[
         str | None, option("--key", "KEY", "The public key that must have signed it: a file or a line.")
     ] = None,
 ) -> None:
-    """Verify a receipt by running its programs again: what holds, what has changed since, what was altered.
+    """Verify a receipt by running its programs again: what is unchanged, what has changed since, what was altered.
 
     Ends with 0 when everything holds, with 1 otherwise.
     """

@@ -31,17 +31,15 @@ _NAMED = 20
 
 def remember(
     call: Call,
-    words: Annotated[
-        list[str] | None, argument("[TEXT]", "What to remember; - or nothing reads stdin.")
-    ] = None,
-    file: Annotated[
-        list[Path] | None, option("--file -f", "PATH", "Remember this file; may be given again.")
-    ] = None,
+    words: Annotated[list[str] | None, argument("[TEXT]", "The text. Default: stdin, also with -.")] = None,
+    file: Annotated[list[Path] | None, option("--file -f", "PATH", "Remember this file; repeatable.")] = None,
     folder: Annotated[
-        list[Path] | None, option("--folder", "PATH", "Keep the text files below this folder in sync.")
+        list[Path] | None,
+        option("--folder", "PATH", "Remember the text files below this folder, and sync them."),
     ] = None,
     pattern: Annotated[
-        list[str] | None, option("--glob", "PATTERN", "With --folder: only such names, for example '*.md'.")
+        list[str] | None,
+        option("--glob", "PATTERN", "With --folder: only matching names, for example '*.md'."),
     ] = None,
     jsonl: Annotated[
         Path | None,
@@ -52,28 +50,28 @@ def remember(
     kind: options.Type = None,
     confidence: options.Confidence = None,
     at: Annotated[
-        str | None, option("--at", "TIME", "When it was said or happened, where that is not now (ISO 8601).")
+        str | None, option("--at", "TIME", "When it was said or happened (ISO 8601). Default: now.")
     ] = None,
     replaces: Annotated[
-        list[str] | None, option("--replaces", "ID", "A chunk that this text replaces; may be given again.")
+        list[str] | None, option("--replaces", "ID", "A chunk that this text replaces; repeatable.")
     ] = None,
     origin: options.CameAs = None,
     trust: options.Trusted = None,
     expires: Annotated[str | None, option("--expires", "TIME", "When it expires (ISO 8601).")] = None,
     ttl: Annotated[
-        str | None, option("--ttl", "TIME", "How long it is kept, such as 12h or 30d; then it expires.")
+        str | None, option("--ttl", "TIME", "How long until it expires, such as 12h or 30d.")
     ] = None,
     again: Annotated[
-        bool, flag("--again", "Store it even if nearly the same is stored several times.")
+        bool, flag("--again", "Store it even if nearly the same text is stored already.")
     ] = False,
     secrets: options.Secrets = None,
     watch: Annotated[
         bool, flag("--watch", "With --folder: keep running, and keep the memory in sync.")
     ] = False,
     every: options.Every = 2.0,
-    dry_run: Annotated[bool, flag("--dry-run", "With --folder: only say what would happen.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "With --folder: only show what would happen.")] = False,
 ) -> None:
-    """Remember a text: it is split into chunks, and linked with what is there. A folder is kept in sync."""
+    """Remember a text, split into chunks and linked with existing memories, or keep a folder in sync."""
     given = {
         "tags": tags,
         "confidence": confidence,
