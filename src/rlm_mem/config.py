@@ -344,7 +344,7 @@ def parse_setting(setting: str, text: str) -> Any:
     if hint is None or section == "types":
         known = _section_class(section).__struct_fields__ if section != "types" else []
         raise InvalidConfig(
-            f"there is no setting {setting!r:.60} of one value",
+            f"there is no setting {setting!r:.60} with a single value",
             hint=f"use one of {', '.join(f'{section}.{one}' for one in known)}"
             if known
             else "types are tables of config.toml (docs/spec/chunk-format.md)",
@@ -381,13 +381,13 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
     if isinstance(telemetry, Mapping):
         if telemetry.get("content"):
             raise InvalidConfig(
-                f"{where}: telemetry.content would put memories into spans, which the file of a brain may not ask for",
+                f"{where}: telemetry.content would put memories into spans, which the file of a brain may not do",
                 hint="set RLM_MEM_TELEMETRY_CONTENT=true in your own environment instead",
             )
         if telemetry.get("endpoint") and not _is_loopback(str(telemetry["endpoint"])):
             raise InvalidConfig(
-                f"{where}: telemetry.endpoint={telemetry['endpoint']!r:.80} is another machine, which the file of a "
-                "brain may not ask for",
+                f"{where}: telemetry.endpoint={telemetry['endpoint']!r:.80} is on another machine, which the file of "
+                "a brain may not name",
                 hint="set OTEL_EXPORTER_OTLP_ENDPOINT in your own environment instead",
             )
     settings = layer.get("llm")
@@ -404,7 +404,7 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
     else:
         return
     raise InvalidConfig(
-        f"{where}: {refused}, which the file of a brain may not ask for",
+        f"{where}: {refused}, which the file of a brain may not set",
         hint="set RLM_MEM_LLM_MODEL and RLM_MEM_LLM_BASE_URL in your own environment instead",
     )
 
@@ -440,7 +440,7 @@ def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
             shown = "true" if value is True else f"{value:g}"
             at_most = "" if most is False else f" (at most {most:g})"
             raise InvalidConfig(
-                f"{where}: {section}.{name} = {shown} is more than the file of a brain may ask for{at_most}",
+                f"{where}: {section}.{name} = {shown} is more than the file of a brain may set{at_most}",
                 hint=f"set RLM_MEM_{section.upper()}_{name.upper()}={shown} in your own environment instead",
             )
 

@@ -423,10 +423,10 @@ def test_without_scripts_pages_are_read_searched_and_acted_on(open_page: Open, b
     page.locator("a.what").first.click()
     page.get_by_role("link", name=re.compile("History")).click()
     page.get_by_role("button", name="Back to revision 1").click()
-    page.get_by_text("The former version is in force again").wait_for()
+    page.get_by_text("The former version was restored").wait_for()
     assert page.get_by_text("Sam drinks green tea").count() > 0
     page.get_by_role("link", name="Look into the audit log").click()
-    page.get_by_text("What was done to it").wait_for()
+    page.get_by_text("Changes of this memory").wait_for()
     page.goto("/persona")
     page.get_by_role("button", name="Dark").click()
     assert page.url.endswith("/persona")

@@ -121,4 +121,6 @@ def test_an_unsure_answer_is_a_suggestion_with_the_closest_memories(run: Run, me
     assert 0 < found["confidence"] <= 0.6
     assert ["hums" in one["excerpt"] for one in found["sources"]] == [False, True]
     listed = run("trajectories", "list").out
-    assert "Not certain, but possibly: 3 May 2026" in listed and "3 May 2026" in run("trajectories", "show").out
+    assert (
+        "Not certain, but possibly: 3 May 2026" in listed and "3 May 2026" in run("trajectories", "show").out
+    )

@@ -195,7 +195,7 @@ def test_a_memory_that_cannot_be_written_can_be_looked_at(
     assert refused.code == 1
     assert "read-only" in refused.err
     refused = run("sync")  # the index cannot be brought up to date, so nothing may be said of it
-    assert (refused.code, "nothing was taken in" in refused.err) == (1, True)
+    assert (refused.code, "nothing was indexed" in refused.err) == (1, True)
 
 
 @pytest.mark.local_only("look at files")

@@ -290,7 +290,7 @@ def test_a_line_at_fault_is_named_and_those_before_it_are_stored(run: Run, line:
 
 
 def test_lines_are_the_only_text_and_there_are_some(run: Run, tmp_path: Path) -> None:
-    assert "takes no further text" in run("remember", "more", "--jsonl", "-", stdin='"a"').err
+    assert "cannot be combined with other texts" in run("remember", "more", "--jsonl", "-", stdin='"a"').err
     assert "there is no file" in run("remember", "--jsonl", str(tmp_path / "none.jsonl")).err
     assert "stdin is empty" in run("remember", "--jsonl", "-", stdin="\n\n").err
 

@@ -562,7 +562,7 @@ def test_a_read_only_server_is_refused_for_writing(dsn: str, databases: Database
         databases.server.sql(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
         end_connections(databases, dsn)
         try:
-            with pytest.raises(StoreReadOnly, match="only reads just now"):
+            with pytest.raises(StoreReadOnly, match="is currently read-only"):
                 store.create_chunk("Refused.")
             assert store.get_stats()["chunk_count"] == 1
         finally:

@@ -54,13 +54,13 @@ def install(
     if hooks:
         if client is None:
             raise InputError(
-                "the hooks of which client?", hint="name one: rlm-mem install claude-code --hooks"
+                "no client was named for the hooks", hint="name one: rlm-mem install claude-code --hooks"
             )
         _install_hooks(call, hook_client_named(client), project, remove, show)
         return
     known = clients.client_named(client) if client is not None else _chosen_client(call.json)
     if project and known.project is None:
-        raise InputError(f"{known.name} has no settings of a project", hint="leave --project out")
+        raise InputError(f"{known.name} has no project settings", hint="leave --project out")
     path = Path.cwd() / known.project if project and known.project else known.user(Path.home(), os.environ)
     if project:
         launcher, named = clients.shared_launcher(), _shared_brain(call, known)
@@ -128,7 +128,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         # A committed file may not name a folder of this machine, and a hook starts in any folder of the project.
         if call.named_brain is not None:
             raise InputError(
-                "the hooks of a project name no brain, since everybody who uses it has their own",
+                "the hooks of a project cannot name a brain, since each of its users has their own",
                 hint="leave --brain or --project out",
             )
         named: list[str] = []
@@ -171,7 +171,7 @@ def _chosen_client(as_json: bool) -> clients.Client:
             rows.add_row(*map(text, [str(number), *cells] if asks else cells))
         screen().print(rows)
     if not asks:
-        raise InputError("into which client?", hint="name one: rlm-mem install NAME")
+        raise InputError("no client was named", hint="name one: rlm-mem install NAME")
     first = next((number for number, found in enumerate(here.values(), 1) if found), None)
     chosen = typer.prompt("into which one (number or name)", default=first, type=str).strip()
     names = list(here)
@@ -196,7 +196,7 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
     if isinstance(named, str):
         if shown_dsn(named) != named.strip() or "@" in named:
             raise InputError(
-                f"{shown_place(named)} names a user or a password, and the settings of a project are committed",
+                f"{shown_place(named)} contains a user or a password, and the settings of a project are committed",
                 hint="name the database without them (PGUSER, PGPASSFILE), or leave --project out",
             )
         return named
@@ -204,8 +204,8 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
         inside = clients.place_in_project(client, named, Path.cwd())
         if inside is None:
             raise InputError(
-                f"{named} lies outside of the project, and the settings of a project are committed",
-                hint="leave --brain out, so that everybody's own memory is used; or leave --project out",
+                f"{named} is outside the project, and the settings of a project are committed",
+                hint="leave out --brain, so that each user's own memory is used, or leave out --project",
             )
         return inside
     place = locate(environ={**os.environ, "RLM_MEM_BRAIN": ""})

@@ -29,7 +29,7 @@ def backup(
     """Write a consistent snapshot of everything into one compressed file, while others keep writing."""
     if verify:
         if file is None:
-            raise InputError("--verify needs the backup to read", hint="rlm-mem store backup --verify FILE")
+            raise InputError("--verify needs a backup file", hint="rlm-mem store backup --verify FILE")
         with progress("reading", unit="files", quiet=call.json) as update:
             info = read_backup(file, progress=update)
         _show(file, info, "is whole", call.json)

@@ -75,7 +75,7 @@ class Where:
             if not create and not (place / "memory").is_dir():
                 raise NotFoundError(
                     f"there is no memory at {place}",
-                    hint=f"rlm-mem store init {shlex.quote(str(place))} makes one; --brain PATH names another place",
+                    hint=f"rlm-mem store init {shlex.quote(str(place))} creates one; --brain PATH names another place",
                 )
             # A memory that cannot be written (read-only disk, another owner) can still be read.
             named["read_only"] = not create and not os.access(place / "memory", os.W_OK)

@@ -60,7 +60,7 @@ OPTIONS: dict[str, GlobalOption] = {
     "version": GlobalOption(("--version",), "", "Print the version."),
     "install_completion": GlobalOption(("--install-completion",), "", "Install completion for this shell."),
     "show_completion": GlobalOption(("--show-completion",), "", "Print the completion script of this shell."),
-    "help": GlobalOption(("--help", "-h"), "", "Show the help of rlm-mem or of a command."),
+    "help": GlobalOption(("--help", "-h"), "", "Show this help, or that of a command."),
 }
 
 _COMMANDS = (

@@ -89,7 +89,7 @@ def quarantine(
     with call.open() as memory:
         changed = memory.quarantine(full_ids(memory, [chunk_id])[0], reason)
     call.report(
-        changed.to_dict(), f"{changed.id} is in quarantine; rlm-mem chunk release {changed.id} lets it out"
+        changed.to_dict(), f"{changed.id} is in quarantine; rlm-mem chunk release {changed.id} releases it"
     )
 
 

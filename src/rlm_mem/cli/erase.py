@@ -45,7 +45,7 @@ def erase_(
         raise InputError(f"{report} is there already", hint="name a new file")
     if apply and report is None:
         raise InputError(
-            "erasing needs a place for its report", hint="give --report FILE, outside of the memory"
+            "erasing needs a file for its report", hint="give --report FILE, outside of the memory"
         )
     with call.working("looking", "chunks") as (memory, update):
         if report is not None:
@@ -75,7 +75,7 @@ def _reserve(report: Path, memory: Memory) -> None:
     system = memory.store.backend.files(DEFAULT_NAMESPACE).path("system")
     if system is not None and report.absolute().resolve().is_relative_to(system.resolve().parent):
         raise InputError(
-            f"{report} is in the memory, where the report would name what is erased",
+            f"{report} is inside the memory, but the report names what is erased",
             hint="name a file outside of the memory",
         )
     try:

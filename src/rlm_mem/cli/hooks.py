@@ -132,7 +132,8 @@ def context(
 def pause_(
     call: JsonCall,
     length: Annotated[
-        str | None, argument("[LENGTH]", "How long, such as 30m, 1h or 2d. Default: until resumed.")
+        str | None,
+        argument("[LENGTH]", "How long, use a form such as 30m, 1h or 2d. Default: until resumed."),
     ] = None,
 ) -> None:
     """Pause the hooks of every client: they give no memories to agents and capture nothing that is said meanwhile.
@@ -142,7 +143,9 @@ def pause_(
     try:
         until = pause(None if length is None else duration(length))
     except InvalidChunk:
-        raise InputError(f"{length!r:.40} is no length of a pause", hint="such as 30m, 1h or 2d") from None
+        raise InputError(
+            f"{length!r:.40} is not a duration", hint="use a form such as 30m, 1h or 2d"
+        ) from None
     call.report({"paused": until}, f"the hooks are paused {until}; rlm-mem hook resume ends the pause")
 
 

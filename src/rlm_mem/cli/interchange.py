@@ -58,7 +58,7 @@ def export(
             return
         if target is None or target == "-":
             raise InputError(
-                "where to?", hint="name a folder, a file ending in .jsonl or .zip, or --chunk ID"
+                "no target was given", hint="name a folder, a file ending in .jsonl or .zip, or --chunk ID"
             )
         named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
         with progress("exporting", quiet=call.json) as update:
@@ -93,7 +93,8 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
     if target is None or target == "-":
         if call.json:
             raise InputError(
-                "one chunk is printed as Markdown", hint=f"rlm-mem show {chunk_id} --json prints JSON"
+                "a single chunk can only be printed as Markdown",
+                hint=f"rlm-mem show {chunk_id} --json prints JSON",
             )
         sys.stdout.write(safe(made) if sys.stdout.isatty() else made)
         return
@@ -104,7 +105,7 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
         with path.open("wb" if overwrite else "xb") as handle:
             handle.write(made.encode("utf-8"))
     except FileExistsError:
-        raise InputError(f"{path} is there already", hint="--overwrite writes over it") from None
+        raise InputError(f"{path} is there already", hint="use --overwrite to replace it") from None
     call.report({"chunk_id": chunk_id, "target": str(path)}, f"exported {chunk_id} to {path}")
 
 
@@ -137,7 +138,7 @@ def import_(
     """Import memories, chats and notes: exports of this and other tools, detected by themselves, each thing once."""
     if watch and (dry_run or replace or again or format or history or secrets or trust):
         raise InputError(
-            "--watch goes with none of --dry-run, --format, --replace, --again, --history, --secrets, --trust"
+            "--watch cannot be combined with --dry-run, --format, --replace, --again, --history, --secrets, --trust"
         )
     with resumable(), call.writing(dry_run=dry_run) as memory:
         if watch:

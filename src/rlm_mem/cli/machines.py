@@ -108,7 +108,7 @@ def _directory(call: BrainCall) -> str:
     if isinstance(place, Path):
         raise InputError(
             f"{shown_place(place)} is a folder: namespaces are spread over databases",
-            hint="--brain postgresql://… names the database that programs open; store copy brings a folder there",
+            hint="--brain postgresql://… names the database that programs open; copy a folder there with store copy",
         )
     return place
 

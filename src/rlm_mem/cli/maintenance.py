@@ -159,7 +159,7 @@ def sync(
     with call.open() as memory:
         if memory.store.backend.read_only:
             raise StoreReadOnly(
-                f"{call.place} cannot be written: nothing was taken in",
+                f"{call.place} cannot be written: nothing was indexed",
                 hint="check the folder's permissions, and how its disk is mounted",
             )
         report = memory.sync(full=full)

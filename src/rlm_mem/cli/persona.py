@@ -138,7 +138,7 @@ def say(
         done = persona.say(message)
         if not done:
             raise InvalidQuery(
-                f"{message!r:.80} is no command for the persona",
+                f"{message!r:.80} is not a command for the persona",
                 hint='say "Set humor to 20%", "Max directness", "Min humor", "Reset sliders" or "Research mode"',
             )
         _show_persona(persona, call.json, done)

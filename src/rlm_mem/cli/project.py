@@ -118,7 +118,7 @@ def move(
         where = source.config.store.namespace if goal is None else goal
         if every and not call.namespace and to == "project":
             raise InputError(
-                "--all --to project would move everything that is shared into one project",
+                "--all --to project would move all shared memories into one project",
                 hint="name the namespace to move from: rlm-mem --namespace FROM project move --all --to project",
             )
         ids = source.list_chunks() if every else full_ids(source, chunk_ids or [])

@@ -149,7 +149,7 @@ def show(
         for chunk_id in full_ids(memory, chunk_ids):
             chunk = memory.get(chunk_id, as_of=as_of)
             if chunk is None and as_of and memory.get(chunk_id):
-                raise NotFoundError(f"{chunk_id} did not hold on {as_of}", hint="rlm-mem list shows the ids")
+                raise NotFoundError(f"{chunk_id} was not valid on {as_of}", hint="rlm-mem list shows the ids")
             if chunk is None:
                 raise no_chunk(memory, chunk_id)
             chunks.append(chunk)

@@ -72,9 +72,7 @@ class ReceiptWanted:
                 raise InputError("--bundle and --sign belong to a receipt", hint="add --receipt FILE")
             return
         if self.as_of is not None:
-            raise InputError(
-                "a receipt covers what holds now, not what held --as-of a date", hint="leave one out"
-            )
+            raise InputError("a receipt cannot cover a recall with --as-of", hint="leave one out")
         from rlm_mem.receipts import check_key, check_new
 
         for path in (self.receipt, self.bundle):

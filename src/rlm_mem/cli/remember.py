@@ -89,7 +89,8 @@ def remember(
             parse_time(moment, option_name)
     if jsonl is not None and (words or file or folder or replaces):
         raise InputError(
-            "--jsonl takes no further text", hint="leave out TEXT, --file, --folder and --replaces"
+            "--jsonl cannot be combined with other texts",
+            hint="leave out TEXT, --file, --folder and --replaces",
         )
     texts = [] if jsonl is not None else _texts(words, file, folder)
     for one in folder or ():
@@ -107,7 +108,7 @@ def remember(
             )
 
     if replaces and (folder or len(texts) != 1):
-        raise InputError("--replaces needs one text", hint="give the text that replaces the chunk alone")
+        raise InputError("--replaces needs one text", hint="give exactly one text, which replaces the chunk")
     if watch and (texts or len(folder or ()) != 1 or dry_run):
         raise InputError(
             "--watch needs one folder", hint="give --folder PATH, and no text, file or --dry-run"
@@ -252,7 +253,7 @@ def _from_lines(
             outcome.add(made)
     if not outcome.texts:
         raise InputError(
-            f"{name} is empty: there is nothing to remember", hint="give one JSON text or object a line"
+            f"{name} is empty: there is nothing to remember", hint="give one JSON string or object per line"
         )
 
 

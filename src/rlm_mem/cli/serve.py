@@ -73,7 +73,7 @@ def mcp(
     if project:
         settings = _of_project(settings, folder)
     elif folder is not None:
-        raise InputError("--folder goes with --project", hint="give both, or neither")
+        raise InputError("--folder needs --project", hint="give both, or neither")
     run = _server()
     if http:
         run.serve_http(settings, port)
@@ -86,9 +86,9 @@ def _of_project(settings: Settings, folder: Path | None) -> Settings:
     belongs to no project. A relative path of the brain is that of a committed file, whose folder may be above this one.
     """
     if settings.namespace is not None:
-        raise InputError("--project and --namespace name two namespaces", hint="give one of the two")
+        raise InputError("--project and --namespace exclude each other", hint="give only one of them")
     if folder is not None and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder", hint="give --folder a folder of the project")
+        raise InputError(f"{folder} is not a folder", hint="name a folder of the project with --folder")
     # Claude Code names the project's folder in this variable, whatever folder it starts the server in.
     project = project_of(folder or Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
     if project is None:

@@ -99,7 +99,7 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
     if not place.is_dir():
         raise NotFoundError(
             f"there is no brain at {place}",
-            hint=f"rlm-mem store init {shlex.quote(str(place))} makes one; --brain PATH names another place",
+            hint=f"rlm-mem store init {shlex.quote(str(place))} creates one; --brain PATH names another place",
         )
     path = place / "config.toml"
     before = read_text(path)

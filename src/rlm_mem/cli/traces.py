@@ -67,7 +67,7 @@ def _steps(path: Path | None) -> list[dict[str, Any]]:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise InvalidQuery(f"--steps {path} cannot be read: {reason}") from None
     if not isinstance(loaded, list) or not all(isinstance(step, dict) for step in loaded):
-        raise InvalidQuery(f"--steps {path} does not hold a JSON list of objects")
+        raise InvalidQuery(f"--steps {path} does not contain a JSON list of objects")
     return loaded
 
 

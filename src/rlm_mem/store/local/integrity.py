@@ -48,7 +48,7 @@ def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress |
     except PermissionError as error:
         raise StorageError(
             f"{error.filename} cannot be read: {error.strerror}",
-            hint="check as somebody who may read all of it",
+            hint="check as a user who may read all files",
         ) from error
     # Other processes may have written meanwhile, so findings that a write can explain are checked again.
     leftovers = _orphans(backend, [finding for finding in findings if finding.code == "leftover-file"])
