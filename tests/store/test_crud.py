@@ -360,12 +360,12 @@ def test_a_link_that_closes_a_circle_of_an_order_is_refused(store: ChunkStore) -
         for one, other in pairwise(ids):
             store.add_link(one, other, kind)
         before = store.history(ids[3])
-        with pytest.raises(InvalidLink, match=r"circle|replaced by it"):
+        with pytest.raises(InvalidLink, match=r"cycle|replaced by it"):
             store.add_link(ids[3], ids[0], kind)
-        with pytest.raises((InvalidLink, ConflictError), match=r"circle|replaced by"):
+        with pytest.raises((InvalidLink, ConflictError), match=r"cycle|replaced by"):
             store.update_chunk(ids[3], links=[{"target_id": ids[1], "type": kind}])
         assert store.history(ids[3]) == before
-    with pytest.raises(InvalidLink, match="circle"), store.batch():
+    with pytest.raises(InvalidLink, match="cycle"), store.batch():
         store.add_link(store.create_chunk("e").id, ids[0], "follows")
         store.add_link(ids[3], store.latest(1)[0].id, "follows")
     # An earlier state comes back only where it closes none; what is in the archive may come back.
