@@ -371,10 +371,10 @@ def test_a_link_that_closes_a_circle_of_an_order_is_refused(store: ChunkStore) -
     # An earlier state comes back only where it closes none; what is in the archive may come back.
     store.remove_link(ids[2], ids[3], "follows")
     store.delete_chunk(ids[1])
-    with pytest.raises(InvalidLink, match=f"circle: {ids[2]} → {ids[0]} → {ids[1]} → {ids[2]}"):
+    with pytest.raises(InvalidLink, match=f"cycle: {ids[2]} → {ids[0]} → {ids[1]} → {ids[2]}"):
         store.add_link(ids[2], ids[0], "follows")
     assert store.add_link(ids[3], ids[2], "follows")
-    with pytest.raises(InvalidLink, match="circle"):
+    with pytest.raises(InvalidLink, match="cycle"):
         store.undo(ids[2])
     assert store.add_link(ids[3], ids[0], "context_of"), "of no order"
     assert check(store) == []
