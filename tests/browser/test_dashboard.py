@@ -317,7 +317,7 @@ def test_a_question_is_asked_and_answered_on_the_page(open_page: Open) -> None:
     page.get_by_label("Question").fill("Where did we put the first gauge?")
     page.get_by_role("button", name="Recall").click()
     page.wait_for_url(re.compile("/recalls/traj-"))
-    page.get_by_text("It rests on").wait_for()
+    page.get_by_role("heading", name="Sources").wait_for()
     page.keyboard.press("j")
     page.keyboard.press("Enter")
     assert page.url.endswith("#step-1")

@@ -173,7 +173,7 @@ def test_a_person_sees_what_an_agent_is_given_and_why(
     assert (
         row["id"] in hook("user-prompt", prompt="How are the dates of the ledger stored?").out
     )  # it counts nothing
-    assert run("hook", "context", "What is for lunch?").out == "nothing is given\n"
+    assert run("hook", "context", "What is for lunch?").out == "no memories are given\n"
 
 
 @pytest.mark.local_only("looks at files")

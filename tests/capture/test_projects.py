@@ -125,7 +125,7 @@ def test_project_as_a_namespace_is_that_of_the_working_folder(
     assert "heron" in run("--namespace", "project", "list").out
     assert "heron" in run("search", "ledger", "--namespace", "project").out
     assert run("search", "ledger").out.startswith("nothing found")
-    told = "the project of this folder has 1 memory of its own: --namespace project"
+    told = "the project of this folder has 1 memory: use --namespace project"
     assert told in run("search", "ledger").out and told in run("recall", "Where does the ledger run?").out
     monkeypatch.chdir("/")
     refused = run("--namespace", "project", "list")

@@ -155,7 +155,7 @@ def test_sync_takes_in_what_was_edited_by_hand(run: Run, notes: Notes, brain: Pa
     path.write_text(path.read_text(encoding="utf-8").replace("green tea", "oolong"), encoding="utf-8")
     assert run("sync", "--full", "--json").json["unreadable"] == []
     assert run("search", "oolong", "--json").json[0]["chunk_id"] == notes["tea"]
-    assert "the index agrees with the files" in run("sync", "--full").out
+    assert "the index matches the files" in run("sync", "--full").out
 
 
 @pytest.mark.local_only("look at files")

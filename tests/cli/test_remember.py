@@ -41,7 +41,7 @@ def test_what_was_known_keeps_its_tags_and_the_output_says_so(run: Run) -> None:
     assert "stays as it is" not in run("remember", "Ana prefers trains").out
     told = run("remember", "Ana prefers trains", "--tag", "travel").out
     assert "1 chunk already known" in told
-    assert "what was known stays as it is; rlm-mem chunk update ID changes it" in told
+    assert "known chunks were not changed; use rlm-mem chunk update ID" in told
 
 
 def test_a_wrong_time_is_named_by_its_option(run: Run) -> None:

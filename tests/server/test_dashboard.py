@@ -137,7 +137,7 @@ def test_the_list_is_newest_first_and_searches_by_words(site: Site, ids: list[st
     found = site.get("/memories?q=who+chose+the+ledgers+database")
     assert f"/memories/{ids[0]}" in found
     assert "<mark>ledger</mark>" in found, "word endings do not matter to what is marked"
-    assert "Why this one" in found
+    assert "Parts of the score" in found
 
 
 @pytest.mark.parametrize(
@@ -388,7 +388,7 @@ def test_a_recall_is_shown_step_by_step(site: Site, ids: list[str]) -> None:
     run = site.memory.recall("What did Ana choose for the ledger?")
     page = text_of(site.get(f"/recalls/{run.trajectory.id}"))
     assert run.outcome == "closest only" and "closest only" in page
-    assert f"Not certain, but possibly: {run.suggestion}" in page and "What comes closest" in page
+    assert f"Not certain, but possibly: {run.suggestion}" in page and "Closest memories" in page
     assert "FINAL(" in page, "the program"
     assert "calls of the memory" in page
     assert "Ana: We chose PostgreSQL" in page, "what it rests on"
@@ -615,7 +615,7 @@ def test_a_date_at_the_edge_of_the_calendar_is_shown() -> None:
     ("program", "word", "said"),
     [
         ("FINAL('green tea ' * 60)", "answered", "green tea green tea"),
-        ("FINAL(None, chunk_ids=search_chunks('tea'))", "closest only", "What comes closest"),
+        ("FINAL(None, chunk_ids=search_chunks('tea'))", "closest only", "Closest memories"),
         ("FINAL(None)", "not held", "has no answer to the question"),
         ("print(1)", "stopped", "A budget ended the run"),
         ("", "failed", "ModelError"),

@@ -58,7 +58,7 @@ class Access:
         """
         if not self.permits(needed):
             raise AccessDenied(
-                f"the token {self.name!r:.80} does not permit to {_VERBS[needed]}",
+                f"the token {self.name!r:.80} has no permission to {_VERBS[needed]}",
                 hint=f"use a token with the permission {needed}",
                 needed=needed,
             )

@@ -79,13 +79,13 @@ def install(
         screen().print(text(f"memory: {named}"), soft_wrap=True)
     screen().print(text(known.after_removal if remove else known.next_step))
     if find_spec("mcp") is None and not project and not remove:
-        note("the server that it starts needs a package more: pip install 'rlm-mem[server]'")
+        note("the server needs an extra: pip install 'rlm-mem[server]'")
     if project and not remove:
         if named is None:
-            note("every user of the project has a memory of their own: --brain names one inside the project")
+            note("each user of the project has their own memory; --brain names one inside the project")
         if shutil.which(launcher[0]) is None:
             note(
-                f"{launcher[0]} is not on the PATH here: whoever uses the project installs it, for example with "
+                f"{launcher[0]} is not on the PATH here: each user of the project must install it, for example with "
                 "pipx install 'rlm-mem[server]'"
             )
 
@@ -117,7 +117,7 @@ def _write(call: Call, path: Path, made: str | None, done: str) -> bool:
         return False
     console.print(text(f"{done} {path}"), soft_wrap=True)
     if backup is not None:
-        console.print(text(f"what was there before: {backup}", "dim"), soft_wrap=True)
+        console.print(text(f"backup of the previous file: {backup}", "dim"), soft_wrap=True)
     return True
 
 
@@ -153,7 +153,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
     if not remove:
         if not project:
             screen().print(text(f"memory: {named[1]}"), soft_wrap=True)
-        screen().print(text("They work in new sessions. rlm-mem hook rules shows what of a session is kept."))
+        screen().print(text("They take effect in new sessions. rlm-mem hook rules shows what is captured."))
         if client.name == "codex":
             screen().print(text("Codex asks once whether it may run them: /hooks."))
 
@@ -173,7 +173,7 @@ def _chosen_client(as_json: bool) -> clients.Client:
     if not asks:
         raise InputError("no client was named", hint="name one: rlm-mem install NAME")
     first = next((number for number, found in enumerate(here.values(), 1) if found), None)
-    chosen = typer.prompt("into which one (number or name)", default=first, type=str).strip()
+    chosen = typer.prompt("which client (number or name)", default=first, type=str).strip()
     names = list(here)
     if chosen.isdecimal() and 1 <= int(chosen) <= len(names):
         chosen = names[int(chosen) - 1]

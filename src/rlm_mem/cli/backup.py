@@ -43,8 +43,8 @@ def backup(
     target = file or Path(f"{name or 'memory'}-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
     with call.working("packing", "files") as (memory, update):
         info = back_up(memory.store, target, only=call.namespace, progress=update)
-    but = " but what is named below" if info.left_out else ""
-    _show(target, info, f"holds everything{but}", call.json)
+    but = " except for the files below" if info.left_out else ""
+    _show(target, info, f"contains everything{but}", call.json)
 
 
 def _show(file: Path, info: BackupInfo, said: str, as_json: bool) -> None:
@@ -91,12 +91,12 @@ def restore(
         return
     screen().print(
         text(
-            f"{shown_place(place)} is as it was at {restored.info.made_at}: {amount(restored.chunks, 'chunk')}",
+            f"{shown_place(place)} restored as of {restored.info.made_at}: {amount(restored.chunks, 'chunk')}",
             "green",
         )
     )
     if restored.kept:
-        screen().print(text(f"what was there before is in {restored.kept}"))
+        screen().print(text(f"the previous memory is in {restored.kept}"))
     if restored.unreadable:
         screen().print(
             text(

@@ -184,7 +184,7 @@ def other_places(memory: rlm_mem.Memory) -> str:
     here, project = memory.store.namespace, capture.project_of(Path.cwd())
     if project is not None and project.namespace != here and held.get(project.namespace):
         count = amount(held[project.namespace], "memory")
-        return f"the project of this folder has {count} of its own: --namespace project"
+        return f"the project of this folder has {count}: use --namespace project"
     most = sorted((one for one in held.items() if one[1]), key=lambda one: -one[1])[:_NAMED]
     named = ", ".join(f"{name} ({count:,})" for name, count in most)
     return f"the namespace {here} is empty; memories are in: {named}" if named and not held.get(here) else ""

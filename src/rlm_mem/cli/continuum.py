@@ -186,4 +186,4 @@ def _weights(given: list[str] | None) -> dict[str, float] | None:
 
 def _problems(problems: list[Any]) -> None:
     for problem in problems:
-        note(f"left alone: {problem.message}")
+        note(f"not changed: {problem.message}")

@@ -76,7 +76,7 @@ def supersede(
         old_id, new_id = full_ids(memory, [old_id, new_id])
         changed = memory.supersede(old_id, new_id, reason)
     call.report(
-        changed.to_dict(), f"{new_id} replaces {old_id}, which held until {changed.metadata.valid_to}"
+        changed.to_dict(), f"{new_id} replaces {old_id}, which was valid until {changed.metadata.valid_to}"
     )
 
 
@@ -246,7 +246,7 @@ def delete(
         ids = full_ids(memory, chunk_ids)
         done = {chunk_id: memory.delete(chunk_id, permanent=permanent) for chunk_id in ids}
         errors = [no_chunk(memory, chunk_id) for chunk_id, worked in done.items() if not worked]
-    _report(done, "removed for good" if permanent else "deleted", "deleted", call.json, errors=errors)
+    _report(done, "permanently deleted" if permanent else "deleted", "deleted", call.json, errors=errors)
 
 
 def restore(
@@ -292,7 +292,7 @@ def undo(
             print_json(asdict(undone))
         else:
             screen().print(text(str(undone)))
-            note(f"to bring it back: rlm-mem undo {undone.undo}")
+            note(f"to redo it: rlm-mem undo {undone.undo}")
         return
     with call.open() as memory:
         chunk_id = full_id(memory, what)
@@ -304,9 +304,9 @@ def undo(
             hint=f"rlm-mem chunk history {chunk_id} shows its versions",
         )
     if former:
-        done = f"is as it was in revision {revision or former[-1]} again, as revision {chunk.revision}"
+        done = f"was restored to revision {revision or former[-1]}, as revision {chunk.revision}"
     else:
-        done = f"replaces nothing any more, as revision {chunk.revision}"
+        done = f"no longer replaces anything, as revision {chunk.revision}"
     call.report(chunk.to_dict(), f"{chunk_id} {done}")
 
 

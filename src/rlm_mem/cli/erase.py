@@ -42,7 +42,7 @@ def erase_(
             "--all erases a namespace: name it", hint="--namespace NAME; rlm-mem store namespaces lists them"
         )
     if report is not None and report.exists():
-        raise InputError(f"{report} is there already", hint="name a new file")
+        raise InputError(f"{report} exists already", hint="name a new file")
     if apply and report is None:
         raise InputError(
             "erasing needs a file for its report", hint="give --report FILE, outside of the memory"
@@ -93,7 +93,7 @@ def _as_remembered(memory: Memory, path: str, update: Progress) -> str:
         return path
     if not erase(memory.store, source=path, dry_run=True, progress=update).chunk_ids:
         return whole
-    note(f"more came from {whole}: erase this source, too")
+    note(f"more came from {whole}: erase this source too")
     return path
 
 
@@ -108,7 +108,7 @@ def _show(made: ErasureReport, as_json: bool) -> None:
     console = screen()
     if not _found(made):
         if made.namespace:
-            console.print(text(f"nothing is in {made.namespace}"))
+            console.print(text(f"{made.namespace} is empty"))
             console.print(text("rlm-mem store namespaces lists the namespaces", "dim"))
             return
         console.print(
@@ -142,6 +142,6 @@ def _verify(call: Call, path: Path) -> None:
     else:
         for where in left:
             screen().print(text(where))
-        screen().print(text(f"left in {amount(len(left), 'place')}" if left else "nothing of it is left"))
+        screen().print(text(f"left in {amount(len(left), 'place')}" if left else "nothing is left"))
     if left:
         raise typer.Exit(1)

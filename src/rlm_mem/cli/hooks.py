@@ -86,7 +86,7 @@ def context(
 ) -> None:
     """Show what hooks give to an agent in this folder, at the start of a session or with a prompt, and why."""
     if (until := paused()) is not None:
-        note(f"the hooks are paused {until}: now they give nothing")
+        note(f"the hooks are paused {until} and give nothing")
     place, project = call.place, project_of(Path.cwd())
     own = call.namespace or (project.namespace if project is not None else None)
     limits = load_limits(place if isinstance(place, Path) else None)
@@ -126,7 +126,7 @@ def context(
         )
         console.print(indented(row["content"], 4))
     if not rows:
-        console.print(text("nothing is given", "dim"))
+        console.print(text("no memories are given", "dim"))
 
 
 def pause_(
@@ -174,7 +174,7 @@ def rules(
             with path.open("x", encoding="utf-8") as file:
                 file.write(SHIPPED.read_text(encoding="utf-8"))
         except FileExistsError:
-            raise ConflictError(f"{path} is there already", hint="edit it, or remove it first") from None
+            raise ConflictError(f"{path} exists already", hint="edit it, or remove it first") from None
     found = load_rules(place if isinstance(place, Path) else None)
     if call.json:
         print_json(

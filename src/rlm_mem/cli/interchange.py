@@ -105,7 +105,7 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
         with path.open("wb" if overwrite else "xb") as handle:
             handle.write(made.encode("utf-8"))
     except FileExistsError:
-        raise InputError(f"{path} is there already", hint="use --overwrite to replace it") from None
+        raise InputError(f"{path} exists already", hint="use --overwrite to replace it") from None
     call.report({"chunk_id": chunk_id, "target": str(path)}, f"exported {chunk_id} to {path}")
 
 
@@ -201,7 +201,7 @@ def _show(report: ImportReport) -> None:
     if report.secrets:
         named = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(report.secrets.items()))
         total = sum(report.secrets.values())
-        hidden = "would be hidden" if report.dry_run else "hidden"
+        hidden = "would be redacted" if report.dry_run else "hidden"
         console.print(
             text(
                 f"secrets: {report.secrets_hidden:,} {hidden}, {total - report.secrets_hidden:,} in clear ({named})",

@@ -155,7 +155,7 @@ def shards_move(
         )
     )
     if not report.purged:
-        screen().print(indented("the old rows are still there: rlm-mem shards purge removes them", 2, "dim"))
+        screen().print(indented("the old rows remain: rlm-mem shards purge removes them", 2, "dim"))
 
 
 def shards_purge(

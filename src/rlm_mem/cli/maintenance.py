@@ -47,7 +47,7 @@ def init(
         Library(target).copy_defaults()
     call.report(
         {"brain": str(target), "created": not existed},
-        f"{'there is a memory already at' if existed else 'made a memory at'} {target}",
+        f"{'there is already a memory at' if existed else 'created a memory at'} {target}",
     )
 
 
@@ -59,7 +59,7 @@ def _init_database(call: Call, dsn: str) -> None:
         memory.persona().library.copy_defaults()
     call.report(
         {"brain": place, "created": not existed},
-        f"{'there is a memory already in' if existed else 'made a memory in'} {place}",
+        f"{'there is already a memory in' if existed else 'created a memory in'} {place}",
     )
 
 
@@ -85,7 +85,7 @@ def check(call: Call, links: Annotated[bool, _LINKS] = False) -> None:
             _show_finding(finding)
         screen().print(
             text(
-                f"{amount(len(findings), 'finding')}; rlm-mem store repair{' --links' * links} says what can be mended",
+                f"{amount(len(findings), 'finding')}; rlm-mem store repair{' --links' * links} shows the repairs",
                 "bold",
             )
         )
@@ -123,7 +123,7 @@ def _show_finding(finding: Finding) -> None:
 def _show_repairs(repairs: Sequence[Repair], *, applied: bool, again: str) -> None:
     console = screen()
     if not repairs:
-        console.print(text("nothing to mend", "green"))
+        console.print(text("nothing to repair", "green"))
         return
     for one in repairs:
         _show_finding(one.finding)
@@ -172,7 +172,7 @@ def sync(
             console.print(text(f"{verb}  {path}"))
     _unreadable(report)
     if not report:
-        console.print(text("the index agrees with the files", "dim"))
+        console.print(text("the index matches the files", "dim"))
 
 
 def _unreadable(report: SyncReport) -> None:

@@ -30,7 +30,7 @@ def show(call: Call) -> None:
     shared = Config.load(place).store.namespace
     own, count, waiting, others = call.namespace or shared, 0, 0, list[tuple[str, int]]()
     if isinstance(place, Path) and not (place / "memory").is_dir():
-        note(f"there is no memory at {place} yet: the first that is remembered makes it")
+        note(f"there is no memory at {place} yet: the first remember creates it")
     else:
         with call.open() as memory:
             count = memory.stats().chunk_count
@@ -103,7 +103,7 @@ def move(
     """
     if every == bool(chunk_ids):
         raise InputError(
-            "--all moves every memory, so name no ids with it" if every else "no memories are named",
+            "--all moves every memory and takes no ids" if every else "no memories are named",
             hint="name the ids of the memories to move, or give --all",
         )
     project = project_of(Path.cwd())

@@ -115,7 +115,7 @@ def verify(
         found = check(file, bundle=bundle, key=key)
     elif not named and isinstance(place, Path) and not (place / "memory").is_dir():
         raise InputError(
-            "there is no memory here to verify it against",
+            "there is no memory here to verify against",
             hint="name one with --brain, or a bundle with --bundle",
         )
     else:

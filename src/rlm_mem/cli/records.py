@@ -124,7 +124,7 @@ def _tree(trajectory: Trajectory) -> rich.Tree:
             branch.add(part)
     outcome = trajectory.outcome
     if outcome is None:
-        tree.add(text("the run did not end", "yellow"))
+        tree.add(text("the run has not ended", "yellow"))
         return tree
     end = tree.add(long_text(outcome.content or outcome.word, "bold green" if outcome.content else "yellow"))
     if outcome.suggestion is not None:

@@ -304,7 +304,7 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) ->
     if len(outcome.chunk_ids) > _NAMED:
         console.print(text(f"  … and {len(outcome.chunk_ids) - _NAMED:,} more (--json names all)", "dim"))
     if known > 0 and changes:
-        console.print(text("what was known stays as it is; rlm-mem chunk update ID changes it", "yellow"))
+        console.print(text("known chunks were not changed; use rlm-mem chunk update ID", "yellow"))
     if outcome.replaced:
         console.print(text(f"replaced {_ids(outcome.replaced)}"))
     if outcome.proposed:
@@ -337,4 +337,4 @@ def _show_folder(report: FolderReport) -> None:
         if len(names) > 10:
             console.print(text(f"  {title}: {len(names) - 10:,} more (--json names all)", style))
     if report.change:
-        console.print(text(f"  rlm-mem undo {report.change} takes it back", "dim"))
+        console.print(text(f"  rlm-mem undo {report.change} undoes it", "dim"))

@@ -222,7 +222,9 @@ def _of_another_name(connection: sqlite3.Connection, path: str, chunk_id: str) -
     row = find_row(connection, chunk_id)
     if row is not None:
         return _twice(chunk_id, row.path, path)
-    return Finding("misnamed-file", f"{path}: it contains the chunk {chunk_id}, and {MISNAMED}", path, chunk_id)
+    return Finding(
+        "misnamed-file", f"{path}: it contains the chunk {chunk_id}, and {MISNAMED}", path, chunk_id
+    )
 
 
 def _twice(chunk_id: str, used: str, path: str) -> Finding:
