@@ -243,7 +243,7 @@ def list_(
         return
     console = screen()
     if not chunks:
-        console.print(text(f"none of {amount(held, 'chunk')} matches" if held else "nothing here", "dim"))
+        console.print(text(f"none of {amount(held, 'chunk')} match" if held else "nothing here", "dim"))
         if elsewhere:
             console.print(text(elsewhere, "dim"), soft_wrap=True)
         return
