@@ -310,7 +310,7 @@ def test_a_role_with_the_documented_rights_can_write_and_one_that_may_only_read_
 def test_read_only_makes_no_tables_and_writes_nothing(databases: Databases, dsn: str) -> None:
     name = databases.make()
     try:
-        with pytest.raises(StoreReadOnly, match="holds no store"):
+        with pytest.raises(StoreReadOnly, match="has no store"):
             ChunkStore(databases.server.dsn(name), config=QUICK, read_only=True)
         assert sql(databases.server.dsn(name), "SELECT to_regnamespace('rlm_mem')") == [(None,)]
     finally:
