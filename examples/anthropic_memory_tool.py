@@ -1,4 +1,4 @@
-"""The memory tool of Claude over a brain. With a client, ``tools=[tool]`` is enough; this example makes its calls directly."""
+"""The memory tool of Claude over a brain. With a client, pass ``tools=[tool]``; this example calls it directly."""
 
 from rlm_mem import Memory
 
