@@ -13,7 +13,7 @@ import tokenize
 from collections.abc import Callable, Mapping
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import rlm_mem
 from rlm_mem import config
@@ -168,14 +168,13 @@ def _toml(value: object) -> str:
 
 
 def _values(one: Field[Any]) -> str:
-    if "choices" in one.metadata:
-        return ", ".join(f"`{choice}`" for choice in dict.fromkeys(one.metadata["choices"]))
-    if "range" in one.metadata:
-        low, high = one.metadata["range"]
-        return f"{low:,} to {high:,}"
-    return {"bool": "`true`, `false`", "str": "text"}.get(
-        str(one.type), "a table" if "dict" in str(one.type) else "a list"
-    )
+    kind, *bounds = get_args(one.type) if hasattr(one.type, "__metadata__") else (one.type,)
+    for bound in bounds:
+        if hasattr(bound, "choices"):
+            return ", ".join(f"`{choice}`" for choice in bound.choices)
+        if hasattr(bound, "low"):
+            return f"{bound.low:,} to {bound.high:,}"
+    return {bool: "`true`, `false`", str: "text"}.get(kind, "a table" if "dict" in str(kind) else "a list")
 
 
 def _comments(source: str) -> dict[tuple[str, str], str]:

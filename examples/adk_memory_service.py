@@ -1,4 +1,4 @@
-"""Google's ADK with a brain as its memory service: what one session said is found in the next."""
+"""Google's ADK with a brain as its memory service: what was said in one session is found in the next."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A context provider for agents of the Microsoft Agent Framework; here its two steps are written out."""
+"""A context provider for agents of the Microsoft Agent Framework; this example calls its two steps directly."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""The memory tool of Claude over a brain. With a client, ``tools=[tool]`` is all; here its calls are written out."""
+"""The memory tool of Claude over a brain. With a client, pass ``tools=[tool]``; this example calls it directly."""
 
 from rlm_mem import Memory
 

@@ -1,4 +1,4 @@
-"""A graph of LangGraph whose long-term memory is a brain: what is said in one thread is available in another."""
+"""A LangGraph graph whose long-term memory is a brain: what is said in one thread is available in another."""
 
 from typing import NotRequired, TypedDict
 

@@ -1,4 +1,4 @@
-"""A block of LlamaIndex's memory in a brain: what left the short-term memory comes back when it is asked for."""
+"""A LlamaIndex memory block in a brain: what has left the short-term memory is found again when it is relevant."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""A session of the OpenAI Agents SDK in a brain: other sessions find what it holds."""
+"""A session of the OpenAI Agents SDK in a brain: other sessions find its items."""
 
 import asyncio
 

@@ -5,7 +5,7 @@ from rlm_mem.search import search
 
 
 class ProjectMemory:
-    """Decisions of one project, in a store of its own."""
+    """Decisions of one project, in their own store."""
 
     def __init__(self, project_name: str, brain: str = "brain") -> None:
         self.store = ChunkStore(f"{brain}/memory/projects/{project_name}")

@@ -1,4 +1,4 @@
-"""The tools of a memory for agents of Pydantic AI; here a played model calls one and repeats what it found."""
+"""The tools of a memory for agents of Pydantic AI; here a simulated model calls one and repeats what it found."""
 
 import asyncio
 

@@ -241,7 +241,7 @@ def test_a_name_that_is_not_known_is_refused_before_anything_is_done(memory: Mem
     assert not memory.search("kettle")
     with pytest.raises(InputError, match="patterns must be a list"):
         memory.sync_folder(tmp_path, patterns=5)  # type: ignore[arg-type]
-    with pytest.raises(InvalidConfig, match="there is no limit 'secs': use one of iterations"):
+    with pytest.raises(InvalidConfig, match="there is no budget 'secs': use one of iterations"):
         memory.limits(secs=3)
 
 

@@ -165,7 +165,7 @@ def test_a_stream_gives_each_step_as_it_ends_and_then_the_result(tmp_path: Path)
             told = []
             stream = memory.recall_stream("Where?", on_step=lambda step: told.append(step.turn))
             turns = []
-            with pytest.raises(SessionBusy, match="before its last step was read"):
+            with pytest.raises(SessionBusy, match="until its last step has been read"):
                 _ = stream.result
             async for step in stream:
                 turns.append(step.turn)

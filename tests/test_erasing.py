@@ -306,7 +306,7 @@ def test_the_command_erases_a_namespace_that_is_named(
     assert main(["erase", "--verify", report, *brain]) == 0
     capsys.readouterr()
     assert main(["erase", "--all", *ann]) == 0
-    assert capsys.readouterr().out.startswith("nothing is in people/ann\n")
+    assert capsys.readouterr().out.startswith("people/ann is empty\n")
 
 
 def test_the_command_erases_and_verifies(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -355,6 +355,6 @@ def test_the_command_erases_a_folder_by_a_relative_path(
     assert main(["--brain", "brain", "remember", "--file", "notes/boat.md"]) == 0
     capsys.readouterr()
     assert main(["--brain", "brain", "erase", "--source", "notes/boat.md"]) == 0
-    assert f"more came from {tmp_path}/notes/boat.md: erase this source, too" in capsys.readouterr().err
+    assert f"more came from {tmp_path}/notes/boat.md: erase this source too" in capsys.readouterr().err
     assert main(["--brain", "brain", "erase", "--source", "notes/ship.md"]) == 0
     assert capsys.readouterr().out.startswith("nothing came from notes/ship.md\n")

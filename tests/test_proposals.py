@@ -296,7 +296,7 @@ def test_a_decision_needs_a_person_and_both_memories(memory: Memory) -> None:
         review.approve(case, reviewer="agent", reason="sure")
     review.defer(case, reviewer="Ana", reason="later")
     memory.supersede(old, memory.remember("A note on ferries.").chunk_ids[0])
-    with pytest.raises(ConflictError, match=f"nothing to decide: {old} was replaced by"):
+    with pytest.raises(ConflictError, match=f"cannot be decided: {old} was replaced by"):
         review.approve(case, reviewer="Ana", reason="yes")
     assert review.case(case).status == "obsolete" and not review.case(case).decisions[1:]
 
@@ -311,7 +311,7 @@ def test_a_case_is_obsolete_while_one_of_its_memories_is_archived(place: Path | 
         memory.delete(gone)
         assert review.cases() == [] and [one.id for one in review.cases("obsolete")] == [case]
         for decide in (review.approve, review.reject, review.defer):
-            with pytest.raises(ConflictError, match=f"nothing to decide: {gone} is not there any more"):
+            with pytest.raises(ConflictError, match=f"cannot be decided: {gone} no longer exists"):
                 decide(case, reviewer="Ana", reason="yes")
         memory.restore(gone)
         assert [one.id for one in review.cases()] == [case]

@@ -105,7 +105,7 @@ def test_what_was_changed_since_is_not_undone(place: Path | str) -> None:
         assert contents(memory) == before
         memory.update(made, "Dana prefers planes.")
         memory.delete(made, permanent=True)
-        with pytest.raises(ConflictError, match="deleted for good"):
+        with pytest.raises(ConflictError, match="deleted permanently"):
             memory.undo()
         with pytest.raises(NotFoundError):
             memory.undo(change="20260101000000000000-0000000000000000")

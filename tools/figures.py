@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import plots
+from titles import CELLS, TITLES
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "benchmarks.md"
@@ -47,16 +48,16 @@ class Table:
 PARTS: dict[str, tuple[Table, ...]] = {
     "pages": (
         Table(
-            "By the rules of axe",
+            "Accessibility rules of axe",
             {
                 "what": "what",
                 "pages": "pages",
-                "violations, light": "violations, light",
-                "violations, dark": "dark",
+                "violations, light": "violations, light theme",
+                "violations, dark": "violations, dark theme",
             },
         ),
         Table(
-            "By Lighthouse, of 100",
+            "Lighthouse scores, out of 100",
             {
                 "page": "page",
                 "performance": "performance",
@@ -68,33 +69,33 @@ PARTS: dict[str, tuple[Table, ...]] = {
     ),
     "search_scale": (
         Table(
-            "One search, milliseconds; FTS5 with the question as asked, and with its four best words picked out for it",
+            "Search latency in milliseconds; FTS5 is given the whole question, or only its four best words",
             {
                 "chunks": "chunks",
                 "recipe_p50": "RLM-MEM p50",
                 "recipe_p95": "p95",
-                "first_stage_p50": "of it candidates p50",
+                "first_stage_p50": "RLM-MEM, candidates only, p50",
                 "first_stage_p95": "p95",
                 "fts5_p50": "FTS5 p50",
                 "fts5_p95": "p95",
-                "fts5_picked_p50": "FTS5, words picked, p50",
+                "fts5_picked_p50": "FTS5, best words, p50",
                 "fts5_picked_p95": "p95",
-                "times_faster": "times faster",
-                "times_faster_than_picked": "than picked",
+                "times_faster": "times faster than FTS5",
+                "times_faster_than_picked": "times faster than FTS5, best words",
             },
         ),
         Table(
-            "Opening, and seeing what another process wrote",
+            "Opening, and visibility of writes by another process",
             {
                 "chunks": "chunks",
-                "cold_open_ms": "open, nothing in memory, ms",
-                "cold_first_search_ms": "first search then, ms",
-                "seen_by_other_process": "writes of another process seen",
-                "search_after_write_ms": "the search after it, ms",
+                "cold_open_ms": "open, cold, ms",
+                "cold_first_search_ms": "first search, cold, ms",
+                "seen_by_other_process": "writes of another process found",
+                "search_after_write_ms": "search after such a write, ms",
             },
         ),
         Table(
-            "Building and keeping",
+            "Build time and size",
             {
                 "chunks": "chunks",
                 "rows_s": "rows written, s",
@@ -103,14 +104,14 @@ PARTS: dict[str, tuple[Table, ...]] = {
                 "postings_mb": "postings MB",
                 "segments_and_rows_mb": "rows and segments MB",
                 "fts5_mb": "FTS5 MB",
-                "peak_rss_mb": "most memory MB",
+                "peak_rss_mb": "peak memory MB",
             },
         ),
     ),
     "postgres_search": (
         Table(
-            "One search, milliseconds: whole, and its ids alone; the local store beside it; PostgreSQL's own full"
-            " text search with the question as asked, and with its four best words picked out for it",
+            "Search latency in milliseconds: complete hits, and ids only; the local store for comparison; PostgreSQL's"
+            " built-in full-text search, given the whole question or only its four best words",
             {
                 "chunks": "chunks",
                 "search_p50": "search p50",
@@ -119,47 +120,47 @@ PARTS: dict[str, tuple[Table, ...]] = {
                 "ids_p95": "p95",
                 "local_ids_p50": "local ids p50",
                 "local_ids_p95": "p95",
-                "peer_p50": "own full text p50",
+                "peer_p50": "built-in p50",
                 "peer_p95": "p95",
-                "peer_picked_p50": "own, words picked, p50",
+                "peer_picked_p50": "built-in, best words, p50",
                 "peer_picked_p95": "p95",
                 "same_as_local": "same hits and scores as local",
-                "statements": "statements a search",
+                "statements": "statements per search",
             },
         ),
         Table(
-            "Searches with a filter, and durable writes; milliseconds",
+            "Filtered searches and durable writes, milliseconds",
             {
                 "chunks": "chunks",
-                "typed_p50": "of one type p50",
+                "typed_p50": "by type p50",
                 "typed_p95": "p95",
-                "period_p50": "of a period p50",
+                "period_p50": "by period p50",
                 "period_p95": "p95",
-                "insert_p50": "one insert p50",
+                "insert_p50": "insert p50",
                 "insert_p95": "p95",
                 "archive_p50": "archive p50",
                 "batch_chunks_per_s": "in batches, chunks/s",
             },
         ),
         Table(
-            "Space, and rebuilding the lists",
+            "Disk space and rebuild time",
             {
                 "chunks": "chunks",
                 "postings_mb": "postings and dictionary MB",
                 "words_mb": "words of conversations MB",
-                "bodies_mb": "chunks' texts MB",
+                "bodies_mb": "texts of chunks MB",
                 "chunks_mb": "rows MB",
-                "peer_index_mb": "own full text index MB",
-                "peer_mb": "own, whole MB",
-                "rows_s": "rows loaded s",
-                "recount_s": "lists made s",
-                "peer_build_s": "own index built s",
+                "peer_index_mb": "built-in index MB",
+                "peer_mb": "built-in, total MB",
+                "rows_s": "loading rows s",
+                "recount_s": "building postings s",
+                "peer_build_s": "building the built-in index s",
             },
         ),
     ),
     "growth": (
         Table(
-            "Writing and reading, milliseconds, p50; the floor is one synced file and one synced commit of SQLite",
+            "Writing and reading, milliseconds, p50; the floor is one synced file and one synced SQLite commit",
             {
                 "chunks": "chunks",
                 "backend": "store",
@@ -169,15 +170,15 @@ PARTS: dict[str, tuple[Table, ...]] = {
                 "floor_p95": "p95",
                 "get_p50": "get",
                 "search_p50": "search",
-                "tag_page_p50": "50 of a tag",
+                "tag_page_p50": "50 chunks of a tag",
                 "tags_p50": "all tags",
-                "conversation_p50": "a conversation",
+                "conversation_p50": "one conversation",
                 "conversations_p50": "50 conversations",
                 "open_p50": "open",
             },
         ),
         Table(
-            "Using it, milliseconds, p50 unless named otherwise; a recall without the time of its model",
+            "Links, recalls and tiers, milliseconds, p50 unless stated otherwise; a recall excludes its model's time",
             {
                 "chunks": "chunks",
                 "backend": "store",
@@ -185,19 +186,19 @@ PARTS: dict[str, tuple[Table, ...]] = {
                 "three_hops_p50": "three hops of links",
                 "recall_p50": "recall",
                 "use_p50": "record a use",
-                "consolidate_ms": "consolidate, dry run",
+                "consolidate_ms": "consolidation, dry run",
                 "imported_per_s": "imported, chunks/s",
             },
         ),
         Table(
-            "Upkeep",
+            "Maintenance",
             {
                 "chunks": "chunks",
                 "backend": "store",
                 "remembered_per_s": "remembered in batches, chunks/s",
                 "rebuild_per_s": "rebuilt, chunks/s",
                 "rebuild_s": "rebuild s",
-                "rebuild_writer_cpu_s": "CPU of its writer s",
+                "rebuild_writer_cpu_s": "rebuild, CPU of the writer s",
                 "check_s": "check s",
                 "findings": "findings",
                 "checkpoint_s": "checkpoint s",
@@ -211,21 +212,21 @@ PARTS: dict[str, tuple[Table, ...]] = {
             {
                 "chunks": "chunks",
                 "links": "links",
-                "out": "links from a chunk",
-                "in": "links to it",
-                "both_p95": "both, p95",
-                "neighbours": "its neighbours",
-                "three_hops": "all within three links",
+                "out": "list links from a chunk",
+                "in": "list links to a chunk",
+                "both_p95": "list both, p95",
+                "neighbours": "list neighbours",
+                "three_hops": "follow three links",
                 "chunks_reached": "chunks reached",
                 "add_link": "add a link",
-                "remove_link": "remove one",
+                "remove_link": "remove a link",
                 "remember": "remember",
-                "of_it_linking": "of it linking",
+                "of_it_linking": "remember, linking only",
             },
         ),
     ),
     "telemetry": (
-        Table("While it is off", {"what": "hook", "nanoseconds": "ns"}),
+        Table("Cost of a hook while telemetry is off", {"what": "hook", "nanoseconds": "ns"}),
         Table(
             "Milliseconds, p50",
             {
@@ -233,7 +234,7 @@ PARTS: dict[str, tuple[Table, ...]] = {
                 "off_p50_ms": "off",
                 "on_p50_ms": "on",
                 "spans": "spans",
-                "off_share_percent": "share of the hooks while off, %",
+                "off_share_percent": "share of the hooks while off %",
             },
         ),
     ),
@@ -246,18 +247,19 @@ PARTS: dict[str, tuple[Table, ...]] = {
                 "backup_mb": "file MB",
                 "verify_s": "verify s",
                 "restore_s": "restore s",
-                "remember_p50": "remember alone p50, ms",
-                "remember_max": "longest",
-                "meanwhile": "meanwhile remembered",
-                "meanwhile_p50": "p50",
-                "meanwhile_p95": "p95",
-                "meanwhile_max": "longest",
+                "remember_p50": "remember without a backup, p50 ms",
+                "remember_max": "max ms",
+                "meanwhile": "remembered during the backup",
+                "meanwhile_p50": "p50 ms",
+                "meanwhile_p95": "p95 ms",
+                "meanwhile_max": "max ms",
             },
         ),
     ),
     "peers": (
         Table(
-            "Time, milliseconds; right: questions whose note was among the first ten, tags of which all came",
+            "Latency in milliseconds; found: questions whose note is among the first ten hits, and tags of which every"
+            " note is returned",
             {
                 "what": "memory",
                 "memories": "memories",
@@ -265,11 +267,11 @@ PARTS: dict[str, tuple[Table, ...]] = {
                 "add_p95": "p95",
                 "get_p50": "get p50",
                 "search_p50": "search p50",
-                "search_right": "right",
-                "tag_p50": "all of a tag p50",
-                "tag_right": "right",
+                "search_right": "found",
+                "tag_p50": "list a tag p50",
+                "tag_right": "found",
                 "open_ms": "start and open",
-                "fill_per_s": "filled, memories/s",
+                "fill_per_s": "bulk insert, memories/s",
                 "disk_mb": "disk MB",
             },
         ),
@@ -279,10 +281,10 @@ PARTS: dict[str, tuple[Table, ...]] = {
 
 #: Plots above the tables of a result, by the names of their files.
 PICTURES: dict[str, dict[str, str]] = {
-    "growth": {"growth": "A memory as it grows"},
-    "links": {"links": "Links by size of the store"},
-    "peers": {"peers_add": "Adding one memory", "peers_search": "One search"},
-    "search_scale": {"search": "One search by size of the store"},
+    "growth": {"growth": "Latency as a memory grows"},
+    "links": {"links": "Latency of links by size of the store"},
+    "peers": {"peers_add": "Time to add a memory", "peers_search": "Search latency"},
+    "search_scale": {"search": "Search latency by size of the store"},
 }
 
 
@@ -300,7 +302,7 @@ def main() -> int:
         stale = ["docs/benchmarks.md"] if made != page else []
         stale += [name for name, drawing in drawings.items() if _text(DRAWINGS / f"{name}.svg") != drawing]
         stale += [f"no place for {name}" for name in results if f"<!-- figures: {name} -->" not in page]
-        print("\n".join(stale) or "docs/benchmarks.md holds what the results say")
+        print("\n".join(stale) or "docs/benchmarks.md matches the results")
         return 1 if stale else 0
     fill()
     return 0
@@ -351,7 +353,8 @@ def filled(page: str, results: dict[str, Result]) -> str:
 
 def rendered(result: Result) -> str:
     """One result as tables, its facts, and where it was measured."""
-    blocks = [_table(rows, columns, title) for title, columns, rows in tables(result)]
+    titles, cells = TITLES.get(result["name"], {}), CELLS.get(result["name"], {})
+    blocks = [_table(rows, columns, title, cells) for title, columns, rows in tables(result)]
     machine = result["machine"]
     place = f"{machine['system']}, {machine['cores']} cores, Python {machine['python']}"
     load = machine.get("load_1min")
@@ -360,17 +363,20 @@ def rendered(result: Result) -> str:
     ]
     unmeasured = [name for name in _columns(result["rows"]) if _unmeasured(result["rows"], name)]
     if unmeasured:
-        closing.append(f"Not measured: {', '.join(map(_heading, unmeasured))}.")
-    for name, value in result.get("facts", {}).items():
+        closing.append(f"Not measured: {', '.join(titles.get(name, _heading(name)) for name in unmeasured)}.")
+    for recorded, value in result.get("facts", {}).items():
+        name = titles.get(recorded, recorded)
         if isinstance(value, list) and value and all(isinstance(row, dict) for row in value):
-            blocks.append(_table(value, {key: key for key in value[0]}, _sentence(name)))
+            blocks.append(
+                _table(value, {key: titles.get(key, key) for key in value[0]}, _sentence(name), cells)
+            )
         elif (
             isinstance(value, dict) and value and not any(isinstance(v, dict | list) for v in value.values())
         ):
             said = ", ".join(f"{key} {shown(item)}" for key, item in value.items())
             closing.append(f"{_sentence(name)}: {said}.")
         elif not isinstance(value, dict | list):
-            closing.append(f"{_sentence(name)}: {shown(value)}.")
+            closing.append(f"{_sentence(name)}: {cells.get(shown(value), shown(value))}.")
     return "\n" + "\n".join(blocks) + "\n" + "\n".join(closing) + "\n\n"
 
 
@@ -391,6 +397,7 @@ def tables(result: Result) -> Iterator[tuple[str, dict[str, str], Rows]]:
     rows: Rows = result["rows"]
     present = _columns(rows)
     named: set[str] = set()
+    titles = TITLES.get(result["name"], {})
     for part in PARTS.get(result["name"], ()):
         columns = {name: shown_as for name, shown_as in part.columns.items() if name in present}
         values = [row for row in rows if any(name in row for name in list(columns)[1:])]
@@ -400,7 +407,11 @@ def tables(result: Result) -> Iterator[tuple[str, dict[str, str], Rows]]:
     left = [name for name in present if name not in named and not _unmeasured(rows, name)]
     if left:
         first = [present[0]] if named else []
-        yield "More" if named else "", {name: _heading(name) for name in [*first, *left]}, rows
+        yield (
+            "More" if named else "",
+            {name: titles.get(name, _heading(name)) for name in [*first, *left]},
+            rows,
+        )
 
 
 #: Words of column names that are not written as they are.
@@ -411,12 +422,15 @@ def _heading(column: str) -> str:
     return " ".join(_WRITTEN.get(word, word) for word in column.replace("_", " ").split(" "))
 
 
-def _table(rows: Rows, columns: dict[str, str], title: str) -> str:
+def _table(rows: Rows, columns: dict[str, str], title: str, cells: dict[str, str] | None = None) -> str:
+    def cell(value: object) -> str:
+        return (cells or {}).get(shown(value), shown(value))
+
     lines = [
         "| " + " | ".join(columns.values()) + " |",
         "|" + "---|" * len(columns),
         *(
-            "| " + " | ".join(shown(row.get(name, "")) for name in columns) + " |"
+            "| " + " | ".join(cell(row.get(name, "")) for name in columns) + " |"
             for row in rows
             if any(name in row for name in columns)
         ),
@@ -444,7 +458,7 @@ def drawn(results: dict[str, Result]) -> dict[str, str]:
     made: dict[str, str] = {}
     if "growth" in results:
         rows = results["growth"]["rows"]
-        wanted = {"remember_p50": "remember", "search_p50": "search", "tag_page_p50": "50 of a tag"}
+        wanted = {"remember_p50": "remember", "search_p50": "search", "tag_page_p50": "50 chunks of a tag"}
         several = len({row.get("backend") for row in rows}) > 1
         lines = {
             f"{shown_as}, {backend}" if several else shown_as: _points(
@@ -453,28 +467,30 @@ def drawn(results: dict[str, Result]) -> dict[str, str]:
             for backend in dict.fromkeys(row.get("backend") for row in rows)
             for name, shown_as in wanted.items()
         }
-        made["growth"] = plots.curves("A memory as it grows", "chunks", "milliseconds, p50", lines)
+        made["growth"] = plots.curves("Latency as a memory grows", "chunks", "milliseconds, p50", lines)
     if "search_scale" in results:
         rows = results["search_scale"]["rows"]
         wanted = {
             "recipe_p50": "RLM-MEM",
             "fts5_p50": "SQLite FTS5",
-            "fts5_picked_p50": "FTS5, words picked out",
+            "fts5_picked_p50": "FTS5, best words",
         }
         lines = {shown_as: _points(rows, "chunks", name) for name, shown_as in wanted.items()}
         made["search"] = plots.curves(
-            "One search, by size of the store", "chunks", "milliseconds, p50", lines
+            "Search latency by size of the store", "chunks", "milliseconds, p50", lines
         )
     if "links" in results:
         rows = results["links"]["rows"]
         wanted = {
-            "out": "links of a chunk",
-            "in": "links to a chunk",
-            "three_hops": "all within three links",
-            "add_link": "adding one (durable)",
+            "out": "list links from a chunk",
+            "in": "list links to a chunk",
+            "three_hops": "follow three links",
+            "add_link": "add a link (durable)",
         }
         lines = {shown_as: _points(rows, "chunks", name) for name, shown_as in wanted.items()}
-        made["links"] = plots.curves("Links, by size of the store", "chunks", "milliseconds, p50", lines)
+        made["links"] = plots.curves(
+            "Latency of links by size of the store", "chunks", "milliseconds, p50", lines
+        )
     if "peers" in results:
         made |= _peer_plots(results["peers"]["rows"])
     return {name: drawing for name, drawing in made.items() if drawing}
@@ -482,7 +498,7 @@ def drawn(results: dict[str, Result]) -> dict[str, str]:
 
 def _peer_plots(rows: Rows) -> dict[str, str]:
     sizes = sorted({row["memories"] for row in rows})
-    titles = {"add_p50": "Adding one memory", "search_p50": "One search"}
+    titles = {"add_p50": "Time to add a memory", "search_p50": "Search latency"}
     made = {}
     for column, title in titles.items():
         most = max(

@@ -238,7 +238,7 @@ class RunStream(Generic[R]):
         """
         if self._result is None:
             raise SessionBusy(
-                "the run has no result before its last step was read", hint="read the stream to its end"
+                "the run has no result until its last step has been read", hint="read the stream to its end"
             )
         return self._result
 
@@ -249,7 +249,9 @@ class RunStream(Generic[R]):
             SessionBusy: it was iterated before.
         """
         if self._steps is not None:
-            raise SessionBusy("the stream was iterated before", hint="call the method again for another run")
+            raise SessionBusy(
+                "the stream has been iterated already", hint="call the method again for another run"
+            )
         steps = self._follow()
         self._steps = weakref.ref(steps)  # leaving the loop drops the last reference, which ends the run
         return steps

@@ -39,17 +39,17 @@ class _OneOf:
 class StoreConfig(FrozenRecord, frozen=True):
     """The local store. Sizes in bytes, waits in seconds."""
 
-    namespace: str = "default"
-    max_content_bytes: Annotated[int, _Range(1, 1 << 25)] = 1_048_576
-    lock_wait_seconds: Annotated[float, _Range(0.0, 3600.0)] = 30.0
+    namespace: str = "default"  # the namespace used if none is given
+    max_content_bytes: Annotated[int, _Range(1, 1 << 25)] = 1_048_576  # largest content of one chunk
+    lock_wait_seconds: Annotated[float, _Range(0.0, 3600.0)] = 30.0  # how long a writer waits for another
     durability: Annotated[str, _OneOf("full", "normal")] = (
-        "full"  # full: file and folder synced before acknowledging
+        "full"  # full: sync file and folder before a write is acknowledged
     )
     keep_versions: Annotated[int, _Range(0, 1_000_000)] = 20  # former versions kept per chunk
     views_limit: Annotated[int, _Range(0, 100_000_000)] = (
-        1_000  # close() writes the JSON views up to this many chunks
+        1_000  # number of chunks up to which close() writes the JSON views
     )
-    audit_reads: bool = False  # write an event line for every read too
+    audit_reads: bool = False  # also log every read in the audit log
     processes: Annotated[int, _Range(0, 64)] = (
         0  # processes that index, check or import many files; 0: one per core, 1: only this one
     )
@@ -58,89 +58,97 @@ class StoreConfig(FrozenRecord, frozen=True):
 class PostgresConfig(FrozenRecord, frozen=True):
     """Connections to PostgreSQL, for a brain that is named by a DSN. Waits in seconds."""
 
-    pool_size: Annotated[int, _Range(1, 1000)] = 10  # connections of one process, at most
+    pool_size: Annotated[int, _Range(1, 1000)] = 10  # maximum of connections per process
     connect_seconds: Annotated[float, _Range(1.0, 600.0)] = (
-        10.0  # for one attempt; connect_timeout of the DSN takes precedence
+        10.0  # time for one attempt; connect_timeout of the DSN takes precedence
     )
     reconnect_seconds: Annotated[float, _Range(0.0, 3600.0)] = (
-        30.0  # how long to wait for a server that went away
+        30.0  # how long to wait for an unavailable server
     )
-    prepared_statements: bool = True  # not used through a pooler, which is detected on connecting
+    prepared_statements: bool = True  # never used through a pooler, which is detected when connecting
 
 
 class IngestConfig(FrozenRecord, frozen=True):
     """How text becomes chunks; sizes in o200k tokens unless stated otherwise."""
 
-    target_tokens: Annotated[int, _Range(1, 100_000)] = 250
-    max_tokens: Annotated[int, _Range(2, 100_000)] = 500
-    min_tokens: Annotated[int, _Range(1, 100_000)] = 100
-    overlap_tokens: Annotated[int, _Range(0, 10_000)] = 40
+    target_tokens: Annotated[int, _Range(1, 100_000)] = 250  # size that chunks aim at
+    max_tokens: Annotated[int, _Range(2, 100_000)] = 500  # largest chunk
+    min_tokens: Annotated[int, _Range(1, 100_000)] = 100  # smallest chunk, if the text has more
+    overlap_tokens: Annotated[int, _Range(0, 10_000)] = (
+        40  # sentences repeated at the start of the next chunk
+    )
     max_content_bytes: Annotated[int, _Range(1, 1 << 30)] = 8_388_608  # largest text that remember accepts
-    min_shared_tags: Annotated[int, _Range(1, 1000)] = 1
-    max_links_per_type: Annotated[int, _Range(0, 10_000)] = 3
-    follows_seconds: Annotated[float, _Range(0.0, 86_400.0)] = 300.0
+    min_shared_tags: Annotated[int, _Range(1, 1000)] = 1  # common tags needed for a link related_to
+    max_links_per_type: Annotated[int, _Range(0, 10_000)] = 3  # automatic links of each type; 0: none
+    follows_seconds: Annotated[float, _Range(0.0, 86_400.0)] = (
+        300.0  # largest time between linked chunks (follows)
+    )
     folders: tuple[
         str, ...
-    ] = ()  # folders that a server may keep in sync for its clients; refused in the file of a brain
+    ] = ()  # folders that a server may sync for its clients; refused in the file of a brain
     max_similar: Annotated[int, _Range(0, 1_000_000)] = (
-        3  # a text that this many chunks already say, nearly word for word, is not stored again; 0: no limit
+        3  # nearly equal chunks, after which such a text is not stored again; 0: no limit
     )
 
 
 class UpdatesConfig(FrozenRecord, frozen=True):
     """Which earlier memories a new one replaces or contradicts (docs/spec/links.md, Proposals)."""
 
-    find: Annotated[str, _OneOf("apply", "review", "off")] = "apply"  # apply: if the text itself states it
+    find: Annotated[str, _OneOf("apply", "review", "off")] = (
+        "apply"  # apply changes that the text itself states, queue them for review, or do not look
+    )
     replace: tuple[
         str, ...
-    ] = ()  # attributes, such as "phone number", whose later value replaces an earlier one
+    ] = ()  # attributes, such as "phone number", whose later value replaces the earlier one
     judge: Annotated[int, _Range(0, 50)] = (
-        3  # most proposals of one text that a configured model decides, with one short call each
+        3  # maximum of proposals per text that a configured model decides, with one short call each
     )
     max_open: Annotated[int, _Range(0, 100_000)] = (
-        200  # most proposals that wait for a reviewer; more are not queued
+        200  # maximum of proposals waiting for a reviewer; more are not queued
     )
 
 
 class SearchConfig(FrozenRecord, frozen=True):
     """Deterministic retrieval."""
 
-    language: str = "english"
-    candidates: Annotated[int, _Range(1, 10_000)] = 100  # chunks that the first stage passes to the ranker
+    language: str = "english"  # language of stemming
+    candidates: Annotated[int, _Range(1, 10_000)] = 100  # candidates that the ranker scores
 
 
 class SandboxConfig(FrozenRecord, frozen=True):
     """Limits of one REPL session (docs/spec/sandbox.md, Limits)."""
 
-    engine: Annotated[str, _OneOf("monty", "cpython")] = "monty"
-    timeout_seconds: Annotated[float, _Range(0.01, 86_400.0)] = 60.0
+    engine: Annotated[str, _OneOf("monty", "cpython")] = "monty"  # what runs programs
+    timeout_seconds: Annotated[float, _Range(0.01, 86_400.0)] = 60.0  # of one program, wall clock
     memory_mb: Annotated[int, _Range(8, 4096)] = (
-        32  # of the sandbox; values passed to the host take up to twice as much there
+        32  # memory of the sandbox; values passed to the host take up to twice as much there
     )
-    max_string_bytes: Annotated[int, _Range(1024, 1 << 30)] = 10_485_760
-    max_output_chars: Annotated[int, _Range(100, 10_000_000)] = 8_000
-    max_host_calls: Annotated[int, _Range(1, 10_000_000)] = 10_000
-    allow_weaker_isolation: bool = False  # run the cpython engine where seccomp is missing
+    max_string_bytes: Annotated[int, _Range(1024, 1 << 30)] = 10_485_760  # longest text of one value
+    max_output_chars: Annotated[int, _Range(100, 10_000_000)] = (
+        8_000  # output returned to the model at a time
+    )
+    max_host_calls: Annotated[int, _Range(1, 10_000_000)] = 10_000  # calls of functions by one program
+    allow_weaker_isolation: bool = False  # let the cpython engine run without seccomp
 
 
 class RecallConfig(FrozenRecord, frozen=True):
-    """Budgets and records of RECALL and REASON; 0 means no limit where the comment says so."""
+    """Budgets and records of RECALL and REASON."""
 
-    max_iterations: Annotated[int, _Range(1, 1000)] = 10
-    max_depth: Annotated[int, _Range(0, 50)] = 5
-    max_seconds: Annotated[float, _Range(0.01, 86_400.0)] = 60.0
-    max_model_calls: Annotated[int, _Range(1, 1_000_000)] = 50
-    max_tokens: Annotated[int, _Range(0, 1_000_000_000)] = 0  # 0: no limit
-    max_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0  # 0: no limit
+    max_iterations: Annotated[int, _Range(1, 1000)] = 10  # turns of the model
+    max_depth: Annotated[int, _Range(0, 50)] = 5  # levels of sub-questions
+    max_seconds: Annotated[float, _Range(0.01, 86_400.0)] = 60.0  # wall clock
+    max_model_calls: Annotated[int, _Range(1, 1_000_000)] = 50  # calls of models
+    max_tokens: Annotated[int, _Range(0, 1_000_000_000)] = 0  # tokens of models; 0: no limit
+    max_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0  # dollars; 0: no limit
     max_sub_calls: Annotated[int, _Range(0, 1_000_000)] = (
-        0  # calls of llm_query, beside the budget of the run; 0: no limit
+        0  # calls of llm_query, separate from the budget of the run; 0: no limit
     )
-    max_sub_tokens: Annotated[int, _Range(0, 1_000_000_000)] = 0
-    max_sub_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0
-    trajectories: bool = True
-    keep_trajectory_days: Annotated[int, _Range(0, 36_500)] = 90  # 0: keep for good
+    max_sub_tokens: Annotated[int, _Range(0, 1_000_000_000)] = 0  # tokens of llm_query; 0: no limit
+    max_sub_usd: Annotated[float, _Range(0.0, 1_000_000.0)] = 0.0  # dollars of llm_query; 0: no limit
+    trajectories: bool = True  # record runs
+    keep_trajectory_days: Annotated[int, _Range(0, 36_500)] = 90  # how long runs are kept; 0: permanently
     scaffold: Annotated[str, _OneOf("auto", "always", "never")] = (
-        "auto"  # the offline model searches, the model only reads; auto: if it cannot write programs
+        "auto"  # let the offline model search and the model only read; auto: if the model cannot write programs
     )
     first_hits: Annotated[int, _Range(0, 100)] = (
         8  # chunks whose snippets the model sees before its first program
@@ -150,20 +158,22 @@ class RecallConfig(FrozenRecord, frozen=True):
 class LLMConfig(FrozenRecord, frozen=True):
     """Which model writes the programs. Keys are never settings: environment or keyring only."""
 
-    model: str = "offline"
+    model: str = "offline"  # name of a model, as in docs/models.md
     sub_model: str = ""  # answers llm_query in programs; empty: the model that writes them
-    base_url: str = ""
-    timeout_seconds: Annotated[float, _Range(0.1, 3600.0)] = 60.0
-    retries: Annotated[int, _Range(0, 20)] = 2
+    base_url: str = ""  # address of the model server
+    timeout_seconds: Annotated[float, _Range(0.1, 3600.0)] = 60.0  # of one call, with its retries
+    retries: Annotated[int, _Range(0, 20)] = 2  # further attempts after a transient failure
     temperature: Annotated[float, _Range(-1.0, 2.0)] = 0.0  # below 0: not sent, the model's default applies
-    max_tokens: Annotated[int, _Range(1, 1_000_000)] = 2048  # of one answer, reasoning included
-    context_tokens: Annotated[int, _Range(512, 10_000_000)] = 8192
+    max_tokens: Annotated[int, _Range(1, 1_000_000)] = 2048  # maximum length of one reply, reasoning included
+    context_tokens: Annotated[int, _Range(512, 10_000_000)] = 8192  # context window of the model
 
 
 class ContinuumConfig(FrozenRecord, frozen=True):
     """The Continuum Memory System; its rules are not configurable (docs/spec/continuum.md, Promotion)."""
 
-    task_types: tuple[str, ...] = ()  # accepted besides research, development, creative and analysis
+    task_types: tuple[
+        str, ...
+    ] = ()  # task types accepted besides research, development, creative and analysis
 
 
 _LEVELS = ("quarantined", "untrusted", "ordinary", "trusted")
@@ -172,15 +182,15 @@ _LEVELS = ("quarantined", "untrusted", "ordinary", "trusted")
 class TrustConfig(FrozenRecord, frozen=True):
     """How far new chunks are trusted, by their origin (docs/spec/chunk-format.md, Origin and trust)."""
 
-    person: Annotated[str, _OneOf(*_LEVELS)] = "trusted"
-    agent: Annotated[str, _OneOf(*_LEVELS)] = "ordinary"
-    tool: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"
-    imported: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"
-    web: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"
-    # Levels that differ for a namespace, under the same names:
-    namespaces: dict[str, Any] = field(default_factory=dict)
-    # What consolidation does with expired chunks:
-    expired: Annotated[str, _OneOf("archive", "erase")] = "archive"
+    person: Annotated[str, _OneOf(*_LEVELS)] = "trusted"  # written by a person
+    agent: Annotated[str, _OneOf(*_LEVELS)] = "ordinary"  # written by an agent
+    tool: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"  # output of a tool
+    imported: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"  # from an imported file
+    web: Annotated[str, _OneOf(*_LEVELS)] = "untrusted"  # from a web page
+    namespaces: dict[str, Any] = field(default_factory=dict)  # other levels for single namespaces
+    expired: Annotated[str, _OneOf("archive", "erase")] = (
+        "archive"  # what consolidation does to expired chunks
+    )
 
     def levels(self, namespace: str) -> dict[str, str]:
         """The level of new chunks in a namespace, by their origin."""
@@ -214,34 +224,34 @@ class SecretsConfig(FrozenRecord, frozen=True):
     """What happens to keys, passwords and other secrets in texts that are written and imported."""
 
     action: Annotated[str, _OneOf("redact", "keep", "warn", "refuse", "off")] = (
-        "redact"  # warn: the former name of keep
+        "redact"  # what to do with a secret; warn is the former name of keep
     )
-    pii: bool = False  # e-mail addresses and telephone numbers too
+    pii: bool = False  # treat e-mail addresses and telephone numbers as secrets
 
 
 class LogConfig(FrozenRecord, frozen=True):
     """What the command and its servers write to stderr; a program that uses the package configures logging itself."""
 
-    level: Annotated[str, _OneOf("debug", "info", "warning", "error")] = "warning"
-    format: Annotated[str, _OneOf("text", "json")] = "text"
+    level: Annotated[str, _OneOf("debug", "info", "warning", "error")] = "warning"  # lowest level shown
+    format: Annotated[str, _OneOf("text", "json")] = "text"  # json: one object per line
 
 
 class TelemetryConfig(FrozenRecord, frozen=True):
     """Spans and metrics by OpenTelemetry (extra ``telemetry``); see docs/operations.md."""
 
     enabled: Annotated[str, _OneOf("auto", "on", "off")] = (
-        "auto"  # auto: where the standard OTEL_ variables name an exporter
+        "auto"  # auto: if the standard OTEL_ variables name an exporter
     )
     endpoint: str = ""  # address of a collector (OTLP over HTTP); empty: as in the standard variables
-    service_name: str = "rlm-mem"
-    content: bool = False  # put questions and answers into spans
+    service_name: str = "rlm-mem"  # name of the service in spans and metrics
+    content: bool = False  # add questions and answers to spans
 
 
 class TypesConfig(FrozenRecord, frozen=True):
     """Custom chunk and link types (docs/spec/chunk-format.md, Types) that every process of this brain accepts."""
 
-    chunk: dict[str, Any] = field(default_factory=dict)
-    link: dict[str, Any] = field(default_factory=dict)
+    chunk: dict[str, Any] = field(default_factory=dict)  # custom chunk types
+    link: dict[str, Any] = field(default_factory=dict)  # custom link types
 
 
 class Config(FrozenRecord, frozen=True):
@@ -334,7 +344,7 @@ def parse_setting(setting: str, text: str) -> Any:
     if hint is None or section == "types":
         known = _section_class(section).__struct_fields__ if section != "types" else []
         raise InvalidConfig(
-            f"there is no setting {setting!r:.60} of one value",
+            f"there is no setting {setting!r:.60} with a single value",
             hint=f"use one of {', '.join(f'{section}.{one}' for one in known)}"
             if known
             else "types are tables of config.toml (docs/spec/chunk-format.md)",
@@ -371,13 +381,13 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
     if isinstance(telemetry, Mapping):
         if telemetry.get("content"):
             raise InvalidConfig(
-                f"{where}: telemetry.content would put memories into spans, which the file of a brain may not ask for",
+                f"{where}: telemetry.content would put memories into spans, which the file of a brain may not do",
                 hint="set RLM_MEM_TELEMETRY_CONTENT=true in your own environment instead",
             )
         if telemetry.get("endpoint") and not _is_loopback(str(telemetry["endpoint"])):
             raise InvalidConfig(
-                f"{where}: telemetry.endpoint={telemetry['endpoint']!r:.80} is another machine, which the file of a "
-                "brain may not ask for",
+                f"{where}: telemetry.endpoint={telemetry['endpoint']!r:.80} is on another machine, which the file of "
+                "a brain may not name",
                 hint="set OTEL_EXPORTER_OTLP_ENDPOINT in your own environment instead",
             )
     settings = layer.get("llm")
@@ -394,7 +404,7 @@ def _refuse_external_access(layer: Mapping[str, Any], where: str) -> None:
     else:
         return
     raise InvalidConfig(
-        f"{where}: {refused}, which the file of a brain may not ask for",
+        f"{where}: {refused}, which the file of a brain may not set",
         hint="set RLM_MEM_LLM_MODEL and RLM_MEM_LLM_BASE_URL in your own environment instead",
     )
 
@@ -430,7 +440,7 @@ def _refuse_higher_limits(layer: Mapping[str, Any], where: str) -> None:
             shown = "true" if value is True else f"{value:g}"
             at_most = "" if most is False else f" (at most {most:g})"
             raise InvalidConfig(
-                f"{where}: {section}.{name} = {shown} is more than the file of a brain may ask for{at_most}",
+                f"{where}: {section}.{name} = {shown} is more than the file of a brain may set{at_most}",
                 hint=f"set RLM_MEM_{section.upper()}_{name.upper()}={shown} in your own environment instead",
             )
 

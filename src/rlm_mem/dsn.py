@@ -60,7 +60,7 @@ def checked_place(place: Path | str) -> Path | str:
         return str(place).strip()
     text = str(place)
     if not isinstance(place, str | os.PathLike) or not text.strip() or "\0" in text or not _is_name(text):
-        raise InvalidConfig(f"{text!r:.80} does not name a place", hint=_ACCEPTED)
+        raise InvalidConfig(f"{text!r:.80} is not the place of a memory", hint=_ACCEPTED)
     if _is_address(text.strip()):
         scheme = scheme_of(text)
         if isinstance(place, str) and scheme and extension(BACKENDS, scheme, InvalidConfig):

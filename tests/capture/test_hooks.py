@@ -174,7 +174,7 @@ def test_a_person_sees_what_an_agent_is_given_and_why(
     assert (
         row["id"] in hook("user-prompt", prompt="How are the dates of the ledger stored?").out
     )  # it counts nothing
-    assert run("hook", "context", "What is for lunch?").out == "nothing is given\n"
+    assert run("hook", "context", "What is for lunch?").out == "no memories are given\n"
 
 
 @pytest.mark.local_only("looks at files")
@@ -278,7 +278,7 @@ def test_rules_with_a_wrong_pattern_stop_the_capture_and_not_the_context(
     assert "short answers" in hook("user-prompt", transcript=transcript, prompt=asked, session_id="s-2").out
     assert not log_file().exists()
     hook("stop", transcript=transcript)
-    assert "'(' is not a pattern of RE2" in log_file().read_text()
+    assert "'(' is not a valid RE2 pattern" in log_file().read_text()
 
 
 @pytest.mark.local_only("about transcripts, not about the store")

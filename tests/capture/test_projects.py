@@ -92,7 +92,7 @@ def test_a_project_is_shown_before_there_is_a_memory(run: Run, tmp_path: Path) -
     assert f"no memory at {nowhere} yet" in shown.err and not nowhere.exists()
     missing = run("--brain", str(nowhere), "list")
     assert missing.code == 1
-    assert f"hint: rlm-mem store init '{nowhere}' makes one" in missing.err
+    assert f"hint: rlm-mem store init '{nowhere}' creates one" in missing.err
 
 
 def test_memories_move_between_project_and_person(run: Run, brain: Path | str) -> None:
@@ -126,7 +126,7 @@ def test_project_as_a_namespace_is_that_of_the_working_folder(
     assert "heron" in run("--namespace", "project", "list").out
     assert "heron" in run("search", "ledger", "--namespace", "project").out
     assert run("search", "ledger").out.startswith("nothing found")
-    told = "the project of this folder has 1 memory of its own: --namespace project"
+    told = "the project of this folder has 1 memory: use --namespace project"
     assert told in run("search", "ledger").out and told in run("recall", "Where does the ledger run?").out
     monkeypatch.chdir("/")
     refused = run("--namespace", "project", "list")
@@ -204,7 +204,7 @@ def test_a_move_is_undone_in_both_namespaces_at_once(store: ChunkStore) -> None:
     move_chunks(store, "other", [made.id])
     there = [chunk.content for chunk in other.iter_chunks()]
     with Memory(store) as memory:
-        with pytest.raises(NamespaceError, match="and only other is reached here"):
+        with pytest.raises(NamespaceError, match="but this store reaches only other"):
             Memory(other).undo()
         undone = memory.undo()
         assert undone is not None

@@ -60,7 +60,7 @@ def test_json_holds_the_steps_only_on_request(run: Run, notes: Notes, command: s
 def test_a_question_that_the_memory_cannot_answer_is_no_failure(run: Run, notes: Notes, command: str) -> None:
     ran = run(command, "Which zeppelin crossed Nebraska?")
     assert ran.code == 0
-    assert "does not hold an answer" in ran.out
+    assert "has no answer to the question" in ran.out
     listed = run("trajectories", "list").out
     assert "not held" in listed
     assert "answered" not in listed
@@ -114,11 +114,13 @@ def test_an_unsure_answer_is_a_suggestion_with_the_closest_memories(run: Run, me
     memory.remember("The pump hums since the seal of the lid broke.")
     asked = ("recall", "When was the rubber seal of the pump replaced?")
     shown = run(*asked).out
-    assert shown.startswith("Not sure, but perhaps: 3 May 2026\n")
+    assert shown.startswith("Not certain, but possibly: 3 May 2026\n")
     assert "hums" in shown
     found = run(*asked, "--json").json
     assert (found["outcome"], found["content"], found["suggestion"]) == ("closest only", None, "3 May 2026")
     assert 0 < found["confidence"] <= 0.6
     assert ["hums" in one["excerpt"] for one in found["sources"]] == [False, True]
     listed = run("trajectories", "list").out
-    assert "Not sure, but perhaps: 3 May 2026" in listed and "3 May 2026" in run("trajectories", "show").out
+    assert (
+        "Not certain, but possibly: 3 May 2026" in listed and "3 May 2026" in run("trajectories", "show").out
+    )

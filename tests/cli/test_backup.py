@@ -28,11 +28,11 @@ def test_a_memory_is_backed_up_verified_and_restored(
 
 @pytest.mark.local_only("look at files")
 def test_a_backup_says_what_it_does_not_hold(run: Run, notes: Notes, brain: Path, tmp_path: Path) -> None:
-    assert "holds everything\n" in run("backup", str(tmp_path / "whole.tar.gz")).out
+    assert "contains everything\n" in run("backup", str(tmp_path / "whole.tar.gz")).out
     (brain / "personalities").mkdir()
     (brain / "personalities" / "mine.md").symlink_to(tmp_path / "mine.md")
     said = run("backup", str(tmp_path / "b.tar.gz"))
-    assert "holds everything but what is named below" in said.out
+    assert "contains everything except for the files below" in said.out
     assert "left out: personalities/mine.md" in said.out
     assert "left out: personalities/mine.md" in run("backup", "--verify", str(tmp_path / "b.tar.gz")).out
 

@@ -208,7 +208,7 @@ def test_tags_are_not_set_and_removed_at_once(run: Run, notes: Notes) -> None:
 
 def test_undo_brings_back_the_version_before(run: Run, notes: Notes) -> None:
     run("update", notes["tea"], "--content", "wrong")
-    assert run("undo", notes["tea"]).out.endswith("is as it was in revision 1 again, as revision 3\n")
+    assert run("undo", notes["tea"]).out.endswith("was restored to revision 1, as revision 3\n")
     assert "green tea" in run("show", "--raw", notes["tea"]).out
 
 
@@ -222,7 +222,7 @@ def test_undo_goes_back_to_a_named_revision(run: Run, notes: Notes) -> None:
 def test_undo_of_a_new_chunk_says_that_it_replaces_nothing_any_more(run: Run, notes: Notes) -> None:
     made = run("remember", "Dana drinks coffee.", "--replaces", notes["tea"], "--json")
     new = json.loads(made.out)["chunk_ids"][0]
-    assert f"{new} replaces nothing any more, as revision" in run("undo", new).out
+    assert f"{new} no longer replaces anything, as revision" in run("undo", new).out
     assert json.loads(run("show", notes["tea"], "--json").out)["metadata"]["superseded_by"] is None
 
 

@@ -155,7 +155,7 @@ def test_sync_takes_in_what_was_edited_by_hand(run: Run, notes: Notes, brain: Pa
     path.write_text(path.read_text(encoding="utf-8").replace("green tea", "oolong"), encoding="utf-8")
     assert run("sync", "--full", "--json").json["unreadable"] == []
     assert run("search", "oolong", "--json").json[0]["chunk_id"] == notes["tea"]
-    assert "the index agrees with the files" in run("sync", "--full").out
+    assert "the index matches the files" in run("sync", "--full").out
 
 
 @pytest.mark.local_only("look at files")
@@ -195,7 +195,7 @@ def test_a_memory_that_cannot_be_written_can_be_looked_at(
     assert refused.code == 1
     assert "read-only" in refused.err
     refused = run("sync")  # the index cannot be brought up to date, so nothing may be said of it
-    assert (refused.code, "nothing was taken in" in refused.err) == (1, True)
+    assert (refused.code, "nothing was indexed" in refused.err) == (1, True)
 
 
 @pytest.mark.local_only("look at files")

@@ -79,7 +79,7 @@ def test_say_names_what_it_did(run: Run) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("say", "How are you?"), 2, "is no command for the persona"),
+        (("say", "How are you?"), 2, "is not a command for the persona"),
         (("say", "Set humor to 300%"), 2, "Humor must be from 0 to 100, not 300"),
         (("set", "humor", "101"), 2, "Humor must be from 0 to 100, not 101"),
         (("set", "humour", "1"), 1, "there is no slider 'humour'"),

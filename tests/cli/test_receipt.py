@@ -42,7 +42,7 @@ def test_wrong_options_are_refused_before_the_question_is_asked(
     for options, word in (
         (("--bundle", str(tmp_path / "b")), "--receipt"),
         (("--receipt", str(tmp_path / "there")), "exists already"),
-        (("--receipt", str(tmp_path / "r"), "--as-of", "2026-01-01"), "holds now"),
+        (("--receipt", str(tmp_path / "r"), "--as-of", "2026-01-01"), "cannot cover a recall with --as-of"),
         (("--receipt", str(tmp_path / "r"), "--sign", str(tmp_path / "nokey")), "cannot be read"),
     ):
         ran = run("recall", "Which database?", *options)

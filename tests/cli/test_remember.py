@@ -43,7 +43,7 @@ def test_what_was_known_keeps_its_tags_and_the_output_says_so(run: Run) -> None:
     assert "stays as it is" not in run("remember", "Ana prefers trains").out
     told = run("remember", "Ana prefers trains", "--tag", "travel").out
     assert "1 chunk already known" in told
-    assert "what was known stays as it is; rlm-mem chunk update ID changes it" in told
+    assert "known chunks were not changed; use rlm-mem chunk update ID" in told
 
 
 def test_a_wrong_time_is_named_by_its_option(run: Run) -> None:
@@ -329,7 +329,7 @@ def test_a_line_at_fault_is_named_and_those_before_it_are_stored(run: Run, line:
 
 
 def test_lines_are_the_only_text_and_there_are_some(run: Run, tmp_path: Path) -> None:
-    assert "takes no further text" in run("remember", "more", "--jsonl", "-", stdin='"a"').err
+    assert "cannot be combined with other texts" in run("remember", "more", "--jsonl", "-", stdin='"a"').err
     assert "there is no file" in run("remember", "--jsonl", str(tmp_path / "none.jsonl")).err
     assert "stdin is empty" in run("remember", "--jsonl", "-", stdin="\n\n").err
 

@@ -43,7 +43,7 @@ def test_a_short_id_names_the_one_that_it_fits(given: str, meant: str) -> None:
 
 @pytest.mark.parametrize("given", ["chunk-2026-03", "a1", "2026", "chunk-", "c"])
 def test_an_ambiguous_short_id_is_one_error_with_the_candidates(given: str) -> None:
-    with pytest.raises(InputError, match=r"fits \d ids: .*chunk-2026-03-02-a1ffffff"):
+    with pytest.raises(InputError, match=r"matches \d ids: .*chunk-2026-03-02-a1ffffff"):
         known_id(given, IDS, "chunk", "hint")
 
 

@@ -207,6 +207,21 @@ def test_the_reference_of_the_site_has_every_command_setting_operation_tool_and_
     assert sorted(name for names in asked for name in names) == sorted(MADE)
 
 
+def test_the_reference_says_of_every_setting_what_it_may_be_and_what_it_is_for() -> None:
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        from _reference import settings
+    finally:
+        sys.path.pop(0)
+    rows = [line.split(" | ") for line in settings().splitlines() if line.startswith("| `")]
+    values = {row[0].strip("| `"): row[2] for row in rows}
+    assert [row[0] for row in rows if not row[3].strip(" |")] == []
+    assert values["store.durability"] == "`full`, `normal`"
+    assert values["recall.max_depth"] == "0 to 50"
+    assert values["recall.trajectories"] == "`true`, `false`"
+    assert values["continuum.task_types"] == "a list"
+
+
 def test_tables_name_every_row_of_what_they_list() -> None:
     first = re.compile(r"^\| ((?:`[\w-]+`(?:, )?)+)", re.MULTILINE)
     types = text(ROOT / "docs" / "spec" / "links.md").split("\n## Types\n")[1].split("\n## ")[0]

@@ -343,7 +343,11 @@ def test_a_text_that_cannot_be_stored_is_named_and_those_before_it_are_stored(me
         ({"text": "x", "secrets": "shout"}, InputError, "text 3: "),
         ({"text": "\ud800"}, InvalidChunk, "text 3: "),
         ({"text": "x", "replaces": "chunk-2026-01-01-00000000"}, NotFoundError, "text 3: there is no chunk"),
-        ({"text": "The first.", "replaces": first}, InvalidChunk, f"text 3: {first} says the same"),
+        (
+            {"text": "The first.", "replaces": first},
+            InvalidChunk,
+            f"text 3: {first} has exactly the same text",
+        ),
     ]
     for number, (item, kind, message) in enumerate(refused):
         before = memory.stats().chunk_count

@@ -375,7 +375,7 @@ def test_nothing_is_overwritten_by_default(store: ChunkStore, tmp_path: Path) ->
     (tmp_path / "x.zip").write_text("something")
     with pytest.raises(InputError, match="exists already"):
         export_store(store, tmp_path / "x.zip")
-    with pytest.raises(InputError, match="within the store"):
+    with pytest.raises(InputError, match="inside the store"):
         export_store(store, store.base_path / "out")
     for name in ("out.pdf", "out.MD", "out.tar.gz", "out.json"):
         with pytest.raises(InputError, match="no export format"):

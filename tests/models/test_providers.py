@@ -222,7 +222,7 @@ def test_an_answer_cut_off_at_its_limit_says_so(client: Make, play: Play) -> Non
 
 def test_a_model_that_thought_until_its_limit_is_a_clear_error(client: Make, play: Play) -> None:
     play.answers = [chat("", choice={"finish_reason": "length"})]
-    with pytest.raises(ModelRefused, match="before it began to answer") as caught:
+    with pytest.raises(ModelRefused, match="before it began to reply") as caught:
         client().complete("x")
     assert "max_tokens" in str(caught.value.hint)
 

@@ -121,7 +121,7 @@ def test_a_missing_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -
 )
 def test_the_file_of_a_brain_may_not_run_commands_or_send_memories_elsewhere(tmp_path, text: str) -> None:  # type: ignore[no-untyped-def]
     (tmp_path / "config.toml").write_text(f"[llm]\n{text}\n", encoding="utf-8")
-    with pytest.raises(InvalidConfig, match="may not ask for"):
+    with pytest.raises(InvalidConfig, match="may not set"):
         Config.load(tmp_path, environ={})
 
 

@@ -50,7 +50,7 @@ def test_related_memories_without_an_answer_are_returned_as_closest(ask: Ask) ->
     assert result.content is None
     assert "heron sculpture" in result.sources[0].excerpt
     assert len(result.sources) == 1
-    assert str(result).startswith("No memory plainly gives the answer. These come closest.\n")
+    assert str(result).startswith("No memory clearly answers the question. These come closest.\n")
     # How sure it is that there is no answer is said neither as that of an answer nor as if nothing were held.
     assert "heron sculpture" in str(result).splitlines()[-1]
 

@@ -105,7 +105,7 @@ def test_a_line_that_is_too_long_goes_on_below_its_value() -> None:
         ("{{share | bar 9999}}", "the filter bar takes 1 number"),
         ("{{a b}}", "names no figure"),
         ("{{#each items}}", "line 6: {{#each}} is never closed"),
-        ("{{/each}}", "line 6: {{/each}} closes no block"),
+        ("{{/each}}", "line 6: {{/each}} does not close a block"),
         ("{{#each share}}\n{{/each}}", "share is not a list"),
         ("{{#while share}}\n{{/while}}", "there is no block 'while'"),
     ],

@@ -111,7 +111,7 @@ def test_a_mode_is_known_by_a_word_of_its_name(said: str) -> None:
 
 def test_a_word_of_two_modes_is_refused(tmp_path: Path) -> None:
     drop(tmp_path, "MARKET_RESEARCH.md", DOCUMENTED)
-    with pytest.raises(InvalidConfig, match="could be MARKET_RESEARCH or RESEARCH_ANALYST"):
+    with pytest.raises(InvalidConfig, match="is ambiguous: MARKET_RESEARCH or RESEARCH_ANALYST"):
         Library(tmp_path).find_mode("research")
 
 
@@ -123,7 +123,7 @@ def test_a_word_of_two_modes_is_refused(tmp_path: Path) -> None:
         ("- Humor: 12.5", "line 3: Humor must be a whole number"),
         ("- Humor: [0-100]", "line 3: Humor must be a whole number"),
         ("- Wit: 20", "line 3: there is no slider 'wit'"),
-        ("- Humor 20", "line 3: 'Humor 20' sets nothing"),
+        ("- Humor 20", "line 3: 'Humor 20' does not set a slider"),
         ("- Humor: 20\n- HUMOR: 30", "line 4: humor is set a second time"),
     ],
 )

@@ -120,7 +120,7 @@ def test_a_value_means_its_nearest_example() -> None:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("0-10", "10-0", "must rise"),
+        ("0-10", "10-0", "must increase"),
         ("0-10", "plenty", "not two numbers"),
         ("- 10:", "- 11:", "line 9: the example must be from 0 to 10, not 11"),
         ("- 5: [Wait a while]", "- waits", "must name its value"),

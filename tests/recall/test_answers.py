@@ -75,7 +75,7 @@ def test_what_json_cannot_hold_is_refused_and_the_program_may_try_again(
         session.run(
             "try:\n    FINAL({1, 2})\nexcept ValueError as error:\n    FINAL('caught: ' + str(error))"
         )
-        assert session.get_result().startswith("caught: FINAL: an answer is plain data")
+        assert session.get_result().startswith("caught: FINAL: an answer must be plain data")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -129,7 +129,7 @@ def test_an_agent_that_finishes_by_hand_gets_the_same_checks(store: ChunkStore) 
         for wrong in ({"confidence": 2.0}, {"confidence": float("nan")}, {"chunk_ids": [1]}):
             with pytest.raises(InputError):
                 session.finish("tea", **wrong)  # type: ignore[arg-type]
-        with pytest.raises(InputError, match="holds no chunk 'chunk-2020-01-01-ffffffff'"):
+        with pytest.raises(InputError, match="there is no chunk 'chunk-2020-01-01-ffffffff'"):
             session.finish("tea", [ids["tea"], "chunk-2020-01-01-ffffffff"])
         assert session.result is None
         result = session.finish({"drink": "tea \ud800"}, [ids["tea"]], 0.5)

@@ -27,7 +27,7 @@ def test_an_unsure_answer_has_three_closest_memories_beside_it(
     assert all("Carla" in one.excerpt for one in result.closest)
     assert {one.chunk_id for one in result.closest}.isdisjoint(result.chunk_ids)
     assert [one.chunk_id for one in result.sources] == result.chunk_ids
-    assert ("These come closest, too." in str(result)) == (count > 0)
+    assert ("These memories also come close." in str(result)) == (count > 0)
 
 
 def test_closest_memories_come_after_the_sources_within_a_budget(store: ChunkStore) -> None:

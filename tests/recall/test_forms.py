@@ -72,7 +72,7 @@ def test_an_answer_has_the_form_that_was_asked_for(store: ChunkStore, wanted: An
     assert result.value == value and type(result.value) is type(value)
     assert json.loads(result.content or "") == {"name": "tea", "cups": 1}
     assert '"cups"' in llm.prompts[0][1].content
-    assert "does not fit the form" in llm.prompts[1][-1].content
+    assert "does not match the schema" in llm.prompts[1][-1].content
     assert "cups" in llm.prompts[2][-1].content
     assert replay(store, result.trajectory.id).same
 
@@ -106,7 +106,7 @@ def test_an_agent_finishes_with_the_form_too(store: ChunkStore) -> None:
     fill(store)
     with recall_session(store, "What does Ana drink?", result=SCHEMA) as session:
         assert '"cups"' in session.opening
-        with pytest.raises(InputError, match="does not fit the form"):
+        with pytest.raises(InputError, match="does not match the schema"):
             session.finish("tea")
         assert session.finish('{"name": "tea", "cups": 2}').value == {"name": "tea", "cups": 2}
 

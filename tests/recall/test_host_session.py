@@ -50,7 +50,7 @@ def test_the_agent_finishes_with_a_guess_in_place_of_an_answer(store: ChunkStore
     chunk = store.create_chunk("The heron server may move to port 9000.")
     with recall_session(store, "Which port does the heron server use?") as session:
         for refused in ({"answer": "8431", "chunk_ids": [chunk.id]}, {"chunk_ids": []}):
-            with pytest.raises(InputError, match="in place of an answer"):
+            with pytest.raises(InputError, match="replaces an answer"):
                 session.finish(**refused, suggestion="9000")
         result = session.finish(None, [chunk.id], 0.4, suggestion="9000")
     assert (result.outcome, result.content, result.suggestion) == ("closest only", None, "9000")

@@ -50,7 +50,7 @@ def test_a_recall_has_one_of_five_outcomes_in_its_result_and_in_lists(
     fill(store)
     result = ask(store, program, Limits(iterations=1))
     # A program that gave no confidence has not said how sure it is that nothing is held.
-    assert "sure that it is not held" not in str(result)
+    assert "confidence that there is no answer" not in str(result)
     info = list_trajectories(store)[0]
     loaded = load_trajectory(store, info.id).outcome
     assert loaded is not None

@@ -164,7 +164,7 @@ def test_the_answer_of_an_example_is_not_taken(store: ChunkStore) -> None:
     assert result.content == "tea"
     assert "example of the instructions" in prompt(llm.prompts[1])
     assert "example of the instructions" in prompt(llm.prompts[2])
-    assert "holds no chunk 'CHUNK_ID'" in prompt(llm.prompts[3])
+    assert "there is no chunk 'CHUNK_ID'" in prompt(llm.prompts[3])
 
 
 DISGUISES = [

@@ -144,7 +144,7 @@ def test_an_answer_that_names_an_unknown_chunk_goes_back_to_the_model(store: Chu
     )
     result = RecallOperation(store, llm).recall("What does Ana drink?")
     assert (result.content, result.chunk_ids) == ("tea", [ids["tea"]])
-    assert "the memory holds no chunk" in llm.prompts[1][-1].content
+    assert "there is no chunk" in llm.prompts[1][-1].content
 
 
 @pytest.mark.parametrize("given", ["2.5", "-1", "'high'"])

@@ -314,7 +314,7 @@ def test_final_names_only_what_the_run_has_met(store: ChunkStore) -> None:
     )
     config = Config.load(None, recall={"first_hits": 1})
     result = RecallOperation(store, llm, config=config).recall(ASKED)
-    assert "has shown or read the chunk" in llm.prompts[1][-1].content
+    assert "has not shown or read the chunk" in llm.prompts[1][-1].content
     assert result.chunk_ids == [far, ids["tea"]]
     assert replay(store, result.trajectory.id).same
 

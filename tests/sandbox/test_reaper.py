@@ -41,4 +41,4 @@ except SandboxError as error:
     print(error)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.stdout.startswith("no worker of the sandbox could be started: "), done
+    assert done.stdout.startswith("no sandbox worker could be started: "), done

@@ -254,7 +254,7 @@ def test_agents_see_the_tools_and_memories_of_their_token(tmp_path: Path) -> Non
             assert "cellar" not in str(answer.content)
         refused = await client.call_tool("remember", {"text": "More."})
         assert refused.is_error
-        assert "does not permit to write" in str(refused.content)
+        assert "has no permission to write" in str(refused.content)
         listed = str((await client.list_resources()).resources)
         assert made[0] not in listed
         with pytest.raises(Exception, match="no resource"):

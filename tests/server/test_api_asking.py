@@ -256,7 +256,7 @@ def test_an_answer_that_json_cannot_hold_is_an_error_of_the_program(client: Test
     assert "FINAL: " in ran.json()["error"]
     ids = ["chunk-2020-01-01-ffffffff"]
     problem = refused(client.post(f"{path}/finish", json={"answer": "x", "chunk_ids": ids}), 422)
-    assert "holds no chunk" in problem["detail"]
+    assert "there is no chunk" in problem["detail"]
     ended = client.post(f"{path}/programs", json={"code": "FINAL(['tea \\ud800', {'n': None}])"}).json()
     assert ended["result"]["answer"] == '["tea \ufffd", {"n": null}]'
 

@@ -50,8 +50,8 @@ def test_a_chunk_that_did_not_hold_yet_is_not_said_to_be_missing(client: TestCli
     made = client.post("chunks", json={"content": "It came late.", "occurred_at": "2026-02-01"}).json()["id"]
     told = refused(client.get(f"chunks/{made}", params={"as_of": "2026-01-01"}), 404)
     assert (told["detail"], told["hint"]) == (
-        f"{made} did not hold at 2026-01-01",
-        "without as_of it is there",
+        f"{made} was not valid at 2026-01-01",
+        "leave out as_of to get its present state",
     )
     assert client.get(f"chunks/{made}", params={"as_of": "2026-03-01"}).status_code == 200
     told = refused(client.get("chunks/chunk-a", params={"as_of": "2026-03-01"}), 404)

@@ -54,9 +54,7 @@ def test_what_is_written_into_the_form_is_remembered(site: Site) -> None:
     assert chunk is not None
     assert (chunk.content, sorted(chunk.tags)) == ("Dana prefers trains.", ["people", "travel"])
     assert str(chunk.metadata.occurred_at).startswith("2026-03-01")
-    assert "remembered already" in site.post(
-        "/memories/new", text="Dana prefers trains.", conversation="trip"
-    )
+    assert "already stored" in site.post("/memories/new", text="Dana prefers trains.", conversation="trip")
 
 
 def test_text_that_cannot_be_remembered_stays_in_the_form(site: Site) -> None:
@@ -73,7 +71,7 @@ def test_a_page_says_what_became_of_what_was_remembered(site: Site) -> None:
     replaces = site.post("/memories/new", text="Dana moved from Berlin to Hamburg.")
     assert "Remembered. It replaces an earlier memory." in replaces
     hidden = site.post("/memories/new", text="The key is sk-ant-api03-" + "a1B2" * 23 + "-abcdAA.")
-    assert "Remembered. What looks like a key or password was replaced in it." in hidden
+    assert "Remembered. Text that looks like a key or password was redacted." in hidden
 
 
 def test_a_memory_of_a_project_is_moved_to_the_shared_namespace(place: Path | str) -> None:
@@ -175,7 +173,7 @@ def test_removing_for_good_is_offered_for_what_is_archived_and_asks_first(site: 
     assert "erase" not in site.get(f"/memories/{one}")
     page = site.post(f"/memories/{one}", do="archive")
     assert "data-sure" in page
-    assert "Removed for good" in site.post(f"/memories/{one}", do="erase")
+    assert "Permanently deleted" in site.post(f"/memories/{one}", do="erase")
     site.get(f"/memories/{one}", 404)
 
 
@@ -211,7 +209,7 @@ def test_forms_of_other_sites_change_nothing(site: Site, one: str) -> None:
 
 
 def test_an_invalid_form_is_refused_with_a_message(site: Site, one: str) -> None:
-    assert "names no known action" in text_of(site.post(f"/memories/{one}", 422, do="dance"))
+    assert "has no known action" in text_of(site.post(f"/memories/{one}", 422, do="dance"))
     site.post("/memories/chunk-2026-01-01-00000000/edit", 404, content="x", revision="1")
     site.post("/integrity", 422, do="")
     site.post("/recalls", 422, question="  ")
@@ -280,8 +278,8 @@ def test_what_a_session_left_is_shown_as_such_and_kept_or_archived(site: Site, d
     page = site.get("/review")
     assert f'href="/memories/{made.id}"' in page
     shown = text_of(page)
-    assert "kept from a session" in shown and "What was kept" in shown and "Against it" not in shown
-    assert "Archive takes out of every search" in shown
+    assert "captured from a session" in shown and "What was kept" in shown and "Against it" not in shown
+    assert "Archive hides the listed memories from searches" in shown
     after = text_of(site.post(f"/review/{case.id}", do=do, reviewer="Maya", reason="read it"))
     assert f"The memories of the session {notice}" in after
     there = site.memory.store.get_chunk(made.id)

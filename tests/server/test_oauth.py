@@ -293,7 +293,7 @@ def test_a_subject_is_revoked_here_at_once_and_readmitted(tmp_path: Path, login:
         tokens.revoke(subject)
     tokens.readmit(subject)
     assert [asked(app, one).status_code for one in (ana, ben)] == [200, 200]
-    with pytest.raises(NotFoundError, match="not a subject"):
+    with pytest.raises(NotFoundError, match="not a revoked subject"):
         tokens.readmit(subject)
     state.close()
 

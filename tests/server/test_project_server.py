@@ -97,7 +97,7 @@ def test_a_session_reads_both_and_no_third(service: Service, ids: dict[str, str]
     assert lines[3] == "[]"
     finish = {"handle": opened["handle"], "answer": "tabs"}
     refused = service.call("recall_finish", {**finish, "chunk_ids": [ids["other"]]})
-    assert "holds no chunk" in refused.text
+    assert "there is no chunk" in refused.text
     assert data(service, "recall_finish", **finish, chunk_ids=[ids["shared"]])["chunk_ids"] == [ids["shared"]]
 
 

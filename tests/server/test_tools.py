@@ -144,7 +144,7 @@ def test_an_open_recall_holds_its_answer_to_a_schema(ask: Ask, remembered: list[
     form = {"type": "object", "properties": {"port": {"type": "integer"}}, "required": ["port"]}
     handle = ask("recall_open", question="Which port?", schema=form)["handle"]
     refused = ask("recall_finish", handle=handle, answer="the usual one")
-    assert "does not fit the form" in refused
+    assert "does not match the schema" in refused
     assert ask("recall_finish", handle=handle, answer='{"port": 8093}')["value"] == {"port": 8093}
     assert "keeps the form" in ask("recall_open", question="And now?", handle=handle, schema=form)
 
@@ -156,7 +156,7 @@ def test_an_answer_that_does_not_hold_up_comes_back_and_the_recall_stays_open(
     step = ask("recall_exec", handle=handle, code="FINAL({'cellar'})")
     assert "sorted(values)" in step["error"]
     unknown = ask("recall_finish", handle=handle, answer="x", chunk_ids=["chunk-2020-01-01-ffffffff"])
-    assert "holds no chunk 'chunk-2020-01-01-ffffffff'" in unknown
+    assert "there is no chunk 'chunk-2020-01-01-ffffffff'" in unknown
     done = ask("recall_finish", handle=handle, answer="cellar \ud800", chunk_ids=[remembered[2]])
     assert (done["answer"], done["chunk_ids"]) == ("cellar \ufffd", [remembered[2]])
 
@@ -181,7 +181,7 @@ def test_a_program_returns_each_part_once(ask: Ask) -> None:
     assert (len(step["chunks_read"]), step["chunk_count"], step["untrusted"]) == (10, 14, "all 14 (web)")
     ask("recall_exec", handle=opened["handle"], code="rows = turns(contains='number 13')")
     ask("recall_finish", handle=opened["handle"], answer="fourteen")
-    assert "has its answer" in ask("recall_exec", handle=opened["handle"], code="print(rows)")
+    assert "is already answered" in ask("recall_exec", handle=opened["handle"], code="print(rows)")
     again = ask("recall_open", question="And how many are there?", handle=opened["handle"])
     assert opened["instructions"] and not again["instructions"] and "how many" in again["opening"]
     # What an earlier question of the session found may be cited, as its variables stay.
@@ -287,7 +287,7 @@ def test_a_case_is_shown_with_its_evidence_and_decided_in_a_persons_name(waiting
     assert (done["status"], done["tier"]) == ("approved", "ultra-low")
     assert ask("review")["cases"] == []
     again = ask("review_decide", id=waiting, action="reject", reviewer="Maya", reason="Or not.")
-    assert "approved already" in again
+    assert "already approved" in again
 
 
 @pytest.mark.parametrize(("decision", "status"), [("defer", "deferred"), ("reject", "rejected")])

@@ -188,12 +188,12 @@ def test_the_list_of_namespaces_says_which_servers_it_could_not_ask(
         with psycopg.connect(dsn) as connection:
             row = (namespace_key("far"), "far", absent)
             connection.execute("INSERT INTO rlm_mem.shards(ns, name, dsn) VALUES (%s, %s, %s)", row)
-        with pytest.raises(ServerAway, match=r"127\.0\.0\.1:1/absent.* could not be asked") as caught:
+        with pytest.raises(ServerAway, match=r"127\.0\.0\.1:1/absent.* did not respond") as caught:
             store.namespaces()
         assert caught.value.namespaces == [("near", 1)]
     assert main(["--brain", dsn, "namespaces"]) == 1
     printed = capsys.readouterr()
-    assert "near" in printed.out and "could not be asked" in printed.err
+    assert "near" in printed.out and "did not respond" in printed.err
     with ChunkStore(dsn, namespace="near", config=QUICK, confined=True) as confined:
         assert confined.namespaces() == [("near", 1)]
     with ChunkStore(dsn, namespace="other", config=QUICK, confined=True) as confined:

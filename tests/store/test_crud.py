@@ -360,21 +360,21 @@ def test_a_link_that_closes_a_circle_of_an_order_is_refused(store: ChunkStore) -
         for one, other in pairwise(ids):
             store.add_link(one, other, kind)
         before = store.history(ids[3])
-        with pytest.raises(InvalidLink, match=r"circle|replaced by it"):
+        with pytest.raises(InvalidLink, match=r"cycle|replaced by it"):
             store.add_link(ids[3], ids[0], kind)
-        with pytest.raises((InvalidLink, ConflictError), match=r"circle|replaced by"):
+        with pytest.raises((InvalidLink, ConflictError), match=r"cycle|replaced by"):
             store.update_chunk(ids[3], links=[{"target_id": ids[1], "type": kind}])
         assert store.history(ids[3]) == before
-    with pytest.raises(InvalidLink, match="circle"), store.batch():
+    with pytest.raises(InvalidLink, match="cycle"), store.batch():
         store.add_link(store.create_chunk("e").id, ids[0], "follows")
         store.add_link(ids[3], store.latest(1)[0].id, "follows")
     # An earlier state comes back only where it closes none; what is in the archive may come back.
     store.remove_link(ids[2], ids[3], "follows")
     store.delete_chunk(ids[1])
-    with pytest.raises(InvalidLink, match=f"circle: {ids[2]} → {ids[0]} → {ids[1]} → {ids[2]}"):
+    with pytest.raises(InvalidLink, match=f"cycle: {ids[2]} → {ids[0]} → {ids[1]} → {ids[2]}"):
         store.add_link(ids[2], ids[0], "follows")
     assert store.add_link(ids[3], ids[2], "follows")
-    with pytest.raises(InvalidLink, match="circle"):
+    with pytest.raises(InvalidLink, match="cycle"):
         store.undo(ids[2])
     assert store.add_link(ids[3], ids[0], "context_of"), "of no order"
     assert check(store) == []

@@ -224,7 +224,7 @@ def test_a_renamed_file_gets_its_name_back_with_its_links_and_a_copy_is_told_fro
         found = {finding.code: finding for finding in check(store)}
         assert set(found) == {"misnamed-file", "duplicate-id"}
         assert (
-            f"it holds the chunk {first}, and a file is named after its chunk"
+            f"it contains the chunk {first}, and a file is named after its chunk"
             in found["misnamed-file"].message
         )
         assert f"which is used, and in chunks/{copy.parent.name}/{copy.name}" in found["duplicate-id"].message

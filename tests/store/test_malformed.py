@@ -163,7 +163,7 @@ def test_a_base_path_that_cannot_be_a_folder_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/proc/self").exists(), reason="there is no /proc")
 def test_a_place_that_takes_no_folders_is_named(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="no folder can be made at /proc/x/chunks") as raised:
+    with pytest.raises(StorageError, match="no folder can be created at /proc/x/chunks") as raised:
         ChunkStore(Path("/proc/x"))
     assert raised.value.hint == "name another place"
 

@@ -182,7 +182,7 @@ def test_a_namespace_can_be_given_a_place_before_it_exists(places: tuple[str, st
     with ChunkStore(directory, namespace="new") as store:
         store.create_chunk("Lives elsewhere from the first.")
     assert count(directory, "chunks") == 0 and count(other, "chunks") == 1
-    with pytest.raises(InputError, match="holds 1 chunks already"):
+    with pytest.raises(InputError, match="already has 1 chunks"):
         assign(directory, "new", directory)
 
 

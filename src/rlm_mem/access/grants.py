@@ -58,7 +58,7 @@ class Access:
         """
         if not self.permits(needed):
             raise AccessDenied(
-                f"the token {self.name!r:.80} does not permit to {_VERBS[needed]}",
+                f"the token {self.name!r:.80} has no permission to {_VERBS[needed]}",
                 hint=f"use a token with the permission {needed}",
                 needed=needed,
             )
@@ -120,7 +120,7 @@ class Caller:
                 return wanted
             raise NamespaceError(
                 f"the token {self.access.name!r:.80} does not reach the namespace {wanted!r}",
-                hint="name one of its own, or leave the name out",
+                hint="name a namespace of the token, or none",
             )
         for name in (default, *self.access.namespaces):
             if "*" not in name and allowed(name) and server(name):
@@ -130,7 +130,9 @@ class Caller:
                 f"the token {self.access.name!r:.80} reaches several namespaces: name one",
                 hint="send the header RLM-MEM-Namespace",
             )
-        raise NamespaceError(f"the token {self.access.name!r:.80} reaches no namespace of this server")
+        raise NamespaceError(
+            f"the token {self.access.name!r:.80} does not reach any namespace of this server"
+        )
 
 
 def check_permissions(names: Iterable[str]) -> tuple[Permission, ...]:

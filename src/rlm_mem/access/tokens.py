@@ -176,7 +176,7 @@ class TokenFile:
             ends = expiry(lasts, None, now) if _is_time(lasts) else expiry(None, lasts, now)
         except InvalidChunk:
             raise InputError(
-                f"a token cannot last {lasts!r:.60}", hint="say how long (90d), or a time that is to come"
+                f"a token cannot last {lasts!r:.60}", hint="give a duration (90d) or a future time"
             ) from None
         identity = secrets.token_hex(6)
         token = f"{PREFIX}{identity}_{secrets.token_urlsafe(32)}"
@@ -186,7 +186,7 @@ class TokenFile:
         with self._changing() as tokens:
             if any(one.name == name and one.state(format_time(now)) == "active" for one in tokens):
                 raise ConflictError(
-                    f"a token {name!r} is in force", hint="revoke it first, or take another name"
+                    f"a token {name!r} already exists", hint="revoke it first, or take another name"
                 )
             if len(tokens) >= _MOST:
                 raise ConflictError(
@@ -251,7 +251,7 @@ class TokenFile:
             found = next((one for one in tokens if one.name == name and not one.digest), None)
             if found is None:
                 raise NotFoundError(
-                    f"{name!r:.80} is not a subject that is revoked here", hint="rlm-mem token list shows all"
+                    f"{name!r:.80} is not a revoked subject", hint="rlm-mem token list shows all"
                 )
             tokens.remove(found)
         return found
@@ -306,7 +306,7 @@ class TokenFile:
         try:
             if os.name == "posix" and self.path.stat().st_mode & 0o022:
                 raise StorageError(
-                    f"{self.path} can be written by others, who could make tokens of their own",
+                    f"{self.path} can be written by others, who could create tokens",
                     hint=f"chmod 600 {self.path}",
                 )
             contents = msgspec.json.decode(self.path.read_bytes(), type=_Contents)
@@ -318,7 +318,7 @@ class TokenFile:
             raise StorageError(f"{self.path} cannot be read: {error.strerror}") from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
             raise StorageError(
-                f"{self.path} is damaged: {error}", hint="restore it from a backup, or make new tokens"
+                f"{self.path} is damaged: {error}", hint="restore it from a backup, or create new tokens"
             ) from None
         if contents.format != _FORMAT:
             raise StorageError(

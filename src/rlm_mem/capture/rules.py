@@ -208,11 +208,11 @@ def _file_of(brain: Path | None) -> tuple[Path, bytes]:
 @cache
 def _written(path: Path, data: bytes) -> RulesText:
     if len(data) > _MAX_BYTES:
-        raise InvalidConfig(f"{path} is larger than the {_MAX_BYTES:,} bytes that rules may take")
+        raise InvalidConfig(f"{path} is larger than the {_MAX_BYTES:,} bytes allowed for rules")
     try:
         written = msgspec.convert(_toml(data), RulesText)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
-        raise InvalidConfig(f"{path}: {error}", hint=f"{SHIPPED} shows the form") from None
+        raise InvalidConfig(f"{path}: {error}", hint=f"see {SHIPPED} for the format") from None
     patterns = [len(rule.patterns) for rule in written.rule]
     patterns += [len(written.leave_out.patterns), len(written.asks_to_keep.patterns)]
     if len(written.rule) > _MAX_RULES or max(patterns) > _MAX_PATTERNS:
@@ -257,5 +257,5 @@ def _search(pattern: str, where: str) -> Search:
     try:
         compiled: Search = re2.compile(pattern, options).search
     except (re2.error, UnicodeEncodeError) as error:
-        raise InvalidConfig(f"{where}: {pattern[:80]!r} is not a pattern of RE2: {error}") from None
+        raise InvalidConfig(f"{where}: {pattern[:80]!r} is not a valid RE2 pattern: {error}") from None
     return compiled

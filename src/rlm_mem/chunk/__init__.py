@@ -498,7 +498,7 @@ def check_chunk_id(value: object) -> str:
 def check_chunk_ids(value: Iterable[str] | str) -> list[str]:
     """Several chunk ids, or a single one, each checked; raises InvalidChunkId."""
     if not isinstance(value, Iterable):
-        raise InvalidChunkId(f"a list of chunk ids is needed, not {shown(value)}")
+        raise InvalidChunkId(f"chunk ids must be a list, not {shown(value)}")
     return [check_chunk_id(one) for one in ([value] if isinstance(value, str) else value)]
 
 
@@ -540,7 +540,7 @@ def check_content(value: object, *, max_bytes: int | None = None) -> str:
         ) from None
     if max_bytes is not None and size > max_bytes:
         raise InvalidChunk(
-            f"content of {size:,} bytes is larger than the {max_bytes:,} bytes that one chunk may hold",
+            f"content of {size:,} bytes is larger than the {max_bytes:,} bytes that one chunk can have",
             hint="use remember, which splits text into chunks, or raise store.max_content_bytes",
         )
     return value
@@ -687,7 +687,7 @@ def expiry(expires: str | date | None, ttl: Ttl | None, now: datetime) -> str | 
     if expires is None and ttl is None:
         return None
     if expires is not None and ttl is not None:
-        raise InvalidChunk("expires and ttl are two ways to say the same: give one of them")
+        raise InvalidChunk("give either expires or ttl, not both")
     if expires is not None:
         until = check_time(expires, "expires")
     else:
@@ -696,5 +696,5 @@ def expiry(expires: str | date | None, ttl: Ttl | None, now: datetime) -> str | 
         except OverflowError:
             raise InvalidChunk(f"ttl {shown(ttl)} ends after the year 9999: leave it out") from None
     if until <= format_time(now):
-        raise InvalidChunk(f"it would have expired at {until} already: give a time that is to come")
+        raise InvalidChunk(f"the expiry {until} is in the past: give a future time")
     return until

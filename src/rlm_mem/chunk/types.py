@@ -80,11 +80,11 @@ def check_plain(value: Any, where: str, depth: int = 0) -> None:
         raise InvalidChunk(f"{where} is nested more than 32 levels deep")
     if value is None or isinstance(value, bool | int):
         if isinstance(value, int) and not -(2**63) <= value < 2**64:
-            raise InvalidChunk(f"{where} holds a whole number that JSON readers cannot keep: {shown(value)}")
+            raise InvalidChunk(f"{where} has a whole number too large for JSON readers: {shown(value)}")
         return
     if isinstance(value, float):
         if value != value or value in (float("inf"), float("-inf")):
-            raise InvalidChunk(f"{where} holds {value}, which JSON cannot hold")
+            raise InvalidChunk(f"{where} has the value {value}, which JSON cannot represent")
         return
     if isinstance(value, str):
         try:
@@ -103,7 +103,7 @@ def check_plain(value: Any, where: str, depth: int = 0) -> None:
         for item in value:
             check_plain(item, where, depth + 1)
         return
-    raise InvalidChunk(f"{where} holds a value of type {type(value).__name__}, which JSON cannot hold")
+    raise InvalidChunk(f"{where} has a value of type {type(value).__name__}, which JSON cannot represent")
 
 
 def as_list(value: Iterable[str] | str) -> list[str]:

@@ -38,28 +38,29 @@ def install(
         ),
     ] = None,
     project: Annotated[
-        bool, flag("--project", "In the settings of the project here, for all who use it, not in the user's.")
+        bool,
+        flag("--project", "Use the settings of this project, for everyone who uses it, instead of yours."),
     ] = False,
     hooks: Annotated[
-        bool, flag("--hooks", "Its hooks, by which the agent remembers by itself, not the MCP server.")
+        bool, flag("--hooks", "Install hooks, which remember automatically, instead of the MCP server.")
     ] = False,
     remove: Annotated[bool, flag("--remove", "Remove the entry.")] = False,
     show: Annotated[bool, flag("--print", "Print the entry and its place; write nothing.")] = False,
     tools: options.Tools = "default",
     read_only: options.ReadOnly = False,
 ) -> None:
-    """Bring the memory into an MCP client: writes its configuration, keeping a copy of what was there."""
+    """Add the memory to an MCP client: write its configuration, and keep a copy of the previous file."""
     client = client or client_name
     if hooks:
         if client is None:
             raise InputError(
-                "the hooks of which client?", hint="name one: rlm-mem install claude-code --hooks"
+                "no client was named for the hooks", hint="name one: rlm-mem install claude-code --hooks"
             )
         _install_hooks(call, hook_client_named(client), project, remove, show)
         return
     known = clients.client_named(client) if client is not None else _chosen_client(call.json)
     if project and known.project is None:
-        raise InputError(f"{known.name} has no settings of a project", hint="leave --project out")
+        raise InputError(f"{known.name} has no project settings", hint="leave --project out")
     path = Path.cwd() / known.project if project and known.project else known.user(Path.home(), os.environ)
     if project:
         launcher, named = clients.shared_launcher(), _shared_brain(call, known)
@@ -78,13 +79,13 @@ def install(
         screen().print(text(f"memory: {named}"), soft_wrap=True)
     screen().print(text(known.after_removal if remove else known.next_step))
     if find_spec("mcp") is None and not project and not remove:
-        note("the server that it starts needs a package more: pip install 'rlm-mem[server]'")
+        note("the server needs an extra: pip install 'rlm-mem[server]'")
     if project and not remove:
         if named is None:
-            note("every user of the project has a memory of their own: --brain names one inside the project")
+            note("each user of the project has their own memory; --brain names one inside the project")
         if shutil.which(launcher[0]) is None:
             note(
-                f"{launcher[0]} is not on the PATH here: whoever uses the project installs it, for example with "
+                f"{launcher[0]} is not on the PATH here: each user of the project must install it, for example with "
                 "pipx install 'rlm-mem[server]'"
             )
 
@@ -116,7 +117,7 @@ def _write(call: Call, path: Path, made: str | None, done: str) -> bool:
         return False
     console.print(text(f"{done} {path}"), soft_wrap=True)
     if backup is not None:
-        console.print(text(f"what was there before: {backup}", "dim"), soft_wrap=True)
+        console.print(text(f"backup of the previous file: {backup}", "dim"), soft_wrap=True)
     return True
 
 
@@ -127,7 +128,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
         # A committed file may not name a folder of this machine, and a hook starts in any folder of the project.
         if call.named_brain is not None:
             raise InputError(
-                "the hooks of a project name no brain, since everybody who uses it has their own",
+                "the hooks of a project cannot name a brain, since each of its users has their own",
                 hint="leave --brain or --project out",
             )
         named: list[str] = []
@@ -152,7 +153,7 @@ def _install_hooks(call: Call, client: HookClient, project: bool, remove: bool, 
     if not remove:
         if not project:
             screen().print(text(f"memory: {named[1]}"), soft_wrap=True)
-        screen().print(text("They work in new sessions. rlm-mem hook rules shows what of a session is kept."))
+        screen().print(text("They take effect in new sessions. rlm-mem hook rules shows what is captured."))
         if client.name == "codex":
             screen().print(text("Codex asks once whether it may run them: /hooks."))
 
@@ -170,9 +171,9 @@ def _chosen_client(as_json: bool) -> clients.Client:
             rows.add_row(*map(text, [str(number), *cells] if asks else cells))
         screen().print(rows)
     if not asks:
-        raise InputError("into which client?", hint="name one: rlm-mem install NAME")
+        raise InputError("no client was named", hint="name one: rlm-mem install NAME")
     first = next((number for number, found in enumerate(here.values(), 1) if found), None)
-    chosen = typer.prompt("into which one (number or name)", default=first, type=str).strip()
+    chosen = typer.prompt("which client (number or name)", default=first, type=str).strip()
     names = list(here)
     if chosen.isdecimal() and 1 <= int(chosen) <= len(names):
         chosen = names[int(chosen) - 1]
@@ -195,7 +196,7 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
     if isinstance(named, str):
         if shown_dsn(named) != named.strip() or "@" in named:
             raise InputError(
-                f"{shown_place(named)} names a user or a password, and the settings of a project are committed",
+                f"{shown_place(named)} contains a user or a password, and the settings of a project are committed",
                 hint="name the database without them (PGUSER, PGPASSFILE), or leave --project out",
             )
         return named
@@ -203,8 +204,8 @@ def _shared_brain(call: Where, client: clients.Client) -> str | None:
         inside = clients.place_in_project(client, named, Path.cwd())
         if inside is None:
             raise InputError(
-                f"{named} lies outside of the project, and the settings of a project are committed",
-                hint="leave --brain out, so that everybody's own memory is used; or leave --project out",
+                f"{named} is outside the project, and the settings of a project are committed",
+                hint="leave out --brain, so that each user's own memory is used, or leave out --project",
             )
         return inside
     place = locate(environ={**os.environ, "RLM_MEM_BRAIN": ""})
@@ -226,7 +227,7 @@ def _server_arguments(
 
 
 def doctor(call: Call) -> None:
-    """Say what is right and what is wrong with the installation and the memory; ends with 1 when something is."""
+    """Check the installation, the memory and the clients; exit with 1 if something is wrong."""
     findings = []
     console = screen()
     for found in examine(call.named_brain, call.namespace):

@@ -43,12 +43,13 @@ class QuestionCall(Call):
 
     explain: Annotated[bool, flag("--explain", "Show each program as it runs, and what it printed.")] = False
     trajectory: Annotated[
-        bool, flag("--trajectory", "With --json: also every step, and all that was read.")
+        bool, flag("--trajectory", "With --json: also print every step and the chunks read.")
     ] = False
     llm: options.Llm = None
     as_of: periods.AsOf = None
     engine: Annotated[
-        str | None, option("--engine", "NAME", "The sandbox: monty or cpython. Default: the configured one.")
+        str | None,
+        option("--engine", "NAME", "The sandbox engine: monty or cpython. Default: the configured one."),
     ] = None
     iterations: Annotated[
         int | None, option("--iterations", "N", "Programs at most.", options.LIMITS, min=1)
@@ -94,7 +95,7 @@ _LIMITS = ("iterations", "depth", "seconds", "model_calls", "tokens", "usd")
 
 
 def recall(call: RecallCall, question: Question) -> None:
-    """Answer a question from memory: programs search and read until they have the answer."""
+    """Answer a question from memory with programs that search and read until they find the answer."""
     console = screen()
     started = time.perf_counter()
     wanted = ReceiptWanted(call.receipt, call.bundle, call.sign, call.as_of)
@@ -206,7 +207,7 @@ def show_evidence(
 
 
 def reason(call: QuestionCall, question: Question) -> None:
-    """Draw a conclusion from several memories, following their links; shows the path as a tree."""
+    """Draw a conclusion from several memories by following their links, and show the path as a tree."""
     console = screen()
     with call.open(llm=call.llm) as memory:
         result = memory.reason(" ".join(question), **call.settings(console, memory))

@@ -22,14 +22,14 @@ def backup(
     call: Call,
     file: Annotated[
         Path | None,
-        argument("[FILE]", "The file to write, or with --verify to read. Else NAME-DATE.tar.gz, here."),
+        argument("[FILE]", "The file to write, or with --verify to read. Default: NAME-DATE.tar.gz here."),
     ] = None,
     verify: Annotated[bool, flag("--verify", "Only read a backup and compare it with its manifest.")] = False,
 ) -> None:
-    """Write everything into one compressed file, as it is at one moment, while others go on writing."""
+    """Write a consistent snapshot of everything into one compressed file, while others keep writing."""
     if verify:
         if file is None:
-            raise InputError("--verify needs the backup to read", hint="rlm-mem store backup --verify FILE")
+            raise InputError("--verify needs a backup file", hint="rlm-mem store backup --verify FILE")
         with progress("reading", unit="files", quiet=call.json) as update:
             info = read_backup(file, progress=update)
         _show(file, info, "is whole", call.json)
@@ -48,8 +48,8 @@ def backup(
         )
     with call.working("packing", "files") as (memory, update):
         info = back_up(memory.store, target, only=call.namespace, progress=update)
-    but = " but what is named below" if info.left_out else ""
-    _show(target, info, f"holds everything{but}", call.json)
+    but = " except for the files below" if info.left_out else ""
+    _show(target, info, f"contains everything{but}", call.json)
 
 
 def _show(file: Path, info: BackupInfo, said: str, as_json: bool) -> None:
@@ -84,10 +84,10 @@ def _show(file: Path, info: BackupInfo, said: str, as_json: bool) -> None:
 
 def restore(
     call: Call,
-    file: Annotated[Path, argument("FILE", "A file that backup made.")],
-    replace: Annotated[bool, flag("--replace", "Also over an existing memory, which is kept aside.")] = False,
+    file: Annotated[Path, argument("FILE", "A file written by rlm-mem store backup.")],
+    replace: Annotated[bool, flag("--replace", "Replace an existing memory, which is set aside.")] = False,
 ) -> None:
-    """Bring a whole memory back from a backup, to the place that --brain names; there is none yet, or --replace."""
+    """Restore a whole memory from a backup to the place of --brain, which must be empty unless --replace is given."""
     place = call.place
     with progress("restoring", unit="files", quiet=call.json) as update:
         restored = restore_backup(file, place, replace=replace, progress=update)
@@ -96,12 +96,12 @@ def restore(
         return
     screen().print(
         text(
-            f"{shown_place(place)} is as it was at {restored.info.made_at}: {amount(restored.chunks, 'chunk')}",
+            f"{shown_place(place)} restored as of {restored.info.made_at}: {amount(restored.chunks, 'chunk')}",
             "green",
         )
     )
     if restored.kept:
-        screen().print(text(f"what was there before is in {restored.kept}"))
+        screen().print(text(f"the previous memory is in {restored.kept}"))
     if restored.unreadable:
         screen().print(
             text(
@@ -112,7 +112,7 @@ def restore(
 
 
 def vacuum(call: Call) -> None:
-    """Free the space that the index does not need; safe while others use the memory."""
+    """Free space that the index does not need; safe while others use the memory."""
     with call.working("packing the index", "steps") as (memory, update):
         done = give_back(memory.store, progress=update)
     if call.json:

@@ -92,7 +92,7 @@ class Where:
             if not create and not (place / "memory").is_dir():
                 raise NotFoundError(
                     f"there is no memory at {place}",
-                    hint=f"rlm-mem store init {shlex.quote(str(place))} makes one; --brain PATH names another place",
+                    hint=f"rlm-mem store init {shlex.quote(str(place))} creates one; --brain PATH names another place",
                 )
             # A memory that cannot be written (read-only disk, another owner) can still be read.
             named["read_only"] = not create and not os.access(place / "memory", os.W_OK)
@@ -202,7 +202,7 @@ def other_places(memory: rlm_mem.Memory) -> str:
     here, project = memory.store.namespace, capture.project_of(Path.cwd())
     if project is not None and project.namespace != here and held.get(project.namespace):
         count = amount(held[project.namespace], "memory")
-        return f"the project of this folder has {count} of its own: --namespace project"
+        return f"the project of this folder has {count}: use --namespace project"
     most = sorted((one for one in held.items() if one[1]), key=lambda one: -one[1])[:_NAMED]
     if held.get(here):
         return ""

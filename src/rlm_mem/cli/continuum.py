@@ -13,16 +13,16 @@ from rlm_mem.continuum.answers import MemoryHit
 from rlm_mem.errors import InvalidQuery
 from rlm_mem.memory import Memory
 
-Goal = Annotated[str, argument("GOAL", "What is to be done, in any words.")]
+Goal = Annotated[str, argument("GOAL", "The goal, in any words.")]
 
 
 def consolidate(
     call: Call,
-    dry_run: Annotated[bool, flag("--dry-run", "Only say what would be done.")] = False,
-    held: Annotated[bool, flag("--held", "Also show what stays, and why.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "Only show what would be done.")] = False,
+    held: Annotated[bool, flag("--held", "Also show which memories stay, and why.")] = False,
     llm: options.Llm = None,
 ) -> None:
-    """Promote memories that have proved themselves. Safe to run from cron or a hook, and to repeat."""
+    """Promote memories with proven success. Safe to run from cron or a hook, and to repeat."""
     with call.open(llm=llm) as memory, progress("consolidating", unit="memories") as seen:
         worded_by = memory.llm if llm and llm != "offline" else None
         report = memory.continuum.consolidate(dry_run=dry_run, llm=worded_by, progress=seen)
@@ -52,20 +52,20 @@ def consolidate(
 
 def prune(
     call: Call,
-    apply: Annotated[bool, flag("--apply", "Do it; without this it is only reported.")] = False,
-    restore: Annotated[str | None, option("--restore", "NAME", "Bring this archived memory back.")] = None,
+    apply: Annotated[bool, flag("--apply", "Carry it out. Default: only report it.")] = False,
+    restore: Annotated[str | None, option("--restore", "NAME", "Restore this archived memory.")] = None,
     archived: Annotated[bool, flag("--archived", "List the archive.")] = False,
     delete_days: Annotated[
         int | None,
         option(
             "--delete-archived",
             "DAYS",
-            "Delete for good what was archived longer ago than this; needs --apply too.",
+            "Permanently delete memories archived longer ago than this; also needs --apply.",
             min=0,
         ),
     ] = None,
 ) -> None:
-    """Apply retention: archive, downgrade, flag for review. A report first; --apply does it."""
+    """Apply the retention rules: archive, demote, flag for review. A report unless --apply is given."""
     console = screen()
     with call.open() as memory, progress("pruning", unit="memories") as seen:
         pruner = memory.continuum.pruner
@@ -108,18 +108,20 @@ def query(
     ] = "weighted",
     weight: Annotated[
         list[str] | None,
-        option("--weight", "TIER=W", "Weight of a tier; may be given again. Default .1, .6, .3."),
+        option("--weight", "TIER=W", "Weight of a tier; repeatable. Default: 0.1, 0.6, 0.3."),
     ] = None,
-    min_confidence: Annotated[float, option("--min-confidence", "0..1", "At least this confident.")] = 0.0,
+    min_confidence: Annotated[
+        float, option("--min-confidence", "0..1", "With at least this confidence.")
+    ] = 0.0,
     task_type: Annotated[
         str | None, option("--task", "TYPE", "research, development, creative, analysis.")
     ] = None,
-    no_core: Annotated[bool, flag("--no-core", "Leave the ultra-low preamble out.")] = False,
-    hints: Annotated[bool, flag("--hints", "Show risks and success patterns instead.")] = False,
+    no_core: Annotated[bool, flag("--no-core", "Leave out the core (ultra-low memories).")] = False,
+    hints: Annotated[bool, flag("--hints", "Show risks and success patterns instead of hits.")] = False,
     explain: Annotated[bool, flag("--explain", "Show the parts of each score.")] = False,
     limit: options.Limit = 10,
 ) -> None:
-    """Find proven work for a goal across the tiers."""
+    """Find earlier work on a goal across the tiers, weighted by its success."""
     with call.open() as memory:
         if hints:
             _show_hints(memory, goal, limit, call.json)
@@ -184,4 +186,4 @@ def _weights(given: list[str] | None) -> dict[str, float] | None:
 
 def _problems(problems: list[Any]) -> None:
     for problem in problems:
-        note(f"left alone: {problem.message}")
+        note(f"not changed: {problem.message}")

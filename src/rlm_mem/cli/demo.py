@@ -23,7 +23,7 @@ from rlm_mem.cli.terminal import amount, plain, print_json, progress, rule, scre
 
 
 def demo(call: BrainCall, llm: options.Llm = None) -> None:
-    """Show what this does: remember a team's notes of half a year, and answer questions about them.
+    """Remember half a year of a team's notes, and answer questions about them.
 
     It works in a folder of its own that is gone afterwards; --brain keeps it.
     """

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rlm_mem.text.secrets import Screened
 
 Source = Annotated[str, argument("FROM", "The chunk that the link starts from.")]
-Target = Annotated[str, argument("TO", "The chunk that it leads to.")]
+Target = Annotated[str, argument("TO", "The chunk that it points to.")]
 
 _CHANGE = re.compile(r"\d{20}-[0-9a-f]{16}")  # the id of a change
 
@@ -43,7 +43,7 @@ def link(
         str,
         argument(
             "TYPE",
-            "supports, contradicts, or any other type of link; an unknown one is answered with the list.",
+            "supports, contradicts, or another type of link; an unknown one prints the list.",
         ),
     ],
     strength: Annotated[float, option("--strength", "0..1", "How strong it is.")] = 0.5,
@@ -67,16 +67,16 @@ def link(
 
 def supersede(
     call: Call,
-    old_id: Annotated[str, argument("OLD", "The chunk that does not hold any more.")],
-    new_id: Annotated[str, argument("NEW", "The chunk that holds instead.")],
+    old_id: Annotated[str, argument("OLD", "The chunk to replace.")],
+    new_id: Annotated[str, argument("NEW", "The chunk that replaces it.")],
     reason: Annotated[str | None, option("--reason", "TEXT", "Why it was replaced.")] = None,
 ) -> None:
-    """Let one chunk replace another, which is kept: rlm-mem chunk supersede OLD NEW; rlm-mem undo takes it back."""
+    """Let one chunk replace another, which is kept: rlm-mem chunk supersede OLD NEW; rlm-mem undo undoes it."""
     with call.open() as memory:
         old_id, new_id = full_ids(memory, [old_id, new_id])
         changed = memory.supersede(old_id, new_id, reason)
     call.report(
-        changed.to_dict(), f"{new_id} replaces {old_id}, which held until {changed.metadata.valid_to}"
+        changed.to_dict(), f"{new_id} replaces {old_id}, which was valid until {changed.metadata.valid_to}"
     )
 
 
@@ -85,11 +85,11 @@ def quarantine(
     chunk_id: Annotated[str, argument("ID", "The chunk to hide.")],
     reason: Annotated[str | None, option("--reason", "TEXT", "Why it is hidden.")] = None,
 ) -> None:
-    """Hide a chunk from everything that reads; rlm-mem review list shows it, rlm-mem undo takes it back."""
+    """Hide a chunk from all searches, recalls and listings; rlm-mem review list shows it, rlm-mem undo undoes it."""
     with call.open() as memory:
         changed = memory.quarantine(full_ids(memory, [chunk_id])[0], reason)
     call.report(
-        changed.to_dict(), f"{changed.id} is in quarantine; rlm-mem chunk release {changed.id} lets it out"
+        changed.to_dict(), f"{changed.id} is in quarantine; rlm-mem chunk release {changed.id} releases it"
     )
 
 
@@ -100,7 +100,7 @@ def release(
         str | None, option("--trust", "LEVEL", "Its new trust: untrusted, ordinary or trusted.")
     ] = None,
 ) -> None:
-    """Release a chunk from quarantine, trusted as before or as --trust says."""
+    """Release a chunk from quarantine, with its former trust or that of --trust."""
     with call.open() as memory:
         changed = memory.release(quarantined_id(memory, chunk_id), trust)
     call.report(changed.to_dict(), f"{changed.id} is released: {changed.metadata.trust}")
@@ -111,7 +111,7 @@ def unlink(
     source_id: Source,
     target_id: Target,
     kind: Annotated[
-        str | None, option("--type", "TYPE", "Only links of this type; else all between the two.")
+        str | None, option("--type", "TYPE", "Only links of this type. Default: all of them.")
     ] = None,
 ) -> None:
     """Remove the links from one chunk to another."""
@@ -131,13 +131,13 @@ def update(
     chunk_id: options.ChunkId,
     content: Annotated[str | None, option("--content", "TEXT", "The new content; - reads stdin.")] = None,
     tags: Annotated[
-        list[str] | None, option("--tag -t", "TAG", "The new tags, instead of the present ones.")
+        list[str] | None, option("--tag -t", "TAG", "The new tags, replacing the present ones; repeatable.")
     ] = None,
     no_tags: Annotated[bool, flag("--no-tags", "Remove every tag.")] = False,
     kind: options.Type = None,
     confidence: options.Confidence = None,
     revision: Annotated[
-        int | None, option("--expect", "REVISION", "Refuse when somebody changed it since this revision.")
+        int | None, option("--expect", "REVISION", "Refuse if it was changed since this revision.")
     ] = None,
     secrets: options.Secrets = None,
 ) -> None:
@@ -160,7 +160,7 @@ def update(
 
 
 def edit(call: Call, chunk_id: options.ChunkId) -> None:
-    """Change the content of a chunk in your editor (VISUAL or EDITOR)."""
+    """Edit the content of a chunk in your editor (VISUAL or EDITOR)."""
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
         chunk = memory.get(chunk_id)
@@ -238,7 +238,7 @@ def delete(
     ] = False,
     yes: Annotated[bool, flag("--yes -y", "Do not ask before --permanent.")] = False,
 ) -> None:
-    """Delete chunks; rlm-mem chunk restore brings them back, unless --permanent."""
+    """Delete chunks; rlm-mem chunk restore restores them unless --permanent is given."""
     if permanent and not yes:
         if not sys.stdin.isatty():
             raise InputError("--permanent cannot be undone", hint="add --yes to confirm it")
@@ -247,7 +247,7 @@ def delete(
         ids = full_ids(memory, chunk_ids)
         done = {chunk_id: memory.delete(chunk_id, permanent=permanent) for chunk_id in ids}
         errors = [no_chunk(memory, chunk_id) for chunk_id, worked in done.items() if not worked]
-    _report(done, "removed for good" if permanent else "deleted", "deleted", call.json, errors=errors)
+    _report(done, "permanently deleted" if permanent else "deleted", "deleted", call.json, errors=errors)
 
 
 def restore(
@@ -268,7 +268,7 @@ def restore(
 
 
 def restore_chunks(call: Call, chunk_ids: options.ChunkIds) -> None:
-    """Bring deleted chunks back; rlm-mem list --archived names them."""
+    """Restore deleted chunks; rlm-mem list --archived lists them."""
     with call.open() as memory:
         done = {chunk_id: memory.restore(chunk_id) is not None for chunk_id in full_ids(memory, chunk_ids)}
     _report(done, "restored", "restored", call.json, missing="not in the archive")
@@ -281,7 +281,7 @@ def undo(
         int | None, option("--to", "REVISION", "Of a chunk: go back to this revision.")
     ] = None,
 ) -> None:
-    """Undo the last change of anything, or of one chunk."""
+    """Undo the last change, or the last change of one chunk."""
     if what is None or _CHANGE.fullmatch(what):
         if revision is not None:
             raise InputError("--to needs a chunk", hint="rlm-mem undo ID --to REVISION")
@@ -293,7 +293,7 @@ def undo(
             print_json(asdict(undone))
         else:
             screen().print(text(str(undone)))
-            note(f"to bring it back: rlm-mem undo {undone.undo}")
+            note(f"to redo it: rlm-mem undo {undone.undo}")
         return
     with call.open() as memory:
         chunk_id = full_id(memory, what)
@@ -307,9 +307,9 @@ def undo(
             hint=f"rlm-mem chunk history {chunk_id} shows its versions",
         )
     if former:
-        done = f"is as it was in revision {revision or former[-1]} again, as revision {chunk.revision}"
+        done = f"was restored to revision {revision or former[-1]}, as revision {chunk.revision}"
     else:
-        done = f"replaces nothing any more, as revision {chunk.revision}"
+        done = f"no longer replaces anything, as revision {chunk.revision}"
     call.report(chunk.to_dict(), f"{chunk_id} {done}")
 
 

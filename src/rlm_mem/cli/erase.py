@@ -29,9 +29,9 @@ def erase_(
     verify: Annotated[
         Path | None, option("--verify", "FILE", "Search for what is left of what this report lists.")
     ] = None,
-    apply: Annotated[bool, flag("--apply", "Erase; else only say what would be erased.")] = False,
+    apply: Annotated[bool, flag("--apply", "Erase. Default: only show what would be erased.")] = False,
 ) -> None:
-    """Erase a person, a source or a namespace; it cannot be undone. rlm-mem erase --verify FILE says what is left."""
+    """Erase a person, a source or a namespace, permanently. rlm-mem erase --verify FILE shows what is left."""
     if verify is not None:
         if person or source or all_ or report or apply:
             raise InputError("--verify takes no other option", hint="give the report that erase wrote")
@@ -42,10 +42,10 @@ def erase_(
             "--all erases a namespace: name it", hint="--namespace NAME; rlm-mem store namespaces lists them"
         )
     if report is not None and report.exists():
-        raise InputError(f"{report} is there already", hint="name a new file")
+        raise InputError(f"{report} exists already", hint="name a new file")
     if apply and report is None:
         raise InputError(
-            "erasing needs a place for its report", hint="give --report FILE, outside of the memory"
+            "erasing needs a file for its report", hint="give --report FILE, outside of the memory"
         )
     with call.working("looking", "chunks") as (memory, update):
         if report is not None:
@@ -75,7 +75,7 @@ def _reserve(report: Path, memory: Memory) -> None:
     system = memory.store.backend.files(DEFAULT_NAMESPACE).path("system")
     if system is not None and report.absolute().resolve().is_relative_to(system.resolve().parent):
         raise InputError(
-            f"{report} is in the memory, where the report would name what is erased",
+            f"{report} is inside the memory, but the report names what is erased",
             hint="name a file outside of the memory",
         )
     try:
@@ -93,7 +93,7 @@ def _as_remembered(memory: Memory, path: str, update: Progress) -> str:
         return path
     if not erase(memory.store, source=path, dry_run=True, progress=update).chunk_ids:
         return whole
-    note(f"more came from {whole}: erase this source, too")
+    note(f"more came from {whole}: erase this source too")
     return path
 
 
@@ -108,7 +108,7 @@ def _show(made: ErasureReport, as_json: bool) -> None:
     console = screen()
     if not _found(made):
         if made.namespace:
-            console.print(text(f"nothing is in {made.namespace}"))
+            console.print(text(f"{made.namespace} is empty"))
             console.print(text("rlm-mem store namespaces lists the namespaces", "dim"))
             return
         console.print(
@@ -142,6 +142,6 @@ def _verify(call: Call, path: Path) -> None:
     else:
         for where in left:
             screen().print(text(where))
-        screen().print(text(f"left in {amount(len(left), 'place')}" if left else "nothing of it is left"))
+        screen().print(text(f"left in {amount(len(left), 'place')}" if left else "nothing is left"))
     if left:
         raise typer.Exit(1)

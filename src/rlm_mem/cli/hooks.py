@@ -38,27 +38,27 @@ class HookCall(Where):
 
 
 def session_start(call: HookCall, client: Client = "claude-code") -> None:
-    """For an agent's hook: print, as context of the session, what the project and its user keep to."""
+    """For an agent's hook: print rules and preferences of the project and its user as context."""
     _hook(call, "session-start", client)
 
 
 def user_prompt(call: HookCall, client: Client = "claude-code") -> None:
-    """For an agent's hook: print memories that bear on the prompt; nothing where none does."""
+    """For an agent's hook: print memories that match the prompt, if any."""
     _hook(call, "user-prompt", client)
 
 
 def stop(call: HookCall, client: Client = "claude-code") -> None:
-    """For an agent's hook: capture by rule what was said since the last call."""
+    """For an agent's hook: capture, by rules, from what was said since the last call."""
     _hook(call, "stop", client)
 
 
 def pre_compact(call: HookCall, client: Client = "claude-code") -> None:
-    """For an agent's hook: capture by rule what was said, before the context is compacted."""
+    """For an agent's hook: capture, by rules, before the context is compacted."""
     _hook(call, "pre-compact", client)
 
 
 def session_end(call: HookCall, client: Client = "claude-code") -> None:
-    """For an agent's hook: capture by rule what was said since the last call."""
+    """For an agent's hook: capture, by rules, from what was said since the last call."""
     _hook(call, "session-end", client)
 
 
@@ -91,12 +91,13 @@ def _hook(call: Where, kind: str, client_name: str) -> None:
 def context(
     call: Call,
     prompt: Annotated[
-        str | None, argument("[PROMPT]", "What is given with this prompt; else when a session starts.")
+        str | None,
+        argument("[PROMPT]", "Show what is given with this prompt. Default: at the start of a session."),
     ] = None,
 ) -> None:
-    """Show what the hooks give to an agent in this folder, when a session starts or with a prompt, and why."""
+    """Show what hooks give to an agent in this folder, at the start of a session or with a prompt, and why."""
     if (until := paused()) is not None:
-        note(f"the hooks are paused {until}: now they give nothing")
+        note(f"the hooks are paused {until} and give nothing")
     place, project = call.place, project_of(Path.cwd())
     own = call.namespace or (project.namespace if project is not None else None)
     limits = load_limits(place if isinstance(place, Path) else None)
@@ -136,28 +137,31 @@ def context(
         )
         console.print(indented(row["content"], 4))
     if not rows:
-        console.print(text("nothing is given", "dim"))
+        console.print(text("no memories are given", "dim"))
 
 
 def pause_(
     call: JsonCall,
     length: Annotated[
-        str | None, argument("[LENGTH]", "How long, such as 30m, 1h or 2d; else until resumed.")
+        str | None,
+        argument("[LENGTH]", "How long, such as 30m, 1h or 2d. Default: until resumed."),
     ] = None,
 ) -> None:
-    """Pause the hooks of every client: none gives memories to its agent, and what is said meanwhile is not captured.
+    """Pause the hooks of every client: they give no memories to agents and capture nothing that is said meanwhile.
 
     The tools of the MCP server stay. rlm-mem hook resume ends the pause.
     """
     try:
         until = pause(None if length is None else duration(length))
     except InvalidChunk:
-        raise InputError(f"{length!r:.40} is no length of a pause", hint="such as 30m, 1h or 2d") from None
+        raise InputError(
+            f"{length!r:.40} is not a duration", hint="use a form such as 30m, 1h or 2d"
+        ) from None
     call.report({"paused": until}, f"the hooks are paused {until}; rlm-mem hook resume ends the pause")
 
 
 def resume_(call: JsonCall) -> None:
-    """End the pause of the hooks."""
+    """Resume the hooks after a pause."""
     was = resume()
     call.report({"resumed": was}, "the hooks work again" if was else "the hooks were not paused")
 
@@ -168,7 +172,7 @@ def rules(
         bool, flag("--write", f"Write {RULES_FILE} into the folder of the brain, to be edited.")
     ] = False,
 ) -> None:
-    """Show the rules of capture in force, and the file that they come from."""
+    """Show the capture rules, and the file that they come from."""
     place = call.place
     if write:
         if not isinstance(place, Path):
@@ -181,7 +185,7 @@ def rules(
             with path.open("x", encoding="utf-8") as file:
                 file.write(SHIPPED.read_text(encoding="utf-8"))
         except FileExistsError:
-            raise ConflictError(f"{path} is there already", hint="edit it, or remove it first") from None
+            raise ConflictError(f"{path} exists already", hint="edit it, or remove it first") from None
     found = load_rules(place if isinstance(place, Path) else None)
     if call.json:
         print_json(
@@ -195,7 +199,7 @@ def rules(
 def try_(
     call: BrainCall, transcript: Annotated[Path, argument("FILE", "A transcript of a coding agent.")]
 ) -> None:
-    """Show what the rules would keep of a transcript, secrets hidden; nothing is written."""
+    """Show what the rules would keep of a transcript, without secrets; nothing is stored."""
     place = call.place
     found = load_rules(place if isinstance(place, Path) else None)
     secrets = Config.load(place).secrets

@@ -49,7 +49,7 @@ def full_ids(memory: rlm_mem.Memory, given: Sequence[str]) -> list[str]:
             if hidden:
                 raise NotFoundError(
                     f"{hidden[0]} is in quarantine",
-                    hint=f"rlm-mem review list shows it, rlm-mem chunk release {hidden[0]} lets it out",
+                    hint=f"rlm-mem review list shows it, rlm-mem chunk release {hidden[0]} releases it",
                 ) from None
             if not is_chunk_id(one):
                 raise
@@ -70,7 +70,7 @@ def quarantined_id(memory: rlm_mem.Memory, given: str) -> str:
     if is_chunk_id(given):
         return given
     hidden = [chunk.id for chunk in memory.store.quarantined()]
-    return known_id(given, hidden, "chunk in quarantine", "rlm-mem review list shows what is")
+    return known_id(given, hidden, "chunk in quarantine", "rlm-mem review list shows quarantined chunks")
 
 
 def no_chunk(memory: rlm_mem.Memory, chunk_id: str) -> NotFoundError:
@@ -81,9 +81,7 @@ def no_chunk(memory: rlm_mem.Memory, chunk_id: str) -> NotFoundError:
             f"{chunk_id} cannot be read: {damage}", hint="rlm-mem store repair says what can be mended"
         )
     if memory.store.get_archived(chunk_id) is not None:
-        return NotFoundError(
-            f"{chunk_id} is deleted", hint=f"rlm-mem chunk restore {chunk_id} brings it back"
-        )
+        return NotFoundError(f"{chunk_id} is deleted", hint=f"rlm-mem chunk restore {chunk_id} restores it")
     return NotFoundError(f"there is no chunk {chunk_id}", hint="rlm-mem list shows the ids")
 
 
@@ -95,7 +93,7 @@ def known_id(given: str, known: Iterable[str], noun: str, hint: str) -> str:
         hint: the command that lists the ids.
     """
     if not _TYPED.fullmatch(given):
-        raise InputError(f"{given!r:.60} is not an id, nor a part of one", hint=hint)
+        raise InputError(f"{given!r:.60} is neither an id nor a part of one", hint=hint)
     ids = list(dict.fromkeys(known))
     if given in ids:
         return given
@@ -105,7 +103,7 @@ def known_id(given: str, known: Iterable[str], noun: str, hint: str) -> str:
     if len(matches) > 1:
         shown = ", ".join(matches[:_SHOWN])
         more = f" and {len(matches) - _SHOWN:,} more" if len(matches) > _SHOWN else ""
-        raise InputError(f"{given} fits {len(matches):,} ids: {shown}{more}", hint="type more of it")
+        raise InputError(f"{given} matches {len(matches):,} ids: {shown}{more}", hint="give more characters")
     return matches[0]
 
 

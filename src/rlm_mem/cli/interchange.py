@@ -37,15 +37,19 @@ def export(
     call: Call,
     target: Annotated[
         str | None,
-        argument("[TARGET]", "A folder, or a file ending in .jsonl or .zip; - or nothing prints one chunk."),
+        argument(
+            "[TARGET]", "A folder, or a file ending in .jsonl or .zip; with --chunk, - or nothing prints it."
+        ),
     ] = None,
     chunk: Annotated[str | None, option("--chunk", "ID", "Only this chunk, as one Markdown file.")] = None,
     format: Annotated[
-        str | None, option("--format", "FORMAT", "markdown, jsonl or zip; else by the target's name.")
+        str | None, option("--format", "FORMAT", "markdown, jsonl or zip. Default: according to the target.")
     ] = None,
     no_archive: Annotated[bool, flag("--no-archive", "Leave out what was deleted.")] = False,
-    history: Annotated[bool, flag("--history", "With former versions of chunks, and the audit log.")] = False,
-    overwrite: Annotated[bool, flag("--overwrite", "Write over a former export.")] = False,
+    history: Annotated[
+        bool, flag("--history", "Also export former versions of chunks and the audit log.")
+    ] = False,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace an earlier export.")] = False,
 ) -> None:
     """Export memories: a folder of Markdown that opens in Obsidian, JSON lines, or one zip archive."""
     with call.open() as memory:
@@ -54,7 +58,7 @@ def export(
             return
         if target is None or target == "-":
             raise InputError(
-                "where to?", hint="name a folder, a file ending in .jsonl or .zip, or --chunk ID"
+                "no target was given", hint="name a folder, a file ending in .jsonl or .zip, or --chunk ID"
             )
         named = call.namespace is not None or memory.store.namespace != memory.config.store.namespace
         with progress("exporting", quiet=call.json) as update:
@@ -89,7 +93,8 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
     if target is None or target == "-":
         if call.json:
             raise InputError(
-                "one chunk is printed as Markdown", hint=f"rlm-mem show {chunk_id} --json prints JSON"
+                "a single chunk can only be printed as Markdown",
+                hint=f"rlm-mem show {chunk_id} --json prints JSON",
             )
         sys.stdout.write(safe(made) if sys.stdout.isatty() else made)
         return
@@ -100,7 +105,7 @@ def _export_one(memory: Memory, chunk_id: str, target: str | None, overwrite: bo
         with path.open("wb" if overwrite else "xb") as handle:
             handle.write(made.encode("utf-8"))
     except FileExistsError:
-        raise InputError(f"{path} is there already", hint="--overwrite writes over it") from None
+        raise InputError(f"{path} exists already", hint="use --overwrite to replace it") from None
     call.report({"chunk_id": chunk_id, "target": str(path)}, f"exported {chunk_id} to {path}")
 
 
@@ -109,19 +114,21 @@ def import_(
     source: Annotated[Path, argument("SOURCE", "A file, a folder or a zip archive.")],
     dry_run: Annotated[bool, flag("--dry-run", "Only say what would happen.")] = False,
     format: Annotated[
-        str | None, option("--format", "FORMAT", "Read every file in this format; else each is recognised.")
+        str | None, option("--format", "FORMAT", "Read every file in this format. Default: detect it.")
     ] = None,
     replace: Annotated[
-        bool, flag("--replace", "Imported chunks replace those present, also newer revisions.")
+        bool, flag("--replace", "Let imported chunks replace existing ones, even newer revisions.")
     ] = False,
     again: Annotated[bool, flag("--again", "Read imported files again, even unchanged ones.")] = False,
     history: Annotated[
         bool,
-        flag("--history", "Also take over former versions and the audit log; only from somebody you trust."),
+        flag(
+            "--history", "Also import former versions and the audit log; only from a source that you trust."
+        ),
     ] = False,
     secrets: options.Secrets = None,
     trust: Annotated[
-        str | None, option("--trust", "LEVEL", "Trust chunks no further than this, whatever they say.")
+        str | None, option("--trust", "LEVEL", "Limit the trust that imported chunks claim.")
     ] = None,
     watch: Annotated[
         bool, flag("--watch", "Keep running, and import what is new or changed in a folder.")
@@ -131,7 +138,7 @@ def import_(
     """Import memories, chats and notes: exports of this and other tools, detected by themselves, each thing once."""
     if watch and (dry_run or replace or again or format or history or secrets or trust):
         raise InputError(
-            "--watch goes with none of --dry-run, --format, --replace, --again, --history, --secrets, --trust"
+            "--watch cannot be combined with --dry-run, --format, --replace, --again, --history, --secrets, --trust"
         )
     with resumable(), call.writing(dry_run=dry_run) as memory:
         if watch:
@@ -194,7 +201,7 @@ def _show(report: ImportReport) -> None:
     if report.secrets:
         named = ", ".join(f"{rule}: {count:,}" for rule, count in sorted(report.secrets.items()))
         total = sum(report.secrets.values())
-        hidden = "would be hidden" if report.dry_run else "hidden"
+        hidden = "would be redacted" if report.dry_run else "hidden"
         console.print(
             text(
                 f"secrets: {report.secrets_hidden:,} {hidden}, {total - report.secrets_hidden:,} in clear ({named})",

@@ -16,7 +16,7 @@ from rlm_mem.errors import InputError
 from rlm_mem.store.core.backends import extra_postgres
 from rlm_mem.store.core.copying import CopyReport, Difference, compare, copy_namespace
 
-Target = Annotated[str, argument("TARGET", "A brain folder, made if it is missing, or a DSN.")]
+Target = Annotated[str, argument("TARGET", "A brain folder, created if it is missing, or a DSN.")]
 ToDatabase = Annotated[str, option("--to", "DSN", "The database: postgresql://USER@HOST/NAME.")]
 Name = Annotated[str, argument("NAMESPACE", "The namespace.")]
 
@@ -24,16 +24,14 @@ Name = Annotated[str, argument("NAMESPACE", "The namespace.")]
 def copy(
     call: Call,
     target: Target,
-    every: Annotated[bool, flag("--all", "Every namespace, not one.")] = False,
-    overwrite: Annotated[
-        bool, flag("--overwrite", "Replace chunks that the target holds in another state.")
-    ] = False,
+    every: Annotated[bool, flag("--all", "Copy every namespace, not only one.")] = False,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace chunks that differ in the target.")] = False,
     mirror: Annotated[
-        bool, flag("--mirror", "Also remove from the target what the source does not hold.")
+        bool, flag("--mirror", "Also remove from the target what the source does not have.")
     ] = False,
-    check_only: Annotated[bool, flag("--compare", "Copy nothing: say where the two differ.")] = False,
+    check_only: Annotated[bool, flag("--compare", "Copy nothing, only list the differences.")] = False,
 ) -> None:
-    """Copy a memory between folders and databases, whole, and compare the two; again carries what is missing."""
+    """Copy a whole memory between folders and databases, and compare the two; repeated, it copies what is missing."""
     results: list[dict[str, Any]] = []
     for name in _namespaces(call) if every else [call.namespace]:
         with ExitStack() as both:
@@ -110,13 +108,13 @@ def _directory(call: BrainCall) -> str:
     if isinstance(place, Path):
         raise InputError(
             f"{shown_place(place)} is a folder: namespaces are spread over databases",
-            hint="--brain postgresql://… names the database that programs open; store copy brings a folder there",
+            hint="--brain postgresql://… names the database that programs open; copy a folder there with store copy",
         )
     return place
 
 
 def shards_list(call: BrainCall) -> None:
-    """Which database holds which namespace."""
+    """Show which database has which namespace."""
     found = _databases().shards(_directory(call))
     if call.json:
         print_json(found)
@@ -139,9 +137,9 @@ def shards_move(
     call: BrainCall,
     namespace: Name,
     to: ToDatabase,
-    purge: Annotated[bool, flag("--purge", "Remove what is left in the old database at the end.")] = False,
+    purge: Annotated[bool, flag("--purge", "Finally remove the rows in the old database.")] = False,
 ) -> None:
-    """Move a namespace to another database while it is used; compared before its programs are led there."""
+    """Move a namespace to another database while it is in use; both are compared before programs are redirected."""
     with progress(f"moving {namespace}", quiet=call.json) as update:
         report = _databases().move_namespace(_directory(call), namespace, to, purge=purge, progress=update)
     if call.json:
@@ -157,7 +155,7 @@ def shards_move(
         )
     )
     if not report.purged:
-        screen().print(indented("the old rows are still there: rlm-mem shards purge removes them", 2, "dim"))
+        screen().print(indented("the old rows remain: rlm-mem shards purge removes them", 2, "dim"))
 
 
 def shards_purge(
@@ -165,7 +163,7 @@ def shards_purge(
     namespace: Name,
     old: Annotated[str, option("--from", "DSN", "The database that it was moved from.")],
 ) -> None:
-    """Remove what a moved namespace left in its old database; its forwarding address stays."""
+    """Remove the rows of a moved namespace from its old database; its forwarding address stays."""
     rows = _databases().purge_moved(old, namespace)
     call.report(
         {"namespace": namespace, "rows_removed": rows},

@@ -27,10 +27,12 @@ def init(
     call: Call,
     folder: Annotated[
         str | None,
-        argument("[PATH]", "The folder to make, or postgresql://…. Else RLM_MEM_BRAIN, else brain, here."),
+        argument(
+            "[PATH]", "The folder to create, or postgresql://…. Default: RLM_MEM_BRAIN, else brain/ here."
+        ),
     ] = None,
 ) -> None:
-    """Make a memory: the folder, its settings, personalities, sliders and gauges. What is there already stays."""
+    """Create a memory: folder, settings, personalities, sliders and gauges. Existing files stay."""
     inside = Path("memory", "chunks").is_dir()  # within a brain: that one, not another inside it
     here = str(Path.cwd()) if inside else "brain"
     call = call.at(folder or call.brain or os.environ.get("RLM_MEM_BRAIN") or here)
@@ -45,7 +47,7 @@ def init(
         Library(target).copy_defaults()
     call.report(
         {"brain": str(target), "created": not existed},
-        f"{'there is a memory already at' if existed else 'made a memory at'} {target}",
+        f"{'there is already a memory at' if existed else 'created a memory at'} {target}",
     )
 
 
@@ -57,7 +59,7 @@ def _init_database(call: Call, dsn: str) -> None:
         memory.persona().library.copy_defaults()
     call.report(
         {"brain": place, "created": not existed},
-        f"{'there is a memory already in' if existed else 'made a memory in'} {place}",
+        f"{'there is already a memory in' if existed else 'created a memory in'} {place}",
     )
 
 
@@ -67,13 +69,11 @@ def _write_new(path: Path, content: str) -> None:
         file.write(content)
 
 
-_LINKS = flag(
-    "--links", "Also automatic links of earlier rules that would not be made today; links by hand stay."
-)
+_LINKS = flag("--links", "Include automatic links of earlier rules that today's rules would not make.")
 
 
 def check(call: Call, links: Annotated[bool, _LINKS] = False) -> None:
-    """Check files, links and index against each other, changing nothing; ends with 1 on findings."""
+    """Check files, links and index against each other without changing anything; exit with 1 on findings."""
     with call.working("checking", "files") as (memory, update):
         findings = memory.check(progress=update)
         if links:
@@ -85,7 +85,7 @@ def check(call: Call, links: Annotated[bool, _LINKS] = False) -> None:
             _show_finding(finding)
         screen().print(
             text(
-                f"{amount(len(findings), 'finding')}; rlm-mem store repair{' --links' * links} says what can be mended",
+                f"{amount(len(findings), 'finding')}; rlm-mem store repair{' --links' * links} shows the repairs",
                 "bold",
             )
         )
@@ -97,10 +97,10 @@ def check(call: Call, links: Annotated[bool, _LINKS] = False) -> None:
 
 def repair(
     call: Call,
-    apply: Annotated[bool, flag("--apply", "Do it; else only say what would be done.")] = False,
+    apply: Annotated[bool, flag("--apply", "Carry it out. Default: only show what would be done.")] = False,
     links: Annotated[bool, _LINKS] = False,
 ) -> None:
-    """Mend what check finds; without --apply it says what it would do."""
+    """Repair what check finds; without --apply, only show what would be done."""
     with call.working("mending", "files") as (memory, update):
         repairs = memory.repair(dry_run=not apply, progress=update)
         if links:
@@ -123,7 +123,7 @@ def _show_finding(finding: Finding) -> None:
 def _show_repairs(repairs: Sequence[Repair], *, applied: bool, again: str) -> None:
     console = screen()
     if not repairs:
-        console.print(text("nothing to mend", "green"))
+        console.print(text("nothing to repair", "green"))
         return
     for one in repairs:
         _show_finding(one.finding)
@@ -153,13 +153,13 @@ def rebuild(call: Call) -> None:
 
 def sync(
     call: Call,
-    full: Annotated[bool, flag("--full", "Look at every file, not only at changed folders.")] = False,
+    full: Annotated[bool, flag("--full", "Check every file, not only changed folders.")] = False,
 ) -> None:
-    """Take in what was edited by hand, by git or by another program."""
+    """Index files edited by hand, by git or by other programs."""
     with call.open() as memory:
         if memory.store.backend.read_only:
             raise StoreReadOnly(
-                f"{call.place} cannot be written: nothing was taken in",
+                f"{call.place} cannot be written: nothing was indexed",
                 hint="check the folder's permissions, and how its disk is mounted",
             )
         report = memory.sync(full=full)
@@ -172,7 +172,7 @@ def sync(
             console.print(text(f"{verb}  {path}"))
     _unreadable(report)
     if not report:
-        console.print(text("the index agrees with the files", "dim"))
+        console.print(text("the index matches the files", "dim"))
 
 
 def _unreadable(report: SyncReport) -> None:
@@ -181,7 +181,7 @@ def _unreadable(report: SyncReport) -> None:
 
 
 def checkpoint(call: Call) -> None:
-    """Write into the files what only the index knows: access counts, and the JSON views."""
+    """Write what only the index has to files: access counts, and the JSON views."""
     with call.open() as memory:
         report = memory.store.checkpoint()
     if call.json:

@@ -45,7 +45,7 @@ Brain = Annotated[
     option(
         "--brain",
         "PATH",
-        "The brain folder, or postgresql://…; else RLM_MEM_BRAIN, the nearest brain/, the user's data folder.",
+        "The brain folder, or postgresql://…. Default: RLM_MEM_BRAIN, the nearest brain/, or the user's data folder.",
         WHERE,
     ),
 ]
@@ -54,66 +54,70 @@ Namespace = Annotated[
     option(
         "--namespace",
         "NAME",
-        "Whose memory: project (of this folder; ./project: of that name), or any path. Default: default.",
+        "The namespace: project (of this folder; ./project: of that name), or a path. Default: store.namespace.",
         WHERE,
     ),
 ]
 Json = Annotated[bool, flag("--json", "Print JSON on stdout.")]
 
-Tags = Annotated[list[str] | None, option("--tag -t", "TAG", "A tag; may be given again.")]
+Tags = Annotated[list[str] | None, option("--tag -t", "TAG", "A tag; repeatable.")]
 Type = Annotated[
     str | None, option("--type", "TYPE", "fact, preference, pattern, note, decision, or a registered one.")
 ]
 Confidence = Annotated[float | None, option("--confidence", "0..1", "How reliable it is.")]
 Conversation = Annotated[str | None, option("--conversation -c", "ID", "The conversation it belongs to.")]
 CameAs = Annotated[
-    str | None, option("--origin", "ORIGIN", "How it came: person, agent, tool, import or web.")
+    str | None, option("--origin", "ORIGIN", "Where it came from: person, agent, tool, import or web.")
 ]
 Trusted = Annotated[
     str | None,
-    option("--trust", "LEVEL", "quarantined, untrusted, ordinary or trusted. Default: by its origin."),
+    option(
+        "--trust", "LEVEL", "quarantined, untrusted, ordinary or trusted. Default: according to its origin."
+    ),
 ]
 Secrets = Annotated[
     SecretAction | None,
     option(
         "--secrets",
         "ACTION",
-        "Keys and passwords: redact, keep or refuse. Default: secrets.action, which is redact.",
+        "What to do with keys and passwords: redact, keep or refuse. Default: the setting secrets.action.",
     ),
 ]
 Limit = Annotated[int, option("--limit -n", "N", "At most this many.", min=1)]
 Llm = Annotated[
     str | None,
-    option("--llm", "SPEC", "Who writes the programs: offline, openai:MODEL, … Default: the configured one."),
+    option("--llm", "SPEC", "The model: offline, openai:MODEL, … Default: the configured one."),
 ]
-Every = Annotated[float, option("--every", "SECONDS", "With --watch: seconds between two checks.", min=0.1)]
+Every = Annotated[float, option("--every", "SECONDS", "With --watch: seconds between checks.", min=0.1)]
 
 WithTags = Annotated[
-    list[str] | None, option("--tag -t", "TAG", "With this tag; given again: with all of them.", FILTER)
+    list[str] | None, option("--tag -t", "TAG", "With this tag; if repeated, with all of them.", FILTER)
 ]
 WithAnyTag = Annotated[
     list[str] | None, option("--any-tag", "TAG", "With at least one of these tags.", FILTER)
 ]
 MaxTokens = Annotated[
     int | None,
-    option("--max-tokens", "N", "At most N tokens of memory text in the output; the best that fit.", min=1),
+    option("--max-tokens", "N", "Limit the memory text in the output to the best N tokens.", min=1),
 ]
 OfType = Annotated[str | None, option("--type", "TYPE", "Of this type.", FILTER)]
 InConversation = Annotated[str | None, option("--conversation -c", "ID", "In this conversation.", FILTER)]
 OfOrigin = Annotated[
-    str | None, option("--origin", "ORIGIN", "Came as: person, agent, tool, import or web.", FILTER)
+    str | None, option("--origin", "ORIGIN", "Of this origin: person, agent, tool, import or web.", FILTER)
 ]
 OfTrust = Annotated[
     str | None,
-    option("--trust", "LEVEL", "Trusted at least this far: untrusted, ordinary or trusted.", FILTER),
+    option("--trust", "LEVEL", "With at least this trust: untrusted, ordinary or trusted.", FILTER),
 ]
 
-_SHORT = "the beginning of it, or of its last part, is enough."
+_SHORT = "its beginning, or that of its last part, is enough."
 ChunkId = Annotated[str, argument("ID", f"A chunk id; {_SHORT}")]
-ChunkIds = Annotated[list[str], argument("ID...", f"Chunk ids; of each {_SHORT}")]
+ChunkIds = Annotated[
+    list[str], argument("ID...", "Chunk ids; the beginning of each, or that of its last part, is enough.")
+]
 
 Tools = Annotated[
     Literal["default", "all"],
-    option("--tools", "WHICH", "default: the ten that agents need; all: every one."),
+    option("--tools", "WHICH", "default: the ten that agents need; all: every tool."),
 ]
 ReadOnly = Annotated[bool, flag("--read-only", "Offer only tools that change no memory.")]

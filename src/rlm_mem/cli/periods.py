@@ -72,10 +72,8 @@ def _option(name: str, help: str) -> Any:
 Since = Annotated[
     str | None, _option("--since", "On this day or later: YYYY-MM-DD, yesterday, last week, 3 days ago.")
 ]
-Until = Annotated[
-    str | None, _option("--until", "On this day or earlier; a period counts with its last day.")
-]
+Until = Annotated[str | None, _option("--until", "On this day or earlier; of a period, its last day.")]
 AsOf = Annotated[
     str | None,
-    _option("--as-of", "What held then, instead of what holds now: YYYY-MM-DD, last week, 3 days ago."),
+    _option("--as-of", "Use what was valid then: YYYY-MM-DD, last week, 3 days ago."),
 ]

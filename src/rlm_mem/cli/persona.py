@@ -19,17 +19,19 @@ from rlm_mem.persona.library import BASE, Library, Survey, located_files
 from rlm_mem.persona.session import Persona
 from rlm_mem.store.core.brain_files import BrainFiles
 
-Session = Annotated[str, option("--session -s", "NAME", "Whose mode and sliders: the name of a session.")]
+Session = Annotated[str, option("--session -s", "NAME", "The name of the session.")]
 
 
 def show(
     call: Call,
-    mode: Annotated[str | None, argument("[MODE]", "A mode as its file has it; else the session's.")] = None,
-    user: Annotated[str, option("--user", "NAME", "Who the agent speaks with.")] = "",
-    project: Annotated[str, option("--project", "NAME", "What they work on.")] = "",
+    mode: Annotated[
+        str | None, argument("[MODE]", "A mode as defined by its file. Default: that of the session.")
+    ] = None,
+    user: Annotated[str, option("--user", "NAME", "The person the agent speaks with.")] = "",
+    project: Annotated[str, option("--project", "NAME", "The project they work on.")] = "",
     session: Session = "default",
 ) -> None:
-    """Show the composed system prompt, and the sliders that it comes from."""
+    """Show the composed system prompt, and the sliders it is based on."""
     with _persona(call, session) as persona:
         if mode is not None:
             persona = Persona(persona.library.brain, session, mode=mode)
@@ -42,7 +44,7 @@ def show(
 
 
 def list_(call: Call) -> None:
-    """List the modes, the sliders and the gauges that there are."""
+    """List the modes, the sliders and the gauges."""
     with _files(call) as files:
         found = Library(files).survey()
     in_base = next((one.values for one in found.modes if one.name == BASE), {})
@@ -102,7 +104,7 @@ def slider(call: Call, dimension: Annotated[str, argument("SLIDER", "Its name.")
 def use(
     call: Call, mode: Annotated[str, argument("MODE", "For example research.")], session: Session = "default"
 ) -> None:
-    """Change the mode of a session; it sets the sliders that it names."""
+    """Change the mode of a session, and the sliders it sets."""
     with _persona(call, session) as persona:
         persona.use(mode)
         _show_persona(persona, call.json)
@@ -122,10 +124,10 @@ def set_(
 
 def reset(
     call: Call,
-    dimension: Annotated[str | None, argument("[SLIDER]", "Only this one.")] = None,
+    dimension: Annotated[str | None, argument("[SLIDER]", "Only this slider.")] = None,
     session: Session = "default",
 ) -> None:
-    """Drop what was set by hand: the mode's values apply again."""
+    """Reset sliders set by hand to the values of the mode."""
     with _persona(call, session) as persona:
         persona.reset(dimension)
         _show_persona(persona, call.json)
@@ -136,13 +138,13 @@ def say(
     words: Annotated[list[str], argument("WORDS", 'For example "Set humor to 20%".')],
     session: Session = "default",
 ) -> None:
-    """Do what a chat message asks: "Set humor to 20%", "Max directness", "Reset sliders", "Research mode"."""
+    """Carry out a chat command: "Set humor to 20%", "Max directness", "Reset sliders", "Research mode"."""
     message = " ".join(words)
     with _persona(call, session) as persona:
         done = persona.say(message)
         if not done:
             raise InvalidQuery(
-                f"{message!r:.80} is no command for the persona",
+                f"{message!r:.80} is not a command for the persona",
                 hint='say "Set humor to 20%", "Max directness", "Min humor", "Reset sliders" or "Research mode"',
             )
         _show_persona(persona, call.json, done)
@@ -150,8 +152,8 @@ def say(
 
 def hud(
     call: Call,
-    gauge: Annotated[str, argument("[GAUGE]", "A gauge of brain/gauges.", show_default=False)] = "LIVEHUD",
-    watch: Annotated[bool, flag("--watch -w", "Keep it on the screen, up to date, until Ctrl-C.")] = False,
+    gauge: Annotated[str, argument("[GAUGE]", "A gauge from brain/gauges.", show_default=False)] = "LIVEHUD",
+    watch: Annotated[bool, flag("--watch -w", "Keep it up to date on the screen until Ctrl-C.")] = False,
     interval: Annotated[
         float, option("--interval", "S", "Seconds between checks, with --watch.", min=0.2, max=3600)
     ] = 2.0,

@@ -20,7 +20,7 @@ _NAMED = 5
 
 
 def show(call: Call) -> None:
-    """Show the project of this folder: its namespace, and how much is in it and in the shared one.
+    """Show the project of this folder: its namespace, and the sizes of that and of the shared one.
 
     Without memories it also shows which other projects have some: that of its former name may be among them.
     """
@@ -30,7 +30,7 @@ def show(call: Call) -> None:
     shared = Config.load(place).store.namespace
     own, count, waiting, others = call.namespace or shared, 0, 0, list[tuple[str, int]]()
     if isinstance(place, Path) and not (place / "memory").is_dir():
-        note(f"there is no memory at {place} yet: the first that is remembered makes it")
+        note(f"there is no memory at {place} yet: the first remember creates it")
     else:
         with call.open() as memory:
             count = memory.stats().chunk_count
@@ -91,7 +91,7 @@ def move(
         option(
             "--to",
             "NAMESPACE",
-            "Where to: shared, project (of this folder), or a namespace (./shared if it has that name).",
+            "The target: shared, project (of this folder), or a namespace (./shared if it has that name).",
         ),
     ],
     chunk_ids: Annotated[
@@ -99,16 +99,16 @@ def move(
         argument("[ID...]", "Chunk ids; the beginning of each, or of its last part, is enough."),
     ] = None,
     every: Annotated[
-        bool, flag("--all", "Move all memories of the namespace, such as after a rename.")
+        bool, flag("--all", "Move all memories of the namespace, for example after a rename.")
     ] = False,
 ) -> None:
-    """Move memories into another namespace, from the one of --namespace, by default that of the project here.
+    """Move memories to another namespace, from that of --namespace, by default that of this project.
 
     With --to project they come from the shared one. They are archived where they were.
     """
     if every == bool(chunk_ids):
         raise InputError(
-            "--all moves every memory, so name no ids with it" if every else "no memories are named",
+            "--all moves every memory and takes no ids" if every else "no memories are named",
             hint="name the ids of the memories to move, or give --all",
         )
     project = project_of(Path.cwd())
@@ -123,7 +123,7 @@ def move(
         where = source.config.store.namespace if goal is None else goal
         if every and not call.namespace and to == PROJECT:
             raise InputError(
-                "--all --to project would move everything that is shared into one project",
+                "--all --to project would move all shared memories into one project",
                 hint="name the namespace to move from: rlm-mem --namespace FROM project move --all --to project",
             )
         ids = source.list_chunks() if every else full_ids(source, chunk_ids or [])

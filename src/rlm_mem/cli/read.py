@@ -41,7 +41,7 @@ _NARROW = 60
 
 def search(
     call: Call,
-    query: Annotated[list[str], argument("QUERY", "What to look for.")],
+    query: Annotated[list[str], argument("QUERY", "Words, names, dates, or a question.")],
     limit: Annotated[int, option("--limit -n", "N", "At most this many hits.", min=1, max=1000)] = 10,
     by: Annotated[
         Literal["chunk", "segment", "conversation"],
@@ -64,11 +64,11 @@ def search(
         str | None, option("--speaker", "NAME", "Said by this person.", panel=options.FILTER)
     ] = None,
     superseded: Annotated[
-        bool, flag("--superseded", "Also what a newer memory replaced.", panel=options.FILTER)
+        bool, flag("--superseded", "Also superseded memories.", panel=options.FILTER)
     ] = False,
     as_of: periods.AsOf = None,
 ) -> None:
-    """List the memories that match words, names and dates, best first; no model is involved."""
+    """Search memories by words, names and dates, best first, without a model."""
     given: dict[str, Any] = {
         "tags_all": with_tags,
         "tags_any": any_tags,
@@ -145,13 +145,13 @@ def show(
     raw: Annotated[bool, flag("--raw", "Print the content alone.")] = False,
     as_of: periods.AsOf = None,
 ) -> None:
-    """Show chunks whole: content, metadata and links."""
+    """Show chunks in full: content, metadata and links."""
     with call.open() as memory:
         chunks = []
         for chunk_id in full_ids(memory, chunk_ids):
             chunk = memory.get(chunk_id, as_of=as_of)
             if chunk is None and as_of and memory.get(chunk_id):
-                raise NotFoundError(f"{chunk_id} did not hold on {as_of}", hint="rlm-mem list shows the ids")
+                raise NotFoundError(f"{chunk_id} was not valid on {as_of}", hint="rlm-mem list shows the ids")
             if chunk is None:
                 raise no_chunk(memory, chunk_id)
             chunks.append(chunk)
@@ -214,11 +214,11 @@ def list_(
     trust: options.OfTrust = None,
     as_of: periods.AsOf = None,
     archived: Annotated[
-        bool, flag("--archived", "What was deleted and can be restored.", panel=options.FILTER)
+        bool, flag("--archived", "Deleted chunks, which can be restored.", panel=options.FILTER)
     ] = False,
     limit: options.Limit = 50,
     offset: Annotated[int, option("--offset", "N", "Skip the first N.", min=0)] = 0,
-    oldest: Annotated[bool, flag("--oldest", "Oldest first; else newest first.")] = False,
+    oldest: Annotated[bool, flag("--oldest", "List the oldest first.")] = False,
 ) -> None:
     """List chunks."""
     with call.open() as memory:
@@ -245,7 +245,7 @@ def list_(
         return
     console = screen()
     if not chunks:
-        console.print(text(f"none of {amount(held, 'chunk')} fits" if held else "nothing here", "dim"))
+        console.print(text(f"none of {amount(held, 'chunk')} match" if held else "nothing here", "dim"))
         if elsewhere:
             console.print(text(elsewhere, "dim"), soft_wrap=True)
         return
@@ -288,7 +288,7 @@ def tags(
     call: Call,
     limit: Annotated[int | None, option("--limit -n", "N", "Only the N most common.", min=1)] = None,
 ) -> None:
-    """List the tags, the commonest first."""
+    """List the tags, most common first."""
     with call.open() as memory:
         counts = memory.store.tag_counts(limit)
     if call.json:
@@ -344,7 +344,7 @@ def links(
     ] = "both",
     limit: options.Limit = 50,
 ) -> None:
-    """Show what a chunk is linked with, and what links to it."""
+    """Show the links from and to a chunk."""
     with call.open() as memory:
         chunk_id = full_id(memory, chunk_id)
         if not memory.store.exists(chunk_id):

@@ -31,16 +31,14 @@ STYLES = {
 
 ReceiptFile = Annotated[
     Path | None,
-    option(
-        "--receipt", "FILE", "Also write the answer down as a receipt, for rlm-mem verify.", panel=RECEIPTS
-    ),
+    option("--receipt", "FILE", "Also write the answer as a receipt, for rlm-mem verify.", panel=RECEIPTS),
 ]
 BundleFile = Annotated[
     Path | None,
     option(
         "--bundle",
         "FILE",
-        "With --receipt: also write what it can be verified against without this memory.",
+        "With --receipt: also write a bundle, to verify the receipt without this memory.",
         panel=RECEIPTS,
     ),
 ]
@@ -74,9 +72,7 @@ class ReceiptWanted:
                 raise InputError("--bundle and --sign belong to a receipt", hint="add --receipt FILE")
             return
         if self.as_of is not None:
-            raise InputError(
-                "a receipt covers what holds now, not what held --as-of a date", hint="leave one out"
-            )
+            raise InputError("a receipt cannot cover a recall with --as-of", hint="leave one out")
         from rlm_mem.receipts import check_key, check_new
 
         for path in (self.receipt, self.bundle):
@@ -102,13 +98,13 @@ def verify(
     call: Call,
     file: Annotated[Path, argument("FILE", "The receipt.")],
     bundle: Annotated[
-        Path | None, option("--bundle", "FILE", "Verify against this bundle; with --brain against both.")
+        Path | None, option("--bundle", "FILE", "Verify against this bundle; with --brain, against both.")
     ] = None,
     key: Annotated[
         str | None, option("--key", "KEY", "The public key that must have signed it: a file or a line.")
     ] = None,
 ) -> None:
-    """Verify a receipt by running its programs again: what holds, what has changed since, what was altered.
+    """Verify a receipt by running its programs again: what is unchanged, what has changed since, what was altered.
 
     Ends with 0 when everything holds, with 1 otherwise.
     """
@@ -119,7 +115,7 @@ def verify(
         found = check(file, bundle=bundle, key=key)
     elif not named and isinstance(place, Path) and not (place / "memory").is_dir():
         raise InputError(
-            "there is no memory here to verify it against",
+            "there is no memory here to verify against",
             hint="name one with --brain, or a bundle with --bundle",
         )
     else:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 Operation = Annotated[RunOperation | None, option("--operation", "NAME", f"Only {OPERATION_WORDS}.")]
 TrajectoryId = Annotated[
-    str, argument("[ID]", "An id or its beginning; last names the newest.", show_default=False)
+    str, argument("[ID]", "The id or its beginning. Default: last, the newest.", show_default=False)
 ]
 
 
@@ -124,7 +124,7 @@ def _tree_of_steps(trajectory: Trajectory) -> rich.Tree:
             branch.add(part)
     outcome = trajectory.outcome
     if outcome is None:
-        tree.add(text("the run did not end", "yellow"))
+        tree.add(text("the run has not ended", "yellow"))
         return tree
     end = tree.add(long_text(outcome.content or outcome.word, "bold green" if outcome.content else "yellow"))
     if outcome.suggestion is not None:
@@ -149,18 +149,18 @@ def _figures(outcome: dict[str, Any], word: OutcomeWord) -> str:
 
 def trajectories_export(
     call: Where,
-    to: Annotated[Path | None, option("--to", "FILE", "A new file; else standard output.")] = None,
+    to: Annotated[Path | None, option("--to", "FILE", "A new file. Default: standard output.")] = None,
     file_format: Annotated[  # noqa: ARG001 - there is one so far
-        Literal["jsonl"], option("--format", "NAME", "jsonl: one JSON object a line.")
+        Literal["jsonl"], option("--format", "NAME", "jsonl: one JSON object per line.")
     ] = "jsonl",
     fields: Annotated[
-        str | None, option("--fields", "A,B", "Only these, for example question,messages,answer.")
+        str | None, option("--fields", "A,B", "Only these fields, for example question,messages,answer.")
     ] = None,
     operation: Operation = None,
     since: periods.Since = None,
     until: periods.Until = None,
 ) -> None:
-    """Write the recorded runs as data for training; keys and passwords in them are hidden."""
+    """Write the recorded runs as training data, with keys and passwords redacted."""
     chosen = None if fields is None else [name.strip() for name in fields.split(",")]
     with call.open() as memory:
         runs = memory.export_trajectories(fields=chosen, operation=operation, since=since, until=until)
@@ -177,7 +177,7 @@ def trajectories_export(
 
 
 def trajectories_replay(call: Call, trajectory_id: TrajectoryId = "last") -> None:
-    """Run the recorded programs again on the memory as it is now, with no model, and compare the answers."""
+    """Run the recorded programs again on the present memory, without a model, and compare the answers."""
     with call.open() as memory:
         from rlm_mem.recall.replaying import (
             replay,
@@ -273,9 +273,9 @@ def _summed(lines: Sequence[CostLine], names: Sequence[str]) -> list[dict[str, A
 def events(
     call: Call,
     operation: Annotated[
-        str | None, option("--operation", "NAME", "Only this, for example create or recall.")
+        str | None, option("--operation", "NAME", "Only this operation, for example create or recall.")
     ] = None,
-    chunk_id: Annotated[str | None, option("--chunk", "ID", "Only what concerns this chunk.")] = None,
+    chunk_id: Annotated[str | None, option("--chunk", "ID", "Only events of this chunk.")] = None,
     since: periods.Since = None,
     limit: Annotated[int, option("--limit -n", "N", "At most this many, the latest.", min=1)] = 50,
 ) -> None:

@@ -32,17 +32,15 @@ _NAMED = 20
 
 def remember(
     call: Call,
-    words: Annotated[
-        list[str] | None, argument("[TEXT]", "What to remember; - or nothing reads stdin.")
-    ] = None,
-    file: Annotated[
-        list[Path] | None, option("--file -f", "PATH", "Remember this file; may be given again.")
-    ] = None,
+    words: Annotated[list[str] | None, argument("[TEXT]", "The text. Default: stdin, also with -.")] = None,
+    file: Annotated[list[Path] | None, option("--file -f", "PATH", "Remember this file; repeatable.")] = None,
     folder: Annotated[
-        list[Path] | None, option("--folder", "PATH", "Keep the text files below this folder in sync.")
+        list[Path] | None,
+        option("--folder", "PATH", "Remember the text files below this folder, and sync them."),
     ] = None,
     pattern: Annotated[
-        list[str] | None, option("--glob", "PATTERN", "With --folder: only such names, for example '*.md'.")
+        list[str] | None,
+        option("--glob", "PATTERN", "With --folder: only matching names, for example '*.md'."),
     ] = None,
     jsonl: Annotated[
         Path | None,
@@ -53,28 +51,28 @@ def remember(
     kind: options.Type = None,
     confidence: options.Confidence = None,
     at: Annotated[
-        str | None, option("--at", "TIME", "When it was said or happened, where that is not now (ISO 8601).")
+        str | None, option("--at", "TIME", "When it was said or happened (ISO 8601). Default: now.")
     ] = None,
     replaces: Annotated[
-        list[str] | None, option("--replaces", "ID", "A chunk that this text replaces; may be given again.")
+        list[str] | None, option("--replaces", "ID", "A chunk that this text replaces; repeatable.")
     ] = None,
     origin: options.CameAs = None,
     trust: options.Trusted = None,
     expires: Annotated[str | None, option("--expires", "TIME", "When it expires (ISO 8601).")] = None,
     ttl: Annotated[
-        str | None, option("--ttl", "TIME", "How long it is kept, such as 12h or 30d; then it expires.")
+        str | None, option("--ttl", "TIME", "How long until it expires, such as 12h or 30d.")
     ] = None,
     again: Annotated[
-        bool, flag("--again", "Store it even if nearly the same is stored several times.")
+        bool, flag("--again", "Store it even if nearly the same text is stored already.")
     ] = False,
     secrets: options.Secrets = None,
     watch: Annotated[
         bool, flag("--watch", "With --folder: keep running, and keep the memory in sync.")
     ] = False,
     every: options.Every = 2.0,
-    dry_run: Annotated[bool, flag("--dry-run", "With --folder: only say what would happen.")] = False,
+    dry_run: Annotated[bool, flag("--dry-run", "With --folder: only show what would happen.")] = False,
 ) -> None:
-    """Remember a text: it is split into chunks, and linked with what is there. A folder is kept in sync."""
+    """Remember a text, split into chunks and linked with existing memories, or keep a folder in sync."""
     given = {
         "tags": tags,
         "confidence": confidence,
@@ -92,7 +90,8 @@ def remember(
             parse_time(moment, option_name)
     if jsonl is not None and (words or file or folder or replaces):
         raise InputError(
-            "--jsonl takes no further text", hint="leave out TEXT, --file, --folder and --replaces"
+            "--jsonl cannot be combined with other texts",
+            hint="leave out TEXT, --file, --folder and --replaces",
         )
     texts = [] if jsonl is not None else _texts(call, words, file, folder)
     for one in folder or ():
@@ -116,7 +115,7 @@ def remember(
                 hint="what is remembered of a folder lasts as long as its files",
             )
     if replaces and (folder or len(texts) != 1):
-        raise InputError("--replaces needs one text", hint="give the text that replaces the chunk alone")
+        raise InputError("--replaces needs one text", hint="give exactly one text, which replaces the chunk")
     if watch and (texts or len(folder or ()) != 1 or dry_run):
         raise InputError(
             "--watch needs one folder", hint="give --folder PATH, and no text, file or --dry-run"
@@ -262,7 +261,7 @@ def _from_lines(
             outcome.add(made)
     if not outcome.texts:
         raise InputError(
-            f"{name} is empty: there is nothing to remember", hint="give one JSON text or object a line"
+            f"{name} is empty: there is nothing to remember", hint="give one JSON string or object per line"
         )
 
 
@@ -313,7 +312,7 @@ def _show(outcome: _Outcome, seconds: float, *, dry_run: bool, changes: bool) ->
     if len(outcome.chunk_ids) > _NAMED and not outcome.folders:
         console.print(text(f"  … and {len(outcome.chunk_ids) - _NAMED:,} more (--json names all)", "dim"))
     if known > 0 and changes:
-        console.print(text("what was known stays as it is; rlm-mem chunk update ID changes it", "yellow"))
+        console.print(text("known chunks were not changed; use rlm-mem chunk update ID", "yellow"))
     if outcome.replaced:
         console.print(text(f"replaced {_ids(outcome.replaced)}"))
     if outcome.proposed:
@@ -357,4 +356,4 @@ def _show_folder(report: FolderReport) -> None:
         if len(names) > 10:
             console.print(text(f"  {title}: {len(names) - 10:,} more (--json names all)", style))
     if report.change:
-        console.print(text(f"  rlm-mem undo {report.change} takes it back", "dim"))
+        console.print(text(f"  rlm-mem undo {report.change} undoes it", "dim"))

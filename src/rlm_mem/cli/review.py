@@ -15,7 +15,7 @@ from rlm_mem.cli.terminal import amount, indented, moment, print_json, screen, t
 from rlm_mem.continuum.changes import Change
 from rlm_mem.continuum.review import Case
 
-CaseId = Annotated[str, argument("ID", "A case of rlm-mem review list, or its beginning.")]
+CaseId = Annotated[str, argument("ID", "The id of a case (rlm-mem review list), or its beginning.")]
 Reviewer = Annotated[str, option("--reviewer", "NAME", "Who decides.")]
 Reason = Annotated[str, option("--reason", "TEXT", "Why.")]
 
@@ -27,7 +27,7 @@ def review_list(
         option("--status", "STATUS", "open, deferred, approved, rejected, obsolete or all."),
     ] = "open",
 ) -> None:
-    """List cases, the oldest first."""
+    """List cases, oldest first."""
     with call.open() as memory:
         cases = memory.continuum.review.cases(None if status == "all" else status)
     if call.json:
@@ -43,7 +43,7 @@ def review_list(
 
 
 def review_show(call: Call, case_id: CaseId) -> None:
-    """Show a case: question, figures, evidence, counter-evidence, history, decisions."""
+    """Show a case: question, figures, evidence for and against, history, decisions."""
     with call.open() as memory:
         case = memory.continuum.review.case(_full(memory, case_id))
     if call.json:
@@ -84,7 +84,7 @@ def _outcome(case_id: str, change: Change, kept: str) -> str:
 
 
 def review_approve(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
-    """Approve: into the core, it still holds, or (a proposal) the newer memory replaces or contradicts the older."""
+    """Approve a case: promote, keep, release from quarantine, or link the newer memory to the older one."""
     with call.open() as memory:
         case_id = _full(memory, case_id)
         change = memory.continuum.review.approve(case_id, reviewer=reviewer, reason=reason)
@@ -98,7 +98,7 @@ def review_defer(
     reason: Reason,
     days: Annotated[int, option("--days", "N", "Open it again after N days.", min=1)] = 30,
 ) -> None:
-    """Decide later."""
+    """Postpone the decision on a case."""
     with call.open() as memory:
         case_id = _full(memory, case_id)
         memory.continuum.review.defer(case_id, reviewer=reviewer, reason=reason, days=days)
@@ -106,9 +106,7 @@ def review_defer(
 
 
 def review_reject(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reason) -> None:
-    """Reject: the memory stays where it is, goes back to mid where it was asked whether it still holds; of a proposal
-    both memories stay.
-    """
+    """Reject a case: nothing is promoted or linked; captured and quarantined memories are archived."""
     with call.open() as memory:
         case_id = _full(memory, case_id)
         change = memory.continuum.review.reject(case_id, reviewer=reviewer, reason=reason)
@@ -118,9 +116,11 @@ def review_reject(call: Call, case_id: CaseId, reviewer: Reviewer, reason: Reaso
 def review_judge(
     call: Call,
     llm: options.Llm = None,
-    limit: Annotated[int, option("--limit", "N", "At most N proposals, one short call each.", min=1)] = 10,
+    limit: Annotated[
+        int, option("--limit", "N", "Maximum of proposals, with one short call each.", min=1)
+    ] = 10,
 ) -> None:
-    """Let a model decide proposals, in its name: what it is sure of; the rest stays open."""
+    """Let a model decide, in its own name, those proposals that it is certain of; the rest stays open."""
     with call.open(llm=llm) as memory:
         decided = memory.continuum.review.judge(memory.llm, limit)
     if call.json:

@@ -48,11 +48,12 @@ def mcp(
         bool,
         flag(
             "--project",
-            "Serve the project of the folder here: writes go to its namespace, reads see the shared one, too.",
+            "Serve the project of this folder: write to its namespace, read it and the shared one.",
         ),
     ] = False,
     folder: Annotated[
-        Path | None, option("--folder", "FOLDER", "With --project: a folder of it, instead of the one here.")
+        Path | None,
+        option("--folder", "FOLDER", "With --project: the project's folder. Default: this folder."),
     ] = None,
     http: Annotated[
         bool, flag("--http", "Serve over HTTP on 127.0.0.1 instead of stdin and stdout.")
@@ -62,15 +63,17 @@ def mcp(
     ] = 7411,
     tokens: Annotated[
         Path | None,
-        options.tokens("With --http: the named tokens; by default tokens.json in the brain folder."),
+        options.tokens(
+            "With --http: the file with the named tokens. Default: tokens.json in the brain folder."
+        ),
     ] = None,
 ) -> None:
-    """Serve the memory to agents over MCP; clients start this themselves (rlm-mem install)."""
+    """Serve the memory to agents over MCP; started by clients (rlm-mem install)."""
     settings = call.settings("mcp", _tokens(call, tokens) if http else None)
     if project:
         settings = _of_project(settings, folder)
     elif folder is not None:
-        raise InputError("--folder goes with --project", hint="give both, or neither")
+        raise InputError("--folder needs --project", hint="give both, or neither")
     run = _server()
     if http:
         run.serve_http(settings, port)
@@ -83,9 +86,9 @@ def _of_project(settings: Settings, folder: Path | None) -> Settings:
     belongs to no project. A relative path of the brain is that of a committed file, whose folder may be above this one.
     """
     if settings.namespace is not None:
-        raise InputError("--project and --namespace name two namespaces", hint="give one of the two")
+        raise InputError("--project and --namespace exclude each other", hint="give only one of them")
     if folder is not None and not folder.is_dir():
-        raise InputError(f"{folder} is not a folder", hint="give --folder a folder of the project")
+        raise InputError(f"{folder} is not a folder", hint="name a folder of the project with --folder")
     # Claude Code names the project's folder in this variable, whatever folder it starts the server in.
     project = project_of(folder or Path(os.environ.get("CLAUDE_PROJECT_DIR") or Path.cwd()))
     if project is None:
@@ -103,25 +106,30 @@ def serve(
         int, option("--port", "N", "The port on 127.0.0.1; 0 takes a free one.", min=0, max=65535)
     ] = 7412,
     token_file: Annotated[
-        Path | None, option("--token-file", "FILE", "Holds the token; made with a new one if it is missing.")
+        Path | None, option("--token-file", "FILE", "The file with the token; created if it is missing.")
     ] = None,
     tokens: Annotated[
         Path | None,
-        options.tokens("The named tokens (rlm-mem token); by default tokens.json in the brain folder."),
+        options.tokens(
+            "The file with the named tokens (rlm-mem token). Default: tokens.json in the brain folder."
+        ),
     ] = None,
     host: Annotated[
         str,
         option(
             "--host",
             "ADDRESS",
-            "Another address to listen on; needs tokens, and TLS or a proxy.",
+            "The address to listen on; other addresses need tokens, and TLS or a proxy.",
             panel=NETWORK,
         ),
     ] = "127.0.0.1",
     public_url: Annotated[
         str | None,
         option(
-            "--public-url", "URL", "Its address for other machines: https://memory.example.", panel=NETWORK
+            "--public-url",
+            "URL",
+            "The server's address for other machines: https://memory.example.",
+            panel=NETWORK,
         ),
     ] = None,
     tls_cert: Annotated[
@@ -133,7 +141,7 @@ def serve(
         option(
             "--proxy",
             "ADDRESS",
-            "A reverse proxy that ends TLS, by address or network; may be given again.",
+            "A reverse proxy that terminates TLS, by address or network; repeatable.",
             panel=NETWORK,
         ),
     ] = [],  # noqa: B006 - Typer makes a new list
@@ -142,7 +150,7 @@ def serve(
         option(
             "--oauth-issuer",
             "URL",
-            "An OAuth authorization server whose tokens are accepted, too.",
+            "An OAuth authorization server whose tokens are also accepted.",
             panel=NETWORK,
         ),
     ] = None,
@@ -160,11 +168,10 @@ def serve(
     no_dashboard: Annotated[bool, flag("--no-dashboard", "Serve MCP and HTTP only.")] = False,
     rate: Annotated[
         float,
-        option("--rate", "N", "Requests a second of one client over HTTP, at most; 0: no limit.", min=0),
+        option("--rate", "N", "Maximum of HTTP requests per second and client; 0: no limit.", min=0),
     ] = 50.0,
 ) -> None:
-    """Serve the memory: MCP, an HTTP interface with an OpenAPI document, and a dashboard; to this machine alone, or to
-    a team whose members have tokens."""
+    """Serve MCP, the HTTP interface and the dashboard, to this machine or to a team with tokens."""
     run = _server()
     run.serve_all(
         call.settings("server", _tokens(call, tokens)),

@@ -25,7 +25,7 @@ def list_(
     call: BrainCall,
     section: Annotated[str | None, argument("[SECTION]", "Only this section, for example recall.")] = None,
 ) -> None:
-    """Show the settings in force: defaults, then config.toml, then the environment."""
+    """Show the settings, from the defaults, then config.toml, then the environment."""
     place = call.place
     config = Config.load(place)
     settings = config.to_dict()
@@ -46,7 +46,7 @@ def list_(
     console.print(made)
 
 
-Setting = Annotated[str, argument("SETTING", "SECTION.NAME, as rlm-mem config list has it.")]
+Setting = Annotated[str, argument("SETTING", "SECTION.NAME, as in rlm-mem config list.")]
 
 
 def _value(config: Config, setting: str) -> Any:
@@ -58,7 +58,7 @@ def _value(config: Config, setting: str) -> Any:
 
 
 def get(call: BrainCall, setting: Setting) -> None:
-    """Print one setting as it is in force."""
+    """Print the present value of a setting."""
     config = Config.load(call.place)
     value = _value(config, setting)
     if call.json:
@@ -70,9 +70,11 @@ def get(call: BrainCall, setting: Setting) -> None:
 
 
 def set_(
-    call: BrainCall, setting: Setting, value: Annotated[str, argument("VALUE", "Lists: separated by commas.")]
+    call: BrainCall,
+    setting: Setting,
+    value: Annotated[str, argument("VALUE", "The value; separate the items of a list by commas.")],
 ) -> None:
-    """Write a setting into the config.toml of the brain: rlm-mem config set recall.max_iterations 6.
+    """Write a setting to the brain's config.toml: rlm-mem config set recall.max_iterations 6.
 
     It is checked first; comments and every other line stay.
     """
@@ -80,7 +82,7 @@ def set_(
 
 
 def unset(call: BrainCall, setting: Setting) -> None:
-    """Take a setting out of the config.toml of the brain, so that its default holds again."""
+    """Remove a setting from the brain's config.toml, so that its default applies again."""
     _value(Config(), setting)
     _write(call, setting, None)
 
@@ -97,7 +99,7 @@ def _write(call: BrainCall, setting: str, value: Any) -> None:
     if not place.is_dir():
         raise NotFoundError(
             f"there is no brain at {place}",
-            hint=f"rlm-mem store init {shlex.quote(str(place))} makes one; --brain PATH names another place",
+            hint=f"rlm-mem store init {shlex.quote(str(place))} creates one; --brain PATH names another place",
         )
     path = place / "config.toml"
     before = read_text(path)

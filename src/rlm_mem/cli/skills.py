@@ -13,12 +13,14 @@ from rlm_mem.continuum.skills import SKILL_TIERS, write_skills
 
 def tier_skills(
     call: Call,
-    folder: Annotated[Path, argument("FOLDER", "Where agents look for skills, such as .claude/skills.")],
+    folder: Annotated[
+        Path, argument("FOLDER", "The folder where agents look for skills, such as .claude/skills.")
+    ],
     mid: Annotated[
-        bool, flag("--mid", "Also from the mid tier: what worked, and is not stable yet.")
+        bool, flag("--mid", "Also from the mid tier: work that succeeded but is not stable yet.")
     ] = False,
 ) -> None:
-    """Write stable memories as skills (NAME/SKILL.md); update them, and withdraw those whose memory fell."""
+    """Write stable memories as skills (NAME/SKILL.md), update them, and withdraw those of demoted memories."""
     with call.open() as memory:
         found = write_skills(
             memory.store, memory.continuum.files, folder, tiers=(*SKILL_TIERS, "mid") if mid else SKILL_TIERS

@@ -28,7 +28,7 @@ def typed(words: Sequence[str]) -> str:
     if len(words) == 1 and len(given) < 1024 and given.strip() and Path(given).exists():
         option = "--folder" if Path(given).is_dir() else "--file"
         raise InputError(
-            f"{given!r} is the name of a {option[2:]} here",
+            f"{given!r} names a {option[2:]} here",
             hint=f"rlm-mem remember {option} {given} remembers what is in it",
         )
     return given
@@ -44,7 +44,7 @@ def piped(most: int) -> str | None:
 def one_file(path: Path, most: int) -> InputText:
     """A file named by the user of at most so many bytes of UTF-8; raises an error if it cannot be read."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder", hint=f"rlm-mem remember --folder {path} takes a folder")
+        raise InputError(f"{path} is a folder", hint=f"rlm-mem remember --folder {path} remembers a folder")
     if path.is_fifo():
         note(f"reading the pipe {path} until its writer closes it; Ctrl-C ends it")
     try:
@@ -87,6 +87,6 @@ def _decoded(data: bytes, name: str) -> str:
         ) from None
     if "\0" in text:
         raise InputError(
-            f"{name} holds NUL characters: it is not text", hint="binary files are not remembered"
+            f"{name} contains NUL characters: it is not text", hint="binary files are not remembered"
         )
     return text

@@ -15,29 +15,31 @@ from rlm_mem.cli.options import argument, option
 from rlm_mem.cli.terminal import FOLDED, amount, messages, moment, print_json, screen, table, text
 
 File = Annotated[
-    Path | None, options.tokens("The file with the tokens; by default tokens.json in the brain folder.")
+    Path | None, options.tokens("The file with the tokens. Default: tokens.json in the brain folder.")
 ]
 
 
 def create(
     call: BrainCall,
-    name: Annotated[str, argument("NAME", "Who or what it is for: ana, ci, laptop-ben.")],
+    name: Annotated[str, argument("NAME", "Its name: who or what it is for, such as ana, ci, laptop-ben.")],
     namespaces: Annotated[
         list[str],
         option(
             "--in",
             "NAMESPACE",
-            "A namespace that it reaches, or team/* for all below team; * for all. Needed.",
+            "A namespace that it reaches, team/* for all below team, * for all. Required; repeatable.",
         ),
     ] = [],  # noqa: B006 - Typer makes a new list
     allow: Annotated[
         str, option("--allow", "LIST", "read, write, review, admin or metrics; several with commas.")
     ] = "read,write",
     lasts: Annotated[str, option("--expires", "WHEN", "How long it lasts (90d), a date, or never.")] = "90d",
-    rate: Annotated[float | None, option("--rate", "N", "Most requests a second with this token.")] = None,
+    rate: Annotated[
+        float | None, option("--rate", "N", "Maximum of requests per second with this token.")
+    ] = None,
     tokens: File = None,
 ) -> None:
-    """Make a token; it is printed here and never again. Its hash alone is kept."""
+    """Create a token and print it once. Only its hash is stored."""
     file = TokenFile(token_path(call.place, tokens))
     record, token = file.create(
         name,
@@ -59,7 +61,7 @@ def create(
 
 
 def list_(call: BrainCall, tokens: File = None) -> None:
-    """List the tokens, expired and revoked ones too."""
+    """List the tokens, including expired and revoked ones."""
     file = TokenFile(token_path(call.place, tokens))
     records = file.records()
     if call.json:
@@ -95,7 +97,7 @@ def revoke(
     ],
     tokens: File = None,
 ) -> None:
-    """Revoke a token: servers that run refuse it from the next request on."""
+    """Revoke a token: running servers refuse it from the next request on."""
     file = TokenFile(token_path(call.place, tokens))
     record = file.revoke(name, by=f"cli:{_user()}")
     call.report(_plain(file, record), f"revoked {record.name} ({record.id})")
@@ -106,7 +108,7 @@ def readmit(
     name: Annotated[str, argument("NAME", "oauth:SUB, as rlm-mem token list shows it.")],
     tokens: File = None,
 ) -> None:
-    """Accept the tokens of a subject of the OAuth issuer again, which were revoked here."""
+    """Accept the tokens of a revoked subject of the OAuth issuer again."""
     file = TokenFile(token_path(call.place, tokens))
     record = file.readmit(name)
     call.report({"readmitted": record.name, "revoked_at": record.revoked_at}, f"readmitted {record.name}")

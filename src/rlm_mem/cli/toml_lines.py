@@ -44,7 +44,7 @@ def toml_with_value(text: str, section: str, name: str, value: Any, *, where: st
         same = False
     if not same:
         raise InvalidConfig(
-            f"{where} has {section}.{name} in a form that cannot be changed by lines",
+            f"{where} has {section}.{name} in a form that cannot be edited automatically",
             hint="edit the file by hand",
         )
     return after

@@ -17,7 +17,7 @@ from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import FOLDED, amount, indented, moment, print_json, screen, table, text
 from rlm_mem.errors import InvalidQuery
 
-Key = Annotated[str, argument("KEY", "A memory: its file, or FILE#ENTRY, or its chunk id.")]
+Key = Annotated[str, argument("KEY", "The memory: its file, FILE#ENTRY, or its chunk id.")]
 
 
 def _key(memory: rlm_mem.Memory, given: str) -> str:
@@ -35,17 +35,19 @@ def trace_record(
         Path | None,
         option("--steps", "FILE", "JSON: a list of steps with tool, call, validation, on_error, …"),
     ] = None,
-    success: Annotated[bool | None, option("--success/--failure", "", "How it went, if known.")] = None,
+    success: Annotated[
+        bool | None, option("--success/--failure", "", "Whether it succeeded, if known.")
+    ] = None,
     indicator: Annotated[
-        list[str] | None, option("--indicator", "TEXT", "What showed success; may be given again.")
+        list[str] | None, option("--indicator", "TEXT", "What showed the success; repeatable.")
     ] = None,
     precondition: Annotated[
-        list[str] | None, option("--precondition", "TEXT", "What it needs; may be given again.")
+        list[str] | None, option("--precondition", "TEXT", "What it requires; repeatable.")
     ] = None,
     project: Annotated[str | None, option("--project", "NAME", "Where it was done.")] = None,
     task_type: Annotated[str | None, option("--task", "TYPE", "Kind of task.")] = None,
     notes: Annotated[str, option("--notes", "TEXT", "Anything else.")] = "",
-    session: Annotated[bool, flag("--session", "Into the day's session log.")] = False,
+    session: Annotated[bool, flag("--session", "Write it to the session log of the day.")] = False,
 ) -> None:
     """Write the short-term log of an interaction or a session."""
     with call.open(create=True) as memory:
@@ -65,19 +67,19 @@ def _steps(path: Path | None) -> list[dict[str, Any]]:
         reason = (error.strerror if isinstance(error, OSError) else None) or error
         raise InvalidQuery(f"--steps {path} cannot be read: {reason}") from None
     if not isinstance(loaded, list) or not all(isinstance(step, dict) for step in loaded):
-        raise InvalidQuery(f"--steps {path} does not hold a JSON list of objects")
+        raise InvalidQuery(f"--steps {path} does not contain a JSON list of objects")
     return loaded
 
 
 def trace_use(
     call: Call,
     key: Key,
-    success: Annotated[bool, option("--success/--failure", "", "How it went.")],
+    success: Annotated[bool, option("--success/--failure", "", "Whether it succeeded.")],
     project: Annotated[str | None, option("--project", "NAME", "Where it was used.")] = None,
     error: Annotated[str | None, option("--error", "TEXT", "What went wrong.")] = None,
     step: Annotated[int | None, option("--step", "N", "At which step.")] = None,
 ) -> None:
-    """Record that a memory, or a plain chunk, was applied, and how it went."""
+    """Record that a tiered memory or a chunk was used, and whether it succeeded."""
     with call.open() as memory:
         used = memory.continuum.traces.use(
             _key(memory, key), success, project=project, error=error, step=step
@@ -96,7 +98,7 @@ def tier_list(
     tier: Annotated[str | None, option("--tier", "TIER", "high, mid, low or ultra-low.")] = None,
     limit: options.Limit = 50,
 ) -> None:
-    """List tiered memories, the most reliable first."""
+    """List tiered memories, most reliable first."""
     with call.open() as memory:
         found = memory.continuum.queries.memories(tier, limit)
     if call.json:
@@ -112,7 +114,7 @@ def tier_list(
 
 
 def tier_show(call: Call, key: Key) -> None:
-    """Show a memory whole; counted as an access, not as a use."""
+    """Show a tiered memory in full; this counts as an access, not as a use."""
     with call.open() as memory:
         entry = memory.continuum.traces.read(_key(memory, key))
     call.report(
@@ -123,10 +125,10 @@ def tier_show(call: Call, key: Key) -> None:
 
 def tier_log(
     call: Call,
-    entry: Annotated[str | None, option("--entry", "KEY", "Only what concerns this memory.")] = None,
+    entry: Annotated[str | None, option("--entry", "KEY", "Only changes of this memory.")] = None,
     limit: options.Limit = 50,
 ) -> None:
-    """Show transitions and other changes with their reasons, the latest last; uses are left out."""
+    """Show transitions and other changes with their reasons, latest last, without uses."""
     with call.open() as memory:
         steps = [step for step in memory.continuum.changes.journal(entry=entry) if step["op"] != "use"][
             -limit:
@@ -151,10 +153,12 @@ def tier_log(
 
 def tier_undo(
     call: Call,
-    transition: Annotated[str, argument("ID", "One of rlm-mem tier log, or its beginning.")],
+    transition: Annotated[
+        str, argument("ID", "The id of a transition (rlm-mem tier log), or its beginning.")
+    ],
     reason: Annotated[str, option("--reason", "TEXT", "Why.")] = "undone by hand",
 ) -> None:
-    """Put the files of a transition back as they were, byte for byte."""
+    """Undo a transition: restore its files byte for byte."""
     with call.open() as memory:
         known = memory.continuum.changes.transitions()
         full = known_id(transition, known, "transition", "rlm-mem tier log shows those that can be undone.")
@@ -166,7 +170,7 @@ def tier_undo(
 
 
 def tier_health(call: Call) -> None:
-    """Show the health of the tiers: populations, consolidation rate, reuse, promotions per month."""
+    """Show the state of the tiers: sizes, consolidation rate, reuse, promotions per month."""
     with call.open() as memory:
         found = memory.continuum.health()
     if call.json:
@@ -182,7 +186,7 @@ def tier_health(call: Call) -> None:
 
 
 def tier_check(call: Call) -> None:
-    """Say which memory files break a rule; take up what was edited by hand. Ends with 1 if any does."""
+    """List memory files that break a rule, and index manual edits; exit with 1 if any does."""
     with call.open() as memory:
         memory.continuum.sync()
         problems = memory.continuum.check()
@@ -218,7 +222,7 @@ def state_set(
     name: Annotated[str, argument("NAME", "plan, context, history or constraints.")],
     content: Annotated[str, argument("TEXT", "Its new text.")],
 ) -> None:
-    """Replace one text of the working state."""
+    """Replace one part of the working state."""
     with call.open(create=True) as memory:
         memory.continuum.workspace.put(name, content)
     call.report({"set": name}, f"{name} set")
@@ -227,17 +231,17 @@ def state_set(
 def state_step(
     call: Call,
     tool: Annotated[str, argument("TOOL", "The tool that was called.")],
-    arguments: Annotated[str, option("--call", "TEXT", "What it was called with.")] = "",
-    result: Annotated[str, option("--result", "TEXT", "What came out.")] = "",
+    arguments: Annotated[str, option("--call", "TEXT", "Its arguments.")] = "",
+    result: Annotated[str, option("--result", "TEXT", "Its result.")] = "",
 ) -> None:
-    """Bring the working state up to date after a tool call."""
+    """Update the working state after a tool call."""
     with call.open(create=True) as memory:
         memory.continuum.workspace.after_tool_call(tool, arguments, result)
     call.report({"noted": tool}, f"noted {tool}")
 
 
 def state_clear(call: Call) -> None:
-    """Clear the working state: on boot, or to start over. Nothing else is touched."""
+    """Clear the working state, at boot or to start over. Nothing else is changed."""
     with call.open() as memory:
         gone = memory.continuum.workspace.clear()
     call.report({"cleared": gone}, f"cleared {amount(len(gone), 'file')}")

@@ -334,7 +334,7 @@ class Changes:
         former = self._recorded(change)
         if former is None:
             raise ConflictError(
-                f"the record of the change {change} is not kept any more: it cannot be undone"
+                f"the record of the change {change} is no longer kept, so it cannot be undone"
             )
         return self._undone(former, reason)
 
@@ -373,7 +373,7 @@ class Changes:
             return msgspec.json.decode(self._stored.read(name) or b"", type=Change)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OSError) as error:
             raise StorageError(
-                f"{name} cannot be read: {error}", hint="open the file: it describes the change"
+                f"{name} cannot be read: {error}", hint="look at the file, which describes the change"
             ) from error
 
     # --- blocks ------------------------------------------------------------------------------------------------------

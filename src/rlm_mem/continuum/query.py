@@ -281,7 +281,7 @@ def program_functions(queries: QueryMemoryTool) -> dict[str, Callable[..., Any]]
 
 def _bounded(limit: Any) -> int:
     if isinstance(limit, bool) or not isinstance(limit, int | float) or limit != limit:
-        raise InvalidQuery(f"limit is a number from 1 to {_MAX_LIMIT}")
+        raise InvalidQuery(f"limit must be a number from 1 to {_MAX_LIMIT}")
     return int(max(1, min(_MAX_LIMIT, limit)))
 
 

@@ -183,7 +183,7 @@ class ReviewQueue:
         """
         if case.kind in ("promote", "retain"):
             with suppress(InvalidMemory):  # it is there, and checks report it
-                return "" if self._files.get(case.entry) else f"{case.entry} is not there any more"
+                return "" if self._files.get(case.entry) else f"{case.entry} no longer exists"
             return ""
         if case.kind not in _PROPOSED:  # captures ask about all of their chunks
             left = any(one in there for one in case.chunk_ids)
@@ -191,7 +191,7 @@ class ReviewQueue:
         analyser = get_analyser(self._store.config.search.language)
         for chunk_id, sentence in zip(case.chunk_ids, case.sentences, strict=False):
             if chunk_id not in there:
-                return f"{chunk_id} is not there any more"
+                return f"{chunk_id} no longer exists"
             if all(one.text != sentence for one in statements_in(there[chunk_id].content, analyser)):
                 return f"{chunk_id} was edited and does not say “{_line(sentence)}” any more"
         by = there[case.chunk_ids[1]].metadata.superseded_by
@@ -443,7 +443,7 @@ class ReviewQueue:
         (``quarantine``), or link the two (``replace``, ``contradict``).
 
         Raises:
-            InvalidMemory: no reviewer, no reason, or the memory does not meet the rule any more.
+            InvalidMemory: no reviewer, no reason, or the memory no longer meets the rule.
             ConflictError: the case was decided already.
         """
         return self._decide(case_id, "approved", reviewer, reason)
@@ -482,9 +482,9 @@ class ReviewQueue:
         """The case with one more decision; raises ConflictError if it was decided already or is obsolete."""
         case = self.case(case_id)
         if case.status in ("approved", "rejected"):
-            raise ConflictError(f"{case_id} was {case.status} already")
+            raise ConflictError(f"{case_id} was already {case.status}")
         if case.status == "obsolete":
-            raise ConflictError(f"{case_id} has nothing to decide: {case.obsolete_because}")
+            raise ConflictError(f"{case_id} cannot be decided: {case.obsolete_because}")
         case.decisions.append(made)
         case.status, case.defer_until = made.decision, until
         return case
@@ -522,7 +522,7 @@ class ReviewQueue:
         else:
             entry = self._files.get(case.entry)
             if entry is None:
-                raise NotFoundError(f"{case.entry}, the memory of this case, is not there any more")
+                raise NotFoundError(f"{case.entry}, the memory of this case, no longer exists")
             case.usage_at = entry.meta.usage_count
             edits, moves = self._moved(entry, case.kind, made)
             if moves:
@@ -561,7 +561,7 @@ class ReviewQueue:
         if made.decision == "approved" and kind == "promote":
             checks = low_to_ultra(entry.meta)
             if not all_met(checks):
-                raise InvalidMemory(f"{entry.key} does not meet the rule any more: {unmet(checks)}")
+                raise InvalidMemory(f"{entry.key} no longer meets the rule: {unmet(checks)}")
             return self._to_core(entry, _decided_by(made))
         if made.decision == "rejected" and kind == "retain":
             return self._to_mid(entry, _decided_by(made))

@@ -231,7 +231,7 @@ class Traces:
         _check_words(file=file, title=title, body=body, entry_id=entry_id)
         check_confidence(confidence)
         if not places.is_multi(file):
-            raise InvalidMemory(f"{file} holds one memory, not entries")
+            raise InvalidMemory(f"{file} contains one memory, not entries")
         tier = places.tiers_of(places.kind_of(file))[0]
         title, body = self._clean(title), self._clean(body, report=True)
         data = self._manual(tier, confidence, title, fields or {})
@@ -279,7 +279,7 @@ class Traces:
     def _written(self, made: Change) -> TieredMemory:
         entry = self._files.get(made.entry)
         if entry is None:
-            raise NotFoundError(f"{made.entry} vanished after it was written")
+            raise NotFoundError(f"{made.entry} disappeared after it was written")
         return entry
 
     # --- reading and uses --------------------------------------------------------------------------------------------

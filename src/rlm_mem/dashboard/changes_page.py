@@ -45,5 +45,5 @@ def undo(visit: Visit) -> Response:
 def _told(change: RecordedChange) -> str:
     """What a change did, in words."""
     if change.undoes:
-        return "taken back an earlier change"
+        return "undid an earlier change"
     return ", ".join(dict.fromkeys(map(operation_done, change.ops)))

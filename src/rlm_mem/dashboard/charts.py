@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 ABOUT_TIERS: Mapping[str, str] = {
     "high": "what just happened",
     "mid": "traces and patterns that worked",
-    "low": "learnings proven in several places",
-    "ultra-low": "the core, kept for good",
+    "low": "learnings proven in several projects",
+    "ultra-low": "the core, kept permanently",
 }
 _WIDTH, _HEIGHT = 900.0, 100.0
 _LANE = 60.0

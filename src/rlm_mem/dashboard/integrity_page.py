@@ -92,6 +92,6 @@ def integrity_page(visit: Visit, examination: Examination) -> Response:
 def start(visit: Visit, examination: Examination) -> Response:
     """Begin an examination."""
     if visit.text("do", 20) != "check":
-        raise InputError("the form names no known action")
+        raise InputError("the form has no known action")
     examination.start(visit.memory)
     return visit.go("/integrity")

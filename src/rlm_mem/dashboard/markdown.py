@@ -69,7 +69,8 @@ def render(text: str) -> Rendered:
     if len(part) == len(text):
         return Rendered(html)
     return Rendered(
-        html, f"Only the first {len(part):,} of {len(text):,} characters are rendered; the source is whole."
+        html,
+        f"Only the first {len(part):,} of {len(text):,} characters are rendered; the source is complete.",
     )
 
 

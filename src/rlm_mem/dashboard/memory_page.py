@@ -70,7 +70,7 @@ def present_or_archived(memory: Memory, chunk_id: str) -> tuple[Chunk, bool]:
         damage = memory.store.damage(chunk_id)
         raise NotFoundError(
             f"there is no memory {chunk_id}" if damage is None else f"the memory {chunk_id} cannot be read",
-            hint=damage or "it may have been removed for good, or never was",
+            hint=damage or "it may have been deleted permanently, or never have existed",
         )
     return versions[-1].chunk, True
 
@@ -230,7 +230,7 @@ def save(visit: Visit) -> Response:
     if before is None:
         raise NotFoundError(
             f"there is no memory {chunk_id} any more",
-            hint="it was archived or removed meanwhile; go back to copy your text",
+            hint="it was archived or removed meanwhile; go back and copy your text",
         )
     try:
         changed = memory.update(
@@ -271,7 +271,7 @@ def act(visit: Visit) -> Response:
     if what == "move":
         return _move(visit, chunk_id)
     if what not in _ACTS:
-        raise InputError("the form names no known action")
+        raise InputError("the form has no known action")
     name, notice = _ACTS[what]
     path, given = {"chunk_id": chunk_id}, dict[str, Any]()
     if what == "erase":
@@ -288,7 +288,7 @@ def act(visit: Visit) -> Response:
         given = {"type": visit.text("type", 100)}
     done = visit.carry_out(name, path, **given)
     if what == "unlink" and not done.removed:
-        raise NotFoundError("that link is not there any more", hint="somebody else may have removed it")
+        raise NotFoundError("that link no longer exists", hint="somebody else may have removed it")
     return visit.go("/memories" if what == "erase" else address("/memories", chunk_id), notice)
 
 

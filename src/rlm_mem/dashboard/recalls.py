@@ -127,9 +127,7 @@ def ask(visit: Visit) -> Response:
     question = recall.check_query(visit.text("question", 0))
     operation: RunKind = "reason" if visit.text("operation", 20) == "reason" else "recall"
     if visit.state.read_only and visit.memory.store.backend.read_only:
-        raise InputError(
-            "this store is only read, so runs cannot be recorded", hint="ask with rlm-mem recall"
-        )
+        raise InputError("the store is read-only, so runs cannot be recorded", hint="ask with rlm-mem recall")
     known = {info.id for info in visit.memory.trajectories(limit=20)}
     run = visit.runs.start(operation, question)
     until = time.monotonic() + _START_SECONDS
@@ -148,7 +146,7 @@ def cancel(visit: Visit) -> Response:
     run = recall.load_trajectory(visit.memory.store, visit.part("run"))
     live = _live(visit, run)
     if live is None:
-        raise InputError("this run is not one of this server, or has ended")
+        raise InputError("this run belongs to another process or has ended")
     live.cancel()
     return visit.go(address("/recalls", run.id), "cancelled")
 

@@ -22,5 +22,5 @@ def receipt_page(visit: Visit) -> Response:
         headers = {**HEADERS, "Content-Disposition": f'attachment; filename="{receipt.origin.run}.{wanted}"'}
         return Response(data, media_type="application/jsonl", headers=headers)
     if wanted:
-        raise InputError("there are two files: receipt and bundle")
+        raise InputError("there are only two files, receipt and bundle")
     return visit.page("receipt.html", receipt=receipt, found=visit.memory.verify(receipt))

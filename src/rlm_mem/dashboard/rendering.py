@@ -52,10 +52,10 @@ KEYS = (
         "Anywhere",
         (
             ("Ctrl K", "go to a page, an action or a memory by name"),
-            ("/", "search; ask, on the page of recalls; find, in the graph"),
+            ("/", "search; on the page Recalls, ask; in the graph, find"),
             ("n", "remember something"),
-            ("Ctrl Enter", "send the form you are in"),
-            ("Esc", "empty the search; leave a field"),
+            ("Ctrl Enter", "submit the current form"),
+            ("Esc", "clear the search; leave a field"),
             ("?", "these keys"),
         ),
     ),
@@ -64,13 +64,13 @@ KEYS = (
         (
             ("j k", "next, previous"),
             ("Enter", "open it"),
-            ("↓", "from the search to what was found"),
+            ("↓", "from the search field to the results"),
             ("u", "back to the list"),
         ),
     ),
     (
         "A memory",
-        (("e", "edit"), ("h", "its history"), ("o", "in the graph"), ("[ ]", "what was said before, after it")),
+        (("e", "edit"), ("h", "its history"), ("o", "in the graph"), ("[ ]", "previous, next in the conversation")),
     ),
     (
         "The graph",

@@ -216,35 +216,35 @@ class _Kind(NamedTuple):
     reject: _Choice
 
 
-_BOTH_HOLD = _Choice("Both hold", "leaves both as they are", "both-hold")
-_ARCHIVE = "takes out of every search what is listed; it can be restored"
+_BOTH_HOLD = _Choice("Both are valid", "leaves both as they are", "both-hold")
+_ARCHIVE = "hides the listed memories from searches; they can be restored"
 _KINDS: Mapping[str, _Kind] = {
     "promote": _Kind(
         "proposed for the core",
         "For it",
         "Against it",
-        _Choice("Move to the core", "keeps it for good, above the other tiers", "core"),
-        _Choice("Not yet", "leaves it where it is; asked again after further uses", "not-core"),
+        _Choice("Move to the core", "keeps it permanently, above the other tiers", "core"),
+        _Choice("Not yet", "leaves it where it is; it is proposed again after further uses", "not-core"),
     ),
     "retain": _Kind(
         "to be confirmed",
         "For it",
         "Against it",
-        _Choice("It still holds", "leaves it where it is", "holds"),
-        _Choice("It does not hold", "moves it to the tier mid", "holds-not"),
+        _Choice("It is still valid", "leaves it where it is", "holds"),
+        _Choice("It is no longer valid", "moves it to the mid tier", "holds-not"),
     ),
     "capture": _Kind(
-        "kept from a session",
+        "captured from a session",
         "What was kept",
         "Against it",
         _Choice("Keep", "leaves the memories where they are, marked as reviewed by you", "captured"),
         _Choice("Archive", f"{_ARCHIVE}. Open a memory to correct or archive it alone", "captures-archived"),
     ),
     "quarantine": _Kind(
-        "in quarantine: in no search until it is released",
+        "in quarantine: hidden from searches until it is released",
         "What is held back",
         "Why",
-        _Choice("Release", "lets searches find it again", "released"),
+        _Choice("Release", "makes searches find it again", "released"),
         _Choice("Archive", _ARCHIVE, "archived-case"),
     ),
     "replace": _Kind(
@@ -301,7 +301,7 @@ def decide(visit: Visit) -> Response:
     case_id, what = visit.part("case"), visit.text("do", 20)
     reviewer, reason = visit.text("reviewer", 100), visit.text("reason", 1_000)
     if what not in _OPERATIONS:
-        raise InputError("say whether to approve, to defer or to reject")
+        raise InputError("choose to approve, defer or reject")
     kind = _KINDS.get(case_id.partition("-")[0])
     choice = getattr(kind, what) if kind and what != "defer" else None
     notice = choice.notice if choice else "deferred"

@@ -46,7 +46,7 @@ def change(visit: Visit) -> Response:
         visit.carry_out("revokeToken", {"token_id": visit.text("token_id", 20)})
         return visit.go("/tokens", "token-revoked")
     if what != "create":
-        raise InputError("the form names no known action")
+        raise InputError("the form has no known action")
     lasts = visit.text("expires", 40).strip()
     try:
         made = visit.carry_out(

@@ -40,24 +40,24 @@ MAX_FORM_BYTES = 16 * 1024 * 1024
 
 #: Notices of pages after an action; the address carries the name of a notice, never its text.
 NOTICES: Mapping[str, str] = {
-    "saved": "Saved. The version before it is kept.",
-    "unchanged": "Nothing differed, so nothing was written.",
+    "saved": "Saved. The previous version is kept.",
+    "unchanged": "Nothing was changed, so nothing was written.",
     "remembered": "Remembered.",
     "replaces": "It replaces an earlier memory.",
     "asks": "It may replace or contradict an earlier memory: decide under Review.",
-    "hidden": "What looks like a key or password was replaced in it.",
-    "known": "This was remembered already, word for word, in the same conversation.",
-    "archived": "Archived. It is out of every search; you can restore it here.",
+    "hidden": "Text that looks like a key or password was redacted.",
+    "known": "The same text is already stored in the same conversation.",
+    "archived": "Archived. Searches do not find it; you can restore it here.",
     "restored": "Restored.",
-    "reverted": "The former version is in force again, as a new revision.",
-    "erased": "Removed for good, with its versions and the links to it.",
+    "reverted": "The former version was restored as a new revision.",
+    "erased": "Permanently deleted, with its versions and the links to it.",
     "moved": "Moved: it is in the other namespace now, and archived here.",
     "linked": "Linked.",
     "unlinked": "The link was removed.",
     "core": "It is part of the core now.",
     "not-core": "It stays where it is, and is proposed again after further uses.",
     "holds": "Confirmed: it stays where it is.",
-    "holds-not": "It was moved to the tier mid.",
+    "holds-not": "It was moved to the mid tier.",
     "captured": "The memories of the session stay, marked as reviewed.",
     "captures-archived": "The memories of the session were archived; each can be restored.",
     "released": "Released: searches find it again.",
@@ -67,7 +67,7 @@ NOTICES: Mapping[str, str] = {
     "both-hold": "Both stay as they are.",
     "deferred": "Deferred: it will be asked again later.",
     "undone": "The transition was undone: its files are as they were.",
-    "taken-back": "Taken back. That is a change as well: undo it to have it again.",
+    "taken-back": "Undone. Undoing is a change too: undo it to restore the change.",
     "persona": "The persona was changed.",
     "token-revoked": "Revoked. The server refuses the token from now on.",
     "cancelled": "The run was asked to stop.",
@@ -330,7 +330,9 @@ def namespaces_route(state: ServerState) -> Route:
                 name = dict(await _form(request)).get("namespace", "")
                 await state.admit(replace(client, namespace=name), "read")  # refuses what it does not reach
                 if client.choose is None:
-                    raise InputError("only a browser chooses", hint="send the header RLM-MEM-Namespace")
+                    raise InputError(
+                        "only a browser can choose a namespace", hint="send the header RLM-MEM-Namespace"
+                    )
                 client.choose(name)
                 return RedirectResponse("/memories", status_code=303, headers=dict(HEADERS))
             held = await state.run_in_worker(lambda: state.opened.namespaces_of(client))

@@ -187,7 +187,7 @@ _DEEDS = {
     "erase": "removed for good",
     "repeat": "said again",
     "supersede": "replaced by another memory",
-    "quarantine": "put into quarantine",
+    "quarantine": "quarantined",
     "release": "released from quarantine",
 }
 
@@ -214,13 +214,9 @@ def deed(event: Mapping[str, Any]) -> str:
     if op == "link":
         return f"link added: this one {way(str(event.get('type', '')), 'out')}"
     if op == "supersede" and not event.get("by"):
-        return "not replaced any more"
+        return "no longer replaced"
     if op == "undo":
-        return (
-            f"revision {event['to']} put back in force"
-            if event.get("to")
-            else "a former revision put back in force"
-        )
+        return f"revision {event['to']} restored" if event.get("to") else "a former revision restored"
     return operation_done(op)
 
 
@@ -230,7 +226,7 @@ def origin(provenance: Mapping[str, Any]) -> list[tuple[str, str]]:
     made = []
     span = fields.pop("span", None)
     if isinstance(span, list | tuple) and len(span) == 2:
-        made.append(("Place", f"characters {span[0]} to {span[1]} of what was said"))
+        made.append(("Place", f"characters {span[0]} to {span[1]} of the original text"))
     elif span is not None:
         fields["span"] = span
     if "part" in fields and "parts" in fields:

@@ -66,7 +66,7 @@ class Resource:
     async def _answer(self, operation: Operation, request: Request) -> Response:
         state = self._state
         if operation.writes and state.read_only:
-            raise StoreReadOnly("this server was started to read only", hint="start it without --read-only")
+            raise StoreReadOnly("this server is read-only", hint="start it without --read-only")
         # Before any of the body is read: a request that the client may not make costs the server nothing.
         opened = await state.admit(client_of(request.scope), operation.needs, everywhere=operation.everywhere)
         path = {name: part(name, value) for name, value in request.path_params.items()}

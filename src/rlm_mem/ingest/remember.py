@@ -461,7 +461,7 @@ def _out_of_date(store: ChunkStore, same: str, former: Sequence[str], said_at: s
     """
     if same in former:
         raise InvalidChunk(
-            f"{same} says the same already, word for word: there is nothing to replace",
+            f"{same} has exactly the same text: there is nothing to replace",
             hint="give the new text, or leave out replaces",
         )
     said_at = said_at or format_time(store.backend.time_of_writing(store.namespace, store.clock()))

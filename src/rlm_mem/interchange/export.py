@@ -188,7 +188,7 @@ def _refuse_within(store: ChunkStore, target: Path) -> None:
     """Refuse a target inside the store: its files would be read as memories."""
     inside = NamespaceReader(store).stored.path("trajectories")
     if inside is not None and target.resolve().is_relative_to(inside.parent.resolve()):
-        raise InputError(f"{target} lies within the store: name a place outside of it")
+        raise InputError(f"{target} is inside the store: name a place outside")
 
 
 def _namespaces(store: ChunkStore, namespaces: Sequence[str] | None) -> list[str]:

@@ -84,7 +84,7 @@ def open_place(path: Path | str) -> Place:
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError):
-        raise NotFoundError(f"there is nothing at {path} to import") from None
+        raise NotFoundError(f"there is nothing to import at {path}") from None
     except (OSError, ValueError) as error:
         raise InputError(f"{path} cannot be read: {getattr(error, 'strerror', None) or error}") from None
     if stat.S_ISDIR(mode):

@@ -59,11 +59,11 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
         settings = read_commented(text) if text.strip() else {}
     except (ValueError, RecursionError) as error:
         raise InvalidConfig(
-            f"{where} is not JSON: {error}", hint="use --print and put the entry in by hand"
+            f"{where} is not JSON: {error}", hint="use --print and add the entry by hand"
         ) from None
     servers = settings.get(table, {}) if isinstance(settings, dict) else None
     if not isinstance(servers, dict):
-        raise InvalidConfig(f"{where} has another shape than expected: {table} is not an object")
+        raise InvalidConfig(f"{where} has an unexpected form: {table} is not an object")
     if (
         servers.get(name) == entry
     ):  # an entry is never null, so this also covers that there is nothing to remove
@@ -83,8 +83,8 @@ def json_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
         return ""
     if read_commented(made) not in (wanted, {**settings, table: servers}):
         raise InvalidConfig(
-            f"{where} writes {table}.{name} in a form that cannot be edited safely",
-            hint="use --print and change it by hand",
+            f"{where} has {table}.{name} in a form that cannot be edited safely",
+            hint="use --print and edit it by hand",
         )
     return made
 
@@ -99,7 +99,7 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     before = _toml(text, where)
     servers = before.get(table, {})
     if not isinstance(servers, dict):
-        raise InvalidConfig(f"{where} has another shape than expected: {table} is not a table")
+        raise InvalidConfig(f"{where} has an unexpected form: {table} is not a table")
     if servers.get(name) == entry:
         return None
     end = "\r\n" if "\r\n" in text else "\n"
@@ -134,8 +134,8 @@ def toml_with(text: str, table: str, name: str, entry: dict[str, Any] | None, *,
     others = {key: value for key, value in before.items() if key != table}
     if after.get(table, {}) != wanted or {k: v for k, v in after.items() if k != table} != others:
         raise InvalidConfig(
-            f"{where} writes {table}.{name} in a form that cannot be edited safely",
-            hint="use --print and change it by hand",
+            f"{where} has {table}.{name} in a form that cannot be edited safely",
+            hint="use --print and edit it by hand",
         )
     return made
 
@@ -440,7 +440,7 @@ def client_named(name: str) -> Client:
             return client
     raise InputError(
         f"there is no client {name!r}",
-        hint=f"there are: {', '.join(NAMES)}; others take the entry of --print",
+        hint=f"there are: {', '.join(NAMES)}; for others, use the entry of --print",
     )
 
 

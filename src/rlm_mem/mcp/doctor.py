@@ -87,7 +87,7 @@ def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[
                 "brain",
                 WARN,
                 f"there is no memory at {place}",
-                f"rlm-mem store init {shlex.quote(str(place))} makes one; so does the first rlm-mem remember.",
+                f"rlm-mem store init {shlex.quote(str(place))} creates one, and so does the first rlm-mem remember.",
             )
             yield from _engines(config)
             return
@@ -96,7 +96,7 @@ def _examine_brain(brain: Path | str | None, namespace: str | None) -> Iterator[
             "brain",
             OK if writable else WARN,
             f"found at {place}" + ("" if writable else ", and it cannot be written"),
-            None if writable else "Give yourself the right to write there, or work read-only.",
+            None if writable else "Change its permissions, or use it read-only.",
         )
     try:
         from rlm_mem.memory import Memory
@@ -169,12 +169,12 @@ def _clients(home: Path, environ: Mapping[str, str], project: Path, *, plugin: b
         if found or not is_here(client, home, environ):
             continue
         if client.name == "claude-code" and plugin:
-            yield Diagnosis(f"client {client.name}", OK, "has the plugin, with a server and hooks of its own")
+            yield Diagnosis(f"client {client.name}", OK, "has the plugin, with its own server and hooks")
             continue
         yield Diagnosis(
             f"client {client.name}",
             OK,
-            "is here, without the server of this memory",
+            "is installed, but not connected to this memory",
             f"rlm-mem install {client.name}",
         )
 
@@ -221,7 +221,7 @@ def _hooks_in(client: HookClient, file: Path, found: Mapping[str, str], *, share
     if gone:
         remedy = "Put the command on the PATH: pipx install rlm-mem" if gone == ["rlm-mem"] else again
         return Diagnosis(
-            subject, FAIL, f"{file} names a command that is not there: {', '.join(gone)}", remedy
+            subject, FAIL, f"{file} names a command that does not exist: {', '.join(gone)}", remedy
         )
     missing = [event for event in client.events.values() if event not in found]
     if missing:
@@ -266,7 +266,7 @@ def _start(
             subject,
             WARN,
             f"set up in {entry.file}; there is no memory at {place} yet",
-            f"The first session makes one; so does rlm-mem store init {shlex.quote(str(place))}.",
+            f"The first session creates one, and so does rlm-mem store init {shlex.quote(str(place))}.",
         )
     result = tried.get(entry.start) or started(entry, environ)
     tried[entry.start] = result
@@ -295,7 +295,7 @@ def _store(memory: Memory) -> Diagnosis:
             f"{message}; {amount(unreadable, 'file')} cannot be read",
             "rlm-mem store check names them.",
         )
-    return Diagnosis("store", OK, f"{message} (rlm-mem store check looks at every one)")
+    return Diagnosis("store", OK, f"{message} (rlm-mem store check checks every file)")
 
 
 def _clock(memory: Memory) -> Diagnosis:
@@ -315,7 +315,7 @@ def _search(memory: Memory) -> Diagnosis:
         return Diagnosis(
             "search",
             FAIL,
-            f"the file of {newest[0].id} is gone or damaged",
+            f"the file of {newest[0].id} is missing or damaged",
             "rlm-mem store check, then rlm-mem store repair.",
         )
     memory.search(chunk.content[:200], limit=1)
@@ -342,7 +342,7 @@ def _sandbox(memory: Memory) -> Diagnosis:
         )
     if escaped.error is None:
         return Diagnosis("sandbox", FAIL, f"{engine} let a program open a file", "Use the engine monty.")
-    return Diagnosis("sandbox", OK, f"{engine} runs programs and keeps them from files")
+    return Diagnosis("sandbox", OK, f"{engine} runs programs and denies them access to files")
 
 
 def _engines(config: Config) -> Iterator[Diagnosis]:
@@ -380,8 +380,8 @@ def _engine(config: Config, name: str) -> Diagnosis:
     parts = [
         found.isolation,
         "tried and refused: files, network",
-        f"memory ends at {found.memory_mb} MB",
-        f"time at {found.seconds:g} s a program (an endless loop with 0.3 s {loop}), kept by the host",
+        f"memory is limited to {found.memory_mb} MB",
+        f"time is limited to {found.seconds:g} s per program (an endless loop with 0.3 s {loop}), enforced by the host",
     ]
     if found.descriptors is not None:
         parts.append(

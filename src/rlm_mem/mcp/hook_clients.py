@@ -135,7 +135,7 @@ def hook_client_named(name: str) -> HookClient:
         if client.name == name:
             return client
     known = ", ".join(client.name for client in HOOK_CLIENTS)
-    raise InputError(f"there are no hooks for {name!r:.60}", hint=f"there are for: {known}")
+    raise InputError(f"hooks are not supported for {name!r:.60}", hint=f"supported: {known}")
 
 
 def doubled_by_cursor(client: HookClient, event: Mapping[str, Any]) -> bool:
@@ -208,11 +208,11 @@ def with_hooks(text: str, client: HookClient, ours: Mapping[str, Any] | None, *,
         settings = read_commented(text) if text.strip() else {}
     except ValueError as error:
         raise InvalidConfig(
-            f"{where} is not JSON: {error}", hint="use --print and put the hooks in by hand"
+            f"{where} is not JSON: {error}", hint="use --print and add the hooks by hand"
         ) from None
     present = settings.get("hooks", {}) if isinstance(settings, dict) else None
     if not isinstance(present, dict) or not all(isinstance(groups, list) for groups in present.values()):
-        raise InvalidConfig(f"{where} has another shape than expected: hooks is not an object of lists")
+        raise InvalidConfig(f"{where} has an unexpected form: hooks is not an object of lists")
     changed = {event: _with_ours(groups, (ours or {}).get(event, [])) for event, groups in present.items()}
     kept = {event: groups for event, groups in changed.items() if groups or not present[event]}
     kept |= {event: groups for event, groups in (ours or {}).items() if event not in present}

@@ -32,12 +32,12 @@ PROMPTS: tuple[PromptText, ...] = (
     PromptText(
         "recall_first",
         "Answer from memory",
-        "Answer a question from memory, with the memories that the answer rests on.",
+        "Answer a question from memory, with the memories it cites.",
         "question",
         "The question.",
-        "Answer this question from memory. Call recall with it; when the answer is missing or unsure, call "
-        "recall_open and look yourself with recall_exec, then recall_finish. Name the ids and dates of the "
-        "memories that you rely on, and say so when the memory does not hold the "
+        "Answer this question from memory. Call recall with it; if the answer is missing or unsure, call "
+        "recall_open and search yourself with recall_exec, then recall_finish. Cite the ids and dates of the "
+        "memories that you use, and say so if the memory does not contain the "
         "answer.\n\n<question>\n{}\n</question>",
     ),
     PromptText(
@@ -48,18 +48,18 @@ PROMPTS: tuple[PromptText, ...] = (
         "",
         "Go through this conversation and call remember for each thing that will matter in later sessions: "
         "decisions with their reasons, preferences, facts about people and the project, open questions. One "
-        "self-contained text each, with names and dates. First search for what is stored already, and leave "
+        "self-contained text each, with names and dates. First search for what is already stored, and leave "
         "out passwords, keys and chatter.",
     ),
     PromptText(
         "brief_me",
         "Brief me on a topic",
-        "Gather what the memory holds on a topic, in order of time.",
+        "Summarise what the memory contains on a topic, in order of time.",
         "topic",
         "The topic.",
-        "Gather what the memory holds on the topic below: search, read the hits with get, follow their "
-        "links. Then write a short briefing in order of time, with dates and ids; name contradictions and "
-        "what was replaced by something newer.\n\n<topic>\n{}\n</topic>",
+        "Collect what the memory contains on the topic below: search, read the hits with get, follow their "
+        "links. Then write a short briefing in order of time, with dates and ids; point out contradictions and "
+        "what was replaced by newer memories.\n\n<topic>\n{}\n</topic>",
     ),
 )
 

@@ -63,7 +63,7 @@ def read_resource(memory: Memory, uri: str) -> str:
             found = _ALL[kind](memory)
     if found is None:
         raise NotFoundError(
-            f"there is no resource {uri!r:.120}", hint="the lists of resources and templates name them"
+            f"there is no resource {uri!r:.120}", hint="see the lists of resources and templates"
         )
     text = json.dumps(found, ensure_ascii=False, indent=1, default=str)
     return text.encode("utf-8", "replace").decode()

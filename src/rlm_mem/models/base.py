@@ -247,7 +247,7 @@ class Limits:
         """
         for name in given:
             if name not in BUDGET_NAMES:
-                raise InvalidConfig(f"there is no limit {name!r}: use one of {', '.join(BUDGET_NAMES)}")
+                raise InvalidConfig(f"there is no budget {name!r}: use one of {', '.join(BUDGET_NAMES)}")
         return replace(self, **{name: value for name, value in given.items() if value is not None})
 
     def __post_init__(self) -> None:

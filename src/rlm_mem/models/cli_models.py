@@ -196,7 +196,7 @@ def _failed(name: str, outcome: CommandResult, text: str, status: object = None)
     if re.search(r"prompt is too long|context (?:window|length)", detail, re.IGNORECASE):
         return ModelRefused(f"the prompt is longer than the context window of {name}: {detail}")
     if isinstance(status, int) and (status in TRANSIENT_STATUS or status >= 500):
-        return ModelOverloaded(f"{name} could not reach its model: {detail}", hint="ask again later")
+        return ModelOverloaded(f"{name} could not reach its model: {detail}", hint="retry later")
     return ModelError(f"{name} failed with exit status {outcome.status}: {detail}")
 
 

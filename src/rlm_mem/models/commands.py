@@ -146,7 +146,9 @@ def _collect(
             piece = b""
         size += len(piece)
         if size > MAX_OUTPUT_BYTES:
-            raise ModelError(f"{name} printed more than {MAX_OUTPUT_BYTES // 1024 // 1024} MiB and was ended")
+            raise ModelError(
+                f"{name} printed more than {MAX_OUTPUT_BYTES // 1024 // 1024} MiB and was terminated"
+            )
         text = decoder.decode(piece, final=not piece)
         output.append(text)
         if text and on_text is not None:
@@ -164,7 +166,7 @@ def _wait(process: subprocess.Popen[bytes], name: str, deadline: float | None, t
 
 def _timed_out(name: str, timeout: float | None) -> ModelTimeout:
     return ModelTimeout(
-        f"{name} did not answer within {timeout or 0:g} seconds and was ended",
+        f"{name} did not answer within {timeout or 0:g} seconds and was terminated",
         hint="raise llm.timeout_seconds",
     )
 

@@ -161,8 +161,8 @@ def translate(
     found = _classify(error, name, provider, redact(url), _detail(error, key), timeout)
     if started and isinstance(found, TransientFailure):
         return ModelOverloaded(
-            f"{name} broke off in the middle of its answer: {found.error.message}",
-            hint="ask again; what arrived so far is incomplete",
+            f"{name} broke off in the middle of its reply: {found.error.message}",
+            hint="retry; what arrived is incomplete",
         )
     return found
 
@@ -199,18 +199,18 @@ def _classify(
         )
     if isinstance(error, sdk.ModelRateLimitError) or status == 429:
         return TransientFailure(
-            ModelOverloaded(f"{name} is rate-limited: {detail}", hint="wait, then ask again"), retry_after
+            ModelOverloaded(f"{name} is rate-limited: {detail}", hint="wait, then retry"), retry_after
         )
     if status is not None and (status in TRANSIENT_STATUS or status >= 500):
         return TransientFailure(
-            ModelOverloaded(f"{url} failed with status {status}: {detail}", hint="ask again later"),
+            ModelOverloaded(f"{url} failed with status {status}: {detail}", hint="retry later"),
             retry_after,
         )
     if status is not None or isinstance(error, sdk.ModelRequestRejectedError):
         return ModelRefused(f"{name} refused the request: {detail}")
     if isinstance(error, (sdk.ModelUnavailableError, sdk.ModelServerError)):
         return TransientFailure(
-            ModelOverloaded(f"{url} could not serve {name}: {detail}", hint="ask again later"), retry_after
+            ModelOverloaded(f"{url} could not serve {name}: {detail}", hint="retry later"), retry_after
         )
     if isinstance(error, sdk.ModelConnectionError):
         return _not_connected(error, name, url, detail)
@@ -233,7 +233,7 @@ def _classify(
 
 def _timed_out(name: str, timeout: float | None) -> ModelTimeout:
     within = "in time" if timeout is None else f"within {timeout:g} seconds"
-    return ModelTimeout(f"{name} did not answer {within}", hint="raise llm.timeout_seconds, or ask for less")
+    return ModelTimeout(f"{name} did not answer {within}", hint="raise llm.timeout_seconds, or request less")
 
 
 def _not_connected(error: sdk.ModelConnectionError, name: str, url: str, detail: str) -> TransientFailure:
@@ -246,7 +246,7 @@ def _not_connected(error: sdk.ModelConnectionError, name: str, url: str, detail:
     return TransientFailure(
         ModelOverloaded(
             f"the connection to {url} broke off: {detail}",
-            hint="check that the server is still running, then ask again",
+            hint="check that the server is still running, then retry",
         )
     )
 

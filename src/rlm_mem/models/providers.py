@@ -175,12 +175,12 @@ class ProviderLLM:
             raise ModelRefused(f"the provider's content filter stopped {self.name}")
         if response.finish_reason == "length" and not response.text:
             raise ModelRefused(
-                f"{self.name} used up its tokens before it began to answer",
-                hint="raise llm.max_tokens: reasoning counts, too",
+                f"{self.name} used up its tokens before it began to reply",
+                hint="raise llm.max_tokens, which includes reasoning",
             )
         if streamed and response.finish_reason is None:
             # Only the missing finish reason distinguishes an answer cut off by a clean close from a complete one.
-            cut = ModelOverloaded(f"{self.name} broke off in the middle of its answer", hint="ask again")
+            cut = ModelOverloaded(f"{self.name} broke off in the middle of its reply", hint="ask again")
             if delivered:
                 raise cut
             raise TransientFailure(cut)

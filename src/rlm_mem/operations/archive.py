@@ -84,7 +84,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="restore",
             title="Restore memories",
-            description="Bring forgotten memories back by their ids.",
+            description="Restore archived memories by their ids.",
             aliases=dict.fromkeys(("id", "chunk_id", "chunk_ids", "memory_ids"), "ids"),
             default=False,
         ),

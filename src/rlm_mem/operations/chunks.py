@@ -78,27 +78,27 @@ class RememberArguments(Request):
         Content, Meta(description="What to remember, self-contained: who, what, when. Any length.")
     ]
     conversation_id: Annotated[Line, Meta(description="Conversation or project it belongs to.")] | None = None
-    tags: Annotated[Tags | Tag, Meta(description="A few words to find it by.")] | None = None
+    tags: Annotated[Tags | Tag, Meta(description="A few words for finding it.")] | None = None
     type: (
         Annotated[
             ChunkType,
             Meta(
-                description="fact, preference, pattern, note, decision or a registered one; else it is detected."
+                description="fact, preference, pattern, note, decision or a registered type. Default: detected."
             ),
         ]
         | None
     ) = None
-    confidence: Annotated[Confidence, Meta(description="How sure it is, 0 to 1.")] = 0.7
+    confidence: Annotated[Confidence, Meta(description="Confidence, 0 to 1.")] = 0.7
     occurred_at: (
-        Annotated[Time, Meta(description="When it was said or happened, ISO 8601; else now.")] | None
+        Annotated[Time, Meta(description="When it was said or happened, ISO 8601. Default: now.")] | None
     ) = None
     secrets: Secrets | None = None
     replaces: (
         Annotated[
             ReplacedIds | ChunkId,
             Meta(
-                description="Ids of memories that this one replaces, as they do not hold any more. They are kept, "
-                "marked, and rank below it."
+                description="Ids of outdated memories that this one replaces. They are kept, marked and ranked "
+                "lower."
             ),
         ]
         | None
@@ -107,16 +107,16 @@ class RememberArguments(Request):
         Annotated[
             Literal["agent", "tool", "import", "web"],
             Meta(
-                description="Where the text is from, if neither you nor the person wrote it: tool (its output), web (a "
+                description="Source of text that neither you nor the person wrote: tool (its output), web (a "
                 "page), import (a file). It is then marked as untrusted."
             ),
         ]
         | None
     ) = None
     ttl: TtlText | None = None
-    again: Annotated[
-        bool, Meta(description="Store it also where nearly the same words are stored several times already.")
-    ] = False
+    again: Annotated[bool, Meta(description="Store it even if nearly the same text is stored already.")] = (
+        False
+    )
 
 
 class RememberRequest(RememberArguments):
@@ -131,7 +131,7 @@ class RememberRequest(RememberArguments):
 
 
 class RememberResponse(Struct):
-    """What was stored; ``duplicates`` were there already, ``replaced`` do not hold any more, and ``proposed`` are cases
+    """What was stored; ``duplicates`` were already stored, ``replaced`` were replaced by it, and ``proposed`` are cases
     of the review queue: what the text may replace or contradict. ``secrets`` counts by rule what looks like a key or
     password, ``secrets_hidden`` how many of them are stored as ``[redacted:RULE]``; the others are stored as they are.
     ``note`` is a sentence about that.
@@ -179,12 +179,10 @@ class NewChunk(Request):
 class ChunkFields(Bounded, kw_only=True):
     """What of a memory is to change; what is left out or null stays as it is."""
 
-    content: (
-        Annotated[ChunkContent, Meta(description="The new content, instead of the present one.")] | None
-    ) = None
-    tags: Annotated[Tags | Tag, Meta(description="The new tags, instead of the present ones.")] | None = None
+    content: Annotated[ChunkContent, Meta(description="The new content.")] | None = None
+    tags: Annotated[Tags | Tag, Meta(description="The new tags.")] | None = None
     type: Annotated[ChunkType, Meta(description="The new type.")] | None = None
-    confidence: Annotated[Confidence, Meta(description="How sure it is, 0 to 1.")] | None = None
+    confidence: Annotated[Confidence, Meta(description="Confidence, 0 to 1.")] | None = None
     secrets: Secrets | None = None
 
 
@@ -207,7 +205,7 @@ class UpdateArguments(ChunkFields, kw_only=True):
 
     id: ChunkId
     expected_revision: (
-        Annotated[Revision, Meta(description="Refuse when somebody changed it since this revision.")] | None
+        Annotated[Revision, Meta(description="Refuse if it was changed since this revision.")] | None
     ) = None
 
 
@@ -389,7 +387,9 @@ def _read(context: Context, request: ReadQuery) -> Reply:
     chunk_id = context.path["chunk_id"]
     chunk = _as_of(context, request.as_of).get_chunk(chunk_id, track=request.track)
     if chunk is None and request.as_of is not None and context.memory.store.exists(chunk_id):
-        raise NotFoundError(f"{chunk_id} did not hold at {request.as_of}", hint="without as_of it is there")
+        raise NotFoundError(
+            f"{chunk_id} was not valid at {request.as_of}", hint="leave out as_of to get its present state"
+        )
     chunk = _found(chunk, chunk_id)
     if not_modified(context, chunk):
         return Reply(status=304, headers={"ETag": etag(chunk)})
@@ -466,7 +466,7 @@ def undo(context: Context, request: UndoRequest) -> Reply:
     with matched(context, chunk_id):
         chunk = context.memory.undo(chunk_id, to_revision=request.to_revision)
     if chunk is None:
-        raise NotFoundError(f"{chunk_id} has no such version", hint="its history lists those that were kept")
+        raise NotFoundError(f"{chunk_id} has no such version", hint="see its history for the versions kept")
     return _reply(chunk)
 
 
@@ -565,9 +565,9 @@ OPERATIONS: tuple[Operation, ...] = (
             name="remember",
             title="Remember",
             description="Store something worth knowing later: a preference, a decision with its reason, a "
-            "fact about people or the project. What changed or was wrong is corrected by remembering what "
-            "holds with `replaces`. The same text in the same conversation is stored once. Keep passwords "
-            "and keys out.",
+            "fact about people or the project. To correct or update a memory, store the new text "
+            "with `replaces`. The same text in the same conversation is stored once. Leave out "
+            "passwords and keys.",
             request=RememberArguments,
             aliases={
                 **dict.fromkeys(("content", "memory", "note", "value", "observation"), "text"),
@@ -598,7 +598,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="update",
             title="Update a memory",
-            description="Replace content, tags, type or confidence of a memory. Its former version is kept.",
+            description="Change content, tags, type or confidence of a memory. Its former version is kept.",
             request=UpdateArguments,
             response=ChunkView,
             run=_update_one,
@@ -638,7 +638,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="get",
             title="Read memories",
-            description="Read memories whole by their ids, with their links; what one replaced, and what replaced it.",
+            description="Read memories in full by their ids, with links, what they replaced and what replaced "
+            "them.",
             aliases=_IDS,
         ),
     ),
@@ -648,8 +649,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="forget",
             title="Forget memories",
-            description="Take memories out of use by their ids. They go to the archive, from which a person "
-            "can restore them.",
+            description="Archive memories by their ids. A person can restore them.",
             destructive=True,
             aliases=_IDS,
         ),

@@ -118,7 +118,7 @@ def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None 
         raise InputError(f"the arguments must be an object, not {type(given).__name__}")
     if _size(given) > MAX_ARGUMENT_CHARS:
         raise InputError(
-            f"the arguments hold more than {MAX_ARGUMENT_CHARS:,} characters",
+            f"the arguments have more than {MAX_ARGUMENT_CHARS:,} characters",
             hint="send the text in several calls",
         )
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
@@ -129,7 +129,7 @@ def from_agent(kind: type[_R], given: object, aliases: Mapping[str, str] | None 
             known_names = f"there are: {', '.join(fields)}" if fields else "this tool takes none"
             raise InputError(f"there is no argument {name!r:.80}", hint=known_names)
         if field in known:
-            raise InputError(f"{field} is given twice (also as {name!r})")
+            raise InputError(f"{field} is given twice, also as {name!r}")
         value = _understood(value, fields[field].type)
         if fields[field].required or not _is_omitted(value, fields[field].type):
             known[field] = value
@@ -318,7 +318,7 @@ def _is_time(kind: Any) -> bool:
 
 def _parsed(text: str) -> Any:
     if len(text) > MAX_ARGUMENT_CHARS:
-        raise InputError(f"the arguments hold more than {MAX_ARGUMENT_CHARS:,} characters")
+        raise InputError(f"the arguments have more than {MAX_ARGUMENT_CHARS:,} characters")
     try:
         return json.loads(text)
     except (ValueError, RecursionError):

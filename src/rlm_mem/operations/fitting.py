@@ -29,7 +29,7 @@ class Bounded(Request):
             Meta(
                 ge=1,
                 le=1_000_000,
-                description="Most tokens of the answer; what was left out shows in `truncated`.",
+                description="Maximum tokens of the result; sets `truncated` if exceeded.",
             ),
         ]
         | None

@@ -44,7 +44,7 @@ class LinkQuery(Bounded, kw_only=True):
 class LinkRequest(Request):
     """How strong a link is, and why it is there."""
 
-    strength: Annotated[Confidence, Meta(description="How strong, 0 to 1.")] = 0.5
+    strength: Annotated[Confidence, Meta(description="Strength, 0 to 1.")] = 0.5
     reasoning: Annotated[LongText, Meta(description="Why they are linked.")] | None = None
 
 
@@ -280,8 +280,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="link",
             title="Link memories",
-            description=f"Link a memory with another, by one of: {_STATED}. The source `{SUPERSEDES}` a target that "
-            "does not hold any more. A link that is there already gets the new strength and reasoning.",
+            description=f"Link a memory with another, by one of: {_STATED}. With `{SUPERSEDES}`, the source replaces "
+            "the target. An existing link gets the new strength and reasoning.",
             request=LinkArguments,
             path={"source_id": "chunk_id", "type": "link_type"},
             aliases={

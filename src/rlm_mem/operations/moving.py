@@ -119,7 +119,7 @@ class ImportQuery(Request):
 
     name: FileName
     format: Annotated[_Format, Meta(description="By default it is detected.")] | None = None
-    dry_run: Annotated[bool, Meta(description="Only say what would happen.")] = False
+    dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
     replace: Annotated[
         bool, Meta(description="Imported chunks replace those present, also newer revisions.")
     ] = False
@@ -148,15 +148,15 @@ class ImportArguments(Bounded, kw_only=True):
     name: FileName = "notes.md"
     format: Annotated[
         _Format | None,
-        Meta(description="What it is; else it is detected."),
+        Meta(description="Its format. Default: detected."),
     ] = None
-    dry_run: Annotated[bool, Meta(description="Only say what would happen.")] = False
+    dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
 
 
 class SyncFolderRequest(Bounded, kw_only=True):
     """Which folder to keep in sync."""
 
-    path: Annotated[Line, Meta(description="A folder on the server, of those that it may read.")]
+    path: Annotated[Line, Meta(description="A folder on the server that it may read.")]
     patterns: Annotated[
         list[Line],
         Meta(
@@ -164,8 +164,8 @@ class SyncFolderRequest(Bounded, kw_only=True):
             description="Shell patterns for file names, such as *.md. By default every text file.",
         ),
     ] = msgspec.field(default_factory=list)
-    tags: Annotated[Tags, Meta(description="Of every chunk.")] = msgspec.field(default_factory=list)
-    dry_run: Annotated[bool, Meta(description="Only say what would happen.")] = False
+    tags: Annotated[Tags, Meta(description="Tags of every chunk.")] = msgspec.field(default_factory=list)
+    dry_run: Annotated[bool, Meta(description="Only report what would happen.")] = False
 
 
 class FolderSynced(MayBeCut):
@@ -204,11 +204,11 @@ def _sync_folder(context: Context, request: SyncFolderRequest) -> FolderSynced:
         allowed = [Path(one).resolve() for one in context.memory.config.ingest.folders]
         path = Path(request.path).resolve()
     except (OSError, RuntimeError, ValueError) as error:  # a path too long, a loop of links
-        raise InputError(f"{request.path!r:.200} is no path of a folder: {error}") from None
+        raise InputError(f"{request.path!r:.200} is not the path of a folder: {error}") from None
     if not any(path.is_relative_to(one) for one in allowed):
         raise InputError(
             f"{request.path} is not in a folder that this server may read",
-            hint="start it with RLM_MEM_INGEST_FOLDERS=/the/folder (several with commas between)",
+            hint="start it with RLM_MEM_INGEST_FOLDERS=/the/folder (separate several by commas)",
         )
     report = context.memory.sync_folder(
         path,
@@ -265,8 +265,9 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="import",
             title="Import memories",
-            description="Store what a file holds: notes in Markdown, a chat export, messages in JSON, an export of "
-            "this memory. Each thing is stored once, however often it is imported. For a single fact use `remember`.",
+            description="Import the content of a file: notes in Markdown, a chat export, messages in JSON, an "
+            "export of this memory. Importing it again stores nothing twice. For a single fact "
+            "use `remember`.",
             request=ImportArguments,
             run=_import_text,
             aliases={
@@ -286,8 +287,9 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="sync_folder",
             title="Keep a folder in sync",
-            description="Remember the text files of a folder on this machine, or bring the memory in line with them: "
-            "changed files replace their former text, deleted ones are archived, renamed ones keep their history.",
+            description="Remember the text files of a folder on this machine, or sync the memory with them: "
+            "changed files replace their former text, deleted ones are archived, renamed ones "
+            "keep their history.",
             destructive=True,
             aliases={**dict.fromkeys(("folder", "directory"), "path"), "glob": "patterns", "dryRun": "dry_run"},
             default=False,

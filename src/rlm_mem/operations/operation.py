@@ -73,7 +73,7 @@ class Context:
         return self.kept_runs
 
     def check_own(self, chunk_ids: Iterable[str]) -> None:
-        """Raise when one of these chunks is in the shared namespace, which the server of a project only reads.
+        """Raise when one of these chunks is in the shared namespace, which the server of a project may only read.
 
         Raises:
             NamespaceError: one of them is.
@@ -81,8 +81,8 @@ class Context:
         found = self.opened.reading.memory.store.elsewhere(list(chunk_ids))
         for chunk_id, namespace in found.items():
             raise NamespaceError(
-                f"{chunk_id} is in the namespace {namespace!r}, which the server of a project only reads",
-                hint=f"a person moves it into the project: rlm-mem project move {chunk_id} --to project",
+                f"{chunk_id} is in the namespace {namespace!r}, which the server of a project may only read",
+                hint=f"a person can move it into the project: rlm-mem project move {chunk_id} --to project",
             )
 
     def check(self) -> None:

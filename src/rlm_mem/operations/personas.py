@@ -105,7 +105,7 @@ class PersonaArguments(Bounded, kw_only=True):
     message: (
         Annotated[
             LongText,
-            Meta(description="A chat command that changes it, for example a mode; else it is only shown."),
+            Meta(description="A chat command that changes it, for example a mode."),
         ]
         | None
     ) = None
@@ -203,8 +203,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="persona",
             title="Persona",
-            description="The persona's mode, sliders and system prompt; with a message that is a command, after it was "
-            "carried out.",
+            description="Show the persona's mode, sliders and system prompt, after carrying out a chat "
+            "command, if given.",
             request=PersonaArguments,
             response=PersonaState,
             run=_persona,

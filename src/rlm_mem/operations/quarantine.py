@@ -17,7 +17,7 @@ _GROUP = "review"
 class QuarantineRequest(Request):
     """Why the chunk is hidden."""
 
-    reason: Annotated[Line, Meta(description="Why, for whoever decides on it.")] | None = None
+    reason: Annotated[Line, Meta(description="Why, for the reviewer.")] | None = None
 
 
 class QuarantineArguments(QuarantineRequest, kw_only=True):
@@ -75,8 +75,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="quarantine",
             title="Put a memory into quarantine",
-            description="Hide a memory that looks harmful or false: nothing gives it any more, until a person releases "
-            "it. Give the reason. You cannot release it yourself.",
+            description="Hide a memory that looks harmful or false until a person releases it. Give the "
+            "reason. You cannot release it yourself.",
             request=QuarantineArguments,
             destructive=True,
             idempotent=False,

@@ -30,7 +30,7 @@ class ReceiptQuery(Request):
 class ReceiptArguments(Bounded, kw_only=True):
     """Which answer to write down."""
 
-    trajectory_id: Annotated[TrajectoryId, Meta(description="Of a recall, as its answer names it; or last.")]
+    trajectory_id: Annotated[TrajectoryId, Meta(description="Id of a recall, from its result; or last.")]
 
 
 class ReceiptText(MayBeCut):
@@ -123,8 +123,9 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="receipt",
             title="Receipt of an answer",
-            description="Write an answer down as a receipt that can be verified later: question, programs, outputs, "
-            "versions of the memories that it rests on. A receipt that was cut by max_tokens does not verify.",
+            description="Write an answer as a receipt that can be verified later: question, programs, "
+            "outputs, versions of the memories it cites. A receipt cut by max_tokens cannot be "
+            "verified.",
             request=ReceiptArguments,
             aliases=_ALIASES,
             default=False,
@@ -137,8 +138,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="verify_receipt",
             title="Verify a receipt",
-            description="Run the programs of a receipt again and say of each part what holds, what has changed since, "
-            "and what was altered.",
+            description="Verify a receipt by running its programs again: what is unchanged, what has changed "
+            "since, and what was altered.",
             aliases={"text": "receipt", "file": "receipt", "content": "receipt"},
             default=False,
         ),

@@ -305,7 +305,7 @@ def _undo_by_agent(context: Context, request: UndoChange) -> UndoneOut:
         undone = _undo(context, request)
         if hidden - {one.id for one in store.quarantined()}:
             raise InputError(
-                "this change put a memory into quarantine, which only a person takes back",
+                "this change put a memory into quarantine, which only a person can undo",
                 hint="ask them to look at the review queue",
             )
     return undone
@@ -336,8 +336,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="trajectories",
             title="Recorded recalls",
-            description="List recorded recalls, newest first. The resource memory://trajectories/ID holds one "
-            "step by step.",
+            description="List recorded recalls, newest first. The resource memory://trajectories/ID has the "
+            "steps of one.",
             request=RunsArguments,
             response=RunList,
             run=_recent_runs,
@@ -363,7 +363,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="changes",
             title="Last changes",
-            description="List the last changes of the memory, newest first, with the ids by which undo undoes them.",
+            description="List the last changes of the memory, newest first, with the ids for undo.",
             request=ChangesArguments,
             response=ChangeList,
             run=_last_changes,
@@ -380,8 +380,8 @@ OPERATIONS: tuple[Operation, ...] = (
             name="undo",
             title="Undo a change",
             run=_undo_by_agent,
-            description="Undo the last change of the memory, whatever it was, or one by its id. The answer has the id "
-            "by which the undo is undone. Each call undoes one more change.",
+            description="Undo the last change of any kind, or one by its id. Returns the id for undoing this "
+            "undo. Each call undoes one more change.",
             destructive=True,
             idempotent=False,
             aliases={"id": "change", "change_id": "change"},

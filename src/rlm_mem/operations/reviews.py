@@ -92,7 +92,7 @@ class DecideRequest(Request):
 class DeferRequest(DecideRequest):
     """Who defers, why, and for how long."""
 
-    days: Annotated[int, Meta(ge=1, le=3650, description="After how many days it is asked again.")] = 30
+    days: Annotated[int, Meta(ge=1, le=3650, description="Days until it is asked again.")] = 30
 
 
 class DecideArguments(DeferRequest, kw_only=True):
@@ -101,9 +101,7 @@ class DecideArguments(DeferRequest, kw_only=True):
     case_id: CaseId
     decision: Annotated[
         Decision,
-        Meta(
-            description="approve: make it part of the core, or confirm that it holds; defer: ask again later."
-        ),
+        Meta(description="approve: make it part of the core, or confirm that it holds; defer: retry later."),
     ]
 
 
@@ -202,8 +200,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="review",
             title="Look at the review queue",
-            description="List memories that wait for a person's decision, with the evidence. Show them to the person; "
-            "`review_decide` writes down what they decide.",
+            description="List memories that wait for a person's decision, with the evidence. Show them to the "
+            "person; `review_decide` records the decision.",
             request=ReviewArguments,
             response=CaseSummaries,
             run=_review,

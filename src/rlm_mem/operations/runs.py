@@ -231,7 +231,7 @@ class RunRegistry:
             most = _MOST_RUNS if access.owner else _MOST_RUNS // 3
             if len(running) >= _MOST_RUNS or own >= most:
                 raise ConflictError(
-                    f"{_MOST_RUNS if own < most else most} recalls run or wait already",
+                    f"{_MOST_RUNS if own < most else most} recalls are already running or waiting",
                     hint="wait for one of them, or cancel it",
                 )
             same = [other for other in self._runs.values() if other.namespace == run.namespace]

@@ -174,7 +174,7 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="status",
             title="Memory status",
-            description="How much is remembered, about what, since when, and which model answers recall.",
+            description="How much is stored, on what, since when, and which model answers recall.",
         ),
     ),
     Operation(

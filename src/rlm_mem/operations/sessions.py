@@ -32,8 +32,8 @@ _FIRST_IDS = 10
 _FENCE = re.compile(r"\A\s*```[A-Za-z]*\n(.*?)\n?```\s*\Z", re.DOTALL)
 
 
-_KEEP = "Keep the variables after the answer, for a further question with this handle."
-_GO_ON = "Of a recall that was opened with keep and has its answer: the question goes to the same sandbox."
+_KEEP = "Keep the variables for a further question with this handle."
+_GO_ON = "Handle of an answered recall opened with keep: reuse its sandbox."
 
 
 class OpenArguments(Bounded, kw_only=True):
@@ -105,16 +105,13 @@ class ExecutedProgram(Struct, omit_defaults=True):
 class FinishRequest(Bounded, kw_only=True):
     """How the caller answers."""
 
-    answer: (
-        Annotated[LongText, Meta(description="The answer; leave it out when the memory does not hold it.")]
-        | None
-    ) = None
+    answer: Annotated[LongText, Meta(description="The answer; omit it if the memory has none.")] | None = None
     chunk_ids: ManyIds = field(default_factory=list)
-    confidence: Annotated[Confidence, Meta(description="How sure you are, 0 to 1.")] | None = None
+    confidence: Annotated[Confidence, Meta(description="Your confidence, 0 to 1.")] | None = None
     suggestion: (
         Annotated[
             LongText,
-            Meta(description="Without an answer, the likeliest one, which chunk_ids do not settle."),
+            Meta(description="Instead of an answer: a likely one that chunk_ids do not prove."),
         ]
         | None
     ) = None
@@ -143,7 +140,7 @@ def _open(context: Context, request: OpenRequest | OpenArguments) -> Reply:
     if request.handle is not None:
         if request.schema is not None:
             raise InputError(
-                "a recall that goes on keeps the form of its answers",
+                "a recall that is continued keeps the form of its answers",
                 hint="open another recall for another form",
             )
         handle = request.handle
@@ -224,8 +221,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="recall_open",
             title="Open a recall that you drive",
-            description="For questions that need several looks: you write the programs yourself. Gives a "
-            "handle, how to write them, and first hits. Then recall_exec, as often as needed, and "
+            description="For questions that need several steps: you write the programs yourself. Returns a "
+            "handle, instructions and first hits. Then call recall_exec as often as needed, and "
             "recall_finish.",
             request=OpenArguments,
             idempotent=False,
@@ -238,9 +235,9 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="recall_exec",
             title="Run a program over the memory",
-            description="Run a Python program in the sandbox of an open recall; what it defines stays for "
-            "the next one. It can search and read memories and print, and nothing else. FINAL(answer, "
-            "chunk_ids=[…]) in it ends the recall.",
+            description="Run a Python program in the sandbox of an open recall; its variables persist. It can "
+            "only search and read memories and print. FINAL(answer, chunk_ids=[…]) ends the "
+            "recall.",
             request=ExecArguments,
             response=ExecutedProgram,
             run=_execute_cited,
@@ -254,8 +251,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="recall_finish",
             title="Finish a recall",
-            description="End an open recall with your answer and the ids of the memories that it rests on; "
-            "without an answer when the memory does not hold it.",
+            description="End an open recall with your answer and the ids of the memories it cites, or without "
+            "an answer if there is none.",
             request=FinishArguments,
             response=CitedAnswer,
             run=_finish_cited,

@@ -338,7 +338,7 @@ class Problems(Struct):
 class ConsolidateArguments(Bounded, kw_only=True):
     """The tool's arguments."""
 
-    dry_run: Annotated[bool, Meta(description="Only say what would be done.")] = False
+    dry_run: Annotated[bool, Meta(description="Only report what would be done.")] = False
 
 
 def _consolidate(context: Context, request: DryRun | ConsolidateArguments) -> ConsolidationResponse:
@@ -391,9 +391,7 @@ def _clear(context: Context, _: object) -> Cleared:
 class SkillsQuery(Bounded, kw_only=True):
     """Which memories become skills."""
 
-    mid: Annotated[bool, Meta(description="Also of the mid tier: what worked, and is not stable yet.")] = (
-        False
-    )
+    mid: Annotated[bool, Meta(description="Also from the mid tier, which is not stable yet.")] = False
 
 
 class SkillOut(Struct):
@@ -460,8 +458,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="consolidate",
             title="Consolidate memories",
-            description="Promote tiered memories that have proved themselves, merge what says the same, and put what "
-            "is to become permanent before a person. Safe to repeat.",
+            description="Promote tiered memories with proven success, merge equal ones, and queue candidates "
+            "for the core for review. Safe to repeat.",
             request=ConsolidateArguments,
             aliases={"dryRun": "dry_run", "preview": "dry_run"},
             default=False,
@@ -480,8 +478,8 @@ OPERATIONS: tuple[Operation, ...] = (
         tool=Tool(
             name="skills",
             title="Skills from memories",
-            description="Procedures that have proved themselves, as skills: the text of a SKILL.md for each. Nothing "
-            "is written.",
+            description="Return proven procedures as skills: the text of a SKILL.md for each. Nothing is "
+            "written.",
             default=False,
         ),
     ),

@@ -87,7 +87,7 @@ def _create(context: Context, request: NewToken) -> MadeToken:
     wanted, reached = check_permissions(request.permissions), check_patterns(request.namespaces)
     if not access.includes(reached, wanted):
         raise AccessDenied(
-            f"the token {access.name!r:.80} cannot give more than it has",
+            f"the token {access.name!r:.80} cannot create a token with a wider scope than its own",
             hint="name namespaces within its own",
             needed="admin",
         )

@@ -65,8 +65,8 @@ Time = Annotated[
     ),
 ]
 Since = Annotated[Time, Meta(description="Only from this time on.")]
-Until = Annotated[Time, Meta(description="Only up to this time; a day is included.")]
-AsOf = Annotated[Time, Meta(description="What held at this time, instead of what holds now.")]
+Until = Annotated[Time, Meta(description="Only up to this time, including a day.")]
+AsOf = Annotated[Time, Meta(description="Use what was valid at this time.")]
 Extra = Annotated[
     dict[str, Any],
     Meta(
@@ -82,29 +82,29 @@ OriginName = Annotated[
         "imported. Left out: what `source` stands for, person for interaction."
     ),
 ]
-OriginFilter = Annotated[Origin, Meta(description="Only what came this way.")]
+OriginFilter = Annotated[Origin, Meta(description="Only of this origin.")]
 TrustName = Annotated[
     TrustLevel, Meta(description="How far it is trusted. Left out: as configured for its origin.")
 ]
 TrustFilter = Annotated[
     Literal["untrusted", "ordinary", "trusted"],
-    Meta(description="Only what is trusted at least so far: `ordinary` keeps untrusted text out."),
+    Meta(description="Only with at least this trust: `ordinary` excludes untrusted text."),
 ]
 TtlText = Annotated[
     str,
     Meta(
         pattern=rf"^[1-9][0-9]{{0,8}}[smhdw]{_END}",
-        description="How long it is kept: a number with s, m, h, d or w, such as 30d; then it is gone.",
+        description="Time until it expires: a number with s, m, h, d or w, such as 30d.",
     ),
 ]
 Secrets = Annotated[
     SecretAction,
     Meta(
-        description="What becomes of keys and passwords in it: `redact` stores `[redacted:RULE]` instead, `keep` "
-        "stores them as they are, `refuse` stores nothing. Left out: the setting `secrets.action`."
+        description="Keys and passwords: `redact` stores `[redacted:RULE]` instead, `keep` stores them, "
+        "`refuse` stores nothing. Default: the setting `secrets.action`."
     ),
 ]
-Limit = Annotated[int, Meta(ge=1, le=500, description="Most items of one page.")]
+Limit = Annotated[int, Meta(ge=1, le=500, description="Maximum items per page.")]
 Cursor = Annotated[
     str, Meta(min_length=1, max_length=1000, description="The next_cursor of the page before this one.")
 ]
@@ -119,11 +119,11 @@ ChunkId = Annotated[
     ),
 ]
 ManyIds = Annotated[
-    list[ChunkId], Meta(max_length=100, description="Ids of the memories that the answer rests on.")
+    list[ChunkId], Meta(max_length=100, description="Ids of the memories that the answer cites.")
 ]
 ResultForm = Annotated[
     dict[str, Any],
-    Meta(description="A JSON Schema that the answer has to fit; it is then given as value, too."),
+    Meta(description="A JSON Schema for the answer, which is then also returned as value."),
 ]
 ChunkType = Annotated[
     str,
@@ -187,7 +187,7 @@ class Request(Struct, forbid_unknown_fields=True, kw_only=True):
 class DryRun(Request):
     """Whether anything is to be changed."""
 
-    dry_run: Annotated[bool, Meta(description="Only say what would be done.")] = True
+    dry_run: Annotated[bool, Meta(description="Only report what would be done.")] = True
 
 
 def utc(time: str | None) -> str | None:

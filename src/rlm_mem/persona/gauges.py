@@ -94,7 +94,7 @@ def _body(
             raise InvalidConfig(f"{where} line {number}: there is no block {kind!r}", hint="blocks: each, if")
         if sign == "/":
             if within is None or within[1] != kind:
-                raise InvalidConfig(f"{where} line {number}: {{{{/{kind}}}}} closes no block")
+                raise InvalidConfig(f"{where} line {number}: {{{{/{kind}}}}} does not close a block")
             return tuple(result), lines
         if not path or not _PATH.match(path):
             raise InvalidConfig(f"{where} line {number}: {{{{#{kind}}}}} names no figure")

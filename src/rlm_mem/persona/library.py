@@ -195,7 +195,7 @@ class Library:
         partly = [name for name in names if _within(name.split("_"), wanted)]
         if len(partly) > 1:
             raise InvalidConfig(
-                f"mode {mode!r:.60} could be {' or '.join(sorted(partly))}", hint="write the whole name"
+                f"mode {mode!r:.60} is ambiguous: {' or '.join(sorted(partly))}", hint="write the whole name"
             )
         if not partly:
             raise _not_found("mode", mode, names)

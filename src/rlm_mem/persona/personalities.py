@@ -100,7 +100,8 @@ def _listed(section: Section, where: str) -> Iterator[tuple[int, str, int]]:
             if _PLACEHOLDER.match(item):
                 continue  # "- ..." of the template
             raise InvalidConfig(
-                f"{where} line {line}: {item!r:.60} sets nothing", hint="write it as - Creativity: 75"
+                f"{where} line {line}: {item!r:.60} does not set a slider",
+                hint="write it as - Creativity: 75",
             )
         yield line, _slider(slider), _adjustment(value, f"{where} line {line}: {slider.strip(' *`')}")
 
@@ -116,5 +117,5 @@ def _adjustment(text: str, where: str) -> int:
         return whole_number(bare, where)
     low, high = int(span[1]), int(span[2])
     if low > high:
-        raise InvalidConfig(f"{where}: the span {low}-{high} must rise")
+        raise InvalidConfig(f"{where}: the span {low}-{high} must increase")
     return (low + high + 1) // 2

@@ -147,7 +147,7 @@ def _range(document: Document, where: str) -> tuple[int, int]:
         raise InvalidConfig(f"{where}: the range is {text!r:.60}, not two numbers", hint="write it as 0-100")
     low, high = int(match[1]), int(match[2])
     if not low < high <= LARGEST:
-        raise InvalidConfig(f"{where}: the range {low}-{high} must rise, to {LARGEST:,} at most")
+        raise InvalidConfig(f"{where}: the range {low}-{high} must increase, up to {LARGEST:,} at most")
     return low, high
 
 

@@ -93,7 +93,7 @@ class _HostWithoutModel:
         """Refuse the call; the program gets the reason."""
         as_messages(messages)
         raise ModelUnavailable(
-            "this session has no model of its own",
+            "this session has no model",
             hint="print the text and read it yourself, then call finish",
         )
 
@@ -198,7 +198,7 @@ class RecallSession:
                 raise SessionComplete("the recall session has ended", hint="open another one")
             if self.result is not None:
                 raise SessionComplete(
-                    "the question of this recall session has its answer",
+                    "the question of this recall session is already answered",
                     hint="ask another question in it first",
                 )
             check_kind(code, str, "code")
@@ -299,10 +299,12 @@ class RecallSession:
         with self._lock:
             if self._session is None:
                 raise SessionComplete(
-                    "the recall session has ended, and kept no variables", hint="open it with keep=True"
+                    "the recall session has ended and kept no variables", hint="open it with keep=True"
                 )
             if self.result is None:
-                raise SessionBusy("the question before has no answer yet", hint="finish it, or call close")
+                raise SessionBusy(
+                    "the previous question is not answered yet", hint="finish it, or call close"
+                )
             self._begin(check_query(question))
 
     def close(self) -> None:

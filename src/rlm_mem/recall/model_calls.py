@@ -208,7 +208,7 @@ class ModelCalls:
         """
         if not isinstance(prompts, list | tuple):
             raise InputError(
-                "llm_query_batched takes a list of prompts", hint="for one, use llm_query(prompt)"
+                "llm_query_batched needs a list of prompts", hint="for one, use llm_query(prompt)"
             )
         if len(prompts) > MAX_BATCH:
             raise InputError(
@@ -335,7 +335,7 @@ class SubModel:
             used = f"nearly all of {limits.max_sub_usd:g} dollars"
         if used:
             raise ModelRefused(
-                f"the budget of sub-calls is used up: {used}", hint="read what you have, and call FINAL"
+                f"the budget of sub-calls is used up: {used}", hint="use what has been read, and call FINAL"
             )
 
 
@@ -364,7 +364,7 @@ def render(prompt: Any, context: Any) -> str:
     """
     if not isinstance(prompt, str) or not prompt.strip():
         raise InputError(
-            "llm_query takes the prompt as text", hint="write llm_query('question', {'text': text})"
+            "the prompt of llm_query must be text", hint="write llm_query('question', {'text': text})"
         )
     text = prompt
     if context:
@@ -375,7 +375,7 @@ def render(prompt: Any, context: Any) -> str:
     if len(text) > MAX_PROMPT_CHARS:
         raise InputError(
             f"the prompt has {len(text):,} characters; at most {MAX_PROMPT_CHARS:,} are accepted",
-            hint="pass the passages that matter, not whole texts",
+            hint="pass only the relevant passages",
         )
     # A lone surrogate cannot be sent to any model.
     return text.encode("utf-8", "replace").decode("utf-8")

@@ -30,16 +30,16 @@ OutcomeWord = Literal["answered", "closest only", "not held", "stopped", "failed
 OUTCOMES: tuple[OutcomeWord, ...] = get_args(OutcomeWord)
 
 ENDINGS: dict[OutcomeWord, str] = {
-    "closest only": "No memory plainly gives the answer. These come closest.",
-    "not held": "The memory does not hold an answer.",
+    "closest only": "No memory clearly answers the question. These come closest.",
+    "not held": "The memory has no answer to the question.",
     "stopped": "The search was stopped before it found an answer.",
 }
 """What people are shown in place of an answer."""
 
-SUGGESTED = "Not sure, but perhaps:"
+SUGGESTED = "Not certain, but possibly:"
 """What introduces a suggestion."""
 
-CLOSEST_BESIDE = "Not sure. These come closest, too."
+CLOSEST_BESIDE = "This answer is not certain. These memories also come close."
 """What introduces the closest memories beside an unsure answer."""
 
 _GIVEN_UP = frozenset(
@@ -68,13 +68,13 @@ def confidence_words(outcome: OutcomeWord, confidence: float, suggestion: str | 
     if outcome == "answered" or suggestion is not None:
         return f"confidence {confidence:.2f}"
     absent = outcome == "not held" and confidence > 0
-    return f"sure that it is not held: {confidence:.2f}" if absent else ""
+    return f"confidence that there is no answer: {confidence:.2f}" if absent else ""
 
 
 def unread_note(files: int) -> str:
     """What is said of chunk files that could not be read."""
     could = "a chunk file could" if files == 1 else f"{files:,} chunk files could"
-    return f"{could} not be read, so a part of the memory is missing here (rlm-mem store check names it)"
+    return f"{could} not be read, so part of the memory is missing (rlm-mem store check names it)"
 
 
 def noted(method: Method, note: str) -> str:

@@ -145,7 +145,7 @@ class RecordedReplies:
             call = queue.popleft() if queue else None
         if call is None:
             raise ModelUnavailable(
-                "no reply is recorded for this prompt: what it quotes has changed since",
+                "no reply is recorded for this prompt, since a memory that it quotes has changed",
                 hint="run the recall again with a model to see today's answer",
             )
         if call.error is not None:

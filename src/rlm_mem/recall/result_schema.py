@@ -97,7 +97,7 @@ class ResultSchema:
                 self.json_schema = msgspec.json.schema(wanted)
             except (TypeError, ValueError, RuntimeError) as error:
                 raise InputError(
-                    f"result is no form of answers: {error}"[:300],
+                    f"result cannot be used as a schema: {error}"[:300],
                     hint="pass a msgspec Struct, a dataclass, a pydantic model or a JSON Schema as a dict",
                 ) from None
             self._convert = lambda value: msgspec.convert(value, wanted, strict=False)
@@ -134,8 +134,8 @@ class ResultSchema:
                     pass
             reason = re.sub(r"\s+", " ", str(error))[:400]
             raise InputError(
-                f"the answer does not fit the form that was asked for: {reason}",
-                hint="give FINAL an answer of that form",
+                f"the answer does not match the schema: {reason}",
+                hint="call FINAL with an answer that matches it",
             ) from None
 
     def _converted(self, value: Any) -> Any:
@@ -157,7 +157,9 @@ def check_schema(schema: Mapping[str, Any]) -> dict[str, Any]:
     except (TypeError, ValueError, RecursionError):
         raise InputError("the schema is not plain JSON data") from None
     if len(text) > MAX_SCHEMA_CHARS:
-        raise InputError(f"the schema has {len(text):,} characters; at most {MAX_SCHEMA_CHARS:,} are taken")
+        raise InputError(
+            f"the schema has {len(text):,} characters; at most {MAX_SCHEMA_CHARS:,} are accepted"
+        )
     stack: list[Any] = [plain]
     while stack:
         part = stack.pop()
@@ -220,7 +222,7 @@ class _Checker:
         if schema is True:
             return
         if schema is False:
-            raise InputError(f"{where} must not be there")
+            raise InputError(f"{where} is not allowed")
         if "$ref" in schema:
             self.check(value, _target(self._root, schema["$ref"]), where, depth + 1)
         kinds = schema.get("type")
@@ -258,9 +260,9 @@ class _Checker:
             if self._left < 0:
                 break
         if fits == 0:
-            raise reason or InputError(f"{where} fits none of {name}")
+            raise reason or InputError(f"{where} matches none of {name}")
         if name == "oneOf" and fits > 1:
-            raise InputError(f"{where} fits {fits} of oneOf")
+            raise InputError(f"{where} matches {fits} of oneOf")
 
     def _text(self, value: str, schema: Mapping[str, Any], where: str) -> None:
         _size(len(value), schema, "Length", "characters", where)
@@ -292,7 +294,7 @@ class _Checker:
         if schema.get("uniqueItems") is True:
             texts = [json.dumps(item, sort_keys=True) for item in value]
             if len(set(texts)) < len(texts):
-                raise InputError(f"{where} holds an item twice")
+                raise InputError(f"{where} contains an item twice")
 
 
 def _is(value: Any, kind: str) -> bool:
@@ -314,7 +316,7 @@ def _number(value: float, schema: Mapping[str, Any], where: str) -> None:
         raise InputError(f"{where} is {value}, more than the schema allows")
     step = schema.get("multipleOf")
     if step and value % step:
-        raise InputError(f"{where} is {value}, no multiple of {step}")
+        raise InputError(f"{where} is {value}, not a multiple of {step}")
 
 
 def _size(size: int, schema: Mapping[str, Any], what: str, of: str, where: str) -> None:
@@ -356,9 +358,7 @@ def _pattern(pattern: Any) -> Callable[[str], object]:
     try:
         search: Callable[[str], object] = re2.compile(pattern, options).search
     except (re2.error, UnicodeEncodeError):
-        raise InputError(
-            f"the pattern {pattern[:80]!r} of the schema cannot be used: it is taken as RE2"
-        ) from None
+        raise InputError(f"the pattern {pattern[:80]!r} of the schema is not a valid RE2 pattern") from None
     return search
 
 

@@ -148,7 +148,7 @@ def check_operation(operation: str | None) -> None:
     """Raise InvalidQuery for a text that is not an operation of recorded runs."""
     if operation is not None and operation not in RUN_OPERATIONS:
         raise InvalidQuery(
-            f"{operation!r:.80} is no operation of recorded runs", hint=f"use {OPERATION_WORDS}"
+            f"{operation!r:.80} is not an operation of recorded runs", hint=f"use {OPERATION_WORDS}"
         )
 
 

@@ -105,7 +105,7 @@ def export_trajectories(
     unknown = [name for name in chosen if name not in _FIELDS]
     if unknown or not chosen:
         named = f"no field {unknown[0]!r:.60}" if unknown else "no field to export"
-        raise InputError(f"trajectories have {named}", hint=f"there are: {', '.join(FIELDS)}")
+        raise InputError(f"trajectories do not have {named}", hint=f"there are: {', '.join(FIELDS)}")
     return (
         ExportedRun({name: _hidden(_FIELDS[name](run)) for name in dict.fromkeys(chosen)})
         for run in trajectories(store, since=since, until=until)

@@ -87,7 +87,7 @@ def make_receipt(
         )
     if trajectory.as_of is not None:
         raise ConflictError(
-            f"run {trajectory.id} was asked as of {trajectory.as_of[:10]}: receipts cover only what holds at the time",
+            f"run {trajectory.id} was asked as of {trajectory.as_of[:10]}: a receipt covers only the present memory",
             hint="ask without as_of, or keep the run itself: rlm-mem trajectories show",
         )
     trajectory = without_keys(trajectory)

@@ -91,7 +91,7 @@ def public_key(given: str | Path) -> bytes:
         blob = b""
     if blob != _field(_TYPE) + _field(blob[-32:]) or len(blob) != _BLOB_BYTES:
         raise InputError(
-            f"{str(given)[:80]!r} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 makes one"
+            f"{str(given)[:80]!r} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 creates one"
         )
     return blob[-32:]
 
@@ -129,11 +129,11 @@ def _private(path: Path, password: str | None) -> Ed25519PrivateKey:
         found = read(data, None if password is None else password.encode())
     except (ValueError, TypeError, crypto.UnsupportedAlgorithm):
         raise InputError(
-            f"{path} is no private key, or its password is wrong or missing",
-            hint="ssh-keygen -t ed25519 makes one; the password of a key is read from RLM_MEM_KEY_PASSWORD",
+            f"{path} is not a private key, or its password is wrong or missing",
+            hint="ssh-keygen -t ed25519 creates one; the password of a key is read from RLM_MEM_KEY_PASSWORD",
         ) from None
     if not isinstance(found, crypto.ed25519.Ed25519PrivateKey):
-        raise InputError(f"the key {path} is not of the kind Ed25519", hint="ssh-keygen -t ed25519 makes one")
+        raise InputError(f"the key {path} is not an Ed25519 key", hint="ssh-keygen -t ed25519 creates one")
     return found  # type: ignore[no-any-return]
 
 
@@ -144,7 +144,7 @@ def _from_pem(text: str, given: object) -> bytes:
     except (ValueError, crypto.UnsupportedAlgorithm):
         found = None
     if not isinstance(found, crypto.ed25519.Ed25519PublicKey):
-        raise InputError(f"{given} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 makes one")
+        raise InputError(f"{given} contains no Ed25519 public key", hint="ssh-keygen -t ed25519 creates one")
     return bytes(found.public_bytes_raw())
 
 

@@ -86,7 +86,7 @@ class TapedSession(SandboxSession):
         self._check_time()
         call = self.tape.pop(0) if self.tape else None
         if call is None or call["name"] != name or args_hash(call["args"]) != args_hash(given):
-            raise BudgetError(f"the program calls {name} otherwise than was recorded", stopped_by=DIVERGED)
+            raise BudgetError(f"the program calls {name} differently than recorded", stopped_by=DIVERGED)
         for chunk_id in call["read"]:
             self._note_read(chunk_id)
         self.made.append(call)

@@ -290,7 +290,7 @@ class CPythonEngine:
                 if alarmed.fired:
                     raise self._timeout() from None
                 raise errors.SandboxCrashed(
-                    f"the sandbox was ended while running the program ({error}); {_STATE_NOTE}",
+                    f"the sandbox worker was terminated while running the program ({error}); {_STATE_NOTE}",
                     hint="it asked for more memory than allowed, or for a forbidden system call",
                 ) from None
             finally:
@@ -392,7 +392,7 @@ class CPythonEngine:
 
     def _timeout(self) -> errors.TimeoutError:
         return errors.TimeoutError(
-            f"the program ran longer than its time and was stopped; {_STATE_NOTE}",
+            f"the program exceeded its time and was stopped; {_STATE_NOTE}",
             hint="do less in one program; check that every loop ends",
         )
 

@@ -77,12 +77,12 @@ class _AnswerCopier:
         if isinstance(value, int) and type(value) is int:
             # 3.33 bits a digit; Python refuses to convert longer integers to text.
             if value.bit_length() > MAX_ANSWER_DIGITS * 3.33:
-                raise InputError(f"a number of an answer has at most {MAX_ANSWER_DIGITS:,} digits")
+                raise InputError(f"a number in an answer can have at most {MAX_ANSWER_DIGITS:,} digits")
             return value
         if type(value) is float:
             if not math.isfinite(value):
                 raise InputError(
-                    f"an answer cannot hold {value!r}, which is no number in JSON",
+                    f"an answer cannot contain {value!r}, which is not a JSON number",
                     hint="write None or a text",
                 )
             return value
@@ -93,7 +93,7 @@ class _AnswerCopier:
         if type(value) in (list, tuple, dict):
             if depth >= MAX_ANSWER_DEPTH:
                 raise InputError(
-                    f"an answer is nested at most {MAX_ANSWER_DEPTH} levels deep, and cannot hold itself"
+                    f"an answer is nested at most {MAX_ANSWER_DEPTH} levels deep, and cannot contain itself"
                 )
             self._room(len(value))
             if type(value) is dict:
@@ -107,7 +107,7 @@ class _AnswerCopier:
     def _key(self, key: Any) -> str:
         if type(key) is not str:
             raise InputError(
-                f"the keys of a dict in an answer are text, not {preview(key, 60)}", hint="write str(key)"
+                f"the keys of a dict in an answer must be text, not {preview(key, 60)}", hint="write str(key)"
             )
         return self._text(key)
 
@@ -115,8 +115,8 @@ class _AnswerCopier:
         self._chars -= len(text)
         if self._chars < 0:
             raise InputError(
-                f"an answer holds at most {MAX_ANSWER_CHARS:,} characters",
-                hint="give a shorter answer, and name the chunks that hold the rest",
+                f"an answer can have at most {MAX_ANSWER_CHARS:,} characters",
+                hint="give a shorter answer, and cite the chunks that contain the rest",
             )
         return well_formed(text)
 
@@ -124,7 +124,7 @@ class _AnswerCopier:
         # Checked before a container is walked, so that a huge one costs nothing.
         if count > self._parts:
             raise InputError(
-                f"an answer has at most {MAX_ANSWER_PARTS:,} parts", hint="give a shorter answer"
+                f"an answer can have at most {MAX_ANSWER_PARTS:,} parts", hint="give a shorter answer"
             )
 
     def _unsupported(self, value: Any) -> InputError:
@@ -136,7 +136,7 @@ class _AnswerCopier:
             what = f"a value of type {type(value).__name__[:60]}"
             instead = _CONVERSIONS.get(type(value).__name__, "pass its value as text, a list or a dict")
         return InputError(
-            f"an answer is plain data (None, bool, int, float, str, list, dict); it cannot hold {what}",
+            f"an answer must be plain data (None, bool, int, float, str, list, dict); it cannot contain {what}",
             hint=instead,
         )
 
@@ -156,27 +156,31 @@ def check_final(answer: Any, chunk_ids: Any = None, confidence: Any = None, sugg
     if isinstance(chunk_ids, str | dict):
         chunk_ids = [chunk_ids]
     if not isinstance(chunk_ids, list | tuple | set | frozenset | None):
-        raise InputError(f"chunk_ids is a list of chunk ids, not {preview(chunk_ids, 60)}")
+        raise InputError(f"chunk_ids must be a list of chunk ids, not {preview(chunk_ids, 60)}")
     if len(chunk_ids or ()) > MAX_CITED:
-        raise InputError(f"an answer names at most {MAX_CITED} chunks", hint="name those that carry it")
+        raise InputError(
+            f"an answer can cite at most {MAX_CITED} chunks", hint="cite only the chunks that support it"
+        )
     named: dict[str, None] = {}
     for item in sorted(chunk_ids, key=repr) if isinstance(chunk_ids, set | frozenset) else chunk_ids or ():
         identifier = item.get("chunk_id") or item.get("id") if isinstance(item, dict) else item
         if type(identifier) is not str or len(identifier) > _MAX_ID_CHARS:
-            raise InputError(f"chunk_ids is a list of chunk ids as text; it holds {preview(identifier, 60)}")
+            raise InputError(
+                f"chunk_ids must be a list of chunk ids as text; it contains {preview(identifier, 60)}"
+            )
         named[well_formed(identifier)] = None
     if confidence is not None:
         if isinstance(confidence, bool) or not isinstance(confidence, int | float):
-            raise InputError(f"confidence is a number from 0.0 to 1.0, not {preview(confidence, 60)}")
+            raise InputError(f"confidence must be a number from 0.0 to 1.0, not {preview(confidence, 60)}")
         if not 0.0 <= confidence <= 1.0:
-            raise InputError(f"confidence is from 0.0 to 1.0, not {preview(confidence, 60)}")
+            raise InputError(f"confidence must be from 0.0 to 1.0, not {preview(confidence, 60)}")
     if suggestion is not None:
         if not isinstance(suggestion, str) or not suggestion.strip():
-            raise InputError(f"a suggestion is text, not {preview(suggestion, 60)}")
+            raise InputError(f"a suggestion must be text, not {preview(suggestion, 60)}")
         if answer is not None or not named:
             raise InputError(
-                "a suggestion stands in place of an answer, with the chunks that it comes from",
-                hint="give None as the answer, and name the chunks in chunk_ids",
+                "a suggestion replaces an answer and needs the chunks it comes from",
+                hint="give None as the answer, and cite the chunks in chunk_ids",
             )
         suggestion = check_answer(suggestion)
     return Final(
@@ -197,13 +201,13 @@ def check_cited(final: Final, existing: Set[str], seen: Set[str] | None = None) 
     unknown = [chunk_id for chunk_id in final.chunk_ids if chunk_id not in existing]
     if unknown:
         raise InputError(
-            f"the memory holds no chunk {_listed(unknown)}",
+            f"there is no chunk {_listed(unknown)}",
             hint="name chunks by the ids that search or read_chunk gave, or leave chunk_ids out",
         )
     unread = [] if seen is None else [chunk_id for chunk_id in final.chunk_ids if chunk_id not in seen]
     if unread:
         raise InputError(
-            f"nothing in this session has shown or read the chunk {_listed(unread)}",
+            f"this session has not shown or read the chunk {_listed(unread)}",
             hint="read it in a program first, for example print(read_chunk(chunk_id)), or name what was shown",
         )
     return final

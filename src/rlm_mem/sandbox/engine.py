@@ -288,7 +288,7 @@ class Calls:
             raise
         if not ended:
             self.abandon()
-            raise TimeoutError("a function of the host took longer than the program's time and was abandoned")
+            raise TimeoutError("a host function exceeded the program's time and was abandoned")
         with self._guard:
             self._current = None
         return outcome.result()
@@ -300,7 +300,7 @@ class Calls:
             if outcome is None or outcome.done():
                 return
             self._end()
-        why = SessionCancelled("the program was ended while it waited for a function of the host")
+        why = SessionCancelled("the program was cancelled while it waited for a host function")
         with suppress(InvalidStateError):  # it ended at the same moment
             outcome.set_exception(why)
 

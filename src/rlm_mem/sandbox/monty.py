@@ -70,7 +70,7 @@ _CHECKOUT_SECONDS = 10.0
 
 def _not_started(error: Exception) -> SandboxError:
     return SandboxError(
-        f"no worker of the sandbox could be started: {error}",
+        f"no sandbox worker could be started: {error}",
         hint="see the limits on open files, processes and memory (ulimit -a), and the folder TMPDIR",
     )
 
@@ -247,7 +247,7 @@ _GATEWAY_ID = UUID("7a1c9f0e-6d1b-4b9e-9a55-2f6f0c7d3e11")
 _STATE_NOTE = "names it assigned are lost, those of earlier programs are kept"
 _NOT_DONE = "Internal error in monty: "
 """What Monty puts before the message where it lacks a feature of Python."""
-_TOO_LONG = f"the program ran longer than its time and was stopped; {_STATE_NOTE}"
+_TOO_LONG = f"the program exceeded its time and was stopped; {_STATE_NOTE}"
 
 
 class _CallGateway:

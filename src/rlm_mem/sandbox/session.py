@@ -284,7 +284,7 @@ class SandboxSession:
         check_positive("timeout", seconds)
         if seconds > self._longest:
             raise InputError(
-                f"timeout is at most {self._longest:g} seconds in this session",
+                f"timeout can be at most {self._longest:g} seconds in this session",
                 hint="open the session with a larger timeout_seconds",
             )
         with self._busy("run a program"), self._stoppable():
@@ -579,8 +579,8 @@ class SandboxSession:
         self._check_ended()
         if self.seconds_left() <= 0:
             raise errors.TimeoutError(
-                "the program's time was up while a function read the memory",
-                hint="ask for less at a time: a smaller limit, a period, or search instead of going through all",
+                "the program's time ended while a function read the memory",
+                hint="read less at a time: use a smaller limit, a period, or search instead of going through all",
             )
 
     def _help(self, name: Any = None) -> None:
@@ -652,7 +652,7 @@ def _no_model(*_: Any) -> Any:
 def check_positive(name: str, value: Any) -> None:
     """Raise InputError unless ``value`` is a number above 0."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-        raise InputError(f"{name} is a number above 0, not {value!r}")
+        raise InputError(f"{name} must be a number above 0, not {value!r}")
 
 
 def open_engine(name: str, limits: EngineLimits) -> Engine:

@@ -31,7 +31,7 @@ _ID_FIELDS = ("id", "ids", "superseded_by")
 def check_deadline(deadline: float) -> None:
     """Raise TimeoutError once ``time.monotonic()`` has passed ``deadline``."""
     if time.monotonic() > deadline:
-        raise TimeoutError("the time for the program was up while it was checked or its values were read")
+        raise TimeoutError("the program's time ended while it was checked or its values were read")
 
 
 class TooLarge(ValueError):

@@ -65,7 +65,7 @@ class Predecessor:
                 received += part
             return cls(inherited, channel, json.loads(received))
         except (OSError, ValueError, RecursionError) as error:
-            raise StorageError(f"{_VARIABLE} does not name a server that hands over: {error}") from None
+            raise StorageError(f"{_VARIABLE} does not name a server to take over from: {error}") from None
 
     def ready(self) -> None:
         """Tell the predecessor to drain."""

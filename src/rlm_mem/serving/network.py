@@ -65,7 +65,7 @@ class Network:
         if missing:
             raise InvalidConfig(
                 f"--host {self.host} lets other machines connect, which needs {'; '.join(missing)}",
-                hint="leave --host out to serve this machine alone",
+                hint="leave out --host to serve only this machine",
             )
 
     def site(self, port: int) -> Site:
@@ -108,7 +108,7 @@ class Network:
             reason = getattr(error, "strerror", None) or str(error)
             raise InvalidConfig(
                 f"the certificate {self.tls_cert} with the key {self.tls_key} cannot be used: {reason}",
-                hint="give PEM files that belong together; the key without a password",
+                hint="give matching PEM files, with a key that has no password",
             ) from None
 
 
@@ -138,7 +138,7 @@ def listening(network: Network) -> Iterator[socket.socket]:
         except OSError as error:
             raise StorageError(
                 f"port {network.port} of {host} cannot be used: {error.strerror}",
-                hint="--port 0 takes a free one",
+                hint="use --port 0 for a free one",
             ) from None
         yield made
 
@@ -157,6 +157,8 @@ def _inherited() -> socket.socket | None:
     except OSError as error:
         raise StorageError(f"the socket of LISTEN_FDS cannot be used: {error.strerror}") from None
     if found.type != socket.SOCK_STREAM or found.family not in (socket.AF_INET, socket.AF_INET6):
-        raise StorageError("the socket of LISTEN_FDS is no TCP socket", hint="use ListenStream= with a port")
+        raise StorageError(
+            "the socket of LISTEN_FDS is not a TCP socket", hint="use ListenStream= with a port"
+        )
     found.set_inheritable(False)
     return found

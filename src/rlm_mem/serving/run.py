@@ -224,7 +224,7 @@ def _checked_token(token: str, where: str) -> str:
     if len(token) < _MIN_TOKEN_LENGTH:
         raise InvalidConfig(
             f"{where} has fewer than {_MIN_TOKEN_LENGTH} characters",
-            hint="use a long random one, or leave it out for a new one at each start",
+            hint="use a long random one, or leave it out to create a new one at each start",
         )
     return token
 

@@ -70,8 +70,8 @@ def _back_up_existing(target: ChunkStore, names: list[str], backup: Path, *, rep
         return None
     if not replace:
         raise InputError(
-            f"there are memories in {', '.join(occupied)} already",
-            hint="restore into another database, or say --replace: what is there is backed up to a file first",
+            f"there are already memories in {', '.join(occupied)}",
+            hint="restore into another database, or use --replace, which backs up the present memories to a file first",
         )
     kept = backup.absolute().with_name(f"before-restore-{time.strftime('%Y%m%d-%H%M%S')}.tar.gz")
     back_up(target, kept)

@@ -134,7 +134,7 @@ def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
         StorageError: it cannot be written.
     """
     if target.exists():
-        raise InputError(f"there is a file {target} already", hint="choose another name, or remove it first")
+        raise InputError(f"the file {target} exists already", hint="choose another name, or remove it first")
     folder = target.absolute().parent
     files.make_folder(folder)
     try:
@@ -147,7 +147,7 @@ def packing(target: Path, info: BackupInfo) -> Iterator[Packer]:
                 packer.finish()
             files.sync_files([part])
             if target.exists():
-                raise InputError(f"there is a file {target} by now", hint="choose another name")
+                raise InputError(f"the file {target} exists by now", hint="choose another name")
             files.publish(part, target)
         files.sync_folder(folder)
     except OSError as error:
@@ -180,11 +180,13 @@ def read_backup(
                 if left < 0:
                     raise CorruptStore(
                         f"{path} unpacks to more than {_ALWAYS >> 20} MiB plus {_MOST_RATIO} times its size: "
-                        "no backup of a memory does"
+                        "more than a backup of a memory can have"
                     )
                 content = archive.extractfile(entry) if entry.isreg() else None
                 if content is None or listed is not None:
-                    raise CorruptStore(f"{path} has an entry that no backup has: {entry.name!r:.80}")
+                    raise CorruptStore(
+                        f"{path} has an entry that does not belong in a backup: {entry.name!r:.80}"
+                    )
                 if info is None:
                     info = _described(path, entry, content)
                 elif entry.name == _MANIFEST:
@@ -208,7 +210,7 @@ def read_backup(
             raise _unreadable(path, info, error) from error
         files.translate(error, str(path))
     if info is None or listed is None:
-        raise CorruptStore(f"{path} is cut off: it has no manifest", hint="use another backup")
+        raise CorruptStore(f"{path} is truncated: it has no manifest", hint="use another backup")
     if found != listed:
         wrong = sorted(name for name in {*found, *listed} if found.get(name) != listed.get(name))
         raise CorruptStore(
@@ -222,14 +224,14 @@ def read_backup(
 def _unreadable(path: Path, info: BackupInfo | None, error: Exception) -> Exception:
     if info is None:
         return InputError(
-            f"{path} is not a backup of a memory: {error}", hint="rlm-mem store backup FILE makes one"
+            f"{path} is not a backup of a memory: {error}", hint="rlm-mem store backup FILE creates one"
         )
     return CorruptStore(f"{path} is damaged: {error}", hint="use another backup")
 
 
 def _described(path: Path, entry: tarfile.TarInfo, content: IO[bytes]) -> BackupInfo:
     if entry.name != _HEAD or entry.size > _MOST_HEAD:
-        raise InputError(f"{path} is not a backup of a memory", hint="rlm-mem store backup FILE makes one")
+        raise InputError(f"{path} is not a backup of a memory", hint="rlm-mem store backup FILE creates one")
     header: dict[str, Any] = msgspec.json.decode(content.read(), type=dict[str, Any])
     made_by = header.pop("format", None)
     if not isinstance(made_by, int) or made_by > FORMAT:
@@ -258,5 +260,5 @@ def _listed(content: IO[bytes]) -> Iterator[tuple[str, tuple[int, str]]]:
 def _checked(path: Path, name: str, found: dict[str, tuple[int, str]]) -> str:
     inner = name.removeprefix(_ROOT)
     if inner == name or not can_be_packed(inner) or inner in found:
-        raise CorruptStore(f"{path} has a file that no backup has: {name!r:.80}")
+        raise CorruptStore(f"{path} has a file that does not belong in a backup: {name!r:.80}")
     return inner

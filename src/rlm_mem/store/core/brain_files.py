@@ -255,7 +255,7 @@ def _joined(earlier: bytes | None, edits: list[Edit]) -> list[Edit]:
     try:
         joined = {one.file: one for one in msgspec.json.decode(earlier, type=ChangeRecord).edits}
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise StorageError(f"the record of a change that goes on cannot be read: {error}") from error
+        raise StorageError(f"the record of a change in progress cannot be read: {error}") from error
     for edit in edits:
         first = joined.get(edit.file)
         former = edit if first is None else first
@@ -309,7 +309,7 @@ def checked_name(name: str) -> str:
     if any(part in ("", ".", "..") or "\\" in part or "\0" in part for part in parts) or not (
         parts[0] in FOLDERS or "/".join(parts[:2]) in FOLDERS
     ):
-        raise InputError(f"{name!r:.80} is no path of a file of a brain")
+        raise InputError(f"{name!r:.80} is not the path of a brain file")
     return name
 
 

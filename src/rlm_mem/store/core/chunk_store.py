@@ -413,7 +413,7 @@ class ChunkStore(ChunkReader):
         def put(chunk: Chunk) -> Chunk:
             if chunk.metadata.trust == "quarantined":
                 raise ConflictError(
-                    f"{chunk_id} is in quarantine already", hint="release it, or leave it there"
+                    f"{chunk_id} is in quarantine already", hint="to make it visible again, release it"
                 )
             made = Chunk.from_dict(chunk.to_dict())
             made.metadata.extra["quarantine"] = {
@@ -448,7 +448,7 @@ class ChunkStore(ChunkReader):
         def let_out(chunk: Chunk) -> Chunk:
             if chunk.metadata.trust != "quarantined":
                 raise ConflictError(
-                    f"{chunk_id} is not in quarantine", hint="rlm-mem review list shows what is"
+                    f"{chunk_id} is not in quarantine", hint="rlm-mem review list shows quarantined chunks"
                 )
             made = Chunk.from_dict(chunk.to_dict())
             kept = made.metadata.extra.pop("quarantine", None)

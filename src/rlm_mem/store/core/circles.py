@@ -47,7 +47,7 @@ def refuse_circles(
             came_from |= further
             if updated.id in further:
                 raise InvalidLink(
-                    f"{link.type} would go in a circle: {_shown(updated.id, came_from)}",
+                    f"{link.type} would form a cycle: {_shown(updated.id, came_from)}",
                     hint="remove one of the links that are there first",
                 )
             if not further:

@@ -164,7 +164,7 @@ def _wanted(
             continue
         if there is not None and not overwrite and not _older(there, state):
             raise ConflictError(
-                f"{state.id} has another state in the target (revision {there.revision}, here {state.revision})",
+                f"{state.id} differs in the target (revision {there.revision}, here {state.revision})",
                 hint="copy with overwrite to replace it, or into an empty namespace",
             )
         wanted.append(state)
@@ -305,7 +305,7 @@ def back_up_copies(
         StorageError: something cannot be read or written.
     """
     if target.exists():
-        raise InputError(f"there is a file {target} already", hint="choose another name, or remove it first")
+        raise InputError(f"the file {target} exists already", hint="choose another name, or remove it first")
     on_disk.make_folder(target.absolute().parent)
     with workplace(target.absolute().parent, STAGING) as scratch, ExitStack() as snapshots:
         scratch.chmod(0o700)

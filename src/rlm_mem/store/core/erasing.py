@@ -248,7 +248,7 @@ def _drop_undo_records(reader: NamespaceReader, needles: _Needles) -> None:
 
 def _checked(person: str | None, source: str | None, namespace: str | None) -> str:
     if [person, source, namespace].count(None) != 2:
-        raise InputError("name what to erase: a person, a source or a namespace", hint="one of the three")
+        raise InputError("nothing to erase was named", hint="name a person, a source or a namespace")
     if namespace is not None:
         return check_namespace(namespace)
     given = check_kind(source if person is None else person, str, "source" if person is None else "person")
@@ -386,7 +386,7 @@ def read_report(data: bytes) -> ErasureReport:
         return msgspec.json.decode(data, type=ErasureReport)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise InputError(
-            f"this is no report of an erasure: {error}", hint="give the file that erase wrote"
+            f"this is not the report of an erasure: {error}", hint="give the file that erase wrote"
         ) from None
 
 

@@ -168,8 +168,8 @@ def translate(error: OSError, what: str) -> NoReturn:
         ) from error
     if error.errno == errno.EXDEV:
         raise StorageError(
-            f"{what} was not written: its folders lie on several file systems",
-            hint="put them on one, without a link or mount among them; the brain folder itself may be a link",
+            f"{what} was not written: its folders are on different file systems",
+            hint="put them on one file system, without links or mounts inside; the brain folder itself may be a link",
         ) from error
     raise StorageError(f"{what}: {reason}") from error
 
@@ -181,9 +181,9 @@ def make_folder(path: Path) -> None:
     except (FileExistsError, NotADirectoryError) as error:
         there = next(one for one in (path, *path.parents) if os.path.lexists(one) and not one.is_dir())
         kind = "a link that leads nowhere" if there.is_symlink() else "a file"
-        raise StorageError(f"{there} is {kind}: a folder is needed there") from error
+        raise StorageError(f"{there} is {kind}: a folder is needed") from error
     except FileNotFoundError as error:  # its parent takes no folders, as in /proc
-        raise StorageError(f"no folder can be made at {path}", hint="name another place") from error
+        raise StorageError(f"no folder can be created at {path}", hint="name another place") from error
     except OSError as error:
         translate(error, str(path))
 

@@ -53,7 +53,7 @@ def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
         raise InvalidLink(f"{old.id} cannot replace itself")
     if old.metadata.superseded_by not in (None, new.id):
         raise ConflictError(
-            f"{old.id} was replaced by {old.metadata.superseded_by} already",
+            f"{old.id} was already replaced by {old.metadata.superseded_by}",
             hint="replace that one instead, restore it first if it was deleted, or undo the earlier replacement",
         )
     step: Chunk | None = new
@@ -64,7 +64,7 @@ def ended(old: Chunk, link: ChunkLinks, new: Chunk, find: Find) -> Chunk:
         if after == old.id:
             raise InvalidLink(
                 f"{new.id} cannot replace {old.id}: it was replaced by it",
-                hint="remember again what holds, and let that replace the other",
+                hint="remember the valid text again, and let that replace the other",
             )
         step = find(after)
     made = Chunk.from_dict(old.to_dict())

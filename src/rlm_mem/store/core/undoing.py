@@ -102,7 +102,7 @@ def record_of(store: ChunkStore, change: LoggedChange) -> ChangeRecord | None:
                 return msgspec.json.decode(data, type=ChangeRecord)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                 raise StorageError(f"the record of the change {change.id} cannot be read: {error}") from error
-    raise ConflictError(f"the record of the change {change.id} is not kept any more: it cannot be undone")
+    raise ConflictError(f"the record of the change {change.id} is no longer kept, so it cannot be undone")
 
 
 def undo_change(store: ChunkStore, change: LoggedChange) -> str:
@@ -118,7 +118,7 @@ def undo_change(store: ChunkStore, change: LoggedChange) -> str:
     others = [name for name in change.namespaces if name != store.namespace]
     if others and store.confined:
         raise NamespaceError(
-            f"this change was made in {', '.join(change.namespaces)}, and only {store.namespace} is reached here",
+            f"this change was made in {', '.join(change.namespaces)}, but this store reaches only {store.namespace}",
             hint="rlm-mem undo, on the command line, undoes it in all of them",
         )
     record = record_of(store, change)
@@ -168,7 +168,7 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
     if any(one["op"] == "erase" for one in events):
         if first["op"] == "create":
             return
-        raise ConflictError(f"{chunk_id} was deleted for good: that cannot be undone")
+        raise ConflictError(f"{chunk_id} was deleted permanently, which cannot be undone")
     row = store.backend.find(store.namespace, chunk_id)
     active = last["op"] != "delete"
     versions = store.history(chunk_id)
@@ -187,7 +187,7 @@ def _undo_chunk(store: ChunkStore, chunk_id: str, events: list[dict[str, Any]]) 
     if not former:
         raise ConflictError(
             f"the former version of {chunk_id} is not kept any more",
-            hint="store.keep_versions says how many are",
+            hint="the setting store.keep_versions says how many are kept",
         )
     if not _same(former[-1].chunk, left):
         store.undo(chunk_id, to_revision=former[-1].revision)

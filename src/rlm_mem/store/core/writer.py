@@ -343,7 +343,7 @@ class Writer:
             while self._backend.id_taken(chunk):
                 if fixed_id:
                     raise InvalidChunk(
-                        f"there is a chunk {chunk.id} already", hint="update it, or leave the id out"
+                        f"the chunk {chunk.id} exists already", hint="update it, or leave the id out"
                     )
                 chunk.id = new_chunk_id(self.clock())
             if chunk.metadata.superseded_by or SUPERSEDES in map(attrgetter("type"), chunk.links):

@@ -66,7 +66,7 @@ def back_up_folder(
 
     if index.read_only:
         raise StoreReadOnly(
-            f"{index.layout.base} was opened read-only: it cannot be locked for the state of one moment",
+            f"{index.layout.base} was opened read-only: it cannot be locked for a consistent snapshot",
             hint="copy the folder while no program writes to it",
         )
     if index.layout.base.name != "memory":

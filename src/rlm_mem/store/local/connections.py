@@ -180,7 +180,7 @@ class Connections:
         if not (self.database.parent.is_dir() or (base / "chunks").is_dir()):
             raise StorageError(
                 f"{base} was moved or deleted while it was open",
-                hint="bring it back, or open the memory where it is now",
+                hint="move it back, or open the memory in its new place",
             )
 
     def get(self) -> sqlite3.Connection:

@@ -150,7 +150,7 @@ def chunk_in(data: bytes, name: str) -> Chunk:
     """The chunk in a file of this name; raises InvalidChunk."""
     chunk = decode_chunk(data)
     if is_misnamed(chunk, name):
-        raise InvalidChunk(f"it holds the chunk {chunk.id}, and {MISNAMED}")
+        raise InvalidChunk(f"it contains the chunk {chunk.id}, and {MISNAMED}")
     return chunk
 
 
@@ -294,7 +294,7 @@ class LocalBrainFiles:
         if self._begin is None:
             raise StorageError(
                 f"{self._base.parent}: there is no store: each file changes by itself",
-                hint="rlm-mem store init makes one",
+                hint="rlm-mem store init creates one",
             )
         return recording(self, self._begin())
 

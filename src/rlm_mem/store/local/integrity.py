@@ -48,7 +48,7 @@ def check_folder(store: ChunkStore, backend: FolderBackend, progress: Progress |
     except PermissionError as error:
         raise StorageError(
             f"{error.filename} cannot be read: {error.strerror}",
-            hint="check as somebody who may read all of it",
+            hint="check as a user who may read all files",
         ) from error
     # Other processes may have written meanwhile, so findings that a write can explain are checked again.
     leftovers = _orphans(backend, [finding for finding in findings if finding.code == "leftover-file"])
@@ -222,7 +222,9 @@ def _of_another_name(connection: sqlite3.Connection, path: str, chunk_id: str) -
     row = find_row(connection, chunk_id)
     if row is not None:
         return _twice(chunk_id, row.path, path)
-    return Finding("misnamed-file", f"{path}: it holds the chunk {chunk_id}, and {MISNAMED}", path, chunk_id)
+    return Finding(
+        "misnamed-file", f"{path}: it contains the chunk {chunk_id}, and {MISNAMED}", path, chunk_id
+    )
 
 
 def _twice(chunk_id: str, used: str, path: str) -> Finding:

@@ -243,7 +243,7 @@ class LocalBackend(LocalIndex):
             data, signature = files.read_signed(self.layout.place(row.path))
             chunk = decode_chunk(data)
             if chunk.id != row.id:
-                raise InvalidChunk(f"the file holds the chunk {chunk.id}")
+                raise InvalidChunk(f"the file contains the chunk {chunk.id}")
         except FileNotFoundError:
             self._notice(row.path)
             return None
@@ -458,7 +458,7 @@ class LocalBackend(LocalIndex):
         if only is not None:
             raise InputError(
                 "a brain folder is backed up whole",
-                hint="rlm-mem export, or rlm-mem store copy into another folder, takes one namespace",
+                hint="rlm-mem export, or rlm-mem store copy into another folder, copies one namespace",
             )
         if not self.read_only:
             self.sync()

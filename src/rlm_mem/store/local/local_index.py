@@ -157,7 +157,7 @@ class LocalIndex:
             self._open_read_only()
             return
         if self.layout.base.is_file():
-            raise StorageError(f"{self.layout.base} is a file: a store needs a folder")
+            raise StorageError(f"{self.layout.base} is a file: a store must be a folder")
         for folder in (self.layout.chunks, self.layout.index, self.layout.archive):
             files.make_folder(folder)
         if not (self.layout.base / ".gitignore").exists():

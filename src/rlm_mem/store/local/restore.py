@@ -54,8 +54,8 @@ def restore_folder(
         raise InputError(f"there is no file {backup}")
     if _is_occupied(brain) and not replace:
         raise InputError(
-            f"there is something at {brain} already",
-            hint="restore into another folder, or say --replace: what is there is kept under another name",
+            f"{brain} exists already",
+            hint="restore into another folder, or use --replace, which renames the present one",
         )
     files.make_folder(brain.parent)
     with workplace(brain.parent, f".{brain.name}.restoring-") as fresh:

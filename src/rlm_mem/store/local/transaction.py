@@ -123,7 +123,7 @@ class Transaction:
         temp = files.write_temp(self._layout.unfinished, chunk.id, encode_chunk(chunk))
         written = files.signature(temp)
         if written is None:
-            raise StorageError(f"{temp} vanished while it was written")
+            raise StorageError(f"{temp} disappeared while it was written")
         former = (
             row if row is None or self._indexed_alike(row, chunk) else structs.replace(row, content_hash="")
         )

@@ -228,7 +228,7 @@ class PostgresBackend:
         if self._routes.of(namespace) is not outer.pool:
             raise NamespaceError(
                 f"the namespace {namespace} is on another server than the batch that writes to it",
-                hint="write to it in a batch of its own",
+                hint="write to it in a separate batch",
             )
         try:
             outer.lock(namespace)

@@ -96,8 +96,8 @@ def translated(error: Error, place: str) -> Exception:
     text = _first_line(error)
     if is_worker_lost(error):
         return ServerAway(
-            f"a server of the cluster behind {place} is away: {text}",
-            hint="retry when it is back; namespaces on the other servers can be used meanwhile",
+            f"a server of the cluster behind {place} is unavailable: {text}",
+            hint="retry when it is back; namespaces on other servers can be used meanwhile",
         )
     kind = _kind(error)
     if issubclass(kind, errors.LockNotAvailable | errors.DeadlockDetected):
@@ -115,7 +115,7 @@ def translated(error: Error, place: str) -> Exception:
         )
     if issubclass(kind, errors.ReadOnlySqlTransaction):
         return StoreReadOnly(
-            f"{place} only reads just now: {text}",
+            f"{place} is currently read-only: {text}",
             hint="connect to the primary: target_session_attrs=read-write",
         )
     if issubclass(kind, errors.DataCorrupted | errors.IndexCorrupted):

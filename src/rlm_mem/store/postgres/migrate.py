@@ -69,8 +69,8 @@ def _prepare(
         return
     if read_only:
         raise StoreReadOnly(
-            f"{place} holds no store of this version (schema {version or 0}, needed {SCHEMA_VERSION})",
-            hint="open it once for writing, which makes the tables",
+            f"{place} has no store of this version (schema {version or 0}, needed {SCHEMA_VERSION})",
+            hint="open it once for writing, which creates the tables",
         )
     for attempt in range(_ATTEMPTS):
         try:
@@ -84,7 +84,7 @@ def _prepare(
             if not connection.closed:
                 connection.execute("ROLLBACK")
             raise translated(error, place) from error
-    raise StorageError(f"{place}: the tables could not be made", hint="try again in a moment")
+    raise StorageError(f"{place}: the tables could not be created", hint="try again in a moment")
 
 
 def _check_server(connection: psycopg.Connection[Any], place: str) -> None:
@@ -98,7 +98,7 @@ def _check_server(connection: psycopg.Connection[Any], place: str) -> None:
     if encoding not in ("UTF8", None):
         raise StorageError(
             f"the database of {place} is encoded in {encoding}: UTF8 is needed",
-            hint="make one with: createdb --encoding=UTF8 --template=template0 NAME",
+            hint="create one with: createdb --encoding=UTF8 --template=template0 NAME",
         )
 
 

@@ -57,13 +57,13 @@ class PostgresQueries:
         """Every namespace with the number of its active chunks: the only query that crosses namespaces.
 
         Raises:
-            ServerAway: some servers could not be asked; the error has the namespaces of the others.
+            ServerAway: some servers did not respond; the error has the namespaces of the others.
         """
         found, away = self._everywhere()
         if away:
             raise ServerAway(
-                f"the list of namespaces is incomplete: {'; '.join(away)} could not be asked",
-                hint="ask again when they are back",
+                f"the list of namespaces is incomplete: {'; '.join(away)} did not respond",
+                hint="retry when they are back",
                 namespaces=found,
             )
         return found

@@ -41,7 +41,7 @@ _COUNTED_APART = (
 
 
 def _listed(pool: Pool) -> tuple[list[tuple[str, int]], list[str]]:
-    """The namespaces of one database with their counts, and the servers of its cluster that could not be asked."""
+    """The namespaces of one database with their counts, and the servers of its cluster that did not respond."""
     try:
         return [(str(name), int(count)) for name, count in pool.rows(_COUNTED)], []
     except StorageError as error:
@@ -113,7 +113,7 @@ class Routes:
             pool = self._pool(further)
         else:
             raise StorageError(
-                f"{self.shown}: the directory leads the namespace {namespace} round in a circle",
+                f"{self.shown}: the directory has a cycle for the namespace {namespace}",
                 hint="look at the tables rlm_mem.shards and rlm_mem.namespaces",
             )
         self._names[ns] = namespace
@@ -129,7 +129,7 @@ class Routes:
         return self._names.get(ns)
 
     def namespaces(self) -> tuple[list[tuple[str, int]], list[str]]:
-        """Every namespace with its number of active chunks, and the servers that could not be asked, with reasons."""
+        """Every namespace with its number of active chunks, and the servers that did not respond, with reasons."""
         home = self.home()
         found, away = _listed(home)
         directory: list[str] = []

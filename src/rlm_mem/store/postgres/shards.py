@@ -108,8 +108,8 @@ def assign(directory: str, namespace: str, dsn: str, config: Config | None = Non
     held = figures["chunk_count"] + figures["archived_count"]
     if held:
         raise InputError(
-            f"the namespace {namespace} holds {held} chunks already",
-            hint="rlm-mem shards move takes them along",
+            f"the namespace {namespace} already has {held} chunks",
+            hint="rlm-mem shards move moves them too",
         )
     with _Databases(config) as databases:
         databases.pool(dsn)  # check that it answers, and make its tables
@@ -237,9 +237,7 @@ class _Databases:
             if state != "moved" or not moved_to:
                 return str(dsn)
             dsn = moved_to
-        raise StorageError(
-            f"the directory {shown_dsn(directory)} leads the namespace {namespace} in a circle"
-        )
+        raise StorageError(f"the directory {shown_dsn(directory)} has a cycle for the namespace {namespace}")
 
 
 def _check_dsn(dsn: str) -> None:
@@ -287,7 +285,7 @@ def _copy_in_passes(source: ChunkStore, target: ChunkStore, progress: Progress |
             raise StorageError(
                 f"{amount(len(report.skipped), 'chunk')} of {source.namespace} cannot be read,"
                 f" first {report.skipped[0]}",
-                hint="rlm-mem store check says why; mend or remove them first",
+                hint="rlm-mem store check says why; repair or remove them first",
             )
         if report.changes <= _FEW:
             return number

@@ -299,7 +299,7 @@ class PostgresTransaction:
             if _failed(connection):
                 raise StorageError(
                     f"{self.pool.shown}: a statement of this batch failed before: nothing was changed",
-                    hint="do not go on with a batch after an error",
+                    hint="do not continue a batch after an error",
                 )
             last: list[tuple[str, tuple[Any, ...]]] = []
             for writer in self._writers.values():
@@ -323,7 +323,7 @@ class PostgresTransaction:
             self._settle(error, proof)
             return
         if ended != "COMMIT":
-            raise StorageError(f"{self.pool.shown} undid the change: nothing was changed", hint="retry")
+            raise StorageError(f"{self.pool.shown} rolled back the change: nothing was changed", hint="retry")
         self._release()
 
     def _settle(self, error: psycopg.Error, proof: tuple[str, tuple[Any, ...]] | None) -> None:
@@ -415,7 +415,7 @@ def _committed(
     if outcome is None:
         raise StorageError(
             f"the connection to {pool.shown} was lost during the commit: the change may have been made or not",
-            hint="look before you repeat it",
+            hint="check before you repeat it",
         ) from cause
     return outcome
 
