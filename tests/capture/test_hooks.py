@@ -16,6 +16,7 @@ from rlm_mem import Memory
 from rlm_mem.capture.context import prompt_context
 from rlm_mem.capture.rules import RULES_FILE, load_rules
 from rlm_mem.capture.transcripts import SessionMessage
+from rlm_mem.cli import main
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, hook_client_named
 from rlm_mem.mcp.hooks import log_file
 from tests.capture.sessions import Said, event, written
@@ -367,6 +368,29 @@ def test_a_hook_that_fails_never_stops_the_agent(run: Run, memory: Memory, stdin
     assert "nobody" in log_file().read_text()
     # An unknown event of a newer plugin: 2 would refuse the user's prompt.
     assert run("hook", "no-such-event", stdin=stdin).code == 1
+
+
+@pytest.mark.local_only("about the command line")
+def test_an_event_can_be_asked_for_its_help_and_given_its_options_in_any_form(run: Run, brain: Path) -> None:
+    assert "--client" in run("hook", "stop", "--help").out
+    # Of a client without a transcript a prompt is captured when it is sent.
+    event = json.dumps({"session_id": "s", "cwd": "/", "prompt": "Always run the linter before you commit."})
+    for options in (["--namespace=ann", "--client=codex"], ["--client", "codex", "--namespace", "ben"]):
+        ran = run("hook", "user-prompt", *options, stdin=event)
+        assert (ran.code, ran.out, ran.err) == (0, "", "")
+    assert texts(brain, "ann") == texts(brain, "ben") == ["User: Always run the linter before you commit."]
+    assert run("hook", "stop", "--client").code == run("hook", "stop", "now").code == 1
+
+
+@pytest.mark.local_only("about the command line")
+def test_an_interrupted_hook_ends_without_a_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Interrupted:
+        @property
+        def buffer(self) -> Any:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(sys, "stdin", Interrupted())
+    assert main(["hook", "stop"]) == 130
 
 
 @pytest.mark.local_only("about time")

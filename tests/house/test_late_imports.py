@@ -41,6 +41,7 @@ LATE = {
     "rlm_mem.access.confined": Late(47, "operations.context operations.erasing"),
     "rlm_mem.access.oauth": Late(60, "serving.run"),
     "rlm_mem.cli.app": Late(61, "cli"),
+    "rlm_mem.cli.events": Late(30, "cli"),
     "rlm_mem.config": Late(16, "mcp.doctor"),
     "rlm_mem.continuum.system": Late(34, "memory"),
     "rlm_mem.dashboard.pages": Late(235, "dashboard"),

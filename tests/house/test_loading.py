@@ -54,6 +54,11 @@ def test_the_help_of_the_command_and_of_a_group_loads_nothing_heavy() -> None:
     assert loaded.isdisjoint({*HEAVY, "rich", "typer", "typing", "re", "dataclasses"})
 
 
+def test_the_version_loads_what_the_help_loads() -> None:
+    loaded = loaded_by("from rlm_mem.cli import main\nassert main(['--version']) == 0")
+    assert loaded.isdisjoint({*HEAVY, "rich", "typer", "typing", "re", "dataclasses"})
+
+
 def test_opening_a_memory_loads_neither_numpy_nor_what_reads_settings_and_archives(tmp_path: Path) -> None:
     loaded = loaded_by(
         f"from rlm_mem import Memory\nMemory.open({str(tmp_path / 'brain')!r}).close()\n"
@@ -117,7 +122,7 @@ def test_the_hook_of_a_prompt_loads_nothing_of_capturing(tmp_path: Path) -> None
         f"assert main(['hook', 'user-prompt', '--brain', {brain!r}]) == 0"
     )
     assert "numpy" in loaded
-    assert loaded.isdisjoint({"rlm_mem.capture.sessions", "rlm_mem.text.secrets", "re2", "rich"})
+    assert loaded.isdisjoint({"rlm_mem.capture.sessions", "rlm_mem.text.secrets", "re2", "rich", "typer"})
 
 
 def test_a_first_search_loads_neither_archives_nor_locales_nor_loggers(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Sequence
 
 from rlm_mem import own_process
-from rlm_mem.cli.overview import help_for
+from rlm_mem.cli.overview import answer_for
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,16 +53,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with contextlib.suppress(OSError):
             print(f"rlm-mem: the output cannot be written: {error.strerror}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:  # while modules are loaded, or within a hook
+        return 130
 
 
 def _run(given: list[str]) -> int:
     """Run the command; raises OSError if its output cannot be written."""
-    help_text = None if "_RLM_MEM_COMPLETE" in os.environ else help_for(given)
-    if help_text is not None:
-        sys.stdout.write(help_text)
+    answer = None if "_RLM_MEM_COMPLETE" in os.environ else answer_for(given)
+    if answer is not None:
+        sys.stdout.write(answer)
         sys.stdout.flush()
         return 0 if given and given[-1].startswith("-") else 2
-    from rlm_mem.cli.app import main as run  # Typer takes 100 ms of CPU, and the help does not need it
+    if given[:1] == ["hook"]:
+        from rlm_mem.cli.events import run_line
+
+        if run_line(given[1:]):
+            sys.stdout.flush()
+            return 0
+    from rlm_mem.cli.app import main as run  # Typer takes 100 ms of CPU; nothing above needs it
 
     code = run(given)
     # Agents take exit code 2 of a hook to mean that the user's prompt is refused.

@@ -14,7 +14,8 @@ from typing import Annotated
 import typer
 
 from rlm_mem.cli import options
-from rlm_mem.cli.call import Call, Where, shown_place, spelled
+from rlm_mem.cli.call import Call, Where, shown_place
+from rlm_mem.cli.namespaces import spelled
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import note, print_json, screen, table, text
 from rlm_mem.config import locate

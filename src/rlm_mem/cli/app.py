@@ -13,11 +13,10 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
-from rlm_mem import __version__
 from rlm_mem.cli import catalogue
 from rlm_mem.cli.call import Where, with_shared_options
 from rlm_mem.cli.logging import log_lines
-from rlm_mem.cli.overview import overview
+from rlm_mem.cli.overview import VERSION, overview
 from rlm_mem.cli.terminal import print_error
 from rlm_mem.errors import InputError, RlmMemError
 
@@ -76,7 +75,7 @@ def loaded(command: catalogue.CommandRow) -> Any:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        print(f"rlm-mem {__version__}")
+        sys.stdout.write(VERSION)
         raise typer.Exit
 
 

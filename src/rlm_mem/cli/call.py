@@ -17,13 +17,12 @@ import typer
 import rlm_mem
 from rlm_mem import capture
 from rlm_mem.cli import options
+from rlm_mem.cli.namespaces import named_namespace
 from rlm_mem.cli.terminal import amount, print_json, progress, screen, text
 from rlm_mem.config import locate
 from rlm_mem.dsn import checked_place, shown_dsn
 from rlm_mem.errors import InputError, NotFoundError, ServerAway
 
-PROJECT = "project"
-_AS_IT_STANDS = "./"  # no namespace begins with it
 _NAMED = 5  # most namespaces named where one is empty
 
 
@@ -41,18 +40,8 @@ class Where:
 
     @staticmethod
     def named(namespace: str | None) -> str | None:
-        """The namespace that an option names: ``project`` is that of the project of the working folder, and
-        ``./project`` the one of that name.
-        """
-        if namespace != PROJECT:
-            return literal(namespace)
-        project = capture.project_of(Path.cwd())
-        if project is None:
-            raise InputError(
-                f"{Path.cwd()} belongs to no project",
-                hint=f"change to its folder, or name its namespace; {spelled(PROJECT)} is the one called {PROJECT}",
-            )
-        return project.namespace
+        """The namespace that the option names."""
+        return named_namespace(namespace)
 
     @property
     def named_brain(self) -> Path | str | None:
@@ -178,16 +167,6 @@ def with_shared_options(function: Callable[..., None]) -> Callable[..., None]:
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # read by inspect.signature
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
-
-
-def literal(namespace: str | None) -> str | None:
-    """A namespace without the mark that it is meant as it stands."""
-    return namespace and namespace.removeprefix(_AS_IT_STANDS)
-
-
-def spelled(namespace: str) -> str:
-    """A namespace as a command line takes it: one that is called like the project of a folder needs a mark."""
-    return f"{_AS_IT_STANDS}{namespace}" if namespace == PROJECT else namespace
 
 
 def other_places(memory: rlm_mem.Memory) -> str:

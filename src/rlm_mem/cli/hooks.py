@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-import rlm_mem
 from rlm_mem import capture
 from rlm_mem.capture.context import prompt_context, session_context, shared_terms
 from rlm_mem.capture.projects import project_of
 from rlm_mem.capture.rules import RULES_FILE, SHIPPED, load_limits, load_rules
 from rlm_mem.capture.transcripts import read_part
 from rlm_mem.chunk.types import duration
-from rlm_mem.cli.call import PROJECT, BrainCall, Call, JsonCall, Where, literal
+from rlm_mem.cli.call import BrainCall, Call, JsonCall, Where
+from rlm_mem.cli.events import CLIENT, run_hook
+from rlm_mem.cli.namespaces import hook_namespace
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, indented, note, print_json, screen, text
 from rlm_mem.config import Config
 from rlm_mem.errors import ConflictError, InputError, InvalidChunk
-from rlm_mem.mcp.hook_clients import SECONDS, doubled_by_cursor, hook_client_named
-from rlm_mem.mcp.hooks import MOST_EVENT, carry_out, event_from, guarded
 from rlm_mem.mcp.pausing import pause, paused, resume
 
 Client = Annotated[str, option("--client", "NAME", "claude-code, codex, cursor, gemini-cli or qwen-code.")]
@@ -34,58 +32,32 @@ class HookCall(Where):
     @staticmethod
     def named(namespace: str | None) -> str | None:
         """The namespace that the option names; None: that of the project."""
-        return None if namespace == PROJECT else literal(namespace)
+        return hook_namespace(namespace)
 
 
-def session_start(call: HookCall, client: Client = "claude-code") -> None:
+def session_start(call: HookCall, client: Client = CLIENT) -> None:
     """For an agent's hook: print rules and preferences of the project and its user as context."""
-    _hook(call, "session-start", client)
+    run_hook("session-start", client, call.brain, call.namespace)
 
 
-def user_prompt(call: HookCall, client: Client = "claude-code") -> None:
+def user_prompt(call: HookCall, client: Client = CLIENT) -> None:
     """For an agent's hook: print memories that match the prompt, if any."""
-    _hook(call, "user-prompt", client)
+    run_hook("user-prompt", client, call.brain, call.namespace)
 
 
-def stop(call: HookCall, client: Client = "claude-code") -> None:
+def stop(call: HookCall, client: Client = CLIENT) -> None:
     """For an agent's hook: capture, by rules, from what was said since the last call."""
-    _hook(call, "stop", client)
+    run_hook("stop", client, call.brain, call.namespace)
 
 
-def pre_compact(call: HookCall, client: Client = "claude-code") -> None:
+def pre_compact(call: HookCall, client: Client = CLIENT) -> None:
     """For an agent's hook: capture, by rules, before the context is compacted."""
-    _hook(call, "pre-compact", client)
+    run_hook("pre-compact", client, call.brain, call.namespace)
 
 
-def session_end(call: HookCall, client: Client = "claude-code") -> None:
+def session_end(call: HookCall, client: Client = CLIENT) -> None:
     """For an agent's hook: capture, by rules, from what was said since the last call."""
-    _hook(call, "session-end", client)
-
-
-def _hook(call: Where, kind: str, client_name: str) -> None:
-    """Run a hook: it exits with 0 and prints one JSON object or nothing, so that it never blocks an agent."""
-    output = ""
-    with guarded(f"{kind} of {client_name}", SECONDS[kind]):
-        client = hook_client_named(client_name)
-        event = event_from(sys.stdin.buffer.read(MOST_EVENT) if sys.stdin is not None else b"")
-        if doubled_by_cursor(client, event):
-            return
-        place = call.place
-
-        def opened(namespace: str | None) -> rlm_mem.Memory:
-            return rlm_mem.Memory.open(place, namespace=namespace, actor=f"hook:{client.name}")
-
-        context = carry_out(
-            kind,
-            client.name,
-            event,
-            opened,
-            brain=place if isinstance(place, Path) else None,
-            namespace=call.namespace,
-        )
-        output = client.context(kind, context) if context else ""
-    if output:
-        sys.stdout.write(output + "\n")
+    run_hook("session-end", client, call.brain, call.namespace)
 
 
 def context(

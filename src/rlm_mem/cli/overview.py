@@ -1,4 +1,4 @@
-"""The help of ``rlm-mem`` and of its groups, printed from the catalogue without loading Typer."""
+"""The version, and the help of ``rlm-mem`` and of its groups from the catalogue, printed without loading Typer."""
 
 from __future__ import annotations
 
@@ -6,15 +6,20 @@ import os
 import sys
 from collections.abc import Iterator, Sequence
 
+from rlm_mem import __version__
 from rlm_mem.cli.catalogue import OPTIONS, PANELS, SUMMARY, GroupRow, find, rows_of
 
 _MIN_WIDTH = 44
 _MAX_WIDTH = 120
 _HELP = ("--help", "-h")
 
+VERSION = f"rlm-mem {__version__}\n"
 
-def help_for(arguments: Sequence[str]) -> str | None:
-    """The help of ``rlm-mem`` or of a group, if the command line asks for nothing else; otherwise None."""
+
+def answer_for(arguments: Sequence[str]) -> str | None:
+    """The version, or the help of ``rlm-mem`` or of a group, if the command line asks for nothing else; else None."""
+    if list(arguments) == ["--version"]:
+        return VERSION
     words = [word for word in arguments if word not in _HELP]
     if not words:
         return overview()

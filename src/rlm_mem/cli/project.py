@@ -7,8 +7,9 @@ from typing import Annotated
 
 from rlm_mem.capture.moving import move_chunks
 from rlm_mem.capture.projects import PROJECTS, Project, project_of
-from rlm_mem.cli.call import PROJECT, Call, literal, spelled
+from rlm_mem.cli.call import Call
 from rlm_mem.cli.ids import full_ids
+from rlm_mem.cli.namespaces import PROJECT, literal, spelled
 from rlm_mem.cli.options import argument, flag, option
 from rlm_mem.cli.terminal import amount, note, print_json, screen, text
 from rlm_mem.config import Config

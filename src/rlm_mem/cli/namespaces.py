@@ -1,0 +1,46 @@
+"""Namespaces as they are written on a command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rlm_mem import capture
+from rlm_mem.errors import InputError
+
+PROJECT = "project"
+"""On a command line, the namespace of a folder's project."""
+_LITERAL = "./"
+"""Prefix of a name that is used as it is; no namespace begins with it."""
+
+
+def named_namespace(name: str | None) -> str | None:
+    """The namespace that an option names: ``project`` is that of the project of the working folder, and ``./project``
+    the one of that name.
+
+    Raises:
+        InputError: the working folder belongs to no project.
+    """
+    if name != PROJECT:
+        return literal(name)
+    project = capture.project_of(Path.cwd())
+    if project is None:
+        raise InputError(
+            f"{Path.cwd()} belongs to no project",
+            hint=f"change to its folder, or name its namespace; {spelled(PROJECT)} is the one called {PROJECT}",
+        )
+    return project.namespace
+
+
+def hook_namespace(name: str | None) -> str | None:
+    """The namespace that an option of a hook names; None: that of the project of the hook's event."""
+    return None if name == PROJECT else literal(name)
+
+
+def literal(name: str | None) -> str | None:
+    """A namespace without the prefix ``./``."""
+    return name and name.removeprefix(_LITERAL)
+
+
+def spelled(namespace: str) -> str:
+    """A namespace as it is written on a command line: ``./project`` for the one called ``project``."""
+    return f"{_LITERAL}{namespace}" if namespace == PROJECT else namespace
