@@ -14,7 +14,7 @@ import pytest
 
 from rlm_mem import Memory
 from rlm_mem.capture.context import prompt_context
-from rlm_mem.capture.rules import RULES_FILE, load_rules
+from rlm_mem.capture.rules import RULES_FILE, load_limits, load_rules
 from rlm_mem.capture.transcripts import SessionMessage
 from rlm_mem.cli import main
 from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, hook_client_named
@@ -280,6 +280,13 @@ def test_rules_with_a_wrong_pattern_stop_the_capture_and_not_the_context(
     assert not log_file().exists()
     hook("stop", transcript=transcript)
     assert "'(' is not a valid RE2 pattern" in log_file().read_text()
+
+
+@pytest.mark.local_only("about the rules, not about the store")
+def test_limits_are_those_of_the_rules_in_force(tmp_path: Path) -> None:
+    assert load_limits(None) == load_limits(tmp_path) == load_rules(tmp_path).limits
+    (tmp_path / RULES_FILE).write_text("[limits]\nprompt_tokens = 7\n")
+    assert load_limits(tmp_path).prompt_tokens == load_rules(tmp_path).limits.prompt_tokens == 7
 
 
 @pytest.mark.local_only("about transcripts, not about the store")

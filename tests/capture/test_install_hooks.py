@@ -12,7 +12,8 @@ import pytest
 
 import rlm_mem
 from rlm_mem.mcp.commented_json import read_commented
-from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named, hooks_of, with_hooks
+from rlm_mem.mcp.hook_clients import HOOK_CLIENTS, HookClient, hook_client_named
+from rlm_mem.mcp.hook_settings import hooks_of, with_hooks
 from tests.cli.conftest import Run
 
 pytestmark = pytest.mark.local_only("about the settings of clients")

@@ -113,7 +113,7 @@ def test_the_hook_of_a_prompt_loads_nothing_of_capturing(tmp_path: Path) -> None
         f"from rlm_mem import Memory\nwith Memory.open({brain!r}) as memory:\n"
         "    memory.remember('Dana prefers trains to planes for trips.')"
     )
-    event = {"session_id": "s1", "cwd": str(tmp_path), "prompt": "Does Dana prefer trains to planes?"}
+    event = {"session_id": "s1", "cwd": "/", "prompt": "Does Dana prefer trains to planes?"}
     event["transcript_path"] = str(tmp_path / "s1.jsonl")
     (tmp_path / "s1.jsonl").touch()
     loaded = loaded_by(
@@ -122,7 +122,10 @@ def test_the_hook_of_a_prompt_loads_nothing_of_capturing(tmp_path: Path) -> None
         f"assert main(['hook', 'user-prompt', '--brain', {brain!r}]) == 0"
     )
     assert "numpy" in loaded
-    assert loaded.isdisjoint({"rlm_mem.capture.sessions", "rlm_mem.text.secrets", "re2", "rich", "typer"})
+    assert loaded.isdisjoint({"rlm_mem.capture.sessions", "rlm_mem.mcp.clients", "rlm_mem.text.secrets"})
+    assert loaded.isdisjoint(
+        {"typer", "rich", "re2", "dataclasses", "hashlib", "shutil", "subprocess", "tomllib"}
+    )
 
 
 def test_a_first_search_loads_neither_archives_nor_locales_nor_loggers(tmp_path: Path) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
 from rlm_mem.chunk.types import is_untrusted
+from rlm_mem.record import FrozenRecord
 from rlm_mem.store.core.lookup import Filters
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.tokens import estimated_tokens, truncate_estimated
@@ -25,8 +25,7 @@ _MIN_SHARE = 0.34  # of the content words of the shorter of the two
 _TYPES = ("decision", "preference", "fact", "pattern")
 
 
-@dataclass(frozen=True)
-class AgentContext:
+class AgentContext(FrozenRecord, frozen=True):
     """A context: its text, empty where no memory is relevant, and the chunks in it."""
 
     text: str

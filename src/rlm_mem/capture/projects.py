@@ -5,11 +5,11 @@ Only files are read and nothing is run: `git` need not be installed, and no conf
 
 from __future__ import annotations
 
-import hashlib
-import re
-from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
+
+from rlm_mem.record import FrozenRecord
+from rlm_mem.text.patterns import late
 
 #: Prefix of the namespaces of projects.
 PROJECTS = "project/"
@@ -17,14 +17,13 @@ PROJECTS = "project/"
 _MAX_CONFIG = 1_000_000  # bytes of .git/config that are read
 _MAX_PART = 60  # characters of one part of a namespace
 _MAX_PARTS = 6
-_SECTION = re.compile(r'\[\s*remote\s+"([^"\n]{1,200})"\s*\]')
-_URL = re.compile(r"\s*url\s*=\s*(\S.{0,1000})")
-_SCP = re.compile(r"(?:[^@/\s:]{1,100}@)?([^/\s:]{1,200}):(?!//)(.{1,800})")
-_UNFIT = re.compile(r"[^a-z0-9._@-]+")
+_SECTION = late(r'\[\s*remote\s+"([^"\n]{1,200})"\s*\]')
+_URL = late(r"\s*url\s*=\s*(\S.{0,1000})")
+_SCP = late(r"(?:[^@/\s:]{1,100}@)?([^/\s:]{1,200}):(?!//)(.{1,800})")
+_UNFIT = late(r"[^a-z0-9._@-]+")
 
 
-@dataclass(frozen=True)
-class Project:
+class Project(FrozenRecord, frozen=True):
     """A project that sessions work on.
 
     Attributes:
@@ -146,4 +145,6 @@ def _part(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+    from hashlib import sha256  # loads OpenSSL, and most projects have a remote
+
+    return sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:10]

@@ -6,20 +6,20 @@ Patterns are RE2: matching takes linear time whatever the pattern and the text.
 from __future__ import annotations
 
 import re
-import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import msgspec
 
 from rlm_mem.capture.transcripts import SessionMessage, Speaker
 from rlm_mem.errors import InvalidConfig, StorageError
+from rlm_mem.record import FrozenRecord
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.blocks import blocks, units
+from rlm_mem.text.patterns import late
 
 #: Name of the file in a brain folder that replaces the shipped rules.
 RULES_FILE = "capture.toml"
@@ -34,7 +34,7 @@ _PATTERN_BYTES = 8_000_000  # memory of one compiled pattern
 _LEFT_OUT = (structure.CODE, structure.HEADING, structure.RULE, structure.ROW, structure.HEADER)
 
 #: "We decided to remove it": only the sentence before says what. A later "it" mostly means a word of its own sentence.
-_REFERS = re.compile(r"(?:\S+\s+){1,5}(?:it|them)\b", re.IGNORECASE)
+_REFERS = late(r"(?:\S+\s+){1,5}(?:it|them)\b", re.IGNORECASE)
 
 _ASKED = 0.85  # confidence of what the user asked to keep
 
@@ -42,7 +42,10 @@ Search = Callable[[str], object]
 
 
 class CaptureLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The section ``[limits]``: sizes refer to one sentence; tokens to the context given to an agent."""
+    """The section ``[limits]``: sizes refer to one sentence; tokens to the context given to an agent.
+
+    The defaults are those of the shipped rules.
+    """
 
     per_session: int = 30
     per_message: int = 3
@@ -80,8 +83,7 @@ class RulesText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     leave_out: Patterns = Patterns()
 
 
-@dataclass(frozen=True, slots=True)
-class Kept:
+class Kept(FrozenRecord, frozen=True):
     """A sentence that a rule keeps."""
 
     text: str
@@ -90,8 +92,7 @@ class Kept:
     confidence: float
 
 
-@dataclass(frozen=True)
-class Rules:
+class Rules(FrozenRecord, frozen=True):
     """Compiled rules.
 
     Attributes:
@@ -182,35 +183,41 @@ def load_rules(brain: Path | None) -> Rules:
     Raises:
         InvalidConfig: the file is wrong; the message names it and the place in it. StorageError: it cannot be read.
     """
-    return _compiled(*_file_of(brain))
+    path = _path_of(brain)
+    return _compiled(path, _read(path))
 
 
 def load_limits(brain: Path | None) -> CaptureLimits:
-    """The limits in the rules of a brain, without compiling the patterns, which takes 10 ms.
+    """The limits in the rules of a brain, without compiling the patterns or reading the shipped rules: 10 ms each.
 
     Raises:
         InvalidConfig, StorageError: as ``load_rules``, but for wrong patterns.
     """
-    return _written(*_file_of(brain)).limits
+    path = _path_of(brain)
+    return CaptureLimits() if path == SHIPPED else _written(path, _read(path)).limits
 
 
-def _file_of(brain: Path | None) -> tuple[Path, bytes]:
+def _path_of(brain: Path | None) -> Path:
     own = brain / RULES_FILE if brain is not None else None
-    path = own if own is not None and own.is_file() else SHIPPED
+    return own if own is not None and own.is_file() else SHIPPED
+
+
+def _read(path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+            return file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise StorageError(f"{path} cannot be read: {error.strerror}") from None
-    return path, data
 
 
 @cache
 def _written(path: Path, data: bytes) -> RulesText:
+    import tomllib  # most prompts need no more than the limits of the shipped rules
+
     if len(data) > _MAX_BYTES:
         raise InvalidConfig(f"{path} is larger than the {_MAX_BYTES:,} bytes allowed for rules")
     try:
-        written = msgspec.convert(_toml(data), RulesText)
+        written = msgspec.convert(tomllib.loads(data.decode("utf-8")), RulesText)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, msgspec.ValidationError, RecursionError) as error:
         raise InvalidConfig(f"{path}: {error}", hint=f"see {SHIPPED} for the format") from None
     patterns = [len(rule.patterns) for rule in written.rule]
@@ -239,10 +246,6 @@ def _compiled(path: Path, data: bytes) -> Rules:
         tuple(_search(pattern, f"{path}: asks_to_keep") for pattern in written.asks_to_keep.patterns),
         tuple(_search(pattern, f"{path}: leave_out") for pattern in written.leave_out.patterns),
     )
-
-
-def _toml(data: bytes) -> Mapping[str, Any]:
-    return tomllib.loads(data.decode("utf-8"))
 
 
 def _search(pattern: str, where: str) -> Search:

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from rlm_mem.errors import StorageError
+from rlm_mem.record import FrozenRecord
 
 Speaker = Literal["user", "agent"]
 
@@ -28,8 +28,7 @@ _TEXT_PARTS = (None, "text", "input_text", "output_text")
 _INSERTED = ("<", "# AGENTS.md", "Caveat: The messages below", "[Request interrupted")
 
 
-@dataclass(frozen=True, slots=True)
-class Session:
+class Session(FrozenRecord, frozen=True):
     """One session of a client.
 
     Attributes:
@@ -41,8 +40,7 @@ class Session:
     client: str
 
 
-@dataclass(frozen=True, slots=True)
-class SessionMessage:
+class SessionMessage(FrozenRecord, frozen=True):
     """One message of the user or the agent.
 
     Attributes:
@@ -54,8 +52,7 @@ class SessionMessage:
     at: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(FrozenRecord, frozen=True):
     """What was added to a transcript since it was last read.
 
     Attributes:

@@ -24,7 +24,8 @@ from rlm_mem.errors import InputError
 from rlm_mem.mcp import clients
 from rlm_mem.mcp.clients import write_with_backup
 from rlm_mem.mcp.doctor import FAIL, OK, examine
-from rlm_mem.mcp.hook_clients import HookClient, hook_client_named, hooks_of, with_hooks
+from rlm_mem.mcp.hook_clients import HookClient, hook_client_named
+from rlm_mem.mcp.hook_settings import hooks_of, with_hooks
 
 
 def install(

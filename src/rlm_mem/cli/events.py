@@ -14,8 +14,8 @@ import rlm_mem
 from rlm_mem.cli.logging import log_lines
 from rlm_mem.cli.namespaces import hook_namespace
 from rlm_mem.config import locate
-from rlm_mem.mcp.hook_clients import SECONDS, doubled_by_cursor, hook_client_named
-from rlm_mem.mcp.hooks import MOST_EVENT, carry_out, event_from, guarded
+from rlm_mem.mcp.hook_clients import SECONDS, hook_client_named
+from rlm_mem.mcp.hooks import MOST_EVENT, carry_out, doubled_by_cursor, event_from, guarded
 
 CLIENT = "claude-code"
 """The client of a line that names none."""
@@ -52,7 +52,7 @@ def run_hook(kind: str, client_name: str, brain: str | None, namespace: str | No
     with guarded(f"{kind} of {client_name}", SECONDS[kind]):
         client = hook_client_named(client_name)
         event = event_from(sys.stdin.buffer.read(MOST_EVENT) if sys.stdin is not None else b"")
-        if doubled_by_cursor(client, event):
+        if doubled_by_cursor(client.name, event):
             return
         place = locate(brain)
 

@@ -27,6 +27,7 @@ from typing import Any
 
 from rlm_mem.errors import InputError, InvalidConfig, StorageError
 from rlm_mem.mcp.commented_json import holds_nothing, read_commented, rewritten, without_empty
+from rlm_mem.mcp.hook_clients import Place
 
 _TABLE = re.compile(r"^\s*+\[\[?\s*+([^\[\]]*[^\[\]\s])\s*+\]\]?\s*+(?:#.*)?$")
 
@@ -236,8 +237,6 @@ def _free_name(path: Path, now: datetime) -> Path:
 
 
 ENTRY_NAME = "rlm-mem"
-
-Place = Callable[[Path, Mapping[str, str]], Path]
 
 
 @dataclass(frozen=True)

@@ -13,12 +13,11 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import msgspec
+from msgspec.structs import replace
 
 from rlm_mem import capture
 from rlm_mem.capture.context import AgentContext, prompt_context, session_context
@@ -56,6 +55,19 @@ def event_from(data: bytes) -> dict[str, Any]:
     if not isinstance(event, dict):
         raise InputError("stdin is not the JSON object of a hook")
     return event
+
+
+def doubled_by_cursor(client: str, event: Mapping[str, Any]) -> bool:
+    """Whether Cursor runs this hook of Claude Code's settings, which it reads as well, beside one of its own.
+
+    Raises:
+        StorageError: its settings cannot be read.
+    """
+    if client != "claude-code" or not event.get("cursor_version"):
+        return False
+    from rlm_mem.mcp.hook_settings import cursor_has_our_hooks
+
+    return cursor_has_our_hooks(event)
 
 
 def carry_out(
@@ -165,7 +177,7 @@ def _capture(
     """
     rules = load_rules(brain)
     if nothing:
-        limits = msgspec.structs.replace(rules.limits, per_message=0, whole_transcript=False)
+        limits = replace(rules.limits, per_message=0, whole_transcript=False)
         rules = replace(rules, limits=limits)
     path = _transcript(event)
     if path is not None:
