@@ -160,6 +160,13 @@ class Memory:
 
         return Continuum(self.store)
 
+    @cached_property
+    def _more(self) -> Mapping[str, Callable[..., Any]]:
+        """``continuum.functions``, for programs, without loading the rest of the tiered memories."""
+        from rlm_mem.continuum.query import program_functions
+
+        return program_functions(self.store)
+
     # --- remember --------------------------------------------------------------------------------------
 
     def remember(
@@ -283,10 +290,8 @@ class Memory:
         """
         from rlm_mem.recall.recall import RecallOperation
 
-        more = {} if functions is None else check_mapping(functions, "functions")
-        operation = RecallOperation(
-            self.store, self.llm, engine=engine, functions={**self.continuum.functions, **more}, as_of=as_of
-        )
+        more = {**self._more, **({} if functions is None else check_mapping(functions, "functions"))}
+        operation = RecallOperation(self.store, self.llm, engine=engine, functions=more, as_of=as_of)
         found = operation.recall(question, result=result, limits=limits, on_step=on_step, on_text=on_text)
         return found if max_tokens is None else found.within(max_tokens)
 
@@ -302,9 +307,8 @@ class Memory:
         """Follow links across memories to a conclusion with its path; the arguments are those of :meth:`recall`."""
         from rlm_mem.recall.reason import ReasonOperation
 
-        return ReasonOperation(
-            self.store, self.llm, engine=engine, functions=self.continuum.functions, as_of=as_of
-        ).reason(question, limits=limits, on_step=on_step)
+        operation = ReasonOperation(self.store, self.llm, engine=engine, functions=self._more, as_of=as_of)
+        return operation.reason(question, limits=limits, on_step=on_step)
 
     def limits(self, **given: float | None) -> Limits:
         """The configured limits of a run with those given changed; None leaves a limit as configured.
@@ -327,10 +331,10 @@ class Memory:
         """
         from rlm_mem.recall.host_session import recall_session
 
-        more = {} if functions is None else check_mapping(functions, "functions")
+        more = {**self._more, **({} if functions is None else check_mapping(functions, "functions"))}
         return recall_session(
             self.store, query, limits=limits, llm=llm, config=config, engine=engine,
-            functions={**self.continuum.functions, **more}, keep=keep, result=result,
+            functions=more, keep=keep, result=result,
         )  # fmt: skip
 
     def receipt(
@@ -354,9 +358,7 @@ class Memory:
         """
         from rlm_mem.receipts import make_receipt
 
-        return make_receipt(
-            self.store, run, functions=self.continuum.functions, bundle=bundle, key=key, password=password
-        )
+        return make_receipt(self.store, run, functions=self._more, bundle=bundle, key=key, password=password)
 
     def verify(
         self,
@@ -377,7 +379,7 @@ class Memory:
         """
         from rlm_mem.receipts import verify
 
-        return verify(receipt, store=self.store, bundle=bundle, key=key, functions=self.continuum.functions)
+        return verify(receipt, store=self.store, bundle=bundle, key=key, functions=self._more)
 
     def search(
         self,

@@ -43,6 +43,7 @@ LATE = {
     "rlm_mem.cli.app": Late(61, "cli"),
     "rlm_mem.cli.events": Late(30, "cli"),
     "rlm_mem.config": Late(16, "mcp.doctor"),
+    "rlm_mem.continuum.query": Late(12, "memory"),
     "rlm_mem.continuum.system": Late(34, "memory"),
     "rlm_mem.dashboard.pages": Late(235, "dashboard"),
     "rlm_mem.dashboard.rendering": Late(119, "dashboard"),

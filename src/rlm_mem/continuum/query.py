@@ -261,8 +261,9 @@ _MAX_LIMIT = 50
 _MOST_HOURS = 1_000_000
 
 
-def program_functions(queries: QueryMemoryTool) -> dict[str, Callable[..., Any]]:
+def program_functions(store: ChunkStore) -> dict[str, Callable[..., Any]]:
     """The functions ``search_traces(goal, limit=10)`` and ``memories(tier=None, limit=20)``, by name."""
+    queries = QueryMemoryTool(store)
 
     def search_traces(goal: str, limit: int = 10) -> list[dict[str, Any]]:
         """Memories of proven work for a goal, best first, with tier, reliability and figures."""

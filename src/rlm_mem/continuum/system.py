@@ -151,7 +151,7 @@ class Continuum:
     @cached_property
     def functions(self) -> Mapping[str, Callable[..., Any]]:
         """Read-only functions for programs in the sandbox: ``search_traces(goal)`` and ``memories(tier=…)``."""
-        return program_functions(self.queries)
+        return program_functions(self.store)
 
     # --- files and mirrors in step -----------------------------------------------------------------------------------
 
