@@ -107,6 +107,26 @@ def test_the_first_search_compiles_few_patterns(tmp_path: Path) -> None:
     )
 
 
+def test_loading_what_recalls_and_remembers_compiles_few_patterns() -> None:
+    loaded_by(
+        "import re, logging, string, statistics, msgspec, numpy, pydantic_monty, rlm_mem.text.analysis\n"
+        "made, compile_ = [], re._compiler.compile\n"
+        "def compiled(*given):\n    made.append(given[0])\n    return compile_(*given)\n"
+        "re._compiler.compile = compiled\n"
+        "import rlm_mem.ingest.remember, rlm_mem.offline.model, rlm_mem.recall.recall\n"
+        "assert len(made) < 30, made"
+    )
+
+
+def test_a_recall_loads_of_the_tiered_memories_what_programs_ask(tmp_path: Path) -> None:
+    loaded = loaded_by(
+        f"from rlm_mem import Memory\nwith Memory.open({str(tmp_path / 'brain')!r}) as memory:\n"
+        "    memory.remember('Dana prefers trains.')\n    memory.recall('What does Dana prefer?')"
+    )
+    assert "rlm_mem.continuum.query" in loaded
+    assert loaded.isdisjoint({"rlm_mem.continuum.system", "rlm_mem.continuum.review", "importlib.resources"})
+
+
 def test_the_hook_of_a_prompt_loads_nothing_of_capturing(tmp_path: Path) -> None:
     brain = str(tmp_path / "brain")
     loaded_by(

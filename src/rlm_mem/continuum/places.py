@@ -8,6 +8,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 
 from rlm_mem.errors import InvalidMemory
+from rlm_mem.text.patterns import late
 
 STATE = "workspace/state"
 SHORT_TERM = "memory/short_term"
@@ -21,11 +22,11 @@ FOLDERS = (STATE, SHORT_TERM, LONG_TERM, PROFILES)
 SINGLES = (MEMORY_LOG, LEARNINGS, LIBRARY)
 
 _NAMES = {
-    "interaction": re.compile(r"memory/short_term/\d{4}-\d{2}-\d{2}_\d{2}-\d{2}-\d{2}_agent_interaction\.md"),
-    "session": re.compile(r"memory/short_term/\d{4}-\d{2}-\d{2}_execution_session\.md"),
-    "trace": re.compile(r"memory/long_term/execution_trace_([a-z0-9_]+)_v([1-9]\d*)\.md"),
-    "pattern": re.compile(r"memory/long_term/pattern_([a-z0-9_]+)\.md"),
-    "profile": re.compile(r"system/profiles/[A-Za-z0-9_-]+\.md"),
+    "interaction": late(r"memory/short_term/\d{4}-\d{2}-\d{2}_\d{2}-\d{2}-\d{2}_agent_interaction\.md"),
+    "session": late(r"memory/short_term/\d{4}-\d{2}-\d{2}_execution_session\.md"),
+    "trace": late(r"memory/long_term/execution_trace_([a-z0-9_]+)_v([1-9]\d*)\.md"),
+    "pattern": late(r"memory/long_term/pattern_([a-z0-9_]+)\.md"),
+    "profile": late(r"system/profiles/[A-Za-z0-9_-]+\.md"),
 }
 _MULTI = {"session", "learning", "library", "profile"}
 _TIERS = {

@@ -10,10 +10,11 @@ from typing import Any
 
 from rlm_mem.arguments import check_mapping
 from rlm_mem.errors import InvalidMemory
+from rlm_mem.text.patterns import late
 
-_STEP = re.compile(r"###\s+(\d+)\.\s*(.*)\Z")
-_ITEM = re.compile(r"[-*]\s+(.*)\Z")
-_PAIR = re.compile(r"(call|validation|on error|depends on|status|result)\s*:\s*(.*)\Z", re.IGNORECASE)
+_STEP = late(r"###\s+(\d+)\.\s*(.*)\Z")
+_ITEM = late(r"[-*]\s+(.*)\Z")
+_PAIR = late(r"(call|validation|on error|depends on|status|result)\s*:\s*(.*)\Z", re.IGNORECASE)
 _LISTS = {
     "preconditions": "preconditions",
     "postconditions": "postconditions",

@@ -16,6 +16,7 @@ from rlm_mem.errors import InputError, InvalidChunk
 from rlm_mem.ingest.cuts import CutCosts, Cuts, Sizes, find_cuts, pack
 from rlm_mem.text import blocks as structure
 from rlm_mem.text.blocks import blocks, units
+from rlm_mem.text.patterns import late
 from rlm_mem.text.secrets import Screened, screen
 from rlm_mem.text.segments import headings_at
 from rlm_mem.text.tokens import count_many, count_tokens
@@ -292,7 +293,7 @@ def _words(text: str) -> frozenset[str]:
 
 
 def _rules(*alternatives: str) -> re.Pattern[str]:
-    return re.compile("|".join(f"(?:{rule})" for rule in alternatives), re.IGNORECASE)
+    return late("|".join(f"(?:{rule})" for rule in alternatives), re.IGNORECASE)
 
 
 _LABELS = {
@@ -308,7 +309,7 @@ _LABELS = {
     "idea": "note",
     "ideas": "note",
 }
-_LABEL = re.compile(rf"\W*({'|'.join(_LABELS)})\b\W{{0,3}}[:：]", re.IGNORECASE)
+_LABEL = late(rf"\W*({'|'.join(_LABELS)})\b\W{{0,3}}[:：]", re.IGNORECASE)
 
 _ADVERBS = r"(?:\w+ly|just|also|all|both|now|then|have|has|had|'ve|'s|together|instead)"
 _BUILD_VERBS = (
@@ -432,7 +433,7 @@ _STATING_WORDS = _words(
 )
 
 # A rule set is only tried on a sentence with one of its words: most sentences have none.
-_WORD = re.compile(r"[a-z']+")
+_WORD = late(r"[a-z']+")
 _DECISION_WORDS = _words(
     """
     decided opted resolved elected voted agreed concluded committed chosen chose picked selected approved rejected

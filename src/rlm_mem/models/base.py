@@ -23,6 +23,7 @@ from decimal import Decimal
 from typing import Any, Literal, Protocol, TypedDict, TypeGuard, Unpack, runtime_checkable
 
 from rlm_mem.errors import BudgetError, InputError, InvalidConfig, MaxIterationsError
+from rlm_mem.text.patterns import late
 from rlm_mem.text.tokens import count_tokens
 
 Role = Literal["system", "user", "assistant"]
@@ -591,11 +592,11 @@ _NAMES = (
 )
 # Every closing tag, of any name; opening tags only with one of our names.
 _AFTER = rf"{_GAP}(?:[{_SLASHES}]|(?:{_NAMES})\b)"
-_TAG = re.compile(rf"[{_BRACKETS}](?={_AFTER})", re.IGNORECASE)
-_BROKEN_TAG = re.compile(rf"([{_BRACKETS}])\\(?={_AFTER})", re.IGNORECASE)
+_TAG = late(rf"[{_BRACKETS}](?={_AFTER})", re.IGNORECASE)
+_BROKEN_TAG = late(rf"([{_BRACKETS}])\\(?={_AFTER})", re.IGNORECASE)
 _TICKS = "`｀ˋ"
-_FENCE = re.compile(rf"[{_TICKS}]{{3,}}+|~{{3,}}+")
-_BROKEN_FENCE = re.compile(rf"(?<=[{_TICKS}~])\\(?=[{_TICKS}~])")
+_FENCE = late(rf"[{_TICKS}]{{3,}}+|~{{3,}}+")
+_BROKEN_FENCE = late(rf"(?<=[{_TICKS}~])\\(?=[{_TICKS}~])")
 
 
 def breaking(text: str) -> str:

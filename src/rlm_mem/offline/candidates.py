@@ -23,17 +23,18 @@ from rlm_mem.offline.phrases import (
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import day_words, moments
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.patterns import late
 
-_LESS = re.compile(
+_LESS = late(
     r"\b(?:cheaper|cheapest|less|lower|lowest|smaller|smallest|shorter|shortest|fewer|fewest|slower|younger|earlier|lighter)\b",
     re.IGNORECASE,
 )
-_MORE = re.compile(
+_MORE = late(
     r"\b(?:dearer|more|most|higher|highest|larger|largest|bigger|biggest|longer|longest|older|heavier|faster|taller|greater|later)\b",
     re.IGNORECASE,
 )
-_COSTS = re.compile(r"\b(?:cheap\w*|dear\w*|expensive|costs?|price\w*)\b", re.IGNORECASE)
-_FIGURE = re.compile(r"[$€£]?(\d+(?:[.,]\d+)*)\s*(%|[^\W\d_]+)?")
+_COSTS = late(r"\b(?:cheap\w*|dear\w*|expensive|costs?|price\w*)\b", re.IGNORECASE)
+_FIGURE = late(r"[$€£]?(\d+(?:[.,]\d+)*)\s*(%|[^\W\d_]+)?")
 _MONEY = frozenset(
     {"euro", "euros", "eur", "dollar", "dollars", "usd", "pound", "pounds", "cent", "cents", "quid"}
 )
@@ -102,16 +103,16 @@ _NO_END = (
     | PREPOSITIONS
     | {'"', "“", "i", "we", "he", "she", "they", "not", "so", "very", "really"}
 )
-_LEAD_OF_DATE = re.compile(r"(since|by|until|till)\b", re.IGNORECASE)
-_QUOTED = re.compile(r"[\"“”]([^\"“”]{2,80})[\"“”]")
-_DURATION = re.compile(
+_LEAD_OF_DATE = late(r"(since|by|until|till)\b", re.IGNORECASE)
+_QUOTED = late(r"[\"“”]([^\"“”]{2,80})[\"“”]")
+_DURATION = late(
     r"\b(?:(?:for|about|around|over|almost|nearly|since|only|just)\s+)?"
     r"(?:\d+(?:\.\d+)?|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|a few|few|a couple(?: of)?|"
     r"several|half an?|many|some)[\s-]+(?:\w+\s+)?(?:second|minute|hour|day|night|week|month|year|decade)s?"
     r"(?:\s+(?:old|and a half|ago))?\b|\bsince\s+\w+(?:\s\d+)?\b",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(
+_NUMBER = late(
     r"[$€£]?\d[\d,.:]*+%?(?:\s?(?:k|km|kg|mm|cm|m|g|%|°c|metres?|meters?|euros?|dollars?|pounds?|miles?|percent|"
     r"hundred|thousand|million|billion|cents?|millimetres?|centimetres?|milliseconds?|minutes?|hours?|seconds?|gigabytes?|people|points?)\b)?"
     r"|\b(?:once|twice|three times|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|thirty|twenty|dozen|"

@@ -20,6 +20,7 @@ from rlm_mem.offline.pieces import piece, reason_after
 from rlm_mem.offline.question import Question
 from rlm_mem.text.analysis import PARTS
 from rlm_mem.text.dates import DateMention, find_dates
+from rlm_mem.text.patterns import late
 
 _MOST = 5
 """Number of closest memories that are returned if no passage clearly answers."""
@@ -39,7 +40,7 @@ _SAME_THING = 0.9
 _ALIKE, _SHARED_LETTERS = 0.1, 4
 """Relation of a passage with a word that begins like one of the question ("UUIDv4" for "UUID"), and the least number
 of equal letters."""
-_INNER_CAPITAL = re.compile(r"\b[^\W\d_]{1,40}[A-Z][a-z]{2,40}")
+_INNER_CAPITAL = late(r"\b[^\W\d_]{1,40}[A-Z][a-z]{2,40}")
 _SHARED_BEGINNING, _ENDING = 5, 2
 """The least number of equal letters of words with different endings, and the most letters of such an ending."""
 _SAID, _LAG = 0.5, 0.3
@@ -66,14 +67,14 @@ _BY_FAR = 1.0
 """By how much a memory must come nearer than any other for that."""
 _UNSURE, _TOLD = 0.5, 0.7
 """Confidence in such an answer, and how likely the passages have one."""
-_AHEAD = re.compile(r"\b(?:when|date|day) will\b", re.IGNORECASE)
-_ROLE_ASKED = re.compile(
+_AHEAD = late(r"\b(?:when|date|day) will\b", re.IGNORECASE)
+_ROLE_ASKED = late(
     r"\W*who(?:['’]s| is| was| are| were) (?:the|our|my|your|their) (?P<role>(?:[\w-]{1,30} ){0,2}?[\w-]{1,30})"
     r"(?: (?:of|for|at|in|on|to|from|with)\b|\W*$)",
     re.IGNORECASE,
 )
-_COMPOUND = re.compile(r"(?<![^\W\d_])[^\W\d_]{3,40}+(?:[/._][^\W\d_]{2,40}+)++")
-_PLAIN_WORD = re.compile(r"[^\W_]+")
+_COMPOUND = late(r"(?<![^\W\d_])[^\W\d_]{3,40}+(?:[/._][^\W\d_]{2,40}+)++")
+_PLAIN_WORD = late(r"[^\W_]+")
 _FORMED = frozenset({"when", "who", "where", "why", "how_many", "how_long"})
 
 

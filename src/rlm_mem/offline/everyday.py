@@ -12,6 +12,7 @@ from functools import lru_cache
 
 from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.patterns import late
 
 # Words of a question, each with the words that answer it.
 _SAME = """
@@ -127,7 +128,7 @@ _MANY = (
 )
 # Patterns of the values of attributes; a sentence without a match does not have the value.
 _VALUES: dict[str, re.Pattern[str]] = {
-    noun: re.compile(pattern, re.IGNORECASE)
+    noun: late(pattern, re.IGNORECASE)
     for nouns, pattern in (
         ("phone telephone mobile", r"\+?\d[\d ()/-]{4,}\d"),
         ("email e-mail mail", r"(?<![^\s@])[^\s@]+@[^\s@]+\.\w+"),
@@ -155,9 +156,7 @@ _RECOGNISABLE = frozenset(
 )
 """Attributes whose values are recognisable without the attribute's name."""
 
-NUMBER = re.compile(
-    rf"(?<![\w.])(?:[$€£]\s?)?(?:{_UNIT}\s?%?|{_MANY}(?:[\s-]{_MANY})*)(?![\w])", re.IGNORECASE
-)
+NUMBER = late(rf"(?<![\w.])(?:[$€£]\s?)?(?:{_UNIT}\s?%?|{_MANY}(?:[\s-]{_MANY})*)(?![\w])", re.IGNORECASE)
 
 
 def stem_of(word: str) -> str:
@@ -191,7 +190,7 @@ class Relation:
 
 def _relation(name: str, asked: str, told: str, words: str) -> Relation:
     taken = frozenset(words.split())
-    return Relation(name, re.compile(asked, re.IGNORECASE), re.compile(told, re.IGNORECASE), taken)
+    return Relation(name, late(asked, re.IGNORECASE), late(told, re.IGNORECASE), taken)
 
 
 RELATIONS = (

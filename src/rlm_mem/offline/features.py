@@ -27,6 +27,7 @@ from rlm_mem.offline.question import Question
 from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
 from rlm_mem.text.dates import DateMention, find_dates
+from rlm_mem.text.patterns import late
 
 _FIRST_PERSON = word_set("i me my mine myself we us our ours i'm i've i'd i'll we're we've")
 _SECOND_PERSON = frozenset({"you", "your", "yours", "yourself", "you're", "you've"})
@@ -251,11 +252,11 @@ def _clause(question: Question, words: Sequence[Word]) -> Sequence[Word]:
 
 
 _CLAUSES = frozenset({"and", "but", "so", "because", "although", "while"})
-_WHAT_NOUN = re.compile(
+_WHAT_NOUN = late(
     r"\b(?:what|which)\s+(?!is|are|was|were|did|do|does|has|have|had|will|would|can|could|should|might)\w",
     re.IGNORECASE,
 )
-_WHAT_IS = re.compile(r"\bwhat\s+(?:is|are|was|were)\b", re.IGNORECASE)
+_WHAT_IS = late(r"\bwhat\s+(?:is|are|was|were)\b", re.IGNORECASE)
 
 
 def _sub_kind(question: Question) -> str:

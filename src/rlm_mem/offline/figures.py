@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Sequence
 from functools import lru_cache
 
 from rlm_mem.offline.passages import Passage, Sentence, Word
 from rlm_mem.offline.phrases import FUNCTION_WORDS, TIME, word_set
 from rlm_mem.offline.question import Question
+from rlm_mem.text.patterns import late
 
-_FIGURE = re.compile(r"[^\W\d_]{0,3}\d{1,9}(?:\.\d{1,4})*")
-_YEAR = re.compile(r"(?:1[89]|20)\d\d")
+_FIGURE = late(r"[^\W\d_]{0,3}\d{1,9}(?:\.\d{1,4})*")
+_YEAR = late(r"(?:1[89]|20)\d\d")
 _COUNTING = word_set(
     "top first last next past only just over under least most many much times number no nr weeks week days day months "
     "month years year hours hour minutes minute seconds second"

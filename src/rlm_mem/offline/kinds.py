@@ -12,24 +12,25 @@ from rlm_mem.offline.phrases import LOOSE, PLACE, ROLE, TITLED
 from rlm_mem.offline.pieces import MEASURED, MONEY, PAST, is_named_figure, piece, reason_after
 from rlm_mem.offline.question import Question
 from rlm_mem.text.dates import find_dates
+from rlm_mem.text.patterns import late
 
-_WHAT_TIME = re.compile(r"\b(?:what|which) time\b(?! of)", re.IGNORECASE)
-_CLOCK = re.compile(
+_WHAT_TIME = late(r"\b(?:what|which) time\b(?! of)", re.IGNORECASE)
+_CLOCK = late(
     r"\b\d{1,2}[:.]\d{2}\b|\b\d{1,2}\s?[ap]\.?m\b|\bo['’]?clock\b|\b(?:noon|midday|midnight)\b"
     r"|\b(?:half past|quarter (?:past|to))\b"
     r"|\b(?:at|before|after|by|from|until) "
     r"(?:\d{1,2}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)\b",
     re.IGNORECASE,
 )
-_PORT = re.compile(r"\b(?:what|which)\b(?: \w+){0,6}? port\b(?! (?:city|town))", re.IGNORECASE)
-_PORT_NUMBER = re.compile(r"(?<![\w.])\d{1,5}(?![\w.]\d|\w)")
-_PRICE = re.compile(
+_PORT = late(r"\b(?:what|which)\b(?: \w+){0,6}? port\b(?! (?:city|town))", re.IGNORECASE)
+_PORT_NUMBER = late(r"(?<![\w.])\d{1,5}(?![\w.]\d|\w)")
+_PRICE = late(
     r"\bhow much\b.{0,100}\b(?:costs?|pay|paid|charged?|prices?|earn|spend|spent|offered|worth)\b"
     r"|\bhow much (?:is|are|was|were) (?:an?|one|each|the|our|my|your|their)\b|\b(?:what|which) price\b",
     re.IGNORECASE,
 )
-_AGE = re.compile(r"\bhow old\b|\bage\b", re.IGNORECASE)
-_ADDRESS = re.compile(
+_AGE = late(r"\bhow old\b|\bage\b", re.IGNORECASE)
+_ADDRESS = late(
     r"\b(?:what|which)\b(?:['’]s| (?:is|are|was|were))? (?:[\w'’-]+ ){0,4}?"
     r"(?:(?P<noun>phone|telephone|mobile|e-?mail|mail)\W(?:number|address)|(?P<url>url|website)\b)",
     re.IGNORECASE,
@@ -85,7 +86,7 @@ def is_wrong_kind(question: Question, candidate: Candidate) -> bool:
     return False
 
 
-_PLANNED = re.compile(
+_PLANNED = late(
     r"\b(?:plan|planned|planning|going to|will|would|scheduled|due|expected|supposed)\b", re.IGNORECASE
 )
 

@@ -16,13 +16,14 @@ from typing import NamedTuple
 from rlm_mem.offline.passages import Passage, Reading
 from rlm_mem.offline.phrases import word_set
 from rlm_mem.text.analysis import Analyser, get_analyser
+from rlm_mem.text.patterns import late
 from rlm_mem.text.stopwords import stop_words
 
 _LATIN = ("german", "french", "spanish", "italian", "portuguese", "dutch", "swedish")
 _SCRIPTS = {"CYRILLIC": "russian", "ARABIC": "arabic", "DEVANAGARI": "hindi", "GREEK": "greek"}
-_WORD = re.compile(r"\w+")
+_WORD = late(r"\w+")
 _MAX_CHARACTERS = 400  # characters of a question, and of a sentence, that are read
-_SENTENCE = re.compile(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
+_SENTENCE = late(r"[^.!?。！？؟।\n]*(?:[.!?](?=\w)[^.!?。！？؟।\n]*)*(?:[.!?。！？؟।]+|\n|$)")
 
 _MIN_SHARE = (0.7, 0.5)
 """The least share of the question that a sentence must match: in words, and in pairs of characters."""
@@ -30,7 +31,7 @@ _MIN_SHARE = (0.7, 0.5)
 _AHEAD = 0.1
 """By how much more of the question the quoted sentence must match than any other."""
 
-_COUNTING = re.compile(
+_COUNTING = late(
     r"\b(?:wie ?viele?|wie (?:alt|hoch|teuer|lange|oft|groß)|combien|quel âge|cuánt[oa]s?|quant[oaie]s?|quanti|hoeveel"
     r"|hur (?:många|mycket)|сколько|كم|कितन[ाेी])\b|多少|几点|几个|幾|いくつ|いくら|何(?:時|人|個|歳)|몇|얼마",
     re.IGNORECASE,
@@ -51,12 +52,12 @@ _ASKING = word_set(
     """
 )
 # Question words of scripts without spaces, removed from the question before it is split.
-_ASKING_SPACELESS = re.compile(
+_ASKING_SPACELESS = late(
     r"什么时候|什麼時候|什么|什麼|哪里|哪裡|哪儿|哪个|哪|谁|誰|为什么|為什麼|怎么|怎麼|怎样|如何|多少|几点|几|是不是|吗|嗎|呢"
     r"|いつ|どこ|だれ|なぜ|どうして|どう|なに|何時|何|いくつ|いくら|どの|どれ|ですか|ますか|でしょうか|ありますか|います"
     r"|です|ます|あります|언제|어디|누가|누구|무엇|왜|어떻게|얼마|몇"
 )
-_SPACELESS = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
+_SPACELESS = late(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\u0e00-\u0e7f]")
 
 
 @lru_cache(maxsize=256)

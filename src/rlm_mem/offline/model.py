@@ -28,6 +28,7 @@ from rlm_mem.offline.reader import read, with_later_notes
 from rlm_mem.offline.weights import Weights, load_weights
 from rlm_mem.search.query import related_terms
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.patterns import late
 from rlm_mem.text.segments import split_segments
 
 READ_PROMPT = "Answer from these passages, in their words, as JSON."
@@ -154,7 +155,7 @@ def other_words(question: Question) -> list[str]:
     ]
 
 
-_LABEL = re.compile(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
+_LABEL = late(r"^\s*(?:\*\*)?(?P<name>[^\W\d_][\w .'’-]{0,40}?)(?:\*\*)?:(?:\*\*)?\s+")
 
 _MAX_CHARACTERS = (
     2000  # characters read of one passage; segments are shorter, but a program may pass any text

@@ -22,6 +22,7 @@ from rlm_mem.offline.pieces import Piece, counted_thing, piece, reason_after, tr
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.whole_values import whole_value
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.patterns import late
 
 _LABELS = word_set(
     """
@@ -50,12 +51,12 @@ _ONE_OF_SEVERAL = 0.1
 """Subtracted from the confidence if the sentence has several parts of the kind asked for: five in six are right."""
 _MIN_FIT = 0.5
 _EXACT_FIT = 0.9
-_WHAT_IS = re.compile(
+_WHAT_IS = late(
     r"\W*what(?:['’]s|\s+(?:is|are|was|were))\s+(?:(?:the|a|an|our|my|your|their|his|her)\s+)?"
     r"(?P<thing>[\w'’.-]+(?:\s+(?!(?:of|in|for|on|at|to|from|that|which|used|called|by|with|when|if)\b)[\w'’.-]+){0,4})",
     re.IGNORECASE,
 )
-_SAYS_WHAT = re.compile(
+_SAYS_WHAT = late(
     r"[:=—–]|\s-{1,2}\s|\b(?:is|are|was|were|be)\b(?!\s\w{2,20}ed\s(?:every|each|by|when|after|before|because|once|twice)\b)"
     r"|\b(?:means?|meant|defaults?|equals?|becomes?|stands for|called|named)\b|\d",
     re.IGNORECASE,
@@ -77,17 +78,15 @@ _WHICH = word_set(
     many much kind type sort number default same whole entire first last next new old only other current own main
     """
 )
-_CONVERSATIONAL = re.compile(r"\b(?:i|me|my|we|us|our|you|your)\b|['’]m\b|[?!]", re.IGNORECASE)
+_CONVERSATIONAL = late(r"\b(?:i|me|my|we|us|our|you|your)\b|['’]m\b|[?!]", re.IGNORECASE)
 """Words that are usual in speech and rare after a heading ("Architecture: …")."""
 
-_NEGATED = re.compile(
-    r"\b(?:not|never|no longer|cannot|without|none|nobody|nothing|no)\b|n't\b", re.IGNORECASE
-)
-_REJECTED = re.compile(
+_NEGATED = late(r"\b(?:not|never|no longer|cannot|without|none|nobody|nothing|no)\b|n't\b", re.IGNORECASE)
+_REJECTED = late(
     r"\b(?:prefers?|preferred|chose|choose|picked|rather)\b.{0,150}?\b(?:to|over|than|instead of)\s+(.+)",
     re.IGNORECASE,
 )
-_FORBIDDEN = re.compile(
+_FORBIDDEN = late(
     r"\b(?:forbidden|banned|disallowed|prohibited|dislikes?|hates?|avoids?|stopped|quit|removed|dropped|abandoned|retired"
     r"|cancell?ed|discontinued|declined|rejected|refused|denied|deprecated|disabled|replaced|postponed|gone"
     r"|(?:switched|turned) off|shut down|allergic)\b",
@@ -247,7 +246,7 @@ def _of_document(question: Question, part: Piece, line: _Line, wanted: dict[str,
     return replace(part, text=text) if part.text in text else part
 
 
-_PLAINLY_A_PLACE = re.compile(
+_PLAINLY_A_PLACE = late(
     r"(?:behind|beneath|underneath|beside|near|inside|outside|opposite|next to|in front of|on top of)\b",
     re.IGNORECASE,
 )
@@ -449,7 +448,7 @@ def _compounds(question: Question) -> dict[str, set[str]]:
     return found
 
 
-_DONE = re.compile(r"\b(?:did|does|do|is|are|was|were|has|have|had)\s(?P<rest>[^?]*)", re.IGNORECASE)
+_DONE = late(r"\b(?:did|does|do|is|are|was|were|has|have|had)\s(?P<rest>[^?]*)", re.IGNORECASE)
 
 
 def _topic(question: Question) -> frozenset[str]:
@@ -479,7 +478,7 @@ def _topic(question: Question) -> frozenset[str]:
     return frozenset(stem for stem in stems if stem in question.terms and stem not in shape)
 
 
-_POSSESSED = re.compile(
+_POSSESSED = late(
     r"\b(?P<owner>[^\W\d_][\w-]{0,60}?)(?:['’]s|(?<=s)['’])\s+(?P<noun>[\w-]+)(?:\s+(?P<next>[\w-]+))?"
 )
 
@@ -577,7 +576,7 @@ def _defines(question: Question, line: _Line) -> bool:
     )
 
 
-_WAY_ASKED = re.compile(r"\W*how (?:to|(?:do|can|could|should|would|must) (?:i|we|you|one))\b", re.IGNORECASE)
+_WAY_ASKED = late(r"\W*how (?:to|(?:do|can|could|should|would|must) (?:i|we|you|one))\b", re.IGNORECASE)
 
 
 def _adds_content(question: Question, line: _Line) -> bool:

@@ -16,8 +16,9 @@ from rlm_mem.offline.passages import Passage, Reading, Sentence, Word, split_sen
 from rlm_mem.offline.phrases import FUNCTION_WORDS, word_set
 from rlm_mem.offline.question import Question
 from rlm_mem.text.clauses import NUMBERS
+from rlm_mem.text.patterns import late
 
-_LINE = re.compile(r"^[ \t]{0,20}(?P<number>\d{1,9})[.):][ \t]{1,20}(?P<text>\S[^\n]{0,600})$", re.MULTILINE)
+_LINE = late(r"^[ \t]{0,20}(?P<number>\d{1,9})[.):][ \t]{1,20}(?P<text>\S[^\n]{0,600})$", re.MULTILINE)
 _MIN_STATEMENTS = 3
 """Least number of numbered statements in the passages: one line with a number is not a list."""
 _MIN_SHARE = 0.75

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 
 from rlm_mem.text.analysis import PARTS, get_analyser
+from rlm_mem.text.patterns import late
 
-_WORD = re.compile(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
-_SENTENCE = re.compile(
+_WORD = late(r"[$€£]?\w+(?:['’.,:&/-]\w+)*%?|[\"“”]")
+_SENTENCE = late(
     r"[^.!?\n]*(?:(?:[.!?](?=\w)|(?:(?<=\b(?:Mr|Ms|Dr|St))|(?<=\bMrs)|(?<=\bProf)|(?<=\b[A-HJ-Z])(?=.[ ][A-Z])"
     r"|(?<=\b[Nn][or])(?=.[ ]\d))\.)"
     r"[^.!?\n]*)*"
@@ -18,8 +18,8 @@ _SENTENCE = re.compile(
 )
 
 
-_HYPHEN = re.compile("-")
-_COMPOUND = re.compile(r"[-_/=]|[a-z][A-Z]|\w\.\w")
+_HYPHEN = late("-")
+_COMPOUND = late(r"[-_/=]|[a-z][A-Z]|\w\.\w")
 """What is in words written as one: "client-side", "max_size", "maxSize"."""
 
 
@@ -157,7 +157,7 @@ class Reading:
     exact: bool = False
 
 
-_JOINED = re.compile(r"[^\w]+|_")
+_JOINED = late(r"[^\w]+|_")
 
 
 def heading_stems(heading: str) -> frozenset[str]:
@@ -165,8 +165,8 @@ def heading_stems(heading: str) -> frozenset[str]:
     return Sentence(heading, 0).stems | Sentence(_JOINED.sub(" ", heading), 0).stems
 
 
-_BROKEN = re.compile(r"\u2010\n[ \t]*(?=[^\W\d_])")
-_WRAPPED = re.compile(r"(?<=[^\n]{40}[^\n.!?:])\n[ \t]*(?:>[ \t]+)?(?=[^\W_]|[`\"'(<]|:\w)(?!\d+[.)] )")
+_BROKEN = late(r"\u2010\n[ \t]*(?=[^\W\d_])")
+_WRAPPED = late(r"(?<=[^\n]{40}[^\n.!?:])\n[ \t]*(?:>[ \t]+)?(?=[^\W_]|[`\"'(<]|:\w)(?!\d+[.)] )")
 
 
 def unwrapped(text: str) -> str:
@@ -177,7 +177,7 @@ def unwrapped(text: str) -> str:
     return _WRAPPED.sub(" ", _BROKEN.sub("", text))
 
 
-_LINK_TARGET = re.compile(r"\.\. _|\[[^\]\n]{1,200}\]:\s")
+_LINK_TARGET = late(r"\.\. _|\[[^\]\n]{1,200}\]:\s")
 """The beginning of a line that only gives the address of a link, in reStructuredText and Markdown."""
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from rlm_mem.text.patterns import late
+
 
 def word_set(text: str) -> frozenset[str]:
     """The words of a text as a set."""
@@ -37,7 +39,7 @@ def _any(words: str) -> str:
 
 
 def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
+    return late(pattern, re.IGNORECASE)
 
 
 _DAY = _any("monday* tuesday* wednesday* thursday* friday* saturday* sunday*")
@@ -103,7 +105,7 @@ NOT_PLACES = _compiled(
 )
 _CAPITAL = r"[^\W\d_a-z]"
 _NAME_PART = rf"(?:{_CAPITAL}\.(?=\s?{_CAPITAL})|{_CAPITAL}[\w'’-]*[^\W_])"
-TITLED = re.compile(
+TITLED = late(
     rf"(?:(?:Mr|Mrs|Ms|Dr|Prof|Sir)\.?\s+)?{_NAME_PART}"
     rf"(?:(?:\s++|(?<=\.))(?:(?:van|von|de|da|di|du|dos|al|bin|el|la|der|den|ter)\s++){{0,2}}{_NAME_PART})*"
 )

@@ -35,34 +35,35 @@ from rlm_mem.offline.phrases import (
 )  # fmt: skip
 from rlm_mem.offline.question import Question
 from rlm_mem.offline.times import moments
+from rlm_mem.text.patterns import late
 
 LONGEST = 45
 """Most words of a whole sentence as an answer; a longer one is cut at a comma or semicolon."""
 
 
-_AND_DOES = re.compile(r"(?<!\s)\s++and\s++\w+s\s")
-_UNIT = re.compile(r"[\s-]{0,8}+(%|per\s?cent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)?")
-_ACTED = re.compile(r"\s(?:is|are|was|were|has|have|had|will|can|must|should)\s", re.IGNORECASE)
-_ORIGIN = re.compile(r"\bwhere\b.{0,100}\bfrom\W*$", re.IGNORECASE)
-_COMES = re.compile(r"\bfrom\b(?!\s[^,.;:]{1,40}\sto\s)|\b(?:born|native|raised|grew up)\b", re.IGNORECASE)
+_AND_DOES = late(r"(?<!\s)\s++and\s++\w+s\s")
+_UNIT = late(r"[\s-]{0,8}+(%|per\s?cent|[A-Za-z°]+)(?:\s+(?:a|an|per)\s+\w+)?")
+_ACTED = late(r"\s(?:is|are|was|were|has|have|had|will|can|must|should)\s", re.IGNORECASE)
+_ORIGIN = late(r"\bwhere\b.{0,100}\bfrom\W*$", re.IGNORECASE)
+_COMES = late(r"\bfrom\b(?!\s[^,.;:]{1,40}\sto\s)|\b(?:born|native|raised|grew up)\b", re.IGNORECASE)
 """Words of an origin; "from wood to coal" is a change."""
-MEASURED = re.compile(r"\bhow (?:high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b", re.IGNORECASE)
-_MEASURE = re.compile(
+MEASURED = late(r"\bhow (?:high|far|big|tall|deep|heavy|fast|large|small|wide|thick)\b", re.IGNORECASE)
+_MEASURE = late(
     r"[\s-]?(?:%|percent|[kmgt]?i?b\b|bytes?|bits?|characters?|chars|lines?|words?|pixels?|px|[kcm]?m\b|[kcm]m2|met(?:er|re)s?"
     r"|kilomet|centimet|millimet|inch|feet|foot|miles?|kg\b|g\b|kilos?|grams?|tons?|pounds?|lit(?:er|re)s?|l\b|km/h|mph"
     r"|degrees?|°|times?|rows?|columns?|items?|entries|points?|stor(?:y|ey)s?|stories|floors?|volts?|watts?|[kmg]?hz\b)",
     re.IGNORECASE,
 )
-PAST = re.compile(
+PAST = late(
     r"\bwhen (?:did|was|were|has|have|had)\b|\b(?:year|month|week|day|date) (?:did|was|were)\b", re.IGNORECASE
 )
 """Questions about the time of a past event."""
-_SUPPOSED = re.compile(r"\b(?:if|unless|would|should)\b", re.IGNORECASE)
+_SUPPOSED = late(r"\b(?:if|unless|would|should)\b", re.IGNORECASE)
 _TIMES_ASKED = frozenset({stem_of("times")})
-_BEHIND = re.compile(r"\b(?:in|on|at|to|from|with|via|into|since|until|till|during)$")
-_ACTED_ON = re.compile(r"\b(?!(?:is|was|has|as|thus|called|named|titled)$)[a-z]{2,20}(?:ed|[^s\W]s)$")
+_BEHIND = late(r"\b(?:in|on|at|to|from|with|via|into|since|until|till|during)$")
+_ACTED_ON = late(r"\b(?!(?:is|was|has|as|thus|called|named|titled)$)[a-z]{2,20}(?:ed|[^s\W]s)$")
 """A verb before a name that is then its object: "runs Debian"."""
-_DONE_BY = re.compile(r"(?:ed|en|wn|de|ld|nd|un) by$")
+_DONE_BY = late(r"(?:ed|en|wn|de|ld|nd|un) by$")
 _PLACES = 12  # phrases of place looked at in one sentence: bounds the work on odd texts
 
 
@@ -148,7 +149,7 @@ def _question_places(question: Question, sentence: Sentence) -> list[int]:
     ]
 
 
-_IDENTIFIER = re.compile(
+_IDENTIFIER = late(
     r"(?=.{0,60}[^\W\d_])\w{1,40}(?:[-_./]\w{1,40}){1,5}+|[^\W\d_]{1,20}\d\w{0,20}|[^\W\d_a-z]\w*"
 )
 """A name or an identifier: "Ana", "label-svc", "kite-02"."""
@@ -206,7 +207,7 @@ def _age(text: str) -> Piece | None:
     return None
 
 
-_IN_ORDER = re.compile(r"\b(?:next|first|last|latest|previous)\b", re.IGNORECASE)
+_IN_ORDER = late(r"\b(?:next|first|last|latest|previous)\b", re.IGNORECASE)
 
 
 def _time(question: Question, sentence: Sentence, said: datetime | None) -> Piece | None:
@@ -301,19 +302,17 @@ def _verb_follows_figure(question: Question, text: str, end: int) -> bool:
     return behind is not None and behind[1].lower() not in FUNCTION_WORDS and stem_of(behind[1]) in verbs
 
 
-MONEY = re.compile(
+MONEY = late(
     r"[$€£¥₹]\s?\d|\d\s?(?:[$€£¥₹]|[kKmM]?\s?(?:kr|euros?|dollars?|pounds?|cents?|pence|francs?|yen|rupees?|crowns?|[A-Z]{3})\b)"
     r"|\b(?:free|nothing|(?:hundred|thousand|million|\w+) (?:euros?|dollars?|pounds?|cents?))\b",
 )
 """An amount of money."""
-_PRICE_ASKED = re.compile(r"\b(?:prices?|costs?|pay(?:s|ing)?|paid|charged?|rent|fee)\b", re.IGNORECASE)
-_AMOUNT = re.compile(r"[$€£¥%]|\d\s?[^\W\d_]")
+_PRICE_ASKED = late(r"\b(?:prices?|costs?|pay(?:s|ing)?|paid|charged?|rent|fee)\b", re.IGNORECASE)
+_AMOUNT = late(r"[$€£¥%]|\d\s?[^\W\d_]")
 """A figure with a currency or a unit."""
-_OF_THEM = re.compile(r" (?:out )?of (?:the |our |its |these |those )?")
+_OF_THEM = late(r" (?:out )?of (?:the |our |its |these |those )?")
 """Between a number and the number that it is a part of: "two of the five"."""
-_HOW_MUCH = re.compile(
-    r"\W*how much (?!is\b|are\b|do\b|does\b|did\b|was\b|were\b)(?P<noun>\w+)", re.IGNORECASE
-)
+_HOW_MUCH = late(r"\W*how much (?!is\b|are\b|do\b|does\b|did\b|was\b|were\b)(?P<noun>\w+)", re.IGNORECASE)
 
 
 def _amount_of(noun: str, text: str, end: int) -> bool:
@@ -322,16 +321,14 @@ def _amount_of(noun: str, text: str, end: int) -> bool:
     return behind is not None and stem_of(behind[1]) == stem_of(noun)
 
 
-_TIMES_COUNTED = re.compile(r"\bhow many times\b", re.IGNORECASE)
-_OF_TIME = re.compile(
-    r"(?:ms|milliseconds?|s|secs?|seconds?|min|minutes?|h|hours?|days?|weeks?|months?|years?)\Z"
-)
-_HOW_MANY = re.compile(
+_TIMES_COUNTED = late(r"\bhow many times\b", re.IGNORECASE)
+_OF_TIME = late(r"(?:ms|milliseconds?|s|secs?|seconds?|min|minutes?|h|hours?|days?|weeks?|months?|years?)\Z")
+_HOW_MANY = late(
     r"\bhow many (?P<noun>(?:[\w-]++ ){0,2}?[\w-]++)\W++(?:an?|per|is|are|was|were|did|do|does|has|have|had|will|"
     r"would|can|could|should|may|must|there|in|on|of|for|at|to|by|with|from|(?-i:[A-Z]))",
     re.IGNORECASE,
 )
-_COUNTED = re.compile(r"(?P<before>(?:[\s-]{1,3}[\w'’-]+){1,4})")
+_COUNTED = late(r"(?P<before>(?:[\s-]{1,3}[\w'’-]+){1,4})")
 _SCALES = word_set("hundred thousand million billion dozen k m times")
 
 
@@ -416,9 +413,9 @@ def _person(question: Question, sentence: Sentence) -> Piece | None:
     return nearest if is_name or nearest is None else replace(nearest, fit=0.8)
 
 
-_FAMILY = re.compile(r"[^\W\d_a-z][^\W\d_]{2,30}(?<![su])s")
+_FAMILY = late(r"[^\W\d_a-z][^\W\d_]{2,30}(?<![su])s")
 """What follows "the" may be a family: "the Okonkwos"."""
-_LISTED = re.compile(r"\s?,\s(?:and\s)?|\s(?:and|&)\s")
+_LISTED = late(r"\s?,\s(?:and\s)?|\s(?:and|&)\s")
 
 
 def _enumerated(
@@ -437,7 +434,7 @@ def _enumerated(
     ]
 
 
-_WHO_DOES = re.compile(r"\W*who\s+(?P<verb>\w+)", re.IGNORECASE)
+_WHO_DOES = late(r"\W*who\s+(?P<verb>\w+)", re.IGNORECASE)
 
 
 def _verb_follows_first_word(question: Question, sentence: Sentence, number: int) -> bool:
@@ -535,9 +532,7 @@ def _object(question: Question, sentence: Sentence) -> Piece | None:
     return None
 
 
-_POINTS_ELSEWHERE = re.compile(
-    r"\b(?:this|that|these|those|such an?) (?:purpose|reason|cause)s?\b", re.IGNORECASE
-)
+_POINTS_ELSEWHERE = late(r"\b(?:this|that|these|those|such an?) (?:purpose|reason|cause)s?\b", re.IGNORECASE)
 """A reason that is given elsewhere."""
 
 
@@ -576,7 +571,7 @@ def reason_after(question: Question, sentence: Sentence, following: Sequence[str
     return None
 
 
-_PLAIN = re.compile(r"[^\w\s]")
+_PLAIN = late(r"[^\w\s]")
 _ARTICLES = frozenset({"a", "an", "the", "and"})
 
 

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 from rlm_mem.offline.phrases import word_set
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.patterns import late
 
 _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
-    (kind, re.compile(pattern, re.IGNORECASE))
+    (kind, late(pattern, re.IGNORECASE))
     for kind, pattern in (
         (
             "how_long",
@@ -50,25 +51,25 @@ _KINDS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("what", r"\b(?:what|which)\b"),
     )
 )  # fmt: skip
-_YES_NO = re.compile(
+_YES_NO = late(
     r"^\W*+(?:(?:so|and|but|then|also),?\s++)?(?:is|are|was|were|am|do|does|did|has|have|had|will|would|can|could|should|"
     r"may|might|isn't|aren't|doesn't|didn't|hasn't|wasn't|won't)\b",
     re.IGNORECASE,
 )
-_CIRCUMSTANCE = re.compile(
+_CIRCUMSTANCE = late(
     r"^\W*+(?:(?:and|but|so|then|also|back),?\s++)?(?:when|while|after|before|since|once|if|as)\b(?!\s(?:is|are|was|were|do|does|did|has|have|had|will|would|can|could|should)\b)[^,?]{1,200},\s++"
     r"(?=(?:(?:in|on|at|for|with|from|to|by|of)\s)?(?:who(?:m|se)?|what|which|where|when|why|how|is|are|was|were|did|do|does"
     r"|has|have|had|can|could|will|would|should)\b)",
     re.IGNORECASE,
 )
 """A clause before the question: "When Tim was young, who helped him?"."""
-_OR = re.compile(r"(?<=[\w'’.,-])(?<!\s)\s++or\s++(?P<second>[^?.,;]+)", re.IGNORECASE)
-_OPTION = re.compile(r"\w[\w'’.-]*")
-_LEADS_ON = re.compile(r"(?<!\s)\s++(?:in|on|at|for|when|because|if|during|after|before)\s")
+_OR = late(r"(?<=[\w'’.,-])(?<!\s)\s++or\s++(?P<second>[^?.,;]+)", re.IGNORECASE)
+_OPTION = late(r"\w[\w'’.-]*")
+_LEADS_ON = late(r"(?<!\s)\s++(?:in|on|at|for|when|because|if|during|after|before)\s")
 MAX_CHARACTERS = 10_000
 """Characters of a question that are read: as many as a recall accepts."""
 _MAX_OPTION = 200  # characters looked at before "or"
-_WORD = re.compile(r"\w+(?:['’.&-]\w+)*")
+_WORD = late(r"\w+(?:['’.&-]\w+)*")
 _OPENERS = word_set(
     """
     what which who whom whose when where why how is are was were am do does did has have had will would can
@@ -91,14 +92,14 @@ _WEAK = word_set(
     person people end team
     """
 )  # fmt: skip
-_FOCUS = re.compile(
+_FOCUS = late(
     r"\b(?:what|which|how many|how much)\s+"
     r"(?:(?:kind|kinds|type|types|sort|sorts|genre|name|names|title|titles)\s+of\s+)?"
     r"(?P<noun>(?:\w[\w'’-]*\s+){0,3}?\w[\w'’-]*)\s+"
     r"(?:is|are|was|were|did|do|does|has|have|had|will|would|can|could|should|might|to|for|from|of|in|on|that|used)\b",
     re.IGNORECASE,
 )  # fmt: skip
-_PLURAL_WHAT = re.compile(
+_PLURAL_WHAT = late(
     r"\b(?:what|which)\s+(?:are|were)\b|\b(?:activities|hobbies|books|events|items|things|places|ways|names|pets|"
     r"instruments|sports|cities|countries|states|games)\b",
     re.IGNORECASE,

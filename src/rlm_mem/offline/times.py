@@ -9,14 +9,15 @@ from datetime import date, datetime, timedelta
 
 from rlm_mem.offline.passages import Passage
 from rlm_mem.text.dates import DateMention, find_dates
+from rlm_mem.text.patterns import late
 
 _WEEKDAYS = ["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
-_ASKED_YEAR = re.compile(
+_ASKED_YEAR = late(
     r"\b[Ii]n\s(?:the\syear\s|(?:early|mid|late|[A-Z][a-z]{2,8})[\s-])?(1\d{3}|20\d\d)(?=\s*(?:[?.,]|$))"
 )
-_YEAR = re.compile(r"(?<!\d)(?:1\d{3}|20\d\d)(?!\d)")
-_FUZZY = re.compile(r"\b(?:a few|several|couple|few|some)\b", re.IGNORECASE)
-_COUNTED = re.compile(
+_YEAR = late(r"(?<!\d)(?:1\d{3}|20\d\d)(?!\d)")
+_FUZZY = late(r"\b(?:a few|several|couple|few|some)\b", re.IGNORECASE)
+_COUNTED = late(
     r"\b(?P<count>\w+(?: \w+){0,3}?)\s++(?P<unit>day|week|weekend|month|year)s?\s+(?:ago|back|earlier)$",
     re.IGNORECASE,
 )

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.resources import files
+from pathlib import Path
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Weights:
 @lru_cache(maxsize=1)
 def load_weights() -> Weights:
     """The tables that come with the package."""
-    data = json.loads((files("rlm_mem.offline") / "weights.json").read_text(encoding="utf-8"))
+    data = json.loads(Path(__file__).with_name("weights.json").read_text(encoding="utf-8"))
     return Weights(data["span"], data["held"], data["right"], data["bar"])
 
 

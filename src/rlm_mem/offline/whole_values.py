@@ -8,24 +8,25 @@ from rlm_mem.offline.everyday import NUMBER, stem_of
 from rlm_mem.offline.phrases import FUNCTION_WORDS
 from rlm_mem.offline.pieces import counted_thing
 from rlm_mem.offline.question import Question
+from rlm_mem.text.patterns import late
 
 _BEFORE = 80
 """Characters read before a value; what is read behind it is bounded by the patterns."""
-_LIMIT = re.compile(
+_LIMIT = late(
     r"\b(?:(?:(?:just|well|slightly) )?(?:under|over|above|below|about|around)|nearly|almost|roughly|approximately|"
     r"approx\.?|at (?:least|most)|(?:no )?(?:more|less|fewer) than) $|[~≈<>±] ?$|(?:^|(?<=[,;:(] ))up to $",
     re.IGNORECASE,
 )
 """What limits a figure that follows; in "went up to 12", nothing does."""
-_RANGE = re.compile(r"(?<![\w.:-])\d{1,4}(?:[:.]\d\d)?(?: [A-Z][a-z]{2,8})? ?(?:to |[–-] ?)$")
+_RANGE = late(r"(?<![\w.:-])\d{1,4}(?:[:.]\d\d)?(?: [A-Z][a-z]{2,8})? ?(?:to |[–-] ?)$")
 """The beginning of a range that ends with what follows: "14 to 21 August"."""
-_ENDS_RANGE = re.compile(r"(?:to|until|till) ")
-_NAMED_UNIT = re.compile(r"(?: ?[$€£¥]| (?:euros?|dollars?|pounds?|cents?|pence|francs?|[A-Z]{3})\b)")
-_ANY_UNIT = re.compile(r"[ -]?(?P<word>%|[^\W\d_][\w'’²³-]{0,30}+(?!\w)(?:/[^\W\d_]{1,10}+(?!\w))?)")
-_MORE = re.compile(r"(?: [^\W\d_][\w'’-]{0,30}){1,2}")
-_RATE = re.compile(r" (?:an?|per|every|each) [\w'’-]{1,30}+(?!\w)| each\b| ?/ ?[^\W\d_]{1,20}+(?!\w)")
+_ENDS_RANGE = late(r"(?:to|until|till) ")
+_NAMED_UNIT = late(r"(?: ?[$€£¥]| (?:euros?|dollars?|pounds?|cents?|pence|francs?|[A-Z]{3})\b)")
+_ANY_UNIT = late(r"[ -]?(?P<word>%|[^\W\d_][\w'’²³-]{0,30}+(?!\w)(?:/[^\W\d_]{1,10}+(?!\w))?)")
+_MORE = late(r"(?: [^\W\d_][\w'’-]{0,30}){1,2}")
+_RATE = late(r" (?:an?|per|every|each) [\w'’-]{1,30}+(?!\w)| each\b| ?/ ?[^\W\d_]{1,20}+(?!\w)")
 _STOP = r"(?:[,;!?)]|[.:](?!\d)|$| (?:[(–—-]|and |or |but ))"
-_PHRASE = re.compile(
+_PHRASE = late(
     r" or (?:more|less|fewer|later|earlier|above|below|higher|lower|newer|older|so)\b"
     rf"| (?:of|to|for|from|in|on|at|with|by|before|after|until)(?: [\w'’-]{{1,30}}){{1,4}}?(?={_STOP})"
 )

@@ -6,27 +6,28 @@ import re
 from typing import NamedTuple
 
 from rlm_mem.search.query import question_kind
+from rlm_mem.text.patterns import late
 
-_ORDER = re.compile(
+_ORDER = late(
     r"\b(?:chronolog\w{2,6}|order in which|in (?:the )?(?:right |correct |chronological )?order(?! to\b)|"
     r"sequence of (?:events|steps)|reihenfolge|ordre chronologique|dans l['’]ordre|en orden|in ordine|em ordem)\b",
     re.IGNORECASE,
 )
 """In a question for an order of events."""
-_SUMMARY = re.compile(
+_SUMMARY = late(
     r"\b(?:summar(?:y|ies|i[sz]\w{1,5})|sum up|overview|recap|"
     r"(?:develop|evolv|progress|chang)\w{1,4} (?:over|since|from|throughout|across)|over time|"
     r"zusammenfass\w{0,4}|überblick|résume[rz]?|resumen|resumir|riassu\w{2,6}|resumo)\b",
     re.IGNORECASE,
 )
 """In a question for a summary or a development: no few excerpts answer it."""
-_COUNTING = re.compile(
+_COUNTING = late(
     r"\bhow many (?:[\w'’-]{1,30} ){0,3}?(?:different|distinct|various|kinds|types|times)\b|"
     r"\bhow many\b[^?]{1,200}\b(?:across|throughout)\b",
     re.IGNORECASE,
 )
 """In a question for the number of things that were told at several times."""
-_ADDING = re.compile(
+_ADDING = late(
     r"\bhow many (?:[\w'’-]{1,30} ){0,3}?total\b|\bhow many\b[^?]{1,200}\b(?:in total|in all|altogether)\b",
     re.IGNORECASE,
 )

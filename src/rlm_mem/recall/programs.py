@@ -24,6 +24,7 @@ from rlm_mem.errors import SandboxViolation
 from rlm_mem.sandbox.functions import FUNCTIONS, MODEL_FUNCTIONS
 from rlm_mem.sandbox.idioms import only_reads
 from rlm_mem.sandbox.policy import parse, syntax_error_line
+from rlm_mem.text.patterns import late
 
 MAX_REPLY_CHARS = 100_000
 """Characters of a reply that are examined, kept and recorded; the rest is cut off."""
@@ -55,22 +56,22 @@ _MAX_FINAL_LINES = 100
 _MAX_FINALS = 20
 _MAX_PROGRAMS = 20  # of one reply
 
-_FENCE = re.compile(r"[ \t]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]++)?(`{3,}+|~{3,}+)[ \t]*+(.*)", re.DOTALL)
-_WORD = re.compile(r"[\w+#.-]*+")
-_TAG = re.compile(r"[ \t]*+<(repl|python|code|program|tool_code)>", re.IGNORECASE)
-_PROMPT = re.compile(r"[ \t]*+(?:>>>|\.\.\.)(?: |$)")
-_QUOTED = re.compile(r"[ \t]*+>(?!>>(?: |$))")
-_CODE = re.compile(
+_FENCE = late(r"[ \t]*+(?:(?:[-*+]|\d{1,3}[.)])[ \t]++)?(`{3,}+|~{3,}+)[ \t]*+(.*)", re.DOTALL)
+_WORD = late(r"[\w+#.-]*+")
+_TAG = late(r"[ \t]*+<(repl|python|code|program|tool_code)>", re.IGNORECASE)
+_PROMPT = late(r"[ \t]*+(?:>>>|\.\.\.)(?: |$)")
+_QUOTED = late(r"[ \t]*+>(?!>>(?: |$))")
+_CODE = late(
     r"(?:@|#|import |from |for |while |if |elif |else|try|except|finally|with |def |class |return\b|"
     r"pass\b|assert |raise |break\b|continue\b|async |[A-Za-z_][\w.]*+[ \t]*+(?:[(\[]|[-+*/|&%]?=|,|:))"
 )
-_FINAL = re.compile(
+_FINAL = late(
     r"[ \t]*+(?:(?:[-*+•]|\d{1,3}[.)])[ \t]++)?(?:\*\*|__|`{1,2}+|\*)?(?:return[ \t]++)?(?=FINAL[ \t]*+\()"
 )
-_ORNAMENT = re.compile(r"[`*_.;:!\s]*+(?:#.*)?")
-_REPEATS = re.compile(r"(?:async |def |class |from |[ \t]*+(?:[-*+][ \t]++)?[A-Za-z_]\w*+\()")
+_ORNAMENT = late(r"[`*_.;:!\s]*+(?:#.*)?")
+_REPEATS = late(r"(?:async |def |class |from |[ \t]*+(?:[-*+][ \t]++)?[A-Za-z_]\w*+\()")
 """Lines that may define or repeat a function of the session; a program without such a line needs no check."""
-_SIGNATURE = re.compile(r"[ \t]*+(?:[-*+][ \t]++)?([A-Za-z_]\w*+)\(.*\)[ \t]*+(?:->|:[ \t]*+\w|$)")
+_SIGNATURE = late(r"[ \t]*+(?:[-*+][ \t]++)?([A-Za-z_]\w*+)\(.*\)[ \t]*+(?:->|:[ \t]*+\w|$)")
 
 
 def parsed(code: str) -> ast.Module | None:

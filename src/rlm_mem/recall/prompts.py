@@ -37,6 +37,7 @@ from rlm_mem.sandbox.line_functions import users_of
 from rlm_mem.sandbox.reference import PAGES, SHORT_SIGNATURES
 from rlm_mem.search.query import question_kind
 from rlm_mem.text.analysis import get_analyser
+from rlm_mem.text.patterns import late
 from rlm_mem.text.tokens import count_tokens
 from rlm_mem.text.wishes import condition_of, standing_wishes
 
@@ -81,21 +82,21 @@ print_rows(rows)
 ```
 """
 
-_HEADING = re.compile(r"(?:#{1,6} |\*\*)[^\n]{0,80}+\s*+\Z")
-_NAME = re.compile(r"(?<=[a-z,] )[A-Z][a-z][\w-]{1,30}")
+_HEADING = late(r"(?:#{1,6} |\*\*)[^\n]{0,80}+\s*+\Z")
+_NAME = late(r"(?<=[a-z,] )[A-Z][a-z][\w-]{1,30}")
 _FEWEST_WORDS = 5
 """Fewest words of a line without a speaker; chunks of more than ``_NOTE`` tokens are shown without shorter lines."""
 _NOTE = 20
 """Most tokens of a chunk whose short lines and headings are shown, too."""
 _MOST_UNSAID = 4
 """Most lines without a speaker that are shown of one chunk, since the items of a list share its words."""
-_ADVICE = re.compile(
+_ADVICE = late(
     r"\b(?:(?:should|shall|could|can|might) (?:I|we)|(?:I|we) should|(?:would|do) you (?:say|think)|"
     r"how (?:do|would) (?:I|we)|help me|suggest\w*|recommend\w*|advi[cs]e|tips)\b",
     re.IGNORECASE,
 )
 """In a question that asks for advice; also in some that do not."""
-_ADVISED = re.compile(
+_ADVISED = late(
     r"\b(?:(?:did|had|have) you|you(?:['’]ve)? (?:[^\W\d_]{2,12}ed|gave|told|said)|your (?:advice|suggestions?))\b",
     re.IGNORECASE,
 )

@@ -40,6 +40,7 @@ from rlm_mem.recall.outcome import OPERATION_WORDS, RUN_OPERATIONS, OutcomeWord,
 from rlm_mem.sandbox.values import MAX_ERROR_CHARS, clipped, well_formed
 from rlm_mem.store.core.records import page
 from rlm_mem.telemetry import ObservedOperation, count
+from rlm_mem.text.patterns import late
 from rlm_mem.text.secrets import redact
 
 if TYPE_CHECKING:
@@ -49,8 +50,8 @@ if TYPE_CHECKING:
 FORMAT = 1
 """Version of the line format, recorded in the first line."""
 FOLDER = "trajectories"
-_ID = re.compile(r"traj-(\d{4})(\d{2})\d{2}T\d{6}-[0-9a-f]{8}")
-_FILE = re.compile(rf"{FOLDER}/\d{{4}}-\d{{2}}/({_ID.pattern})\.jsonl")
+_ID = late(r"traj-(\d{4})(\d{2})\d{2}T\d{6}-[0-9a-f]{8}")
+_FILE = late(rf"{FOLDER}/\d{{4}}-\d{{2}}/({_ID.pattern})\.jsonl")
 _log = logging.getLogger(__name__)
 
 

@@ -17,32 +17,33 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlm_mem.text.differences import surest
+from rlm_mem.text.patterns import late
 from rlm_mem.text.stated import Stated
 from rlm_mem.text.statements import statements_in
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
 
-_CHANGE = re.compile(
+_CHANGE = late(
     r"\b(?:now|no longer|any ?more|instead|changed?|switch(?:ed|ing)?|moved?|moving|new|update[ds]?|used to|"
     r"rather than|replaced?|rescheduled|postponed|extended|increased|decreased|raised|lowered|reached|improved|grown|"
     r"became|renamed|upgraded|since then|recently|already|finally|jetzt|nicht mehr|maintenant|ne plus|ahora|ya no)\b",
     re.IGNORECASE,
 )
-_DENIAL = re.compile(
+_DENIAL = late(
     r"\b(?:not|never|no|nobody|nothing|none|neither|nor|without|cannot|haven.?t|hasn.?t|hadn.?t|don.?t|doesn.?t|didn.?t|"
     r"isn.?t|aren.?t|wasn.?t|weren.?t|won.?t|can.?t|couldn.?t|wouldn.?t|nicht|nie|kein\w{0,3}|pas|jamais|aucune?|nunca|"
     r"jamás|ningún|non|mai|não)\b",
     re.IGNORECASE,
 )
-_VALUE = re.compile(r"(?<![\w.])\d[\d.,:/-]*+%?|(?<![.!?:\n] )(?<=\s)[A-Z][\w'-]++")
-_MEASURE = re.compile(
+_VALUE = late(r"(?<![\w.])\d[\d.,:/-]*+%?|(?<![.!?:\n] )(?<=\s)[A-Z][\w'-]++")
+_MEASURE = late(
     r"(?<![\w.,:/-])(?!(?:19|20)\d\d\b)(\d[\d.,]{0,15}|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve)"
     r"(?:[ -]|(?=%))"
     r"((?:%|[^\W\d_]{2,30})(?: [^\W\d_]{2,30})?)",
     re.IGNORECASE,
 )
-_LABEL = re.compile(r"(?<=\S )[A-Z][\w.]{1,20} \Z")
+_LABEL = late(r"(?<=\S )[A-Z][\w.]{1,20} \Z")
 """A name in front of a number: "Sprint 2", "May 3" and "Flask 3" count nothing."""
 _NUMBERS = dict(
     zip(
@@ -53,13 +54,13 @@ _NUMBERS = dict(
 )
 _CURRENCIES = "$€£¥₹"
 _SIGNS = f"{_CURRENCIES}%"
-_UNDONE = re.compile(
+_UNDONE = late(
     r"\bI(?:['’]ve| have)? (?:never|haven['’]?t|not|didn['’]?t) "
     r"(?:(?:yet|ever|even|actually|really) )?([^\W\d_]{3,30})",
     re.IGNORECASE,
 )
-_FIRST_PERSON = re.compile(r"\bI\b")
-_CLAUSE_END = re.compile(r"[,;:.!?\n]")
+_FIRST_PERSON = late(r"\bI\b")
+_CLAUSE_END = late(r"[,;:.!?\n]")
 _DENIED_WORDS = 8
 """Most words that a denial applies to, up to the end of the clause: "I never went there, so I'm not sure how …"."""
 _LEAST_SHARED = 2

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 
 from rlm_mem.sandbox.prelude_modules import MODULES
+from rlm_mem.text.patterns import late
 
 _BY_MESSAGE: tuple[tuple[re.Pattern[str], str], ...] = tuple(
-    (re.compile(pattern), hint)
+    (late(pattern), hint)
     for pattern, hint in (
         (
             r"f-string: (?:expecting|unmatched|unterminated|invalid syntax)",
@@ -84,7 +85,7 @@ _BY_KIND: dict[str, str] = {
 _LONGEST = 2_000
 """Characters of a message that are searched; the program controls its length."""
 
-_MISSING_MODULE = re.compile(r"No module named '([\w.]{1,200}+)'")
+_MISSING_MODULE = late(r"No module named '([\w.]{1,200}+)'")
 
 
 def hint_for(kind: str, message: str) -> str | None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import ast
 import math
-import re
 import threading
 from collections.abc import Iterator, Set
 
@@ -22,11 +21,12 @@ from rlm_mem.errors import ProgramError, SandboxViolation
 from rlm_mem.sandbox.engine import program_error
 from rlm_mem.sandbox.hints import hint_for
 from rlm_mem.sandbox.values import NODES_PER_CLOCK_CHECK, check_deadline
+from rlm_mem.text.patterns import late
 
 MAX_TOKENS = 20_000
 """Most words and signs of a text that is parsed."""
 
-_TOKEN = re.compile(r"\w+|[^\w\s]")
+_TOKEN = late(r"\w+|[^\w\s]")
 _LOCK = threading.Lock()
 
 
@@ -34,7 +34,7 @@ class TooManyTokens(ValueError):
     """A text has more words and signs than are parsed."""
 
 
-_NEWLINE = re.compile(r"\r\n|\r|\n")
+_NEWLINE = late(r"\r\n|\r|\n")
 
 
 def apart_from_final(code: str, tree: ast.Module) -> list[tuple[str, ast.Module]]:
@@ -385,10 +385,10 @@ _INSTEAD_OF_MODULES = {
     "uuid": "use a counter",
 }
 
-_DUNDER = re.compile(r"__\w+__\Z")
-_FORMAT_FIELD = re.compile(r"\{([^{}]*+)\}")
-_LONG_WORD = re.compile(r"\w{5,}+")
-_BLOCKED_STRINGS = re.compile(
+_DUNDER = late(r"__\w+__\Z")
+_FORMAT_FIELD = late(r"\{([^{}]*+)\}")
+_LONG_WORD = late(r"\w{5,}+")
+_BLOCKED_STRINGS = late(
     r"__(?:class|bases?|subclasses|mro|globals|code|builtins|import|dict|getattribute|reduce(?:_ex)?|closure"
     r"|func|self|wrapped|loader|spec|traceback|context|cause|init_subclass|subclasshook)__\Z"
 )

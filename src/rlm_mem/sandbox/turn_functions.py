@@ -25,6 +25,7 @@ from rlm_mem.sandbox.line_functions import (
 from rlm_mem.sandbox.patterns import compiled
 from rlm_mem.text.blocks import CODE, blocks, sentences
 from rlm_mem.text.dates import find_dates
+from rlm_mem.text.patterns import late
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -58,12 +59,12 @@ SHORT_LIST = 50
 _MOST_REMARKS = 5
 _REPLY_CHUNKS = 8
 """Most chunks after a turn that are searched for the reply and its headings."""
-_POINT = re.compile(
+_POINT = late(
     r"^(?:(#{1,6})[ \t]{1,4}([^\n]{1,70})|([ \t]{0,8})(?:[-*]|\d{1,2}\.)[ \t]{1,4}\*\*([^*\n]{1,70})\*\*)",
     re.MULTILINE,
 )
-_CLOCK = re.compile(r"\d{1,2}(?:[:.]\d\d|(?: ?[AaPp]\.?[Mm]\b))")
-_NUMBERING = re.compile(r"[*# ]*+(?:\d{1,2}[.)][ \t]++|[^\W\d_]{2,12} \d{1,2}: (?=\S))?[*# ]*+")
+_CLOCK = late(r"\d{1,2}(?:[:.]\d\d|(?: ?[AaPp]\.?[Mm]\b))")
+_NUMBERING = late(r"[*# ]*+(?:\d{1,2}[.)][ \t]++|[^\W\d_]{2,12} \d{1,2}: (?=\S))?[*# ]*+")
 _BELOW_HEADINGS = 10
 """The level of a bold label that is not indented; headings have the levels 1 to 6."""
 

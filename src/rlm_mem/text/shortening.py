@@ -17,6 +17,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlm_mem.text.blocks import CODE, blocks, one_line, sentences
+from rlm_mem.text.patterns import late
 
 if TYPE_CHECKING:
     from rlm_mem.text.analysis import Analyser
@@ -38,7 +39,7 @@ _NAMED = 0.75
 """Least weight of a name, as a share of the weight of a word in one text only: it shows what a row is about."""
 _NAME_GAIN = 1.2
 """The same where clauses are chosen: without the clause that has the name, a row does not tell who it was."""
-_CODE_SIGN = re.compile(r"\w[(\[{]\S|[=<>{};]")
+_CODE_SIGN = late(r"\w[(\[{]\S|[=<>{};]")
 """In a word of code: "db.add(user", "<div", "+="."""
 _CODE_GAIN = 0.25
 """Factor for a clause of which half the words are code: pasted code is often not marked as such."""
@@ -51,16 +52,16 @@ _BETWEEN = 2
 _MOST_CHARS_OF_CLAUSE = 600
 """Characters of a clause that is cut in which numbers and names are looked for."""
 _GAP = " … "
-_CLAUSE_END = re.compile(r"(?<=[,;:!?…]) |(?<=[，；：、。！？])| (?=[–—(-])|(?<=\)) ")
-_DENIAL = re.compile(
+_CLAUSE_END = late(r"(?<=[,;:!?…]) |(?<=[，；：、。！？])| (?=[–—(-])|(?<=\)) ")
+_DENIAL = late(
     r"(?:not|never|no|nobody|nothing|none|neither|nor|without|cannot|[^\W\d_]{1,8}n['’]t|nicht|nie|kein\w{0,2}|ohne|pas|"
     r"jamais|sans|aucune?|nunca|jamás|ningún|sin|non|mai|senza|não|sem)",
     re.IGNORECASE,
 )
-_NAME = re.compile(r"(?<=[\w,] )[A-Z][\w'’-]{1,40}")
-_CAPITAL = re.compile(r"(?<!\w)[A-Z][\w'’-]{1,40}")
-_DIGIT = re.compile(r"\d")
-_FACT = re.compile(
+_NAME = late(r"(?<=[\w,] )[A-Z][\w'’-]{1,40}")
+_CAPITAL = late(r"(?<!\w)[A-Z][\w'’-]{1,40}")
+_DIGIT = late(r"\d")
+_FACT = late(
     r"(?:(?<!\S)(?:[A-Z][a-z]{2,8}\.? )?[$€£¥]?\d[^\s…]{0,30}(?:(?<=,) (?:19|20)\d\d)?|"
     r"(?<=[\w,] )[A-Z][\w-]{2,40}(?: [A-Z][\w-]{1,40}){0,3})"
 )

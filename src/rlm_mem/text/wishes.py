@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 
 from rlm_mem.text.blocks import sentences
+from rlm_mem.text.patterns import late
 
 _LEAD = r"(?:(?:also|and|but|so|ok(?:ay)?|well|oh|hey|btw|by the way|one more thing|note|remember)[,:]?\s++){0,2}+"
 _POLITE = r"(?:please|kindly|bitte|por favor|per favore|s'il (?:te|vous) pla[iî]t)"
@@ -17,7 +18,7 @@ _NOT_A_WISH = (
     r"(?!(?:a|an|the|been|had|have|has|seen|heard|thought|was|were|is|are|mind|knew|felt|wanted|loved|liked|good|nice|"
     r"great|fun|happy|again|ever|once)\b)"
 )
-_OPENS = re.compile(
+_OPENS = late(
     rf"{_LEAD}(?:{_POLITE}[,:]?\s++)?(?:"
     rf"(?P<rule>always|never|do(?:n't|n’t| not)(?: ever)?|make sure|be sure to|remember to|remember that|avoid|"
     rf"keep in mind|from now on|going forward|in (?:the )?future|whenever|every time|each time|any time|"
@@ -30,12 +31,12 @@ _OPENS = re.compile(
     rf"\b[,:]?\s*+{_NOT_A_WISH})",
     re.IGNORECASE,
 )
-_PLEASE = re.compile(
+_PLEASE = late(
     rf"(?P<rule>{_POLITE})\b[^.?!\n]{{0,200}}?\b(?:always|never|every time|each time|whenever|from now on|in (?:the )?"
     r"future|remember|make sure|immer|nie(?:mals)?|toujours|jamais|siempre|nunca|sempre)\b",
     re.IGNORECASE,
 )
-_HOLDS = re.compile(
+_HOLDS = late(
     r"\b(?P<rule>from now on|going forward|i(?:'d|’d| would) (?:like|prefer|want) you to|i (?:want|need|expect) you to|"
     r"you should (?:always|never)|you must (?:always|never)|ab jetzt|von nun an|dorénavant|désormais|"
     r"à partir de maintenant|a partir de ahora|de ahora en adelante|d'ora in poi|a partir de agora)\b",
@@ -44,13 +45,13 @@ _HOLDS = re.compile(
 _NO_MEANING_OF_LAST = frozenset(
     ("don't", "don’t", "do not", "avoid", "remember that", "in the future", "in future")
 )
-_CONDITION = re.compile(
+_CONDITION = late(
     r"\b(?:when(?:ever)?|if|unless|(?:every|each|any) time|wenn|falls|sobald|quand|lorsque|si|chaque fois|cuando|"
     r"siempre que|cada vez|quando|se|ogni volta|toda vez)\b",
     re.IGNORECASE,
 )
 _MAX_SENTENCE = 600  # characters of a sentence that are read
-_SCREEN = re.compile(
+_SCREEN = late(
     r"always|never|ever\b|don.t|do not|sure to|make sure|remember|avoid|keep in mind|from now|forward|future|"
     r"time\b|you to\b|you should|you must|\bif |\bwhen |immer|nie|künftig|jetzt|nun an|denk|achte|sofort|toujours|"
     r"jamais|maintenant|dor|désormais|oubli|siempre|nunca|ahora|recuerda|sempre|\bmai\b|ricorda|ora in poi|agora|"

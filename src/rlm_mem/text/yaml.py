@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rlm_mem.chunk import format_time
+from rlm_mem.text.patterns import late
 
 if TYPE_CHECKING:
     from ruamel.yaml import YAML
@@ -23,13 +24,11 @@ MAX_DEPTH = 64
 _MAX_BITS = 1_000  # of a whole number: Python refuses to write numbers with thousands of digits
 _MERGE = "tag:yaml.org,2002:merge"
 _MAX_PROBLEM = 200
-_BRACKET = re.compile(r"[\[\]{}]")
-_FIELD = re.compile(r"([A-Za-z_][\w-]*):(?: (.*))?\Z", re.DOTALL)
-_ITEM = re.compile(r"  - (.*)\Z", re.DOTALL)
+_BRACKET = late(r"[\[\]{}]")
+_FIELD = late(r"([A-Za-z_][\w-]*):(?: (.*))?\Z", re.DOTALL)
+_ITEM = late(r"  - (.*)\Z", re.DOTALL)
 # Words that every reader of YAML takes for text.
-PLAIN_WORD = re.compile(
-    r"(?!(?:true|false|null|yes|no|on|off|y|n)\Z)[A-Za-z][A-Za-z0-9_./-]*\Z", re.IGNORECASE
-)
+PLAIN_WORD = late(r"(?!(?:true|false|null|yes|no|on|off|y|n)\Z)[A-Za-z][A-Za-z0-9_./-]*\Z", re.IGNORECASE)
 
 
 class BadYaml(ValueError):
