@@ -1,7 +1,6 @@
-"""Integrity: what a check may find, and what a repair does about it; nothing here removes content.
+"""Integrity checks and repairs shared by every backend; no repair removes content.
 
-``check`` and ``repair`` are the same for every backend; how files or rows are read is up to the
-backend (``Backend.check``, ``Backend.mend``).
+How files or rows are read is up to the backend (``Backend.check``, ``Backend.mend``).
 """
 
 from __future__ import annotations
@@ -35,10 +34,10 @@ _REBUILD = {"index-links", "index-terms", "index-damaged", "index-row", "index-c
 
 @observed("check")
 def check(store: ChunkStore, *, progress: Progress | None = None) -> list[Finding]:
-    """Look at every chunk, every link and the whole index.
+    """Check every chunk, every link and the whole index.
 
     Args:
-        progress: called with (chunks looked at, chunks in all).
+        progress: called with (chunks checked, chunks in all).
 
     Returns:
         Findings in the order of chunks; none for a sound store. A confined store reports on its namespace only.
@@ -54,11 +53,11 @@ def _concerns(store: ChunkStore, finding: Finding) -> bool:
 
 
 class Repair(FrozenRecord, frozen=True):
-    """What was, or would be, done about one finding.
+    """A repair of one finding, done or planned.
 
     Attributes:
         finding: what is wrong.
-        action: what repair does about it, in words.
+        action: a description of the repair.
         done: whether it was done; False in a dry run, and if only a person can decide.
         manual: whether only a person can decide.
         error: why it could not be done.
@@ -72,7 +71,7 @@ class Repair(FrozenRecord, frozen=True):
 
 
 def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None = None) -> list[Repair]:
-    """Repair what can be repaired; every changed chunk keeps its former version.
+    """Repair the findings that can be repaired; every changed chunk keeps its former version.
 
     Args:
         dry_run: only report what would be done (the default).
@@ -90,10 +89,10 @@ def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None
         store.rebuild_index()
     elif codes & _REINDEX:
         store.sync(full=True)
-    return [_after_the_index(store, step) if step.finding.code in later else step for step in results]
+    return [_finish_after_rebuild(store, step) if step.finding.code in later else step for step in results]
 
 
-def _after_the_index(store: ChunkStore, step: Repair) -> Repair:
+def _finish_after_rebuild(store: ChunkStore, step: Repair) -> Repair:
     if step.finding.code == _AGREE:
         return _apply(store, step)
     return Repair(step.finding, step.action, done=True)
@@ -167,7 +166,7 @@ def _agree(store: ChunkStore, finding: Finding) -> bool:
 
 
 class Replacements:
-    """Collects, chunk by chunk, which active chunks replace each other, and finds pairs that may not agree."""
+    """Collects, chunk by chunk, which active chunks replace each other, and finds pairs that may be inconsistent."""
 
     def __init__(self) -> None:
         self._newer: dict[str, str] = {}
@@ -192,7 +191,7 @@ class Replacements:
         )
 
     def doubtful(self) -> Iterator[tuple[str, str]]:
-        """The pairs (newer, older) that may not agree; to be read again: they may have changed, or one is archived."""
+        """Yield pairs (newer, older) that may disagree, to be read again: they may have changed, or one is archived."""
         for older, newer in self._newer.items():
             if older not in self._ended or (newer, older) not in self._links:
                 yield newer, older
@@ -202,7 +201,7 @@ class Replacements:
 
 
 def wrong_replacement(newer: Chunk | None, older: Chunk | None, path: str | None) -> Iterator[Finding]:
-    """Findings about two active chunks (None: it does not exist) that disagree on whether one replaces the other.
+    """Report a disagreement of two active chunks (None: missing) on whether one replaces the other.
 
     Args:
         path: the file of the newer one, if it has one.
@@ -229,11 +228,11 @@ def wrong_links(
     superseded_by: str | None,
     exists: Callable[[str], bool],
 ) -> Iterator[Finding]:
-    """Findings about the links of one chunk and the chunk that replaced it.
+    """Report wrong links of one chunk, and a wrong replacement.
 
     Args:
         links: targets and types.
-        exists: whether there is a chunk of this id.
+        exists: returns whether a chunk of this id exists.
     """
     for target_id, kind in links:
         where = (path, chunk_id, target_id, kind)
@@ -252,7 +251,7 @@ def wrong_links(
 
 
 def circular_links(kind: str, links: Iterable[tuple[str, str]]) -> Iterator[Finding]:
-    """A finding about a circle of the links of one type, given as sources and targets."""
+    """Report a cycle of links of one type, given as sources and targets."""
     graph = TopologicalSorter[str]()
     for source, target in links:
         graph.add(source, target)
@@ -266,7 +265,7 @@ def circular_links(kind: str, links: Iterable[tuple[str, str]]) -> Iterator[Find
 
 
 def wrong_fields(store: ChunkStore, chunk: Chunk) -> Iterator[Finding]:
-    """Findings about a single chunk without a file: its hash, token count, type and period of validity."""
+    """Report wrong fields of a chunk without a file: hash, token count, type and period of validity."""
     from rlm_mem.text.tokens import count_tokens
 
     return wrong_values(
@@ -290,7 +289,7 @@ def wrong_values(
     hash_is_right: bool,
     holds: tuple[str | None, str | None],
 ) -> Iterator[Finding]:
-    """Findings about a single chunk, given its stored and its recounted values.
+    """Report wrong values of a chunk, given its stored and its recomputed values.
 
     Args:
         tokens: as stored, and as counted.
