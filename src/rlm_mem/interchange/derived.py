@@ -1,4 +1,4 @@
-"""Chunks made from memories of other systems: one for a short text, linked parts for a long one, with stable ids."""
+"""Creates chunks from memories of other systems: one for a short text, linked parts for a long one, with stable ids."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ def derived_chunks(
     archived: bool = False,
     conversation: str | None = None,
 ) -> Iterator[ImportedChunk | ImportProblem]:
-    """One memory in as many chunks as its length needs; each part follows the one before.
+    """Yield one memory as one or more chunks, depending on its length; each part follows the one before.
 
     Args:
-        scope: the system it comes from, which keeps its ids apart from those of others.
-        original: its id there.
+        scope: the system it comes from, which distinguishes its ids from those of others.
+        original: its id in that system.
         text: its text, without lone surrogates; not empty.
-        where: its place in the source.
-        metadata: fields of the chunks, ``created_at`` among them.
+        where: its location in the source.
+        metadata: fields of the chunks, including ``created_at``.
         conversation: the conversation of several parts, if ``metadata`` names none.
     """
     from rlm_mem.ingest.chunking import ChunkingEngine

@@ -1,4 +1,4 @@
-"""Files whose format follows from their place in an export or a brain folder (``brain_files.format_by_place``)."""
+"""Formats determined by a file's path in an export or a brain folder (``brain_files.format_by_place``)."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ def _read(file: SourceFile) -> Iterator[Record]:
 
 
 def _document(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
-    """The retained text, verbatim, and the facts that were drawn from it."""
+    """Yield the retained text, verbatim, and the facts that were extracted from it."""
     document = text_lines(entry.get("id")) or file.conversation
     tags = plain_tags(entry.get("tags"))
     text = whole_text(entry.get("original_text")) or "\n\n".join(_chunk_texts(entry.get("chunks")))
@@ -103,7 +103,7 @@ def _fact(file: SourceFile, where: str, entry: dict[str, Any], document: Any) ->
 
 
 def _page(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
-    """A mental model or a directive: a text that is rewritten as the bank learns."""
+    """Yield a mental model or a directive: a text that is rewritten as the bank learns."""
     text = whole_text(entry["content"])
     if not text:
         yield ImportProblem(where, "a page without content")

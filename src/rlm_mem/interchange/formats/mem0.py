@@ -98,7 +98,7 @@ def _memory(
 
 
 def _relation(file: SourceFile, where: str, entry: dict[str, Any]) -> Iterator[Record]:
-    """One edge of the graph, as the text "source relationship target"."""
+    """Return one edge of the graph, as the text "source relationship target"."""
     parts = [entry["source"], entry["relationship"], entry.get("target", entry.get("destination"))]
     words = [text_lines(part).replace("_", " ") for part in parts]
     if not all(words):
