@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from rlm_mem.interchange.folder_record import FileEntry
 
 _MIN_SHARED = 0.5
-"""Share of their pieces that a new file and one that is gone must have in common to count as one file, renamed."""
+"""Share of pieces that a new and a removed file must have in common to count as one renamed file."""
 
 
 @dataclass(frozen=True)

@@ -48,7 +48,7 @@ from rlm_mem.store.core.chunk_store import ChunkStore
 
 _PIECES_PER_COMMIT = 600
 _MAX_LOCK_SECONDS = 1.0
-"""Seconds after which a transaction ends and the rest is left for the next one, so that other writers can go on."""
+"""Seconds after which a transaction ends and leaves the rest to the next one, so that other writers can proceed."""
 _ROUNDS = 20
 _LISTED = 10_000
 
@@ -179,7 +179,7 @@ class FolderSync:
     def _unit_of(self, entry: Entry) -> str:
         return f"document:{self._root}!{entry.name}"
 
-    # --- what changed ----------------------------------------------------------------------------------
+    # --- detecting changes -----------------------------------------------------------------------------
 
     def _changes(
         self,
@@ -231,7 +231,7 @@ class FolderSync:
         except (OSError, ValueError):
             return False
 
-    # --- what is done about it -------------------------------------------------------------------------
+    # --- applying changes ------------------------------------------------------------------------------
 
     def _apply_all(
         self, record: FolderRecord, changes: list[FileChange], problems: list[ImportProblem]

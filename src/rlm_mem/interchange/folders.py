@@ -65,7 +65,7 @@ def sync_folder(
         path: the folder; hidden files and folders, editor backups (``NAME~``, ``#NAME#``) and files written by
             tools are not read.
         progress: called with (done, total) files as they are stored.
-        options: ``patterns``: shell patterns for file names, other files are left as they are;
+        options: ``patterns``: shell patterns for file names, other files are ignored;
             ``conversation_id``: of all files, else each is a separate conversation; ``tags``, ``confidence``,
             ``chunk_type``, ``secrets``, ``trust``: of new chunks, as of ``remember``; ``occurred_at``: when they were
             said, else the date in the front matter or in the file's name, or the time of the file; ``again``: also
@@ -174,7 +174,7 @@ class UnreportedProblems:
 
 
 _MOST_POSTPONED = 5
-"""Checks for which a file that is written again and again may delay the changes of others."""
+"""Maximum number of checks for which a constantly changing file may delay the changes of others."""
 
 
 def watch_entries(

@@ -54,11 +54,12 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _DOCUMENTS = {NOTES.name, instructions.FORMAT.name}
-"""Formats whose files are kept in sync where they are in a folder."""
+"""Formats whose files are synced if the source is a folder."""
 _RECORDS_PER_COMMIT = 500
 _CHARS_PER_COMMIT = 250_000
 _TEXTS_AT_ONCE = 10_000
-"""Most texts held before they are analysed, by several processes, and stored, in several transactions."""
+"""Maximum number of texts collected before they are analysed (in several processes) and stored (in several
+transactions)."""
 _CHARS_AT_ONCE = 4_000_000
 _PROGRESS_CALLS = 200  # approximate number of calls of a progress function
 
@@ -82,7 +83,7 @@ def import_source(
     """Import a file, a folder or a zip archive, in any format of docs/spec/interchange.md, Formats.
 
     It can be stopped at any time and called again: nothing is stored twice. Ids and times of the source are
-    kept where they are valid, and mapped where not. Memory stays bounded, however large the source is.
+    kept if they are valid, and mapped otherwise. Memory use is bounded for sources of any size.
 
     Args:
         store: the target. Notes, chats, and chunks that name no namespace are imported to its namespace.
@@ -94,8 +95,8 @@ def import_source(
         history: import former versions of chunks and the audit log, if an export has them.
         label: name of the source if its path is meaningless, as for an upload.
         secrets: ``redact``, ``keep`` or ``refuse`` keys and passwords; None: ``config.secrets.action``.
-        trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are trusted
-            as the settings say of imports.
+        trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are
+            trusted as configured for imports.
         progress: called as the source is read.
 
     Returns:

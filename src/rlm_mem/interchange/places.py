@@ -147,7 +147,7 @@ class FolderPlace:
         """Yield every file in a fixed order, and a problem for each that cannot be read."""
         root = Path(os.path.realpath(self.path))
         agents = self.path / ".agents" / "memory"
-        start = agents if not self._whole and os.path.isdir(agents) else self.path  # noqa: PTH112 - see _entered
+        start = agents if not self._whole and os.path.isdir(agents) else self.path  # noqa: PTH112 - see _is_entered
         count = 0
         closed: list[OSError] = []
         for folder, folders, names in os.walk(start, onerror=closed.append):

@@ -28,8 +28,8 @@ class ImportOptions:
         again: also read items that were imported before and have not changed since.
         history: import former versions of chunks and the audit log.
         secrets: how to handle secrets; None: as configured.
-        trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are trusted
-            as the settings say of imports.
+        trust: the highest trust that complete chunks may claim for themselves; None: any. Notes and chats are
+            trusted as configured for imports.
     """
 
     dry_run: bool = False
@@ -144,7 +144,7 @@ class ImportReport(_Report):
     stored ones, which were kept (``conflicts`` has the reasons), ``archived`` are no longer in their source. Notes
     of a folder are synced: ``superseded`` are those whose text changed, ``restored`` were archived before, and
     ``documents`` has the result for each file. ``persona_files`` and ``brain_files`` (tiered memories and records)
-    are files that were written as they are, ``versions`` are former versions of chunks, ``events`` lines of the
+    are files that were written unchanged, ``versions`` are former versions of chunks, ``events`` lines of the
     audit log. ``secrets`` counts by rule what looks like a key or password; ``secrets_hidden`` of them were, or
     would be, stored as ``[redacted:RULE]``, the others in clear. ``notices`` are remarks on what was read.
     """

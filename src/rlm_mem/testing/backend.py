@@ -418,7 +418,7 @@ class BackendContract(StoreFixtures):
         assert newest is not None
         assert newest["op"] == "delete"
 
-    # --- files beside the chunks --------------------------------------------------------------------------
+    # --- brain files --------------------------------------------------------------------------------------
 
     def test_files_are_kept_byte_for_byte(self, store: ChunkStore) -> None:
         """Files are written, read in part, created exclusively, appended, renamed, listed, compared, removed."""

@@ -77,7 +77,7 @@ class ImporterContract:
         path.write_bytes(example[1])
         return path
 
-    # --- telling files apart ------------------------------------------------------------------------------
+    # --- detection ----------------------------------------------------------------------------------------
 
     def test_it_is_found_by_its_name(self, importer: Format) -> None:
         """``--format NAME`` selects this format; its name is well-formed, and it has a description for reports."""

@@ -262,7 +262,7 @@ def _thread(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
     return path[::-1]
 
 
-# --- which file is which ---------------------------------------------------------------------------
+# --- detection -------------------------------------------------------------------------------------
 
 _MESSAGE_KEYS = {"role", "sender", "author", "messages"}
 _TRANSCRIPT_KEY = re.compile(r'"(?:sessionId|parentUuid)"\s*:')

@@ -210,7 +210,7 @@ def day_in_name(name: str) -> str | None:
     return moment(days.pop()) if len(days) == 1 else None
 
 
-# --- which file is which ---------------------------------------------------------------------------
+# --- detection -------------------------------------------------------------------------------------
 
 _MERIDIAN_LINE = re.compile(r"^\*\*(?:Created|Category):\*\*", re.MULTILINE)
 _PERSONA_LINE = re.compile(

@@ -65,7 +65,7 @@ AHEAD: ContextVar[Ahead] = ContextVar("AHEAD", default=MappingProxyType({}))
 """The encoded segments available to the chunks being stored."""
 
 WAIT: ContextVar[Callable[[Callable[[], object]], object]] = ContextVar("WAIT", default=lambda call: call())
-"""Makes a call that waits for the disk: here, or in a thread if there is other work for this process meanwhile."""
+"""Runs a call that waits for the disk: in this thread, or in another if this process has other work meanwhile."""
 
 
 @contextlib.contextmanager

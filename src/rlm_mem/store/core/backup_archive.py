@@ -34,8 +34,8 @@ _BLOCK = 1 << 20
 _MAX_HEAD = 1 << 20
 _DAMAGE = (tarfile.TarError, zlib.error, msgspec.MsgspecError, EOFError, ValueError, RecursionError)
 _MAX_RATIO = 300
-_ALWAYS = 256 << 20
-"""A backup may unpack to ``_ALWAYS`` bytes plus ``_MOST_RATIO`` times its own size; real ones reach some ten times."""
+_MIN_ALLOWANCE = 256 << 20
+"""A backup may unpack to ``_ALWAYS`` bytes plus ``_MAX_RATIO`` times its size; real ones reach about ten times."""
 _ENTRY = 512  # bytes of a tar header, which even an empty file has
 _SAFE = re.compile(r"(?!/)(?!.*(?:^|/)\.\.?(?:/|$))(?!.*//)[^\\\x00-\x1f]+\Z")
 
@@ -174,13 +174,13 @@ def read_backup(
     info: BackupInfo | None = None
     listed: dict[str, tuple[int, str]] | None = None
     try:
-        left = _ALWAYS + _MAX_RATIO * path.stat().st_size
+        left = _MIN_ALLOWANCE + _MAX_RATIO * path.stat().st_size
         with tarfile.open(path, "r|gz") as archive:
             for entry in archive:
                 left -= _ENTRY + max(0, entry.size)
                 if left < 0:
                     raise CorruptStore(
-                        f"{path} unpacks to more than {_ALWAYS >> 20} MiB plus {_MAX_RATIO} times its size: "
+                        f"{path} unpacks to more than {_MIN_ALLOWANCE >> 20} MiB plus {_MAX_RATIO} times its size: "
                         "no backup of a memory does"
                     )
                 content = archive.extractfile(entry) if entry.isreg() else None

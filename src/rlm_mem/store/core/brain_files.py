@@ -26,7 +26,7 @@ from rlm_mem.store.core.files import Signature
 JOURNAL = "log/continuum.jsonl"
 """Every change of tiered memories; in a brain folder one file for all namespaces (see ``own_lines``)."""
 LEDGER = "imports/ledger.jsonl"
-"""Records of what was imported already."""
+"""Records of earlier imports."""
 
 
 class Folder(FrozenRecord, frozen=True):
@@ -84,17 +84,17 @@ def owned_by(owner: str) -> tuple[str, ...]:
 
 
 OF_BRAIN = owned_by("brain")
-"""Folders that all namespaces of a brain folder share; on a database each namespace has its own."""
+"""Folders that all namespaces of a brain folder share; on a database they are per namespace."""
 OF_STORE = owned_by("store")
 RECORDS = (f"{TRANSITIONS}/", f"{UNDO}/")
-"""Beginnings of the names of change records."""
+"""Name prefixes of change records."""
 
 _KEPT, _SPARE = 100, 20
 """Records kept in ``UNDO``, and how many more may accumulate, so that not every change has to remove one."""
 
 
 Runs = Mapping[str | None, Sequence[str]]
-"""Names of recorded runs by the namespace that they are of; those of torn records that name none are under None."""
+"""Names of recorded runs by namespace; torn records without a namespace are under None."""
 
 
 class BrainFiles(Protocol):
@@ -111,7 +111,7 @@ class BrainFiles(Protocol):
     actor: str | None
     clock: Callable[[], datetime]
     transactional: bool
-    """False: a folder without a store, where each file is changed separately."""
+    """Whether changes can be grouped in a transaction; False for a folder without a store."""
 
     def transaction(self) -> AbstractContextManager[WriteTransaction]:
         """Open a transaction that changes files and chunks together or not at all, recorded so that it can be undone.
@@ -280,7 +280,7 @@ def _write(files: BrainFiles, transaction: WriteTransaction, record: ChangeRecor
     events.append(line)
 
 
-# --- names and places -------------------------------------------------------------------------------------
+# --- names and paths --------------------------------------------------------------------------------------
 
 
 def own_lines(namespace: str, journal: bytes) -> bytes:

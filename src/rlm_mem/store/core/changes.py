@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.records import ChunkRow
 
 TRANSITIONS = "archive/transitions"
-"""Records of changes of tier: kept until the archive is emptied."""
+"""Folder of the records of tier changes, which are kept until the archive is emptied."""
 UNDO = "archive/undo"
-"""Records of the latest other changes of files."""
+"""Folder of the records of the latest other file changes."""
 MOST_OFF = timedelta(hours=2)
-"""A clock that differs by more is taken as it is: what it is compared with may be wrong by years."""
+"""A clock that differs by more is used unchanged: its reference may itself be wrong by years."""
 
 
 def clock_fault(off: timedelta, than: str) -> str:
@@ -144,9 +144,9 @@ class WriteTransaction(Protocol):
     """Writes that become visible together or not at all; see ``Backend.transaction`` and ``BrainFiles.transaction``."""
 
     events: list[dict[str, Any]]
-    """Lines for the audit log, written once the transaction has been committed."""
+    """Events for the audit log, written once the transaction has been committed."""
     change: ChangeNotes
-    """Its id, and what is recorded about it."""
+    """The id of the change, and the notes for its record."""
 
     def put(self, chunk: Chunk, *, status: int = 0, keep_version: bool = True) -> None:
         """Write a new or changed chunk; the former version is kept unless ``keep_version`` is False."""

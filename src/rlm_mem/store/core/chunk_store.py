@@ -155,8 +155,8 @@ class ChunkStore(ChunkReader):
             tags: words; a single text is one tag.
             confidence: 0-1; default 0.7.
             tokens: o200k tokens; counted if omitted.
-            occurred_at: when it was said or happened, if that is not now.
-            valid_from, valid_to: the period for which it holds.
+            occurred_at: when it was said or happened, if not now.
+            valid_from, valid_to: the period of its validity.
             chunk_id: an id to keep (imports); generated if omitted.
             namespace: another namespace than the store's own.
             secrets: ``redact`` (``[redacted:RULE]`` is stored in place of a key or password), ``keep`` or ``refuse``,
@@ -505,12 +505,12 @@ class ChunkStore(ChunkReader):
     ) -> Chunk:
         """Replace one chunk by another, in one transaction that ``undo`` reverts.
 
-        The older chunk gets ``superseded_by``, and as ``valid_to`` the time of the newer one, or its own earlier end.
-        The newer chunk gets a link ``supersedes`` with the reason and, as its strength, the confidence.
+        The older chunk gets ``superseded_by``, and ``valid_to`` is set to the time of the newer one unless it ends
+        earlier. The newer chunk gets a link ``supersedes`` with the reason and, as its strength, the confidence.
 
         Args:
-            old_id: the chunk that does not hold any more.
-            new_id: the chunk that holds instead.
+            old_id: the chunk that is replaced.
+            new_id: the chunk that replaces it.
             reason: why, for people and models.
             confidence: 0-1, how sure the replacement is.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 ORDERED_LINKS = ("follows", "derived_from", SUPERSEDES)
 MAX_CYCLE_DEPTH = 64
 _SHOWN = 8
-"""Most chunks named in the error message."""
+"""Maximum number of chunks named in the error message."""
 
 
 def refuse_circles(

@@ -232,7 +232,8 @@ def _canonical(chunk: Chunk) -> bytes:
     return encode_chunk(plain)
 
 
-# --- the brain's other files -----------------------------------------------------------------------------------------
+# --- brain files
+# -----------------------------------------------------------------------------------------------------
 
 
 def _copy_files(
@@ -255,9 +256,9 @@ def _copy_files(
             target.stored.write(name, data)
         report.files += 1
     if mirror:
-        gone = set(target.file_names()).difference(names, {JOURNAL})
+        removed = set(target.file_names()).difference(names, {JOURNAL})
         report.removed += sum(
-            target.stored.remove(name) for name in gone if name.partition("/")[0] not in OF_BRAIN
+            target.stored.remove(name) for name in removed if name.partition("/")[0] not in OF_BRAIN
         )
 
 

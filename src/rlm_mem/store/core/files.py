@@ -29,7 +29,8 @@ _NO_HARD_LINKS = {errno.EPERM, errno.EXDEV, errno.ENOTSUP, errno.EMLINK, errno.E
 # Above this number of files, one sync of the file system is cheaper than one fsync each (measured: 4 ms per file).
 _MANY = 4
 MOST_BYTES = 1 << 28
-"""Largest file of a chunk: six times ``store.max_content_bytes``, since JSON may escape each byte, and metadata."""
+"""Maximum size of a chunk file: six times ``store.max_content_bytes``, since JSON may escape each byte, plus
+metadata."""
 _READ = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # opening a pipe would block
 _logger = logger("rlm_mem.store")
 _logged_paths: set[str] = set()  # paths already logged, so that repeated scans do not log them again
@@ -46,7 +47,7 @@ class Signature(Struct, frozen=True, gc=False):
 
 
 NO_SIGNATURE = Signature(0, 0, 0)
-"""That of a file that cannot be looked at."""
+"""The signature of a file that cannot be examined."""
 
 
 def signature(path: StrPath) -> Signature | None:

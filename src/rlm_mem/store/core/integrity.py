@@ -56,7 +56,7 @@ class Repair(FrozenRecord, frozen=True):
     """A repair of one finding, done or planned.
 
     Attributes:
-        finding: what is wrong.
+        finding: the defect.
         action: a description of the repair.
         done: whether it was done; False in a dry run, and if only a person can decide.
         manual: whether only a person can decide.
@@ -275,7 +275,7 @@ def wrong_fields(store: ChunkStore, chunk: Chunk) -> Iterator[Finding]:
         type_=chunk.type,
         tokens=(chunk.tokens, count_tokens(chunk.content)),
         hash_is_right=content_hash(chunk.content) == chunk.metadata.content_hash,
-        holds=(chunk.metadata.valid_from, chunk.metadata.valid_to),
+        validity=(chunk.metadata.valid_from, chunk.metadata.valid_to),
     )
 
 
@@ -287,13 +287,13 @@ def wrong_values(
     type_: str,
     tokens: tuple[int, int],
     hash_is_right: bool,
-    holds: tuple[str | None, str | None],
+    validity: tuple[str | None, str | None],
 ) -> Iterator[Finding]:
     """Report wrong values of a chunk, given its stored and its recomputed values.
 
     Args:
         tokens: as stored, and as counted.
-        holds: its ``valid_from`` and ``valid_to``.
+        validity: its ``valid_from`` and ``valid_to``.
     """
     if not hash_is_right:
         yield Finding(
@@ -307,7 +307,7 @@ def wrong_values(
         yield Finding("token-count", f"{chunk_id}: {stored} tokens stored, {counted} counted", path, chunk_id)
     if type_ not in store.types.chunk_types:
         yield Finding("unknown-type", f"{chunk_id}: type {type_!r:.60}", path, chunk_id)
-    start, end = holds
+    start, end = validity
     if start is not None and end is not None and start > end:
         message = f"{chunk_id}: valid_from {start} is after valid_to {end}"
         yield Finding("ends-before-start", message, path, chunk_id)

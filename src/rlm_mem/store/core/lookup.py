@@ -134,7 +134,7 @@ class Held(Struct, frozen=True):
 
 
 HoldingQuestion: TypeAlias = tuple[Sequence[Collection[str]], Mapping[str, float]]
-"""Groups and weights, as `CandidateSource.holding` takes them."""
+"""The arguments `groups` and `weights` of `CandidateSource.holding`."""
 
 
 class CandidateSource(Protocol):

@@ -128,7 +128,7 @@ class ChunkReader:
         )
         self.namespace = check_namespace(self.config.store.namespace if namespace is None else namespace)
         self.trust_levels = self.config.trust.levels(self.namespace)
-        """How far new chunks of the namespace are trusted, by their origin."""
+        """Trust levels of new chunks of the namespace, by origin."""
         self.confined = check_flag(confined, "confined")
         self.actor = None if actor is None else check_words(actor, "actor")
         custom = self.config.types
@@ -136,13 +136,13 @@ class ChunkReader:
             {**custom.chunk, **(chunk_types or {})}, {**custom.link, **(link_types or {})}
         )
         self.clock: Callable[[], datetime] = clock or partial(datetime.now, UTC)
-        """Returns the present time in UTC; in a view (``held_at``), the time of the view."""
+        """Returns the current time in UTC; in a view (``held_at``), the time of the view."""
         self.as_of: datetime | None = None
         """The time of this view (``held_at``); None: the present."""
         telemetry.start(self.config.telemetry)
         self.backend: Backend = open_backend(place, self.config, read_only)
         self._written = Event()
-        """Set by a write, also by one through a store that ``confined_to`` made."""
+        """Set by a write, including writes through a store that ``confined_to`` returned."""
 
     @cached_property
     def _writer(self) -> Writer:

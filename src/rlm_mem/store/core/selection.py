@@ -126,7 +126,7 @@ def best(
     limit: int,
     *,
     admitted: npt.NDArray[np.bool_] | None = None,
-    gone: Slots | None = None,
+    excluded: Slots | None = None,
     floor: np.float32 = _ZERO,
 ) -> tuple[Slots, Scores]:
     """Return slots and scores, unordered, which include the `limit` best and all ties with the last of these.
@@ -136,20 +136,20 @@ def best(
         terms: from `scorers`.
         limit: how many at most.
         admitted: mask of the slots that may be returned; None: all.
-        gone: slots that must not be returned.
+        excluded: slots that must not be returned.
         floor: a score that at least `limit` chunks from other sources reach.
     """
     few = None if admitted is None else np.flatnonzero(admitted)
     if few is not None and len(few) <= _FEW:
         left = few.astype(np.int32)
-        if gone is not None and len(gone):
-            left = left[~contained(left, gone)]
+        if excluded is not None and len(excluded):
+            left = left[~contained(left, excluded)]
         return _look_up(collection, left, terms, floor, limit, np.zeros(len(left), np.float32))
     sums = np.zeros(len(collection.length), np.float32)
     if admitted is not None:
         sums[~admitted] = _EXCLUDED
-    if gone is not None:
-        sums[gone] = _EXCLUDED
+    if excluded is not None:
+        sums[excluded] = _EXCLUDED
     return _scan(collection, terms, sums, floor, limit)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 _OPERATIONS = "create update link unlink delete restore erase undo import edit supersede quarantine release"
-"""Operations that change something."""
+"""Operations that count as changes."""
 _CHANGES = frozenset(_OPERATIONS.split())
 
 

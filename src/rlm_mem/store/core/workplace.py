@@ -13,7 +13,7 @@ from pathlib import Path
 from rlm_mem.store.core import files
 
 STAGING = ".rlm-mem-backup-"
-"""Prefix of the folders, beside a backup, in which it is made; the next backup removes those of killed processes."""
+"""Name prefix of the staging folders beside a backup; the next backup removes those of killed processes."""
 _MIN_AGE_SECONDS = 60.0  # seconds after which a folder without a lock counts as left by a killed process
 
 

@@ -22,11 +22,11 @@ from rlm_mem.store.core.files import make_folder
 
 _audit_logger = logger("rlm_mem.audit")
 _READS = frozenset({"read", "recall", "reason", "session"})
-"""Operations that change no memory. Their lines have files of their own, which git ignores: else no commit could be
-checked out after a recall."""
+"""Operations that change no memory. Their events are in separate files, which git ignores: otherwise no commit
+could be checked out after a recall."""
 _MONTH = "????-??.jsonl"
 _TAIL_BYTES = 262_144
-"""Size of the end of a month's file that ``latest`` reads: some thousand lines."""
+"""Number of bytes that ``latest`` reads from the end of a month's file: some thousand lines."""
 
 
 class EventLog:

@@ -2,7 +2,7 @@
 
 Chunk files are never changed in place, so a hard link preserves a file's content during later writes. All files are
 first linked without a lock. Files written meanwhile are linked again until few are left, and those are linked under
-the write lock, which is held no longer than that. The links are packed after the lock is released.
+the write lock, which is released right after. The links are packed after the lock is released.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.chunk_store import ChunkStore
 
 STAGING = ".backup-"
-"""Prefix of the name of the folder with the hard links of a backup being made."""
+"""Name prefix of the folder with the hard links of a backup in progress."""
 _UNKNOWN = files.Signature(-1, -1, -1)
 _ROUNDS = 5
 _FEW = 50

@@ -88,7 +88,7 @@ class _ThreadState(threading.local):
 
     connection: sqlite3.Connection | None = None
     flush: Callable[[], None] | None = None
-    """Writes the rows that wait in the transaction of the thread, before anything is read."""
+    """Writes the queued rows of the thread's transaction, before anything is read."""
 
 
 class Connections:
@@ -263,7 +263,7 @@ class Connections:
             self._inode = _CLOSED  # from now on a new file may get the old inode number
 
     def close(self) -> None:
-        """Close for good; no other thread may still use the store."""
+        """Close permanently; no other thread may still use the store."""
         self.drop()
         with self._guard:
             for _, connection in self._all:
@@ -278,7 +278,7 @@ class Connections:
 # --- the write lock and the mark of unsynced commits ---------------------------------------------------------
 
 _RETRY_SECONDS = {"BEGIN IMMEDIATE": 0.003, "COMMIT": 0.0005}
-"""Seconds between two attempts: to take the write lock, and to commit while there are readers."""
+"""Seconds between two attempts to take the write lock, or to commit while there are readers."""
 _PREFIX = "unsynced-"
 # File systems of a single machine: on any other, another machine may have written the index and crashed.
 _OF_ONE_MACHINE = frozenset(

@@ -64,13 +64,13 @@ class Layout:
         self.chunks = base / "chunks"
         """Active chunks, by month."""
         self.archive = base / "archive"
-        """Soft-deleted chunks; ``versions/`` below it holds former versions."""
+        """Archived chunks; ``versions/`` below it contains former versions."""
         self.index = base / "index"
-        """Everything that can be rebuilt from files."""
+        """Data that can be rebuilt from the files."""
         self.database = self.index / "index.sqlite"
         """The SQLite index."""
         self.unfinished = base / ".tmp"
-        """Files being moved in or out; leftovers of a killed process are dealt with at the next open."""
+        """Files in transit; leftovers of a killed process are handled at the next open."""
         self.log = base / "log"
         """Append-only event files by month."""
 
@@ -273,7 +273,7 @@ class LocalBrainFiles:
         self._read_only = read_only
         self._unfinished = self._place("archive") / _UNFINISHED
 
-    # --- names and places ------------------------------------------------------------------------------
+    # --- names and paths -------------------------------------------------------------------------------
 
     def path(self, name: str) -> Path:
         """The path of the file on disk."""

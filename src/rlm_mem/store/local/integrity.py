@@ -108,7 +108,7 @@ def _findings(
         if not found.path.startswith("archive/versions/"):
             yield from _file(store, layout, connection, found, unknown)
             if found.id and found.problem is None and not found.path.startswith("archive/"):
-                replacements.note(found.id, found.superseded_by, found.holds[1] is not None, found.links)
+                replacements.note(found.id, found.superseded_by, found.validity[1] is not None, found.links)
         elif found.problem is not None:
             where = found.path
             damaged_versions.append(
@@ -198,7 +198,7 @@ def _file(
         type_=found.type,
         tokens=(found.tokens, found.counted),
         hash_is_right=found.hash_is_right,
-        holds=found.holds,
+        validity=found.validity,
     )
     if row is None:
         unknown[found.id] = path

@@ -68,7 +68,7 @@ class LocalBackend(LocalIndex):
     def __init__(self, base: Path, config: Config, *, read_only: bool = False) -> None:
         self._reads = ReadBuffer()
         self._clock_logged = False
-        self._own_folder = {DEFAULT_NAMESPACE}  # namespaces known to have a folder of their own
+        self._own_folder = {DEFAULT_NAMESPACE}  # namespaces known to have a separate folder
         super().__init__(base, config, read_only=read_only)
 
     @cached_property

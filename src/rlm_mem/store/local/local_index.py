@@ -96,7 +96,7 @@ class _ThreadState(threading.local):
 
     transaction: Transaction | None = None
     caught_up: int = 0
-    """Times that the index was brought up to date with a file that was read."""
+    """Number of times that the index was synced with a file that was read."""
 
 
 class FolderBackend(Protocol):
@@ -358,7 +358,7 @@ class LocalIndex:
             return []
         return self.sync(folders=sorted(touched, reverse=True), wait_seconds=wait_seconds).unreadable
 
-    # --- keeping the index in step with the files ------------------------------------------------------
+    # --- syncing the index with the files --------------------------------------------------------------
 
     def _sync_folder_of(self, path: str) -> None:
         """Sync the folder of a missing file, if the write lock can be taken."""

@@ -71,7 +71,7 @@ _UNKNOWN_CONVERSATION = -2  # the number of no conversation; differs from NO_CON
 #: Maximum number of successive replacements that are followed.
 _MAX_REPLACEMENTS = 5
 _MAX_CACHED_ANSWERS = 1_000
-"""The largest number of answers of `holding` that are kept."""
+"""Maximum number of cached answers of `holding`."""
 _NO_SEGMENTS = encode_segments((), lambda _: 0)
 
 
@@ -122,7 +122,9 @@ class LocalSource:
             snap = view.snapshot
             place = np.searchsorted(snap.term, snap.author_terms)
             # An author with more postings than there are deleted chunks still has at least one chunk.
-            sure = snap.author_terms[snap.offsets[place + 1] - snap.offsets[place] > len(view.gone_ordinals)]
+            sure = snap.author_terms[
+                snap.offsets[place + 1] - snap.offsets[place] > len(view.masked_ordinals)
+            ]
             every = union(snap.author_terms, view.delta.author_terms)
             open_ = every[~contained(every, sure)]
             rest = [number for number in open_.tolist() if self._list(number).df]
@@ -163,13 +165,13 @@ class LocalSource:
         snap, new = view.snapshot, view.delta.columns
         count = len(conversations)
         first, last = snap.range_of(conversations)
-        gone = view.gone_ordinals
-        gone_in, gone_at = _match(snap.conversation[gone], conversations)
+        masked = view.masked_ordinals
+        masked_in, masked_at = _match(snap.conversation[masked], conversations)
         new_in, new_at = _match(new.conversation, conversations)
         length = snap.length_before[last] - snap.length_before[first]
         length = (
             length
-            - _sums(gone_in, snap.length[gone[gone_at]], count)
+            - _sums(masked_in, snap.length[masked[masked_at]], count)
             + _sums(new_in, new.length[new_at], count)
         )
         tf = np.zeros((count, len(terms)), np.int64)
@@ -208,7 +210,7 @@ class LocalSource:
             weighted,
             limit,
             admitted=None if admitted is None else admitted[:size],
-            gone=view.gone_ordinals,
+            excluded=view.masked_ordinals,
             floor=kth(new_scores, limit, np.float32(0)),
         )
         slots = np.concatenate([old.astype(np.int64), np.arange(size, size + len(new_scores))])
@@ -261,8 +263,8 @@ class LocalSource:
         view = self._view
         parts = weighed(weights, {term: postings.df for term, postings in lists.items()})
         terms = sorted(parts)
-        scores, holds = np.zeros(count), np.empty((len(terms), count), np.bool_)
-        for mask, term in zip(holds, terms, strict=True):
+        scores, contains = np.zeros(count), np.empty((len(terms), count), np.bool_)
+        for mask, term in zip(contains, terms, strict=True):
             mask[: len(old)], mask[len(old) :] = lists[term].among(old, new)
             if parts[term]:
                 scores += mask * parts[term]
@@ -270,8 +272,8 @@ class LocalSource:
         docs = view.both("doc", old, new)
         order = np.lexsort((docs, view.both("at", old, new), scores))[: -limit - 1 : -1]
         order = order[scores[order] >= 0]
-        held = map(frozenset, map(compress, repeat(terms), holds[:, order].T.tolist()))
-        return dict(zip(docs[order].tolist(), held, strict=True))
+        matched = map(frozenset, map(compress, repeat(terms), contains[:, order].T.tolist()))
+        return dict(zip(docs[order].tolist(), matched, strict=True))
 
     def holding_each(self, questions: Sequence[HoldingQuestion], limit: int) -> list[list[Held]]:
         """See `CandidateSource.holding_each`."""
@@ -481,8 +483,8 @@ class LocalSource:
         order = snap.time_order
         start, end = (int(np.searchsorted(snap.at, moment, sorter=order)) for moment in (first, last))
         slots = order[start:end].astype(np.int64)
-        if len(view.gone_ordinals):
-            slots = slots[~view.gone[slots]]
+        if len(view.masked_ordinals):
+            slots = slots[~view.masked[slots]]
         fresh = np.flatnonzero((new.at >= first) & (new.at < last))
         if len(fresh):
             slots = np.concatenate([slots, fresh + snap.size])
@@ -508,8 +510,8 @@ class LocalSource:
         """Return the slot of each doc in the view; -1 if it is absent."""
         view = self._view
         slots = view.snapshot.ordinals_of(docs)
-        if len(view.gone_ordinals):
-            slots[(slots >= 0) & view.gone[slots]] = -1
+        if len(view.masked_ordinals):
+            slots[(slots >= 0) & view.masked[slots]] = -1
         new = view.delta.columns.doc
         if len(new):
             order = np.argsort(new)
@@ -605,7 +607,7 @@ def _members(view: View, conversation: int) -> Ints:
         return cached
     first, last = (int(edge[0]) for edge in view.snapshot.range_of(np.array([conversation])))
     old = np.arange(first, last, dtype=np.int64)
-    old = old[~view.gone[first:last]]
+    old = old[~view.masked[first:last]]
     new = np.flatnonzero(view.delta.columns.conversation == conversation) + view.snapshot.size
     slots = np.concatenate([old, new])
     members: Ints = slots[np.lexsort((view.take("doc", slots), view.take("at", slots)))]

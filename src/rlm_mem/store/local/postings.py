@@ -228,18 +228,18 @@ class PostingsIndex:
         if (None if state is None else state.generation) != view.generation:
             raise _StateChanged
         if docs is not None and not len(docs):
-            return View(view.snapshot, view.delta, view.gone, seq, view.generation)
+            return View(view.snapshot, view.delta, view.masked, seq, view.generation)
         if docs is not None and len(docs) > max(_FULL_RELOAD, view.snapshot.size // 4):
             return self._load_rebuilt(connection, seq, state)
-        delta, gone = view.delta, view.gone
+        delta, masked = view.delta, view.masked
         if docs is not None:
             delta = delta.without(docs)
             ordinals = view.snapshot.ordinals_of(docs)
-            gone = gone.copy()
-            gone[ordinals[ordinals >= 0]] = True
+            masked = masked.copy()
+            masked[ordinals[ordinals >= 0]] = True
         for columns, terms, authors in load_rows(connection, self._ns, docs):
             delta = delta.plus(columns, terms, authors)
-        return View(view.snapshot, delta, gone, seq, view.generation)
+        return View(view.snapshot, delta, masked, seq, view.generation)
 
     def _is_small(self, connection: sqlite3.Connection) -> bool:
         bound = most_pending(0)
@@ -284,7 +284,7 @@ class PostingsIndex:
             delta.slot.astype(np.int64), delta.term.astype(np.int64), delta.frequency, delta.segments
         )
         part = (delta.columns, terms, delta.author_terms.astype(np.int64))
-        return self._publish(connection, view.snapshot, view.gone, iter([part]), view.seq, progress)
+        return self._publish(connection, view.snapshot, view.masked, iter([part]), view.seq, progress)
 
     def _write_from_rows(self, connection: sqlite3.Connection, seq: int, progress: _Written | None) -> bool:
         rows = load_rows(connection, self._ns)
@@ -294,7 +294,7 @@ class PostingsIndex:
         self,
         connection: sqlite3.Connection,
         base: Snapshot,
-        gone: npt.NDArray[np.bool_] | None,
+        masked: npt.NDArray[np.bool_] | None,
         parts: Iterator[tuple],  # type: ignore[type-arg]  # see make_snapshot
         seq: int,
         progress: _Written | None,
@@ -305,7 +305,7 @@ class PostingsIndex:
         folder = snapshot_folder(self._directory, self._ns, generation)
         folder.mkdir(parents=True)
         try:
-            save_snapshot(local.make_snapshot(base, gone, parts, seq, folder, progress), folder)
+            save_snapshot(local.make_snapshot(base, masked, parts, seq, folder, progress), folder)
             done = publish_snapshot(connection, self._ns, CurrentSnapshot(generation, seq))
         except BaseException:
             shutil.rmtree(folder, ignore_errors=True)

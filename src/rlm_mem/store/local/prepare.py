@@ -61,13 +61,13 @@ class ExaminedFile(msgspec.Struct, array_like=True):
     content_hash: str = ""
     hash_is_right: bool = True
     superseded_by: str | None = None
-    holds: tuple[str | None, str | None] = (None, None)
+    validity: tuple[str | None, str | None] = (None, None)
     links: list[tuple[str, str]] = []
     problem: str | None = None
     invalid: bool = False
 
 
-# --- many files, by several processes where that is quicker ----------------------------------------------------
+# --- many files, in several processes if that is faster --------------------------------------------------------
 
 
 def prepared(base: str, paths: Sequence[str], language: str, *, processes: int = 0) -> Iterator[Prepared]:
@@ -149,7 +149,7 @@ def _examine(base: str, path: str) -> ExaminedFile:
     found.content_hash = content_hash(chunk.content)
     found.hash_is_right = found.content_hash == chunk.metadata.content_hash
     found.superseded_by = chunk.metadata.superseded_by
-    found.holds = (chunk.metadata.valid_from, chunk.metadata.valid_to)
+    found.validity = (chunk.metadata.valid_from, chunk.metadata.valid_to)
     found.links = [(link.target_id, link.type) for link in chunk.links]
     return found
 

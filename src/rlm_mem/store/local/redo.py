@@ -21,7 +21,7 @@ from rlm_mem.store.local.folder import REDO_SUFFIX, Layout
 
 _logger = logger("rlm_mem.store")
 _ABANDONED = ".abandoned"
-_GONE, _ERASED = ".gone", ".erased"
+_DELETED, _ERASED = ".gone", ".erased"
 
 
 class Naming(msgspec.Struct, array_like=True):
@@ -115,13 +115,13 @@ def abandon(record: Path) -> Path:
 
 def recorded_as_deleted(path: Path) -> Path:
     """Return the name for a file being deleted whose deletion is in a record, so that it is not put back."""
-    return path.with_suffix(_ERASED) if path.suffix == _GONE else path
+    return path.with_suffix(_ERASED) if path.suffix == _DELETED else path
 
 
 def put_back_suffixes(layout: Layout) -> tuple[str, ...]:
     """Return the suffixes of files being deleted that are put back if the index still lists them."""
     abandoned = layout.unfinished.is_dir() and any(layout.unfinished.glob(f"*{_ABANDONED}"))
-    return (_GONE, _ERASED) if abandoned else (_GONE,)
+    return (_DELETED, _ERASED) if abandoned else (_DELETED,)
 
 
 def finish_writes(layout: Layout) -> list[str]:

@@ -33,7 +33,7 @@ _WRITTEN_MARKS = ",".join("?" * len(_WRITTEN.split(",")))
 _INSERT = f"INSERT INTO chunks({_WRITTEN}) VALUES ({_WRITTEN_MARKS})"
 _INSERT_AT = f"INSERT INTO chunks(doc, {_WRITTEN}) VALUES (?,{_WRITTEN_MARKS})"
 _MAX_QUEUED = 1_000
-"""Rows of chunks that are written together at most."""
+"""Maximum number of chunks whose rows are written together."""
 
 
 class _Rows(Struct, gc=False):
@@ -67,7 +67,7 @@ class LocalRowWriter:
         self._kinds: _Numbers[str] = _Numbers(connection, "link_types", "kind", "name")
         self._terms: _Numbers[str] = _Numbers(connection, "terms", "term", "text")
         self.term: Callable[[str], int] = self._terms.__getitem__
-        """Returns the number of a term, which is added if it is new."""
+        """Returns the number of a term, adding the term if it is new."""
 
     def forget(self) -> None:
         """Drop queued rows, and cached row numbers that a rollback made invalid."""

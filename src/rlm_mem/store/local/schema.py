@@ -140,7 +140,7 @@ def since_created(column: str, chunk: str) -> str:
 
 
 NORMALISED = 32
-"""Number of characters of a normalised hash that are stored."""
+"""Number of stored characters of a normalised hash."""
 
 INDEX_VERSION = 6
 """Raised with every change of the tables; an index of an earlier version is emptied and refilled from the files."""

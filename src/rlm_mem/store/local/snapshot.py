@@ -376,10 +376,10 @@ class Delta(Struct, frozen=True):
 
     def without(self, docs: npt.NDArray[np.int64]) -> Delta:
         """Return a copy of this delta without the given chunks."""
-        gone = contained(self.columns.doc, docs)
-        if not gone.any():
+        removed = contained(self.columns.doc, docs)
+        if not removed.any():
             return self
-        keep = ~gone
+        keep = ~removed
         number = np.cumsum(keep) - 1
         kept = keep[self.slot]
         return Delta(
@@ -466,7 +466,7 @@ def select_docs(docs: Iterable[int] | npt.NDArray[np.int64]) -> str:
 class View:
     """The postings of one namespace at one moment; immutable except for cached results.
 
-    A *slot* is an ordinal of the snapshot, or the snapshot's size plus the position of a chunk in the delta. `gone`
+    A *slot* is an ordinal of the snapshot, or the snapshot's size plus the position of a chunk in the delta. `masked`
     masks ordinals of chunks that the delta replaces or that were archived or removed.
 
     Attributes:
@@ -479,16 +479,16 @@ class View:
         self,
         snapshot: Snapshot,
         delta: Delta,
-        gone: npt.NDArray[np.bool_],
+        masked: npt.NDArray[np.bool_],
         seq: int,
         generation: str | None,
     ) -> None:
-        self.snapshot, self.delta, self.gone = snapshot, delta, gone
+        self.snapshot, self.delta, self.masked = snapshot, delta, masked
         self.seq, self.generation = seq, generation
         self.members: dict[int, npt.NDArray[np.int64]] = {}
         self.authors: frozenset[str] | None = None
         new = delta.columns
-        self.gone_ordinals = ordinals = np.flatnonzero(gone).astype(np.int32)
+        self.masked_ordinals = ordinals = np.flatnonzero(masked).astype(np.int32)
         left = snapshot.conversation[ordinals]
         touched = union(left, new.conversation)
         self.touched = touched = touched[touched != NO_CONVERSATION]
@@ -532,7 +532,7 @@ class View:
     @property
     def waiting(self) -> int:
         """Number of chunks not merged into the snapshot: those in the delta plus those masked in the snapshot."""
-        return self.delta.size + len(self.gone_ordinals)
+        return self.delta.size + len(self.masked_ordinals)
 
 
 def _total(values: npt.NDArray[Any]) -> int:
@@ -587,7 +587,7 @@ def term_list(view: View, term: int) -> LocalTermPostings:
     new = np.flatnonzero(delta.term == np.uint32(term)) if term >= 0 and delta.size else _NO_PLACES
     new_frequency = delta.frequency[new]
     highest = int(snap.max_frequency[index]) if index >= 0 else 0
-    lost = places(ordinal, view.gone_ordinals)[1] if len(view.gone_ordinals) else _NO_PLACES
+    lost = places(ordinal, view.masked_ordinals)[1] if len(view.masked_ordinals) else _NO_PLACES
     if len(new):
         highest = max(highest, int(new_frequency.max()))
     return LocalTermPostings(

@@ -47,23 +47,23 @@ class _Numbering(Struct, frozen=True):
 
 def make_snapshot(
     base: Snapshot,
-    gone: npt.NDArray[np.bool_] | None,
+    masked: npt.NDArray[np.bool_] | None,
     parts: Iterable[tuple[Columns, DocumentTerms, npt.NDArray[np.int64]]],
     seq: int,
     folder: Path | None = None,
     progress: Progress | None = None,
 ) -> Snapshot:
-    """Build the snapshot of `base` without `gone`, plus `parts`.
+    """Build the snapshot of `base` without `masked`, plus `parts`.
 
     Args:
         base: the previous snapshot.
-        gone: mask over its ordinals: chunks that were changed, archived or removed; None for none.
+        masked: mask over its ordinals: chunks that were changed, archived or removed; None for none.
         parts: the chunks written since, in any order; each chunk at most once, none of them left in `base`.
         seq: the number of the last change that the snapshot covers.
         folder: where to write the posting arrays while building them; None keeps them in memory.
         progress: called with the number of chunks read from `parts` so far.
     """
-    kept = np.arange(base.size) if gone is None else np.flatnonzero(~gone)
+    kept = np.arange(base.size) if masked is None else np.flatnonzero(~masked)
     columns_list: list[Columns] = []
     runs: list[_Run] = []
     authors = [base.author_terms.astype(np.int64)]
@@ -79,7 +79,7 @@ def make_snapshot(
     if len(kept) + read >= _MAX_CHUNKS:
         raise ValueError(f"a namespace holds at most {_MAX_CHUNKS} chunks in one index")  # 134 million
     columns, types, codes, numbering = _ordered(base, kept, new)
-    term, counts = _term_counts(base, gone, runs)
+    term, counts = _term_counts(base, masked, runs)
     postings = _Postings(term, counts, folder)
     for first, last in _slabs(term, counts):
         postings.add(first, last, _slab_keys(base, runs, numbering, int(term[first]), int(term[last - 1])),
@@ -139,16 +139,16 @@ def _ordered(
 
 
 def _term_counts(
-    base: Snapshot, gone: npt.NDArray[np.bool_] | None, runs: list[_Run]
+    base: Snapshot, masked: npt.NDArray[np.bool_] | None, runs: list[_Run]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Return every remaining term and the length of its list."""
-    if gone is None or not gone.any():
+    if masked is None or not masked.any():
         base_counts = np.diff(base.offsets)
     else:
         base_counts = np.empty(len(base.term), np.int64)
         for first, last in _slabs(base.term, np.diff(base.offsets)):
             start, end = int(base.offsets[first]), int(base.offsets[last])
-            left = np.concatenate([[0], np.cumsum(~gone[base.ordinal[start:end]])])
+            left = np.concatenate([[0], np.cumsum(~masked[base.ordinal[start:end]])])
             base_counts[first:last] = np.diff(left[base.offsets[first : last + 1] - start])
     terms, counts = [base.term.astype(np.int64)], [base_counts]
     for run in runs:

@@ -56,7 +56,7 @@ class _Publish(Struct, gc=False):
 
 
 class Transaction:
-    """Collects writes under the write lock; made by ``LocalBackend.transaction``.
+    """Collects writes under the write lock; created by ``LocalBackend.transaction``.
 
     Args:
         layout: the paths of the store.
@@ -252,7 +252,7 @@ class Transaction:
         self._moves.append((path, self._layout.unfinished / f"{path.name}.{os.urandom(4).hex()}.gone"))
         self._deleted.append(self._moves[-1][1])
 
-    # --- files beside the chunks -----------------------------------------------------------------------
+    # --- brain files -----------------------------------------------------------------------------------
 
     @property
     def files(self) -> Mapping[Path, Path | None]:

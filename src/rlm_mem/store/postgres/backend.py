@@ -51,9 +51,9 @@ _audit = logging.getLogger("rlm_mem.audit")
 
 _OF_SERVER = "that of the database"
 _SAME_TIME = timedelta(seconds=1)
-"""Clocks that differ by less are taken for equal: the answer of the server takes some of it."""
+"""Clocks that differ by less count as equal: the difference includes the latency of the server."""
 _CLOCK_SECONDS = 600.0
-"""For this long the difference of the clocks is taken as it was."""
+"""Time for which a measured difference of the clocks is reused."""
 
 
 class _ThreadState(threading.local):
@@ -85,8 +85,8 @@ class PostgresBackend:
         self._local = _ThreadState()
         self._reads = ReadCounts()
         self._clocks: dict[str, tuple[float, timedelta]] = {}
-        """By namespace: until when the difference of the clocks holds (``time.monotonic``), and how far the server's is
-        ahead."""
+        """By namespace: when the measured difference of the clocks expires (``time.monotonic``), and how far the
+        server's is ahead."""
         self._closed = False
         self._analysed: set[str] = set()
         self._searches: SearchCaches | None = None
@@ -512,7 +512,7 @@ class PostgresBackend:
         progress: Progress | None = None,
         source: str = "postgresql",
     ) -> BackupInfo:
-        """Write the namespaces, as they are in one snapshot, to the new file ``target``."""
+        """Write a backup of the namespaces, as of one snapshot, to the new file ``target``."""
         from rlm_mem.store.core.copying import back_up_copies
 
         names = [name for name, _ in self.queries.namespaces() if only in (None, name)]

@@ -17,7 +17,7 @@ Ints = npt.NDArray[np.int64]
 Figures = npt.NDArray[np.uint32]
 
 Indexed = tuple[int, int | None, bytes]
-"""A chunk as search sees it: document, conversation and encoded segments."""
+"""The indexed data of a chunk: document, conversation and encoded segments."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
 TRAJECTORIES = "trajectories"
-"""Where recalls are recorded, line by line and without the lock of the namespace."""
+"""Folder in which recalls are recorded, line by line and without the lock of the namespace."""
 _APART = f"{TRAJECTORIES}/"
 _FILES_PER_STATEMENT = 64  # files that are read with one statement
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -307,7 +307,7 @@ class PostgresFiles:
 def damaged_files(
     rows: Callable[[str, Sequence[object]], list[tuple[Any, ...]]], namespace: str
 ) -> Iterator[tuple[str, str]]:
-    """Yield at most 100 files with missing or superfluous parts: name, and what is wrong."""
+    """Yield at most 100 files with missing or superfluous parts: name, and the problem."""
     ns = namespace_key(namespace)
     for name, size, actual, _, _ in rows(_DAMAGED, (ns, ns)):
         if size is None:

@@ -20,7 +20,7 @@ from rlm_mem.store.postgres.schema import namespace_key
 from rlm_mem.store.postgres.values import shown, stored
 
 Rows = Callable[[str, str, Sequence[object]], list[tuple[Any, ...]]]
-"""Maps a namespace, a statement and its values to rows, whichever database holds the namespace; sees open writes."""
+"""Runs a statement with values in the database of a namespace and returns its rows; sees open writes."""
 
 _SUMMARY = (
     "c.doc, c.id, c.type, c.tokens, c.confidence, v.id, c.created_at, c.occurred_at, c.at, c.revision,"

@@ -74,7 +74,7 @@ class Routes:
         self._guard = threading.RLock()
         self.shown = ""
         self.pinned = False
-        """Whether to use the database that was opened for every namespace, regardless of the directory."""
+        """Whether to use the opened database for every namespace, ignoring the directory."""
 
     def home(self) -> Pool:
         """Return the opened database; its tables are created if they are missing."""

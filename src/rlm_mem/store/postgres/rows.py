@@ -55,7 +55,7 @@ _FORMER = (
 _SET = ", ".join(f"{name.strip()} = %s" for name in _CHUNK_COLUMNS.split(",")[3:])
 
 Ahead = dict[tuple[str, str], list[tuple[Any, ...]]]
-"""Rows that were read before they are asked for, by the statement and the text of its values."""
+"""Rows that were read ahead, by the statement and the text of its values."""
 
 
 def reading(ns: int, chunk_ids: Sequence[str], status: int | None) -> tuple[str, tuple[object, ...]]:

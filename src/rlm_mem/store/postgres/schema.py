@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 SET_ON_WORKERS = "SET LOCAL citus.propagate_set_commands = 'local'"
-"""Makes the ``SET LOCAL`` statements that follow in a transaction apply on the workers of a cluster, too."""
+"""Applies the following ``SET LOCAL`` statements of the transaction to the workers of a cluster as well."""
 
 _FIRST = """
 CREATE TABLE rlm_mem.namespaces(

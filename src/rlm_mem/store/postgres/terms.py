@@ -71,7 +71,7 @@ class TermIndex:
         self._after: dict[int, Indexed | None] = {}
         self._bytes = 0
         self._edge = head.next_doc, head.next_term, head.next_conversation
-        """Documents, terms and conversations from these numbers on are in no list yet."""
+        """Documents, terms and conversations with these or higher numbers are in no list yet."""
         self._conversations: dict[int, tuple[int, int]] = {}
         self._changes: IndexDifference | None = None
 
@@ -221,7 +221,8 @@ class TermIndex:
             self._conversations[number] = (known[0] + chunks, known[1] + length)
 
     def _count_conversations(self, chunk_counts: Mapping[int, int]) -> None:
-        """Count in the head the conversations that gain their first or lose their last chunk; `held`: chunks so far."""
+        """Update the number of conversations in the head; ``chunk_counts``: number of chunks of each, before the
+        change."""
         for number, chunks in chunk_counts.items():
             more, _ = self._conversations.get(number, (0, 0))
             self._head.conversations += (chunks + more > 0) - (chunks > 0)
