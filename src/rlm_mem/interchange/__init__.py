@@ -1,5 +1,4 @@
-"""Import and export of memories: Markdown, JSON lines and zip archives, older layouts, chat exports, folders
-of notes.
+"""Import and export of memories: Markdown, JSON lines, zip archives, older layouts, chats, folders of notes.
 
 ``markdown`` and ``export`` write; ``places`` opens a source, ``detection`` detects the format of each file, a
 module of ``formats`` reads it into ``records``, and ``importing`` writes these to a store. A source is never

@@ -133,7 +133,7 @@ def export_store(
     listed = _listed(store, wanted, archive)
     report = ExportReport(str(target), kind)
     try:
-        with _sink(kind, target, overwrite) as (write, write_file, write_lines):
+        with _open_target(kind, target, overwrite) as (write, write_file, write_lines):
             for done, (chunk, archived) in enumerate(_read_in_batches(store, listed), 1):
                 if chunk is None:
                     report.unreadable += 1
@@ -216,7 +216,7 @@ WriteLines = Callable[[str, Iterator[dict[str, Any]]], int]
 
 
 @contextmanager
-def _sink(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, WriteFile, WriteLines]]:
+def _open_target(kind: str, target: Path, overwrite: bool) -> Iterator[tuple[Write, WriteFile, WriteLines]]:
     if kind == "markdown":
         _prepare_folder(target, overwrite)
         yield (

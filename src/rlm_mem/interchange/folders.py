@@ -173,7 +173,7 @@ class UnreportedProblems:
         return [one for one in problems if one not in reported]
 
 
-_MOST_POSTPONED = 5
+_MAX_POSTPONED = 5
 """Maximum number of checks for which a constantly changing file may delay the changes of others."""
 
 
@@ -202,7 +202,7 @@ def watch_entries(
                 busy = busy or recent < one.modified <= time.time()
             else:
                 now[f"{one.where}/"] = one.reason  # not the name of a file
-        if seen is not None and now != seen and busy and postponed < _MOST_POSTPONED:
+        if seen is not None and now != seen and busy and postponed < _MAX_POSTPONED:
             postponed += 1
         elif now != seen:
             try:

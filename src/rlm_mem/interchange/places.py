@@ -22,7 +22,7 @@ from rlm_mem.errors import InputError, NotFoundError
 from rlm_mem.interchange.records import ImportProblem
 
 _SKIPPED_FOLDERS = {"node_modules", "__pycache__", "venv", "site-packages", "__MACOSX"}
-_HIDDEN_BUT_READ = {".agents", ".claude"}
+_AGENT_FOLDERS = {".agents", ".claude"}
 _MAX_FILES = 2_000_000
 _MAX_UNPACKED = 1 << 36  # bytes of one archive, all files together
 _MAX_NESTED = 1 << 28  # bytes of a nested archive, which is read into memory
@@ -193,7 +193,7 @@ class FolderPlace:
 
     def _is_entered(self, path: Path) -> bool:
         name = path.name
-        if name.startswith(".") and (self._whole or name not in _HIDDEN_BUT_READ):
+        if name.startswith(".") and (self._whole or name not in _AGENT_FOLDERS):
             return False
         if name in self._passed_over:
             return False
@@ -252,7 +252,7 @@ class _Archive:
                 yield ImportProblem(name, "a name that leads out of the archive")
                 continue
             if any(
-                part in _SKIPPED_FOLDERS or (part.startswith(".") and part not in _HIDDEN_BUT_READ)
+                part in _SKIPPED_FOLDERS or (part.startswith(".") and part not in _AGENT_FOLDERS)
                 for part in pure.parts
             ):
                 continue

@@ -53,8 +53,7 @@ class _CountedChunk:
 
 
 class CandidateSourceContract(StoreFixtures):
-    """Tests of ``Backend.candidate_source``; a subclass provides the fixture ``place``: the location of an empty
-    store.
+    """Tests of ``Backend.candidate_source``; a subclass provides the fixture ``place``: an empty store's location.
 
     The source is exact: after any sequence of writes its figures equal a recount of every chunk, and its results
     are ordered by score, ties newest first.

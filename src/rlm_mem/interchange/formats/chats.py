@@ -231,7 +231,7 @@ def _claude_messages(entries: list[Any]) -> Iterator[ChatMessage]:
 
 def _chatgpt_messages(entry: dict[str, Any]) -> Iterator[ChatMessage]:
     """Yield the messages from the root to the current node; replaced answers are left out."""
-    for node in _thread(entry["mapping"], entry.get("current_node")):
+    for node in _current_branch(entry["mapping"], entry.get("current_node")):
         message = node.get("message")
         if not isinstance(message, dict):
             continue
@@ -247,7 +247,7 @@ def _chatgpt_messages(entry: dict[str, Any]) -> Iterator[ChatMessage]:
             yield ChatMessage(_author(role), text, moment(message.get("create_time")))
 
 
-def _thread(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
+def _current_branch(mapping: dict[str, Any], current: Any) -> list[dict[str, Any]]:
     nodes = {key: node for key, node in mapping.items() if isinstance(node, dict)}
     if not isinstance(current, str) or current not in nodes:
         parents = {node.get("parent") for node in nodes.values() if isinstance(node.get("parent"), str)}

@@ -24,7 +24,7 @@ from rlm_mem.text.tokens import count_tokens
 
 _SCOPES = ("project_agent", "project_global", "user_agent", "user_global")
 
-_NEEDED = ("id", "created_at", "scope", "entry_type", "content", "project_id")
+_REQUIRED = ("id", "created_at", "scope", "entry_type", "content", "project_id")
 _NOT_ALLOWED = re.compile(r"[^A-Za-z0-9._@-]+")
 _RECOVERED = ("supports", "contradicts")
 
@@ -51,7 +51,7 @@ def read_layered(file: SourceFile) -> Iterator[Record]:
 
 
 def _missing(entry: dict[str, Any]) -> list[str]:
-    missing = [name for name in _NEEDED if not isinstance(entry.get(name), str) or not entry[name].strip()]
+    missing = [name for name in _REQUIRED if not isinstance(entry.get(name), str) or not entry[name].strip()]
     scope = entry.get("scope")
     if not missing and scope not in _SCOPES:
         return [f"a known scope ({str(scope)[:40]!r})"]

@@ -253,10 +253,10 @@ class Backend(Protocol):
         ...
 
     def read_ahead(self, chunk: Chunk, reading: Callable[[], object]) -> None:
-        """Send the queries for storing a new chunk in one round trip, inside a transaction, if queries require round
-        trips.
+        """Prefetch the results of the queries for storing a new chunk, in one round trip inside a transaction.
 
-        The queries that ``reading`` makes are included; it runs with empty answers.
+        The queries that ``reading`` makes are included; it runs with empty answers. Does nothing if queries require
+        no round trip.
         """
         ...
 

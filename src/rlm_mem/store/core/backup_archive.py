@@ -1,5 +1,4 @@
-"""The format of a backup: a compressed tar archive of a description, the brain's files, and a manifest, in this
-order.
+"""The backup format: a compressed tar archive of a description, the brain's files, and a manifest, in this order.
 
 Every file has its path within a brain folder, so ``tar -xzf`` alone restores a memory in an emergency. The manifest
 lists each file's size and SHA-256; it is last because it is computed while the files are written, in a single pass.

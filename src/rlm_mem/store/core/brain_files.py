@@ -158,8 +158,7 @@ class BrainFiles(Protocol):
         ...
 
     def names(self, folder: str, *, recursive: bool = False) -> list[str]:
-        """Return full names of the files in a folder, in order, without hidden ones; empty if there is no such
-        folder.
+        """Return full names of the files in a folder, in order, without hidden ones; empty if it does not exist.
 
         The folder ``""`` with ``recursive`` means every file of the namespace that is not derived.
         """
@@ -343,8 +342,9 @@ def _slug(namespace: str) -> str:
 
 
 def name_at(place: str) -> tuple[str | None, str] | None:
-    """Return namespace and name of the file at a path (the inverse of ``place_of``), or None if no such file can be
-    there.
+    """Return namespace and name of the file at a path, or None if the path is not that of a brain file.
+
+    The inverse of ``place_of``.
 
     The namespace is None for the files that several namespaces share: ``log`` and ``trajectories``.
     """

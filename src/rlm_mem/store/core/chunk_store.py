@@ -100,8 +100,7 @@ class ChunkStore(ChunkReader):
         newest_first: bool = False,
         alone: tuple[str, str, str] | None = None,
     ) -> list[tuple[str, float, int]]:
-        """Return ids with their positions (time in epoch seconds, insertion) from ``start`` to ``end``, both
-        included.
+        """Return ids with their positions (epoch seconds, insertion number) from ``start`` to ``end``, both included.
 
         Args:
             alone: (origin, source, time): only chunks without a conversation, with this origin and source, that are
@@ -226,7 +225,7 @@ class ChunkStore(ChunkReader):
         Raises:
             InvalidChunk: the content or the id is invalid, or the type is unknown or needs fields that are missing.
         """
-        place = self.namespace if namespace is None else self._other(namespace)
+        place = self.namespace if namespace is None else self._checked_namespace(namespace)
         how = fields.get("origin") or ORIGIN_OF_SOURCE[fields.get("source", "interaction")]
         levels = self.trust_levels if place == self.namespace else self.config.trust.levels(place)
         level = fields.get("trust") or levels[how]
@@ -286,7 +285,7 @@ class ChunkStore(ChunkReader):
             InvalidChunk, InvalidLink: a field does not validate, or the id belongs to another namespace.
             NamespaceError: this store is confined to another namespace.
         """
-        self._other(chunk.namespace)
+        self._checked_namespace(chunk.namespace)
         check_flag(archived, "archived")
         chunk, found = core.screened_chunk(chunk, self.config.secrets, secrets)
         checked = core.check_complete(chunk, max_bytes=self.config.store.max_content_bytes)
@@ -304,7 +303,7 @@ class ChunkStore(ChunkReader):
             InvalidLink: the older one replaces the newer one, directly or indirectly.
             NamespaceError: this store is confined to another namespace.
         """
-        self._other(namespace)
+        self._checked_namespace(namespace)
         self._written.set()
         return self._writer.agree(namespace, newer_id, older_id)
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 #: (shared tags, same conversation, similarity) are symmetric.
 ORDERED_LINKS = ("follows", "derived_from", SUPERSEDES)
 MAX_CYCLE_DEPTH = 64
-_SHOWN = 8
+_MAX_SHOWN = 8
 """Maximum number of chunks named in the error message."""
 
 
@@ -61,6 +61,6 @@ def _shown(closed_at: str, came_from: Mapping[str, str]) -> str:
     while trail[-1] != closed_at:
         trail.append(came_from[trail[-1]])
     trail.reverse()
-    if len(trail) > _SHOWN:
-        trail[_SHOWN // 2 : -_SHOWN // 2] = [f"{len(trail) - _SHOWN} more"]
+    if len(trail) > _MAX_SHOWN:
+        trail[_MAX_SHOWN // 2 : -_MAX_SHOWN // 2] = [f"{len(trail) - _MAX_SHOWN} more"]
     return " → ".join(trail)

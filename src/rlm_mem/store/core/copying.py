@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.core.backup_archive import BackupInfo
     from rlm_mem.store.core.records import ChunkState
 
-_MOST_DIFFERENCES = 1_000
+_MAX_DIFFERENCES = 1_000
 
 
 @dataclass(frozen=True)
@@ -115,14 +115,14 @@ def compare(source: ChunkStore, target: ChunkStore, progress: Progress | None = 
         done += len(page)
         if progress is not None:
             progress(min(done, total), total)
-        if len(found) >= _MOST_DIFFERENCES:
-            return found[:_MOST_DIFFERENCES]
+        if len(found) >= _MAX_DIFFERENCES:
+            return found[:_MAX_DIFFERENCES]
     found += [Difference(chunk_id, "is only in the target") for chunk_id in _extra_ids(here, there)]
     mine, other = (sorted(map(digest_of, one.events())) for one in (here, there))
     if mine != other:
         found.append(Difference("audit log", f"{len(mine)} lines, {len(other)} in the target, or other ones"))
     found += _file_differences(here, there)
-    return found[:_MOST_DIFFERENCES]
+    return found[:_MAX_DIFFERENCES]
 
 
 def _check_pair(source: ChunkStore, target: ChunkStore) -> None:
@@ -232,8 +232,7 @@ def _canonical(chunk: Chunk) -> bytes:
     return encode_chunk(plain)
 
 
-# --- brain files
-# -----------------------------------------------------------------------------------------------------
+# --- brain files ------------------------------------------------------------------------------------------------
 
 
 def _copy_files(

@@ -28,7 +28,7 @@ _logger = logger("rlm_mem.store")
 _MANUAL = {code for code, (_, remedy) in CODES.items() if remedy.startswith("left")}
 _REINDEX = {"index-missing-file", "orphaned-file", "index-outdated", "leftover-file"}
 #: Repaired after the index, which must contain both chunks.
-_AGREE = "one-sided-replacement"
+_ONE_SIDED = "one-sided-replacement"
 _REBUILD = {"index-links", "index-terms", "index-damaged", "index-row", "index-counts"}
 
 
@@ -44,11 +44,11 @@ def check(store: ChunkStore, *, progress: Progress | None = None) -> list[Findin
     """
     findings = store.backend.check(store, check_function(progress, "progress"))
     if store.confined:
-        return [finding for finding in findings if _concerns(store, finding)]
+        return [finding for finding in findings if _is_in_namespace(store, finding)]
     return findings
 
 
-def _concerns(store: ChunkStore, finding: Finding) -> bool:
+def _is_in_namespace(store: ChunkStore, finding: Finding) -> bool:
     return bool(finding.chunk_id and store.backend.find(store.namespace, finding.chunk_id))
 
 
@@ -82,7 +82,7 @@ def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None
     planned = [Repair(item, item.remedy, manual=item.code in _MANUAL) for item in findings]
     if dry_run:
         return planned
-    later = _REINDEX | _REBUILD | {_AGREE}
+    later = _REINDEX | _REBUILD | {_ONE_SIDED}
     results = [step if step.manual or step.finding.code in later else _apply(store, step) for step in planned]
     codes = {item.code for item in findings}
     if codes & _REBUILD:
@@ -93,7 +93,7 @@ def repair(store: ChunkStore, *, dry_run: bool = True, progress: Progress | None
 
 
 def _finish_after_rebuild(store: ChunkStore, step: Repair) -> Repair:
-    if step.finding.code == _AGREE:
+    if step.finding.code == _ONE_SIDED:
         return _apply(store, step)
     return Repair(step.finding, step.action, done=True)
 
@@ -105,7 +105,7 @@ def _apply(store: ChunkStore, step: Repair) -> Repair:
             done = _refresh(store, finding)
         elif finding.code in ("dangling-link", "self-link", "namespace-crossing-link"):
             done = _drop_link(store, finding)
-        elif finding.code == _AGREE:
+        elif finding.code == _ONE_SIDED:
             done = _agree(store, finding)
         else:
             done = store.backend.mend(store, finding)
@@ -211,11 +211,11 @@ def wrong_replacement(newer: Chunk | None, older: Chunk | None, path: str | None
     by, is_linked = older.metadata.superseded_by, older.id in successions(newer)
     where = (path, newer.id, older.id, SUPERSEDES)
     if by == newer.id and not is_linked:
-        yield Finding(_AGREE, f"{older.id} is superseded by {newer.id}, which has no link to it", *where)
+        yield Finding(_ONE_SIDED, f"{older.id} is superseded by {newer.id}, which has no link to it", *where)
     elif by == newer.id and older.metadata.valid_to is None:
-        yield Finding(_AGREE, f"{older.id} is superseded by {newer.id} and has no valid_to", *where)
+        yield Finding(_ONE_SIDED, f"{older.id} is superseded by {newer.id} and has no valid_to", *where)
     elif is_linked and by is None:
-        yield Finding(_AGREE, f"{newer.id} supersedes {older.id}, which does not name it", *where)
+        yield Finding(_ONE_SIDED, f"{newer.id} supersedes {older.id}, which does not name it", *where)
     elif is_linked and by != newer.id:
         yield Finding("replaced-twice", f"{newer.id} supersedes {older.id}, which names {by}", *where)
 

@@ -164,8 +164,7 @@ class CandidateSource(Protocol):
         ...
 
     def best(self, terms: Ints, weights: Floats, limit: int, filters: Filters) -> tuple[Ints, Floats]:
-        """Return the `limit` documents with the highest weighted BM25 over whole chunks, best first, and their
-        scores.
+        """Return the `limit` documents with the highest weighted BM25 over whole chunks, best first, and the scores.
 
         Exact: the same as scoring every chunk that passes `filters`. Equal scores are ordered newest first. Documents
         that contain none of the terms are not returned.

@@ -190,8 +190,7 @@ class ChunkReader:
         return view
 
     def confined_to(self, namespace: str, *, actor: str | None) -> Self:
-        """Return a store of another namespace on the same backend, confined to it; closing it closes the backend as
-        well.
+        """Return a store of another namespace on the same backend, confined to it; closing it closes the backend too.
 
         Args:
             actor: who writes, for the audit log.
@@ -225,7 +224,7 @@ class ChunkReader:
         """Return the ids among these that are read from another namespace, each with its namespace."""
         return {}
 
-    def _other(self, namespace: str | None) -> str:
+    def _checked_namespace(self, namespace: str | None) -> str:
         if namespace is None or namespace == self.namespace:
             return self.namespace
         if self.confined:
@@ -364,7 +363,7 @@ class ChunkReader:
         Raises:
             InvalidQuery: a filter cannot be understood.
         """
-        place = self._other(namespace)
+        place = self._checked_namespace(namespace)
         wanted = _list_filter(
             limit, offset, conversation_id=conversation_id, start=start_date, end=end_date, tags=tags,
             chunk_type=chunk_type, any_tags=any_tags, archived=archived, newest_first=newest_first, origin=origin,
@@ -392,8 +391,8 @@ class ChunkReader:
     def list_page(
         self, limit: int, *, after: tuple[float, int] | None = None, **filters: Unpack[Listing]
     ) -> tuple[list[str], tuple[float, int] | None]:
-        """Return a page of list_chunks, and the position to pass as ``after`` for the next one (None: this was the
-        last).
+        """Return a page of list_chunks, and the position to pass as ``after`` for the next page (None: the
+        last page).
 
         A position stays valid during concurrent writes: each chunk that keeps its position is returned once.
         """
@@ -423,7 +422,7 @@ class ChunkReader:
     ) -> Iterator[Chunk]:
         """Yield the chunks that match the filters of list_chunks; unreadable ones are left out (and logged)."""
         ids = self.list_chunks(conversation_id, start_date, end_date, tags, chunk_type, **more)
-        for _, chunk in self._read_in_batches(self._other(more.get("namespace")), ids):
+        for _, chunk in self._read_in_batches(self._checked_namespace(more.get("namespace")), ids):
             yield chunk
 
     def _read_in_batches(self, namespace: str, chunk_ids: Sequence[str]) -> Iterator[tuple[str, Chunk]]:

@@ -322,10 +322,10 @@ class Writer:
     def _read(self, row: ChunkRow | None) -> Chunk | None:
         return self._backend.read(row) if row else None
 
-    def _known(self, namespace: str, chunk_id: str) -> Chunk | None:
+    def _find_any(self, namespace: str, chunk_id: str) -> Chunk | None:
         return self._read(self._backend.find(namespace, chunk_id))
 
-    def _active(self, namespace: str, chunk_id: str) -> Chunk | None:
+    def _find_active(self, namespace: str, chunk_id: str) -> Chunk | None:
         row = self._backend.find(namespace, chunk_id)
         return self._read(row if row is not None and row.status == ACTIVE else None)
 
@@ -430,7 +430,7 @@ class Writer:
             return
         refuse_circles(former, updated, partial(self._backend.chunks, updated.namespace, status=None))
         before, now = successions(former), successions(updated)
-        find, known = (partial(one, updated.namespace) for one in (self._active, self._known))
+        find, known = (partial(one, updated.namespace) for one in (self._find_active, self._find_any))
         for target, link in before.items():
             if target not in now:
                 self._reinstate(transaction, target, updated.id, link)
@@ -486,7 +486,7 @@ class Writer:
         Raises:
             InvalidLink: the older one replaces the newer one, directly or indirectly.
         """
-        find = partial(self._active, namespace)
+        find = partial(self._find_active, namespace)
         with self._backend.transaction(namespace) as transaction:
             new, old = find(newer_id), find(older_id)
             if new is None or old is None or old.metadata.superseded_by not in (None, newer_id) or new == old:
@@ -495,7 +495,7 @@ class Writer:
             link = replacement(linked, older_id, self.now())
             about = old.metadata
             is_ended = about.superseded_by is not None and about.valid_to is not None
-            replaced = old if is_ended else ended(old, link, linked, partial(self._known, namespace))
+            replaced = old if is_ended else ended(old, link, linked, partial(self._find_any, namespace))
             if linked != new:
                 self._put_next(transaction, new, linked, "link", target=older_id, type=SUPERSEDES)
             if replaced != old:
@@ -584,12 +584,12 @@ class Writer:
     def settle(self, chunk_id: str) -> None:
         """After an undo, drop replacements that the older chunk does not name, and complete those that it names."""
         with self._backend.transaction(self._namespace) as transaction:
-            chunk = self._active(self._namespace, chunk_id)
+            chunk = self._find_active(self._namespace, chunk_id)
             if chunk is None:
                 return
             by = chunk.metadata.superseded_by
             if by is not None and self.agree(self._namespace, by, chunk_id):
-                chunk = self._active(self._namespace, chunk_id) or chunk
+                chunk = self._find_active(self._namespace, chunk_id) or chunk
             made = self._without_stale(chunk, undoing=False)
             if made.links != chunk.links:
                 made.metadata = chunk.metadata

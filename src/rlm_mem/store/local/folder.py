@@ -231,10 +231,12 @@ class FileTransaction(WriteTransaction, Protocol):
 
 
 _SHARED = ("imports", "index", "log", "trajectories")
-_WHOLE = sorted(one for one in FOLDERS if one.rpartition("/")[0] not in FOLDERS and one not in _SHARED)
+_NAMESPACE_FOLDERS = sorted(
+    one for one in FOLDERS if one.rpartition("/")[0] not in FOLDERS and one not in _SHARED
+)
 """Folders with files of one namespace, or of the brain."""
 _UNFINISHED = ".unfinished"
-_BEGUN = ("pending", "transitions")
+_ARCHIVE_TEMP_FOLDERS = ("pending", "transitions")
 
 
 class LocalBrainFiles:
@@ -271,19 +273,19 @@ class LocalBrainFiles:
         self._base = base.absolute()
         self._durable = durable
         self._read_only = read_only
-        self._unfinished = self._place("archive") / _UNFINISHED
+        self._unfinished = self._local_path("archive") / _UNFINISHED
 
     # --- names and paths -------------------------------------------------------------------------------
 
     def path(self, name: str) -> Path:
         """The path of the file on disk."""
-        return self._place(checked_name(name))
+        return self._local_path(checked_name(name))
 
     def where(self, name: str) -> str:
         """The path of the file as a string."""
-        return str(self._place(name))
+        return str(self._local_path(name))
 
-    def _place(self, name: str) -> Path:
+    def _local_path(self, name: str) -> Path:
         place = place_of(self.namespace, name)
         first = name.partition("/")[0]
         if first in OF_STORE:  # independent of the name of the store's folder
@@ -375,7 +377,7 @@ class LocalBrainFiles:
 
     def everything(self, runs: Runs) -> list[str]:
         """Return the names of all files of the namespace except derived ones; runs, journal and ledger are included."""
-        found = [name for folder in _WHOLE for name in self.names(folder, recursive=True)]
+        found = [name for folder in _NAMESPACE_FOLDERS for name in self.names(folder, recursive=True)]
         found += [*runs.get(self.namespace, ()), *(one for one in (JOURNAL, LEDGER) if self.exists(one))]
         return found
 
@@ -406,7 +408,7 @@ class LocalBrainFiles:
     def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
         """Return the last files by name; folders that sort after ``before`` are not listed at all."""
         found: dict[str, Signature] = {}
-        for name in self._falling(folder, self.path(folder), before):
+        for name in self._names_descending(folder, self.path(folder), before):
             if len(found) >= limit:
                 break
             signature = self.signature(name)
@@ -414,7 +416,7 @@ class LocalBrainFiles:
                 found[name] = signature
         return found
 
-    def _falling(self, folder: str, place: Path, before: str | None) -> Iterator[str]:
+    def _names_descending(self, folder: str, place: Path, before: str | None) -> Iterator[str]:
         try:
             with os.scandir(place) as entries:
                 there = sorted(
@@ -431,7 +433,7 @@ class LocalBrainFiles:
             ):
                 continue
             if is_folder:
-                yield from self._falling(name, place / one, before)
+                yield from self._names_descending(name, place / one, before)
             else:
                 yield name
 
@@ -546,7 +548,7 @@ class LocalBrainFiles:
         """Remove temporary files that killed writers left."""
         for folder, hidden in (
             (self._unfinished, ""),
-            *((self._place(f"archive/{one}"), ".") for one in _BEGUN),
+            *((self._local_path(f"archive/{one}"), ".") for one in _ARCHIVE_TEMP_FOLDERS),
         ):
             if folder.is_dir():
                 for leftover in folder.iterdir():

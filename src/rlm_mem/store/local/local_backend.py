@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from rlm_mem.store.local.transaction import Transaction
 
 _logger = logger("rlm_mem.store")
-_WRITTEN = "the time at which the newest memory was written, whose clock may have been wrong"
+_NEWEST_MEMORY = "the time at which the newest memory was written, whose clock may have been wrong"
 
 
 class LocalBackend(LocalIndex):
@@ -405,13 +405,13 @@ class LocalBackend(LocalIndex):
             return max(now, latest)
         if not self._clock_logged:
             self._clock_logged = True
-            _logger.warning("%s", clock_fault(latest - now, _WRITTEN))
+            _logger.warning("%s", clock_fault(latest - now, _NEWEST_MEMORY))
         return now
 
     def clock_fault(self, namespace: str, now: datetime) -> str:  # noqa: ARG002 - one clock for all
         """Describe how far the clock is behind the newest chunk; empty if it is not far behind."""
         found = self.connection.execute("SELECT max(created_at) FROM chunks").fetchone()
-        return clock_fault(max(timedelta(), parse_time(found[0]) - now), _WRITTEN) if found[0] else ""
+        return clock_fault(max(timedelta(), parse_time(found[0]) - now), _NEWEST_MEMORY) if found[0] else ""
 
     @healed
     def status(self, namespace: str) -> StoreStatus:  # noqa: ARG002 - of the whole store

@@ -178,8 +178,9 @@ class LocalIndex:
 
     @healed
     def _recheck_unreadable(self, logged: Sequence[str]) -> None:
-        """Index unreadable files that were corrected in place, which changes no folder time, and log those still
-        unreadable.
+        """Index unreadable files that were corrected in place, and log those still unreadable.
+
+        A correction in place changes no folder time, so a scan of changed folders would miss it.
 
         Args:
             named: paths that have just been logged.

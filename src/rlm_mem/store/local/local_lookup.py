@@ -375,8 +375,7 @@ class LocalSource:
         return before - lost + int(postings.new_segments.sum(dtype=np.int64))
 
     def _conversation_df(self, postings: LocalTermPostings, first: Slots, last: Slots) -> int:
-        """Count the conversations with the term: the snapshot's count, corrected for those that the delta or the mask
-        changes.
+        """Count the conversations with the term: the snapshot's count, corrected for delta and mask.
 
         Args:
             postings: `term_list` of the term.

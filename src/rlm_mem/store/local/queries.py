@@ -153,9 +153,11 @@ _SUMMARY = (
     " created_at, occurred_at, at, revision, access_count, valid_from, valid_to, superseded_by, source,"
     " origin, trust, expires_at"
 )
-_SHOWN = "trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)"
-_HELD = "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
-_ALONE = f"conversation IS NULL AND origin = ? AND source = ? AND {_SHOWN}"
+_VISIBLE = "trust <> 'quarantined' AND (expires_at IS NULL OR expires_at > ?)"
+_VALID_AT = (
+    "(valid_from <= ? OR (valid_from IS NULL AND chunks.at <= ?)) AND (valid_to > ? OR valid_to IS NULL)"
+)
+_NO_CONVERSATION = f"conversation IS NULL AND origin = ? AND source = ? AND {_VISIBLE}"
 _NUMBER = "(SELECT ns FROM namespaces WHERE name = ?)"
 _OF_NAMESPACE = f"+ns = {_NUMBER}"  # the plus sign keeps SQLite from using an index on namespaces
 _CONVERSATION = (
@@ -313,7 +315,7 @@ class Queries:
             (f"{at} >= ?", wanted.start),
             (f"{at} < ?", wanted.end),
             ("type = ?", wanted.chunk_type),
-            (_SHOWN, wanted.shown_at),
+            (_VISIBLE, wanted.shown_at),
             ("expires_at <= ?", wanted.expired_at),
         ):
             if value is not None:
@@ -321,7 +323,7 @@ class Queries:
                 values.append(value)
         if wanted.held_at is not None:
             seconds, text = wanted.held_at
-            where.append(_HELD)
+            where.append(_VALID_AT)
             values += [text, seconds, text]
         for column, names in (("origin", wanted.origins), ("trust", wanted.trusts)):
             if names:
@@ -336,7 +338,9 @@ class Queries:
         page += f" ORDER BY {at} {order}, {doc} {order} LIMIT ? OFFSET ?"
         values += [-1 if wanted.limit is None else wanted.limit, wanted.offset]
         if wanted.alone is not None:
-            page = f"SELECT id, at, doc FROM ({page}) WHERE {_ALONE} ORDER BY at {order}, doc {order}"
+            page = (
+                f"SELECT id, at, doc FROM ({page}) WHERE {_NO_CONVERSATION} ORDER BY at {order}, doc {order}"
+            )
         return connection, page, [*values, *(wanted.alone or ())]
 
     @healed

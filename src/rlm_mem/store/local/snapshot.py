@@ -356,8 +356,7 @@ class Columns(Struct, frozen=True):
 
 
 class Delta(Struct, frozen=True):
-    """Chunks (`columns`) and their postings: term, position of the chunk, frequency, number of segments with
-    the term.
+    """Chunks (`columns`) and their postings: term, position of the chunk, frequency, segments with the term.
 
     `author_terms` are the numbers of the terms that name authors.
     """

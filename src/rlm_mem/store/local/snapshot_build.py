@@ -1,5 +1,4 @@
-"""Builds a snapshot from the previous one without its changed chunks, plus the chunks written since, as sorted
-arrays.
+"""Builds a snapshot from the previous one without its changed chunks plus the new chunks, as sorted arrays.
 
 Nothing is tokenised again: the postings come from the segment blobs. Postings are sorted in slabs of a few million,
 so memory stays bounded by the size of the delta and one slab, and the large arrays are written while they are

@@ -12,11 +12,11 @@ from rlm_mem.store.postgres.schema import namespace_key
 
 # Event numbers are drawn by a separate statement and passed on in a setting of the transaction, so that the tables
 # are written in the same round trip, and on a cluster the coordinator draws the numbers, not a worker.
-_DRAW = (
+_RESERVE_NUMBERS = (
     "SELECT set_config('rlm_mem.lines', string_agg(nextval('rlm_mem.event_numbers')::text, ','), true)"
     " FROM generate_series(1, %s)"
 )
-_DRAWN = "string_to_array(current_setting('rlm_mem.lines'), ',')::bigint[]"
+_RESERVED_NUMBERS = "string_to_array(current_setting('rlm_mem.lines'), ',')::bigint[]"
 
 Ask = Callable[[str, Sequence[object]], list[tuple[Any, ...]]]
 _PAGE = 500
@@ -36,10 +36,10 @@ def event_statement(
         mentioned = [(number, chunk) for number, line in enumerate(lines, 1) for chunk in _mentions(line)]
         columns = [str(line["ts"]) for line in lines], [plain(str(line["op"])) for line in lines], payloads
         statements += [
-            (_DRAW, (len(lines),)),
+            (_RESERVE_NUMBERS, (len(lines),)),
             (
                 "INSERT INTO rlm_mem.events(ns, seq, ts, op, payload)"
-                f" SELECT %s, * FROM unnest({_DRAWN}, %s::text[], %s::text[], %s::text[])",
+                f" SELECT %s, * FROM unnest({_RESERVED_NUMBERS}, %s::text[], %s::text[], %s::text[])",
                 (ns, *columns),
             ),
         ]
@@ -47,7 +47,7 @@ def event_statement(
             statements.append(
                 (
                     "INSERT INTO rlm_mem.event_chunks(ns, chunk_id, seq)"
-                    f" SELECT %s, m.chunk_id, ({_DRAWN})[m.number]"
+                    f" SELECT %s, m.chunk_id, ({_RESERVED_NUMBERS})[m.number]"
                     " FROM unnest(%s::integer[], %s::text[]) AS m(number, chunk_id)",
                     (ns, [number for number, _ in mentioned], [chunk for _, chunk in mentioned]),
                 )

@@ -49,8 +49,8 @@ _T = TypeVar("_T")
 _logger = logging.getLogger("rlm_mem.store")
 _audit = logging.getLogger("rlm_mem.audit")
 
-_OF_SERVER = "that of the database"
-_SAME_TIME = timedelta(seconds=1)
+_SERVER_CLOCK = "that of the database"
+_CLOCK_TOLERANCE = timedelta(seconds=1)
 """Clocks that differ by less count as equal: the difference includes the latency of the server."""
 _CLOCK_SECONDS = 600.0
 """Time for which a measured difference of the clocks is reused."""
@@ -150,7 +150,7 @@ class PostgresBackend:
         return noted
 
     def change(
-        self, namespace: str, statement: str, values: Sequence[object] = (), *, apart: bool = False
+        self, namespace: str, statement: str, values: Sequence[object] = (), *, separately: bool = False
     ) -> list[tuple[Any, ...]]:
         """Run one writing statement, at most once: in the open transaction of this thread, or in a separate one.
 
@@ -159,7 +159,7 @@ class PostgresBackend:
         """
         self._check_writable()
         transaction = self._local.transaction
-        if transaction is not None and not apart:
+        if transaction is not None and not separately:
             transaction.forget()
             return transaction.rows(statement, values)
         return self._routes.of(namespace).change([(statement, values)])
@@ -385,9 +385,9 @@ class PostgresBackend:
             with unchanged():
                 found = self.rows(namespace, "SELECT clock_timestamp()")
             off = found[0][0] - now if found else timedelta()
-            if fault := clock_fault(off, _OF_SERVER):
+            if fault := clock_fault(off, _SERVER_CLOCK):
                 _logger.warning("%s", fault)
-            if not _SAME_TIME < abs(off) <= MOST_OFF:
+            if not _CLOCK_TOLERANCE < abs(off) <= MOST_OFF:
                 off = timedelta()
             self._clocks[namespace] = time.monotonic() + _CLOCK_SECONDS, off
         return now + off
@@ -395,7 +395,7 @@ class PostgresBackend:
     def clock_fault(self, namespace: str, now: datetime) -> str:
         """Describe how far the clock is from the server's; empty if it is not far."""
         found = self.rows(namespace, "SELECT clock_timestamp()")
-        return clock_fault(found[0][0] - now, _OF_SERVER)
+        return clock_fault(found[0][0] - now, _SERVER_CLOCK)
 
     def files(
         self, namespace: str, *, actor: str | None = None, clock: Callable[[], datetime] | None = None

@@ -26,7 +26,7 @@ PART = 262_144
 """Bytes of one part: large files are read and written in pieces."""
 TRAJECTORIES = "trajectories"
 """Folder in which recalls are recorded, line by line and without the lock of the namespace."""
-_APART = f"{TRAJECTORIES}/"
+_UNLOCKED = f"{TRAJECTORIES}/"
 _FILES_PER_STATEMENT = 64  # files that are read with one statement
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -55,9 +55,9 @@ _NEW = """
 _PART = "INSERT INTO rlm_mem.file_parts(ns, name, part, data) SELECT %s, %s, revision, %s FROM file"
 _APPEND = f"WITH file AS ({_ADDED}) {_PART}"
 # As in a folder, lines of a trajectory are not synced; the setting applies to this statement only.
-_QUICK = "quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
-_APPEND_APART = f"WITH file AS ({_ADDED}), {_QUICK} {_PART}, quick"
-_CREATE_APART = f"WITH file AS ({_NEW}), {_QUICK} {_PART}, quick RETURNING part"
+_NO_SYNC = "quick AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))"
+_APPEND_UNLOCKED = f"WITH file AS ({_ADDED}), {_NO_SYNC} {_PART}, quick"
+_CREATE_UNLOCKED = f"WITH file AS ({_NEW}), {_NO_SYNC} {_PART}, quick RETURNING part"
 _REMOVE = """
 WITH parts AS (DELETE FROM rlm_mem.file_parts WHERE ns = %s AND name = %s)
 DELETE FROM rlm_mem.files WHERE ns = %s AND name = %s RETURNING 1
@@ -80,11 +80,11 @@ SELECT data, before FROM (
 _LAST = """
 SELECT part, data FROM rlm_mem.file_parts WHERE ns = %s AND name = %s AND part < %s ORDER BY part DESC LIMIT %s
 """
-_LISTED = """
+_LIST = """
 SELECT name, size, modified_at, revision FROM rlm_mem.files
 WHERE ns = %s AND name >= %s AND name < %s ORDER BY name
 """
-_FALLING = _LISTED.replace("ORDER BY name", "ORDER BY name DESC LIMIT %s")
+_LIST_DESCENDING = _LIST.replace("ORDER BY name", "ORDER BY name DESC LIMIT %s")
 _DAMAGED = """
 SELECT coalesce(files.name, parts.name), files.size, parts.size, files.revision, parts.last
 FROM (SELECT * FROM rlm_mem.files WHERE ns = %s) AS files
@@ -107,7 +107,7 @@ class Database(Protocol):
         self, namespace: str, statement: str, values: Sequence[object] = ()
     ) -> list[tuple[Any, ...]]: ...
     def change(
-        self, namespace: str, statement: str, values: Sequence[object] = (), *, apart: bool = False
+        self, namespace: str, statement: str, values: Sequence[object] = (), *, separately: bool = False
     ) -> list[tuple[Any, ...]]: ...
     def transaction(self, namespace: str) -> AbstractContextManager[WriteTransaction]: ...
 
@@ -190,7 +190,7 @@ class PostgresFiles:
 
     def signature(self, name: str) -> Signature | None:
         """Return size, time and, in place of the inode, the revision."""
-        rows = self._rows(_LISTED.replace("name < %s", "name <= %s"), self._ns, _checked(name), name)
+        rows = self._rows(_LIST.replace("name < %s", "name <= %s"), self._ns, _checked(name), name)
         return _signature(*rows[0][1:]) if rows else None
 
     def signatures(self, folder: str, *, recursive: bool = False) -> dict[str, Signature]:
@@ -202,14 +202,16 @@ class PostgresFiles:
             start, bounds = "", ("", "\U0010ffff")
         return {
             name: _signature(*more)
-            for name, *more in self._rows(_LISTED, self._ns, *bounds)
+            for name, *more in self._rows(_LIST, self._ns, *bounds)
             if (recursive or "/" not in name[len(start) :]) and (folder or not name.startswith("index/"))
         }
 
     def last(self, folder: str, limit: int, *, before: str | None = None) -> dict[str, Signature]:
         """Return the last ``limit`` files of a folder by name (with ``before``, of those before it), last first."""
         first, end = f"{_checked(folder)}/", folder + chr(ord("/") + 1)
-        rows = self._rows(_FALLING, self._ns, first, end if before is None else min(end, before), limit)
+        rows = self._rows(
+            _LIST_DESCENDING, self._ns, first, end if before is None else min(end, before), limit
+        )
         return {name: _signature(*more) for name, *more in rows}
 
     # --- writing ---------------------------------------------------------------------------------------
@@ -234,8 +236,8 @@ class PostgresFiles:
         """Write a new file."""
         self._writable(name)
         values = (self._ns, name, len(data), self._ns, name, data)
-        if name.startswith(_APART):
-            return bool(self._database.change(self.namespace, _CREATE_APART, values, apart=True))
+        if name.startswith(_UNLOCKED):
+            return bool(self._database.change(self.namespace, _CREATE_UNLOCKED, values, separately=True))
         with self._changing(name):
             if self.exists(name):
                 return False
@@ -246,8 +248,8 @@ class PostgresFiles:
         """Append to a file."""
         self._writable(name)
         values = (self._ns, name, len(data), self._ns, name, data)
-        if name.startswith(_APART):
-            self._database.change(self.namespace, _APPEND_APART, values, apart=True)
+        if name.startswith(_UNLOCKED):
+            self._database.change(self.namespace, _APPEND_UNLOCKED, values, separately=True)
             return
         with self._changing(name):
             self._change(_APPEND, *values)
@@ -256,8 +258,8 @@ class PostgresFiles:
         """Remove a file."""
         self._writable(name)
         values = (self._ns, name, self._ns, name)
-        if name.startswith(_APART):
-            return bool(self._database.change(self.namespace, _REMOVE, values, apart=True))
+        if name.startswith(_UNLOCKED):
+            return bool(self._database.change(self.namespace, _REMOVE, values, separately=True))
         with self._changing(name):
             return bool(self._change(_REMOVE, *values))
 

@@ -72,7 +72,7 @@ def check_database(
         findings += _cycles(rows, ns)
         findings += _totals(rows, ns)
         findings += _terms(connection, ns)
-        findings += _ownerless(rows, ns)
+        findings += _orphaned_rows(rows, ns)
         findings += _versions(rows, ns)
         findings += [
             Finding("damaged-file", f"{name}: {what}", name)
@@ -265,7 +265,7 @@ def _totals(rows: Rows, ns: int) -> Iterator[Finding]:
         yield Finding("index-counts", "the next number of the namespace is one that is in use already")
 
 
-def _ownerless(rows: Rows, ns: int) -> Iterator[Finding]:
+def _orphaned_rows(rows: Rows, ns: int) -> Iterator[Finding]:
     for table in ("bodies", "tags", "links", "reads"):
         found = rows(
             f"SELECT count(*) FROM rlm_mem.{table} x WHERE x.ns = %s AND NOT EXISTS"

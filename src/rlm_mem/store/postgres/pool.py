@@ -71,8 +71,10 @@ class Pool:
     # --- lending ---------------------------------------------------------------------------------------
 
     def take(self, until: float | None = None) -> psycopg.Connection[Any]:
-        """Acquire a connection until ``give_back``; ``until``: when to give up on an absent server, in monotonic
-        seconds.
+        """Acquire a connection, to be released with ``give_back``.
+
+        Args:
+            until: when to give up on an absent server, in monotonic seconds.
 
         Raises:
             StoreClosed, StoreLocked (all connections are in use), StorageError (no server, or a refused

@@ -42,7 +42,7 @@ _LINKS = {
     " WHERE l.ns = %s AND l.dst_id = %s",
 }
 _STRONGEST = " ORDER BY l.strength DESC, l.created_at DESC, l.doc, l.position LIMIT %s::bigint"
-_SHOWN = "{0}.trust <> 'quarantined' AND ({0}.expires_at IS NULL OR {0}.expires_at > %s)"
+_VISIBLE = "{0}.trust <> 'quarantined' AND ({0}.expires_at IS NULL OR {0}.expires_at > %s)"
 _CONVERSATION = "(SELECT v.conversation FROM rlm_mem.conversations v WHERE v.ns = %s AND v.id = %s)"
 
 
@@ -102,20 +102,22 @@ class PostgresQueries:
         page, values = self._page_query(namespace, wanted)
         if wanted.alone is None:
             return self._rows(namespace, f"SELECT c.id, c.at, c.doc {page}", values)
-        way = "DESC" if wanted.newest_first else "ASC"
-        origin, own, shown_at = wanted.alone
+        direction = "DESC" if wanted.newest_first else "ASC"
+        origin, source, shown_at = wanted.alone
         return self._rows(
             namespace,
             f"SELECT p.id, p.at, p.doc FROM (SELECT c.* {page}) p WHERE p.conversation IS NULL AND p.origin = %s"
-            f" AND p.source = %s AND {_SHOWN.format('p')} ORDER BY p.at {way}, p.doc {way}",
-            (*values, plain(origin), plain(own), shown_at),
+            f" AND p.source = %s AND {_VISIBLE.format('p')} ORDER BY p.at {direction}, p.doc {direction}",
+            (*values, plain(origin), plain(source), shown_at),
         )
 
     def list_summaries(self, namespace: str, wanted: ListFilter) -> list[Summary]:
         """Return summaries of the active chunks that ``list_places`` lists."""
         page, values = self._page_query(namespace, wanted)
-        way = "DESC" if wanted.newest_first else "ASC"
-        return self._summaries(namespace, f"SELECT c.* {page}", values, order=f"c.at {way}, c.doc {way}")
+        direction = "DESC" if wanted.newest_first else "ASC"
+        return self._summaries(
+            namespace, f"SELECT c.* {page}", values, order=f"c.at {direction}, c.doc {direction}"
+        )
 
     def _page_query(self, namespace: str, wanted: ListFilter) -> tuple[str, list[object]]:
         """Return the part of a listing statement after its columns, which are those of ``c``, and its values."""
@@ -152,7 +154,7 @@ class PostgresQueries:
             (f"{at} >= %s", wanted.start),
             (f"{at} < %s", wanted.end),
             ("c.type = %s", kind),
-            (_SHOWN.format("c"), wanted.shown_at),
+            (_VISIBLE.format("c"), wanted.shown_at),
             ("c.expires_at <= %s", wanted.expired_at),
         ):
             if value is not None:
@@ -172,8 +174,8 @@ class PostgresQueries:
         if wanted.after is not None:
             where.append(f"({at}, {doc}) {'<' if wanted.newest_first else '>'} (%s, %s)")
             values += wanted.after
-        way = "DESC" if wanted.newest_first else "ASC"
-        order = f"{at} {way}, {doc} {way}"
+        direction = "DESC" if wanted.newest_first else "ASC"
+        order = f"{at} {direction}, {doc} {direction}"
         values += [wanted.limit, wanted.offset]
         return (
             f"FROM {source} AND {' AND '.join(where)} ORDER BY {order} LIMIT %s::bigint OFFSET %s::bigint",
@@ -241,15 +243,15 @@ class PostgresQueries:
     ) -> list[LinkedChunk]:
         """Links of a chunk to and from active chunks of its namespace, strongest then newest."""
         ns = namespace_key(namespace)
-        ways: list[str] = []
+        selects: list[str] = []
         values: list[object] = []
-        for way in _LINKS if direction == "both" else (direction,):
+        for side in _LINKS if direction == "both" else (direction,):
             of_type = "" if link_type is None else " AND l.type = %s"
-            ways.append(f"({_LINKS[way]}{of_type}{_STRONGEST})")
+            selects.append(f"({_LINKS[side]}{of_type}{_STRONGEST})")
             values += [ns, ns, ns, chunk_id, *([] if link_type is None else [plain(link_type)]), limit]
         found = [
             LinkedChunk(*(*row[:4], None if row[4] is None else bytes(row[4]).decode(), row[5]))
-            for row in self._rows(namespace, " UNION ALL ".join(ways), values)
+            for row in self._rows(namespace, " UNION ALL ".join(selects), values)
         ]
         return strongest(found)[:limit]
 

@@ -111,14 +111,14 @@ class _Counting:
                 )
             if kept is not None:
                 kept = [*kept, changes] if self._df.sum() <= _MAX_POSTINGS else None
-        self._drop_ownerless(cursor, CONVERSATION_TERMS, sorted(self._conversations))
+        self._drop_orphaned_lists(cursor, CONVERSATION_TERMS, sorted(self._conversations))
         for lowest, highest in self._slabs():
             if kept is None:
                 pair, figures = self._postings(cursor, order, lowest, highest)
             else:
                 pair, figures = _sorted_together([(changes.posting, changes.figures) for changes in kept])
             self.found.postings += self._compare(cursor, POSTINGS, lowest, highest, pair, figures)
-        self._drop_ownerless(cursor, POSTINGS, np.flatnonzero(self._df).tolist())
+        self._drop_orphaned_lists(cursor, POSTINGS, np.flatnonzero(self._df).tolist())
 
     def _chunks(self, cursor: psycopg.Cursor[Any], docs: list[int], *, check: bool = False) -> list[Indexed]:
         rows = cursor.execute(
@@ -228,7 +228,7 @@ class _Counting:
                 cursor.execute(table.put, (self._ns, Integers(lists.owner), Integers(lists.first), blobs))
         return wrong
 
-    def _drop_ownerless(self, cursor: psycopg.Cursor[Any], table: PartTable, owners: list[int]) -> None:
+    def _drop_orphaned_lists(self, cursor: psycopg.Cursor[Any], table: PartTable, owners: list[int]) -> None:
         """Count lists of owners that should have none; remove them with ``repair``."""
         rows = cursor.execute(
             f"SELECT {table.owner}, first, entries FROM {table.name} WHERE ns = %s AND {table.owner} <> ALL(%s)",

@@ -143,8 +143,7 @@ class PostgresRowWriter:
     # --- chunks -----------------------------------------------------------------------------------------
 
     def find(self, chunk_id: str, ahead: Ahead) -> ChunkRow | None:
-        """Return the row of a chunk; a missing one is looked up once, since no other process can add it under the
-        lock.
+        """Return the row of a chunk; a missing one is looked up once, since nobody else can add it under the lock.
 
         Args:
             ahead: receives the rows that reading the chunk will ask for.
@@ -224,10 +223,10 @@ class PostgresRowWriter:
             self._kept.add(chunk.id)  # its states within this transaction are not kept as versions
         else:
             if keep_version and self._keep_versions and chunk.id not in self._kept:
-                self._keep_present(former, chunk.id)
+                self._keep_version(former, chunk.id)
             self._change(chunk.id, former, row, body, blob)
         if status == ACTIVE:
-            self._describe(doc, entry)
+            self._collect_tags_and_links(doc, entry)
         if former or entry.access_count:
             self._counts[doc] = (entry.access_count, entry.accessed_at)
         if former:
@@ -258,9 +257,9 @@ class PostgresRowWriter:
                 "UPDATE rlm_mem.bodies SET segments = %s WHERE ns = %s AND doc = %s",
                 (blob, self.head.ns, former.doc),
             )
-        self._drop_description(former.doc)
+        self._drop_tags_and_links(former.doc)
         if status == ACTIVE:
-            self._describe(former.doc, entry_of(chunk))
+            self._collect_tags_and_links(former.doc, entry_of(chunk))
         self._total(former.status, former.type, -1, -former.tokens, -former.size)
         self._total(status, former.type, 1, former.tokens, former.size)
         self._note_changed(former.conversation)
@@ -274,7 +273,7 @@ class PostgresRowWriter:
             return
         if former.status == ACTIVE:
             self._terms.remove_blob(former.doc, former.conversation, former.segments)
-        self._drop_description(former.doc)
+        self._drop_tags_and_links(former.doc)
         for table in ("chunks", "bodies", "reads"):
             self._enqueue(
                 f"DELETE FROM rlm_mem.{table} WHERE ns = %s AND doc = %s", (self.head.ns, former.doc)
@@ -292,7 +291,7 @@ class PostgresRowWriter:
             " ON CONFLICT (ns, id, revision) DO UPDATE SET body = excluded.body",
             (self.head.ns, chunk.id, chunk.revision, encode_chunk(chunk).decode()),
         )
-        self._trim(chunk.id)
+        self._trim_versions(chunk.id)
         self._touched += 1
 
     def renew(self, chunk: Chunk, doc: int, status: int, size: int) -> None:
@@ -313,7 +312,7 @@ class PostgresRowWriter:
             "UPDATE rlm_mem.bodies SET segments = %s WHERE ns = %s AND doc = %s", (blob, self.head.ns, doc)
         )
         if status == ACTIVE:
-            self._describe(doc, entry)
+            self._collect_tags_and_links(doc, entry)
         self._total(status, entry.type, 1, entry.tokens, size)
         self._note_changed(conversation)
         self._changed = True
@@ -415,16 +414,16 @@ class PostgresRowWriter:
             self._conversations[conversation_id] = number
         return number
 
-    def _keep_present(self, former: VersionRecord, chunk_id: str) -> None:
+    def _keep_version(self, former: VersionRecord, chunk_id: str) -> None:
         self._kept.add(chunk_id)
         self._enqueue(
             "INSERT INTO rlm_mem.versions(ns, id, revision, body) SELECT b.ns, %s, %s, b.body FROM rlm_mem.bodies b"
             " WHERE b.ns = %s AND b.doc = %s ON CONFLICT (ns, id, revision) DO UPDATE SET body = excluded.body",
             (chunk_id, former.revision, self.head.ns, former.doc),
         )
-        self._trim(chunk_id)
+        self._trim_versions(chunk_id)
 
-    def _trim(self, chunk_id: str) -> None:
+    def _trim_versions(self, chunk_id: str) -> None:
         self._enqueue(
             "DELETE FROM rlm_mem.versions WHERE ns = %s AND id = %s AND revision <= (SELECT v.revision"
             " FROM rlm_mem.versions v WHERE v.ns = %s AND v.id = %s ORDER BY v.revision DESC OFFSET %s LIMIT 1)",
@@ -443,7 +442,7 @@ class PostgresRowWriter:
             "UPDATE rlm_mem.bodies SET body = %s, segments = %s WHERE ns = %s AND doc = %s",
             (body.decode(), blob, self.head.ns, former.doc),
         )
-        self._drop_description(former.doc)
+        self._drop_tags_and_links(former.doc)
 
     def _columns_of(
         self,
@@ -468,12 +467,12 @@ class PostgresRowWriter:
         """Queue a statement; ``changes`` is the id of the chunk whose row it must find."""
         self._queue.append((statement, values, changes))
 
-    def _describe(self, doc: int, entry: IndexEntry) -> None:
+    def _collect_tags_and_links(self, doc: int, entry: IndexEntry) -> None:
         """Collect the tags and links of an active chunk."""
         self._tags += [(doc, entry.at, tag) for tag in entry.tags]
         self._links += [(doc, position, *link) for position, link in enumerate(entry.links)]
 
-    def _drop_description(self, doc: int) -> None:
+    def _drop_tags_and_links(self, doc: int) -> None:
         """Drop the tags and links of a chunk, written or not."""
         self._tags = [tag for tag in self._tags if tag[0] != doc]
         self._links = [link for link in self._links if link[0] != doc]

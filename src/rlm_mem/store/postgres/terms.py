@@ -130,14 +130,14 @@ class TermIndex:
         missing = [text for text in wanted if text not in self._numbers]
         if not missing:
             return
-        self._numbers.update(self._known([text for text in missing if text not in self._unknown]))
+        self._numbers.update(self._existing_numbers([text for text in missing if text not in self._unknown]))
         for text in missing:
             if text not in self._numbers:
                 self._unknown.discard(text)
                 self._numbers[text] = self._new_terms[text] = self._head.next_term
                 self._head.next_term += 1
 
-    def _known(self, texts: Collection[str]) -> dict[str, int]:
+    def _existing_numbers(self, texts: Collection[str]) -> dict[str, int]:
         """Return the numbers of those terms that are in the dictionary."""
         if not texts:
             return {}
@@ -221,8 +221,7 @@ class TermIndex:
             self._conversations[number] = (known[0] + chunks, known[1] + length)
 
     def _count_conversations(self, chunk_counts: Mapping[int, int]) -> None:
-        """Update the number of conversations in the head; ``chunk_counts``: number of chunks of each, before the
-        change."""
+        """Update the number of conversations in the head, given the former number of chunks of each."""
         for number, chunks in chunk_counts.items():
             more, _ = self._conversations.get(number, (0, 0))
             self._head.conversations += (chunks + more > 0) - (chunks > 0)

@@ -57,7 +57,7 @@ def _header(kind: int, count: int) -> bytes:
     return np.array(fields, ">i4").tobytes()
 
 
-class _AsIs(Dumper):
+class _RawDumper(Dumper):
     format = Format.BINARY
 
     def dump(self, obj: Any) -> bytes:
@@ -65,11 +65,11 @@ class _AsIs(Dumper):
         return data
 
 
-class _IntegersDumper(_AsIs):
+class _IntegersDumper(_RawDumper):
     oid = 1007
 
 
-class _BlobsDumper(_AsIs):
+class _BlobsDumper(_RawDumper):
     oid = 1001
 
 
